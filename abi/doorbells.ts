@@ -1,5 +1,5 @@
 /**
- * Doorbells (BAR2 registers) and doorbell records (host memory). Source: interface sheet 6.8, 6.9.
+ * Doorbells: BAR2 registers. Source: interface sheet 6.8, 6.9. Doorbell records in host memory: doorbell-records.ts.
  *
  * The send queue has a doorbell and no record; RQ and SRQ have a record and no doorbell; a CQ has both: the record's
  * first dword tells how far software has consumed, the arm register asks for an event.
@@ -51,24 +51,5 @@ export const blueFlameHead = layout(
     qpn: bits32(0x04, 31, 8),
     fence: bits32(0x04, 6, 6),
     ds: bits32(0x04, 5, 0),
-  },
-);
-
-/** Doorbell record of an RQ or SRQ: WQEs posted so far, modulo 2^16. */
-export const receiveRecord = layout(
-  'receive doorbell record',
-  { sizeBytes: 4, byteOrder: 'big', source },
-  { postedCounter: bits32(0x00, 15, 0) },
-);
-
-/** Doorbell record of a CQ. */
-export const cqRecord = layout(
-  'CQ doorbell record',
-  { sizeBytes: 8, byteOrder: 'big', source },
-  {
-    consumerCounter: bits32(0x00, 23, 0),
-    sequenceNumber: bits32(0x04, 29, 28),
-    command: named(bits32(0x04, 26, 24), CqArmCommand),
-    consumerCounterAtArming: bits32(0x04, 23, 0),
   },
 );

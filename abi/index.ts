@@ -5,6 +5,7 @@ export * from './command-status.ts';
 export * from './commands.ts';
 export * from './cqc.ts';
 export * from './cqe.ts';
+export * from './doorbell-records.ts';
 export * from './doorbells.ts';
 export * from './eqc.ts';
 export * from './eqe.ts';

@@ -48,13 +48,13 @@ export interface AnalyserOptions {
   readonly trace?: TraceChoice;
   /** Whether the driver is held against the rules; default true. */
   readonly lint?: boolean;
-  /** Told of each finding when it is made. */
+  /** Notified of each finding when it is made. */
   readonly onFinding?: (finding: Finding) => void;
   /** Where the BARs are, for a bus on which they are not configured by what the tap sees. */
   readonly bars?: readonly PlacedBar[];
   /** MSI-X vector of a message, where the table is not written through BAR0 (a hypervisor keeps it); -1 for unknown. */
   readonly vectorOf?: (address: number, data: number) => number;
-  /** Told of each command when it has finished, or was abandoned. */
+  /** Notified of each command when it has finished, or was abandoned. */
   readonly onCommand?: (command: ObservedCommand) => void;
   /** The instant since power-on of what the tap calls `nowPs`; default the same. */
   readonly instantOf?: InstantOf;

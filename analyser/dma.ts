@@ -154,7 +154,7 @@ export class DmaFollower {
   #record(address: number, bytes: Uint8Array, nowPs: number): void {
     const owner = this.#view.records.get(address);
     const lint = this.#linter?.context;
-    lint?.look(`a read of the doorbell record at ${hex(address)}`, nowPs);
+    lint?.beginAccess(`a read of the doorbell record at ${hex(address)}`, nowPs);
     const details = { address, lengthBytes: bytes.length };
     if (owner === undefined) {
       this.#trace.emit('dma', nowPs, `doorbell record read at ${hex(address)}, of no live queue`, details);

@@ -96,7 +96,7 @@ export class UarFollower {
         address,
         lengthBytes: bytes.length,
       });
-      this.#linter?.context.look(
+      this.#linter?.context.beginAccess(
         `a store of ${bytes.length} bytes to UAR ${hex(page)} + ${hex(within)}`,
         nowPs,
       );
@@ -143,7 +143,7 @@ export class UarFollower {
       this.#say(`send doorbell QP ${hex(qpn)} (UAR ${hex(page)})`, { qpn }, page, address, bytes, nowPs);
     const lint = this.#linter?.context;
     if (lint === undefined) return;
-    lint.look(`a send doorbell for QP ${hex(qpn)} by UAR page ${hex(page)}`, nowPs);
+    lint.beginAccess(`a send doorbell for QP ${hex(qpn)} by UAR page ${hex(page)}`, nowPs);
     checkDoorbellBits(lint, anyLayout(sendDoorbell), bytes);
     checkRing(lint, qpn, page);
   }
@@ -157,7 +157,7 @@ export class UarFollower {
     }
     const lint = this.#linter?.context;
     if (lint === undefined) return;
-    lint.look(`an arm of CQ ${hex(arm.cqn)} by UAR page ${hex(page)}`, nowPs);
+    lint.beginAccess(`an arm of CQ ${hex(arm.cqn)} by UAR page ${hex(page)}`, nowPs);
     checkDoorbellBits(lint, anyLayout(cqArm), bytes);
     checkArm(lint, arm, page);
   }
@@ -172,7 +172,7 @@ export class UarFollower {
     }
     const lint = this.#linter?.context;
     if (lint === undefined) return;
-    lint.look(`the doorbell of EQ ${hex(eqn)}`, nowPs);
+    lint.beginAccess(`the doorbell of EQ ${hex(eqn)}`, nowPs);
     checkDoorbellBits(lint, anyLayout(eqDoorbell), bytes);
     checkEqDoorbell(lint, eqn, doorbell);
   }
@@ -220,7 +220,7 @@ export class UarFollower {
     }
     const lint = this.#linter?.context;
     if (lint !== undefined) {
-      lint.look(`a BlueFlame post for QP ${hex(qpn)} by UAR page ${hex(page)}`, nowPs);
+      lint.beginAccess(`a BlueFlame post for QP ${hex(qpn)} by UAR page ${hex(page)}`, nowPs);
       const rung = checkRing(lint, qpn, page);
       if (rung !== undefined) checkBlueFlame(lint, rung, wqeCounter, wqe);
     }

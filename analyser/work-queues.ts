@@ -106,7 +106,7 @@ export class WorkQueueFollower {
     }
     const lint = this.#linter?.context;
     if (lint === undefined) return;
-    lint.look(`the fetch of WQE ${hex(block)} of QP ${hex(qpn)}`, nowPs);
+    lint.beginAccess(`the fetch of WQE ${hex(block)} of QP ${hex(qpn)}`, nowPs);
     checkSendWqe(lint, qp, block, walked, wqe);
   }
 

@@ -74,7 +74,7 @@ export class EventRouter {
         this.command(address);
         break;
       case EventType.CQ_ERROR:
-        this.tell(
+        this.notify(
           this.cqs.get(cqErrorEqe.fields.cqn.get(this.memory.view, address)),
           AsyncEventType.IBV_EVENT_CQ_ERR,
         );
@@ -99,9 +99,9 @@ export class EventRouter {
     const qpEvent = qpEvents[type];
     const srqEvent = srqEvents[type];
     if (qpEvent !== undefined) {
-      this.tell(this.qps.get(qpEqe.fields.qpn.get(this.memory.view, address)), qpEvent);
+      this.notify(this.qps.get(qpEqe.fields.qpn.get(this.memory.view, address)), qpEvent);
     } else if (srqEvent !== undefined) {
-      this.tell(this.srqs.get(srqEqe.fields.srqn.get(this.memory.view, address)), srqEvent);
+      this.notify(this.srqs.get(srqEqe.fields.srqn.get(this.memory.view, address)), srqEvent);
     } else {
       this.droppedEvents++;
     }
@@ -122,14 +122,14 @@ export class EventRouter {
     );
   }
 
-  private tell(sink: EventSink | undefined, type: AsyncEventType): void {
+  private notify(sink: EventSink | undefined, type: AsyncEventType): void {
     if (sink === undefined) this.droppedEvents++;
     else sink.asyncEvent(type);
   }
 
   private portChange(address: number): void {
     const isActive = eqe.fields.subtype.get(this.memory.view, address) === PortChange.ACTIVE;
-    this.tellPort(
+    this.notifyPort(
       portChangeEqe.fields.port.get(this.memory.view, address),
       isActive ? AsyncEventType.IBV_EVENT_PORT_ACTIVE : AsyncEventType.IBV_EVENT_PORT_ERR,
     );
@@ -138,23 +138,24 @@ export class EventRouter {
   private portManagement(address: number): void {
     const port = portInfoChangeEqe.fields.port.get(this.memory.view, address);
     const subtype = eqe.fields.subtype.get(this.memory.view, address);
-    if (subtype === PortManagementChange.GUID_INFO) this.tellPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
+    if (subtype === PortManagementChange.GUID_INFO)
+      this.notifyPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
     if (subtype === PortManagementChange.PKEY_TABLE)
-      this.tellPort(port, AsyncEventType.IBV_EVENT_PKEY_CHANGE);
+      this.notifyPort(port, AsyncEventType.IBV_EVENT_PKEY_CHANGE);
     if (subtype !== PortManagementChange.PORT_INFO) return;
     const changed = portInfoChangeEqe.fields.changed.get(this.memory.view, address);
     const has = (bit: number): boolean => (changed & bit) !== 0;
     if (has(PortInfoChange.SM_LID | PortInfoChange.SM_SL)) {
-      this.tellPort(port, AsyncEventType.IBV_EVENT_SM_CHANGE);
+      this.notifyPort(port, AsyncEventType.IBV_EVENT_SM_CHANGE);
     }
-    if (has(PortInfoChange.LID)) this.tellPort(port, AsyncEventType.IBV_EVENT_LID_CHANGE);
-    if (has(PortInfoChange.GID_PREFIX)) this.tellPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
+    if (has(PortInfoChange.LID)) this.notifyPort(port, AsyncEventType.IBV_EVENT_LID_CHANGE);
+    if (has(PortInfoChange.GID_PREFIX)) this.notifyPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
     if (has(PortInfoChange.CLIENT_REREGISTER)) {
-      this.tellPort(port, AsyncEventType.IBV_EVENT_CLIENT_REREGISTER);
+      this.notifyPort(port, AsyncEventType.IBV_EVENT_CLIENT_REREGISTER);
     }
   }
 
-  private tellPort(port: number, type: AsyncEventType): void {
+  private notifyPort(port: number, type: AsyncEventType): void {
     for (const listener of this.portListeners) listener(port, type);
   }
 }

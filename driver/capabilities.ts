@@ -1,5 +1,5 @@
 /**
- * What the device can do, as the driver has understood it: QUERY_FW, QUERY_DEV_CAP and QUERY_PORT with the rules that
+ * Capabilities of the device, as the driver has read them: QUERY_FW, QUERY_DEV_CAP and QUERY_PORT with the rules that
  * Linux applies to them (interface sheet 3.5, 3.7, 3.13).
  */
 

@@ -19,7 +19,7 @@ import { type CommandName, commands } from '../abi/commands.ts';
 import { hcr, hcrGoOffset, pollingToken } from '../abi/hcr.ts';
 import { highWordOf, joinWords, lowWordOf, viewOf } from '../base/bytes.ts';
 import { msToPs, nsToPs, usToPs } from '../base/units.ts';
-import { closingCommands, type DeviceLife } from './device-life.ts';
+import { closingCommands, type DeviceLifecycle } from './device-lifecycle.ts';
 import { CommandFailure, KernelError } from './kernel-error.ts';
 import { MailboxPool } from './mailbox.ts';
 import { Mutex } from './mutex.ts';
@@ -63,7 +63,7 @@ export class CommandInterface {
   /** Commands posted since the driver was loaded. */
   postedCount = 0;
   /** Completion events whose token belonged to no command in flight. */
-  strayAnswers = 0;
+  unexpectedAnswers = 0;
   /** Commands whose event was there although no interrupt had said so. */
   recoveredAnswers = 0;
   private readonly platform: DriverPlatform;
@@ -75,18 +75,18 @@ export class CommandInterface {
   private readonly idleSlots: Slot[] = [];
   private readonly slots: Slot[] = [];
   private toggle = 1;
-  private readonly life: DeviceLife;
+  private readonly lifecycle: DeviceLifecycle;
   private posted: (() => void) | undefined;
-  private lookForEvents: ((cpu: Cpu) => Promise<void>) | undefined;
+  private pollEvents: ((cpu: Cpu) => Promise<void>) | undefined;
 
-  constructor(platform: DriverPlatform, config: DriverConfig, life: DeviceLife) {
+  constructor(platform: DriverPlatform, config: DriverConfig, lifecycle: DeviceLifecycle) {
     this.platform = platform;
     this.config = config;
     this.mailboxes = new MailboxPool(platform.memory);
     this.registerLock = new Mutex(() => platform.newSignal());
     this.slotFreed = platform.newSignal();
-    this.life = life;
-    life.onDeath(() => this.wakeAll());
+    this.lifecycle = lifecycle;
+    lifecycle.onDeath(() => this.wakeAll());
   }
 
   /** Whether answers come by event. */
@@ -107,11 +107,11 @@ export class CommandInterface {
   }
 
   /** Says how to look for a command's event when its interrupt does not come. */
-  onLateEvent(look: (cpu: Cpu) => Promise<void>): void {
-    this.lookForEvents = look;
+  onLateEvent(poll: (cpu: Cpu) => Promise<void>): void {
+    this.pollEvents = poll;
   }
 
-  /** Has `listener` called with each command posted. */
+  /** Calls `listener` with each command posted. */
   onPosted(listener: () => void): void {
     this.posted = listener;
   }
@@ -124,8 +124,8 @@ export class CommandInterface {
 
   /**
    * Runs a command. @returns the immediate result, 0 for commands without one. Throws {@link CommandFailure}. A device
-   * that is dead or was reset holds nothing: what would take something from it has succeeded. What should have taken
-   * something from a living device and failed ends its life.
+   * that is dead or was reset holds nothing: what would take something from it has succeeded. A command that fails to
+   * release a resource of a working device makes the device dead.
    */
   async execute(cpu: Cpu, name: CommandName, command: Command = {}): Promise<number> {
     try {
@@ -134,7 +134,7 @@ export class CommandInterface {
       if (!closingCommands.has(name) || !(error instanceof KernelError)) throw error;
       const status = error instanceof CommandFailure ? error.status : -1;
       if (status === CommandStatus.REG_BOUND) throw error;
-      if (status !== CommandStatus.BAD_SYS_STATE) this.life.die(error.message);
+      if (status !== CommandStatus.BAD_SYS_STATE) this.lifecycle.die(error.message);
       return 0;
     }
   }
@@ -186,7 +186,7 @@ export class CommandInterface {
   completeByEvent(token: number, status: number, immediate: number): void {
     const slot = this.slots[token & (this.tokenStep - 1)];
     if (slot === undefined || slot.token !== token || slot.isAnswered) {
-      this.strayAnswers++;
+      this.unexpectedAnswers++;
       return;
     }
     slot.isAnswered = true;
@@ -236,8 +236,8 @@ export class CommandInterface {
   private async waitForEvent(cpu: Cpu, slot: Slot, restPs: number): Promise<void> {
     const patiencePs = Math.min(restPs, usToPs(this.config.eventPollUs));
     if (await slot.answered.wait(cpu, patiencePs)) return;
-    if (slot.isAnswered || this.life.isDead) return;
-    await this.lookForEvents?.(cpu);
+    if (slot.isAnswered || this.lifecycle.isDead) return;
+    await this.pollEvents?.(cpu);
     if (!slot.isAnswered) return;
     this.recoveredAnswers++;
     this.platform.log?.('a command was answered and no interrupt said so');
@@ -245,16 +245,16 @@ export class CommandInterface {
 
   private giveUp(name: CommandName): never {
     // The interrupt test expects to fail on a device without working interrupts, and tries another way.
-    if (name !== 'NOP') this.life.die(`${name} was not answered by an event`);
+    if (name !== 'NOP') this.lifecycle.die(`${name} was not answered by an event`);
     throw new KernelError('ETIMEDOUT', `${name} was not answered by an event`);
   }
 
   private checkAlive(name: CommandName): void {
-    const { reason } = this.life;
+    const { reason } = this.lifecycle;
     if (reason !== undefined) throw new KernelError('EIO', `${name}: the device is dead (${reason})`);
   }
 
-  /** The device has died: whoever waits for it learns so. */
+  /** The device has died: its waiter gets the error. */
   private wakeAll(): void {
     for (const slot of this.slots) slot.answered.raise();
     this.slotFreed.raise();
@@ -267,7 +267,7 @@ export class CommandInterface {
   private async takeSlot(cpu: Cpu): Promise<Slot> {
     let slot = this.idleSlots.pop();
     while (slot === undefined) {
-      if (this.life.isDead) throw new KernelError('EIO', 'the device is dead');
+      if (this.lifecycle.isDead) throw new KernelError('EIO', 'the device is dead');
       await this.slotFreed.wait(cpu);
       slot = this.idleSlots.pop();
     }
@@ -315,10 +315,10 @@ export class CommandInterface {
         hcr.fields.go.get(this.view, 0) === 1 || hcr.fields.toggle.get(this.view, 0) === this.toggle;
       if (!isBusy) return;
       if (this.view.getUint32(goDword) === allOnes && !(await isConfigured(cpu, this.platform)))
-        this.life.die('the device is gone: all its registers read as ones');
+        this.lifecycle.die('the device is gone: all its registers read as ones');
       this.checkAlive(name);
       if (watch.elapsedPs >= limitPs) {
-        this.life.die(`${name}: the command register stays busy`);
+        this.lifecycle.die(`${name}: the command register stays busy`);
         throw new KernelError('ETIMEDOUT', `${name}: the command register stays busy`);
       }
       await cpu.sleep(this.pollPausePs(watch.elapsedPs));

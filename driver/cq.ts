@@ -5,7 +5,7 @@
  */
 import { cqc } from '../abi/cqc.ts';
 import { cqeBytes } from '../abi/cqe.ts';
-import { cqRecord } from '../abi/doorbells.ts';
+import { cqRecord } from '../abi/doorbell-records.ts';
 import { icmPageBytes } from '../abi/map-icm.ts';
 import { log2Exact } from '../base/units.ts';
 import type { EventSink } from './async-events.ts';

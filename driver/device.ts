@@ -7,7 +7,7 @@ import type { NumberAllocator } from './allocator.ts';
 import type { EventRouter } from './async-events.ts';
 import type { DeviceLimits, Firmware } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
-import type { DeviceLife } from './device-life.ts';
+import type { DeviceLifecycle } from './device-lifecycle.ts';
 import type { EventQueue } from './eq.ts';
 import type { IcmTable } from './icm.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
@@ -35,7 +35,7 @@ export interface Device {
   readonly platform: DriverPlatform;
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
-  readonly life: DeviceLife;
+  readonly lifecycle: DeviceLifecycle;
   /** Configuration space as firmware left it: what a device needs that comes back into its slot. */
   readonly configuration: SavedConfiguration;
   readonly firmware: Firmware;

@@ -5,7 +5,7 @@
  *   probe ──► up ── the device dies ──► failed: events to programs, reset, everything given back ──► probe
  *                                                                     └─ it is not there: away, until it is again
  *
- * Contexts that were open when the device died are cut off from it: they hear IBV_EVENT_DEVICE_FATAL, their waiting
+ * Contexts that were open when the device died are cut off from it: they get IBV_EVENT_DEVICE_FATAL, their waiting
  * threads wake, closing and destroying succeeds, everything else is EIO. A device that comes back serves new contexts.
  * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
@@ -15,7 +15,7 @@ import { HealthTimer, type Patient } from './health.ts';
 import { ProcessContext } from './kernel-context.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
-import type { OnDemandCounts } from './on-demand/index.ts';
+import type { OnDemandStatistics } from './on-demand/index.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
 import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
@@ -24,7 +24,7 @@ import { Teardown } from './remove.ts';
 import { resetDevice } from './reset.ts';
 
 /** What has become of the device beyond probe and removal. */
-export interface RecoveryCounts {
+export interface RecoveryStatistics {
   /** Times the device died, and times it was brought up again. */
   readonly deaths: number;
   readonly restarts: number;
@@ -86,14 +86,14 @@ export class Driver implements KernelDevice, Patient {
   }
 
   /** How often the device died and came back. */
-  recoveryCounts(): RecoveryCounts {
+  recoveryCounts(): RecoveryStatistics {
     const { deaths, restarts, lastReason } = this;
     const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);
     return { deaths, restarts, recoveredInterrupts: answers + this.health.recoveredCount, lastReason };
   }
 
   /** What on-demand paging has cost the driver since its last probe. */
-  onDemandCounts(): OnDemandCounts | undefined {
+  onDemandCounts(): OnDemandStatistics | undefined {
     return this.counted?.pager.counts;
   }
 
@@ -103,7 +103,7 @@ export class Driver implements KernelDevice, Patient {
     this.probed = device;
     this.counted = device;
     this.configuration = device.configuration;
-    device.life.onDeath(() => this.died(device));
+    device.lifecycle.onDeath(() => this.died(device));
     device.commands.onPosted(() => this.health.used());
     for (const page of this.staleUars) device.numbers.uars.take(page);
     this.health.start();
@@ -178,7 +178,7 @@ export class Driver implements KernelDevice, Patient {
     this.isRestarting = true;
     this.probed = undefined;
     this.deaths++;
-    this.lastReason = device.life.reason;
+    this.lastReason = device.lifecycle.reason;
     this.log(`dead: ${this.lastReason}`);
     this.health.stop();
     for (const context of this.contexts) context.deviceFatal();

@@ -19,7 +19,7 @@ import type { Cpu, DriverPlatform } from './platform.ts';
 
 const allOnes = 0xffff_ffff;
 
-/** What the timer looks after. */
+/** The device that the timer watches. */
 export interface Patient {
   /** The probed device; undefined while there is none. */
   readonly current: Device | undefined;
@@ -79,13 +79,13 @@ export class HealthTimer {
     this.idleTicks = this.activity === this.seenActivity ? this.idleTicks + 1 : 0;
     this.seenActivity = this.activity;
     this.platform.spawn('health', async (cpu) => {
-      await this.look(cpu);
+      await this.check(cpu);
       await cpu.settle();
       if (!this.isStopped && !this.isRunning && this.idleTicks < this.config.healthIdleTicks) this.arm();
     });
   }
 
-  private async look(cpu: Cpu): Promise<void> {
+  private async check(cpu: Cpu): Promise<void> {
     this.tickCount++;
     const { current } = this.patient;
     if (current !== undefined) {
@@ -97,12 +97,12 @@ export class HealthTimer {
 
   private async examine(cpu: Cpu, device: Device): Promise<void> {
     const word = await cpu.mmioRead32(this.errorBufferAddress(device));
-    if (device.life.isDead || word === 0) {
+    if (device.lifecycle.isDead || word === 0) {
       await this.recoverEvents(cpu, device);
     } else if (word !== allOnes || (await isConfigured(cpu, this.platform))) {
-      device.life.die(`catastrophic error 0x${swap32(word).toString(16)}`);
+      device.lifecycle.die(`catastrophic error 0x${swap32(word).toString(16)}`);
     } else {
-      device.life.die('the device is gone: all its registers read as ones');
+      device.lifecycle.die('the device is gone: all its registers read as ones');
     }
   }
 

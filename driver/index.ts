@@ -1,6 +1,6 @@
 export { Driver } from './driver.ts';
 export type * from './kernel-verbs.ts';
-export type { OnDemandCounts } from './on-demand/index.ts';
+export type { OnDemandStatistics } from './on-demand/index.ts';
 export { driverParameters } from './parameters.ts';
 export type * from './platform.ts';
 export * from './uapi.ts';

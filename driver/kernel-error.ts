@@ -1,5 +1,5 @@
 /**
- * How the kernel says no: a typed error that carries the errno a system call would return.
+ * Errors of the kernel: a typed error that carries the errno a system call would return.
  *
  * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The rest is
  * the driver's own judgement: a number that is not an object of the caller, a size over a limit, memory that ran out.

@@ -1,5 +1,5 @@
 /**
- * What the driver may be told: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs
+ * Parameters of the driver: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs
  * nothing until it is used (ICM is virtual), and smaller where Linux donates megabytes a simulated host would miss.
  */
 import { type ConfigOf, flag, number, powerOfTwo } from '../base/parameter.ts';

@@ -21,7 +21,7 @@ export interface Cpu {
   readonly coreIndex: number;
   /** The core's own time in picoseconds: simulated time plus the cycles charged and not yet waited for. */
   readonly localPs: number;
-  /** The same, counted from the epoch of simulated time: for what is told when a new one begins. */
+  /** The same, counted from the epoch of simulated time: for listeners that are called when a new one begins. */
   readonly ownPs: number;
   /** Spends cycles now, without waiting: the core's own time runs ahead until {@link settle}. */
   charge(cause: CpuCause, cycles: number): void;
@@ -125,7 +125,7 @@ export interface ProcessMemory {
   holdPage?(cpu: Cpu, address: number, access: 'read' | 'write'): Promise<number | 'EFAULT' | 'ENOMEM'>;
   /** Gives back what {@link holdPage} gave: the device cannot reach it any more. */
   releasePages?(cpu: Cpu, pages: readonly number[], access: 'read' | 'write'): void;
-  /** Has `watcher` told before translations of the process go away. Returns how to take it back. */
+  /** Calls `watcher` before translations of the process go away. Returns how to take it back. */
   watchPages?(watcher: PageWatcher): () => void;
   /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
   mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;

@@ -20,7 +20,7 @@ import {
 } from './capabilities.ts';
 import { CommandInterface } from './command.ts';
 import type { Device, IcmTables } from './device.ts';
-import { DeviceLife } from './device-life.ts';
+import { DeviceLifecycle } from './device-lifecycle.ts';
 import { donate, givePages, takePages } from './donation.ts';
 import { IcmTable } from './icm.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
@@ -42,7 +42,7 @@ interface Probe {
   readonly platform: DriverPlatform;
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
-  readonly life: DeviceLife;
+  readonly lifecycle: DeviceLifecycle;
   readonly teardown: Teardown;
 }
 
@@ -54,10 +54,10 @@ export async function probeDevice(
   config: DriverConfig,
   teardown: Teardown,
 ): Promise<Device> {
-  const life = new DeviceLife();
-  const commands = new CommandInterface(platform, config, life);
+  const lifecycle = new DeviceLifecycle();
+  const commands = new CommandInterface(platform, config, lifecycle);
   try {
-    return await bringUp({ cpu, platform, config, commands, life, teardown }, name);
+    return await bringUp({ cpu, platform, config, commands, lifecycle, teardown }, name);
   } catch (error) {
     await teardown.run(cpu);
     throw error;
@@ -65,7 +65,7 @@ export async function probeDevice(
 }
 
 async function bringUp(probe: Probe, name: string): Promise<Device> {
-  const { cpu, platform, config, commands, life, teardown } = probe;
+  const { cpu, platform, config, commands, lifecycle, teardown } = probe;
   const configuration = await takeFunction(probe);
   const firmware = await startFirmware(probe);
   const limits = await queryLimits(cpu, commands, platform);
@@ -99,7 +99,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     platform,
     config,
     commands,
-    life,
+    lifecycle,
     configuration,
     firmware,
     limits,
@@ -108,7 +108,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     numbers: numberSpacesOf(limits, profile),
     mtts,
     router,
-    pager: new Pager({ platform, config, commands, life, router, asyncEq }),
+    pager: new Pager({ platform, config, commands, lifecycle, router, asyncEq }),
     asyncEq,
     completionEqs,
     ports,

@@ -4,7 +4,7 @@
  */
 import { portOfScheduleQueue, serviceLevelOfScheduleQueue } from '../abi/address-path.ts';
 import { resetOpcodeModifier, sqdEventRequest } from '../abi/commands.ts';
-import { receiveRecord } from '../abi/doorbells.ts';
+import { receiveRecord } from '../abi/doorbell-records.ts';
 import { QpState, type qpc, qpMailbox } from '../abi/qpc.ts';
 import type { Decoded } from '../base/layout.ts';
 import type { EventSink } from './async-events.ts';

@@ -2,7 +2,7 @@
  * Shared receive queues: the process's ring of linked WQEs and its doorbell record, and a limit that asks for one event
  * when fewer WQEs are left. Source: interface sheet 5.5, 6.5, 3.16.
  */
-import { receiveRecord } from '../abi/doorbells.ts';
+import { receiveRecord } from '../abi/doorbell-records.ts';
 import { icmPageBytes } from '../abi/map-icm.ts';
 import { srqc } from '../abi/srqc.ts';
 import { srqNextSegment } from '../abi/wqe.ts';

@@ -6,7 +6,7 @@
  * checked before it gets here: offset and length lie in the region, the region has the right, the length is at most
  * `maxDataTransferBytes` of the server; never the alignment or the size of an access, which are the device's to judge.
  *
- *     clientConnected ─► (regionRead | regionWrite | setInterrupt | reset)… ─► clientGone ─► clientConnected …
+ *     clientConnected ─► (regionRead | regionWrite | setInterrupt | reset)… ─► clientDisconnected ─► clientConnected …
  */
 
 import type { GuestMemory } from './memory.ts';
@@ -77,10 +77,10 @@ export interface VfioUserDevice {
 
   /**
    * A client has agreed on a version. `memory` is its RAM, empty until it maps some; the same object for the life of
-   * this client. After `clientGone` it is empty for ever: each access returns false.
+   * this client. After `clientDisconnected` it is empty for ever: each access returns false.
    */
   clientConnected(memory: GuestMemory): void;
 
   /** The client is gone, or was dropped. Its eventfds were taken away by setInterrupt(…, -1) before. */
-  clientGone(): void;
+  clientDisconnected(): void;
 }

@@ -76,7 +76,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
     expect(counts).toEqual([64, 64, 64, 8]);
   });
 
-  it('waits as long as it is told when nothing happens, fractions included', () => {
+  it('waits as long as it is notified when nothing happens, fractions included', () => {
     settle();
     for (const timeoutMs of [0, 0.3, 20, 1001]) {
       const startMs = performance.now();

@@ -61,7 +61,7 @@ export class CoreCode {
     const { process } = this.#core;
     const error = new ThreadNotRunningError(thread.name, thread.mode);
     process.failure ??= new ProgramFailedError(thread.name, process.instantPs, error);
-    this.#stopAndLook();
+    this.#stopAndEvaluate();
     return error;
   }
 
@@ -97,11 +97,11 @@ export class CoreCode {
       this.suspend(thread);
       return;
     }
-    this.#stopAndLook();
+    this.#stopAndEvaluate();
   }
 
   /** Counted as running for a moment, a thread that is not has the logical process stop and find the failure. */
-  #stopAndLook(): void {
+  #stopAndEvaluate(): void {
     const { process } = this.#core;
     process.runningProgramCount++;
     runtime().defer(() => process.runningProgramCount--);

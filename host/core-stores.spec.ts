@@ -90,7 +90,7 @@ describe('a store buffer behind a slow bus', () => {
       openings: fc.uniqueArray(fc.integer({ min: 0, max: 200 }), { maxLength: 40 }),
     });
     type Given = typeof scenario extends fc.Arbitrary<infer Value> ? Value : never;
-    const told = async ({ entries, buffers, posts, openings }: Given, seed: number): Promise<unknown> => {
+    const notified = async ({ entries, buffers, posts, openings }: Given, seed: number): Promise<unknown> => {
       let state = seed;
       const shuffle = (): number => {
         state = (state * 48_271) % 2_147_483_647;
@@ -123,8 +123,8 @@ describe('a store buffer behind a slow bus', () => {
       return { stores: port.stores, instants, report: host.report() };
     };
     const property = fc.asyncProperty(scenario, async (given) => {
-      const first = await told(given, 0);
-      for (const seed of [1, 2, 3]) expect(await told(given, seed)).toEqual(first);
+      const first = await notified(given, 0);
+      for (const seed of [1, 2, 3]) expect(await notified(given, seed)).toEqual(first);
     });
     await fc.assert(property, { numRuns: 150, seed: 5 });
   });

@@ -104,7 +104,7 @@ export class CoreStores {
     core.dispatch();
   }
 
-  /** Has the core stand still from the commit on with which the store buffer is over-full. */
+  /** Stalls the core from the commit that overfills the store buffer on. */
   #watchOverflow(thread: CoreThread): void {
     if (thread.overflowRef !== 0 || thread.isFrozen) return;
     const cycle = thread.store.overflowCycle(this.#entryCount);

@@ -26,7 +26,7 @@ export interface DevicePort {
     sourceOffset: number,
     lengthBytes: number,
   ): void;
-  /** Has `listener` called when stores are taken again after {@link canStore} said no. */
+  /** Calls `listener` when stores are taken again after {@link canStore} said no. */
   onStoreSpace(listener: () => void): void;
   /** Reads 1 to 4 bytes of device space within a dword. Always taken from a core that waits for no other access. */
   cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void;

@@ -24,15 +24,21 @@ import { CoreBusyError, ProcessKilledError, ProgramFailedError, ProgramStuckErro
 import type { HostConfig } from './host-parameters.ts';
 import {
   InterruptController,
-  type InterruptCounts,
+  type InterruptStatistics,
   messageWindowAddress,
   messageWindowBytes,
 } from './interrupt-controller.ts';
 import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 import { HostMmPlatform } from './memory-platform.ts';
-import { type AddressSpace, type MemoryCounts, MemoryManager, PageFrames } from './mm/index.ts';
+import { type AddressSpace, MemoryManager, type MemoryStatistics, PageFrames } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
-import { type ExitHook, Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
+import {
+  type ExitHook,
+  Process,
+  ProcessMemory,
+  type SystemCallPath,
+  SystemCallStatistics,
+} from './process.ts';
 import { instantOf, Signal } from './signal.ts';
 import { WriteCombiningBuffers } from './write-combining.ts';
 
@@ -53,7 +59,7 @@ export interface HostOptions {
   readonly random?: () => number;
 }
 
-/** What a program gets. With the driver's devices added, it is the verbs library's platform. */
+/** Context of a program. With the driver's devices added, it is the verbs library's platform. */
 export interface ProgramContext {
   readonly name: string;
   readonly host: Host;
@@ -61,7 +67,7 @@ export interface ProgramContext {
   readonly process: Process;
   readonly memory: ProcessMemory;
   readonly costs: ReturnType<typeof verbsCostsOf>;
-  /** Has `hook` called when the process ends, before its memory goes. Returns how to take it back. */
+  /** Calls `hook` when the process ends, before its memory goes. Returns how to take it back. */
   onExit(hook: ExitHook): () => void;
 }
 
@@ -78,8 +84,8 @@ export interface Program {
 export interface HostReport {
   readonly cores: readonly CpuReport[];
   readonly systemCalls: { readonly control: number; readonly dataPath: number };
-  readonly interrupts: readonly InterruptCounts[];
-  readonly memory: Readonly<MemoryCounts>;
+  readonly interrupts: readonly InterruptStatistics[];
+  readonly memory: Readonly<MemoryStatistics>;
   readonly isBalanced: boolean;
 }
 
@@ -94,7 +100,7 @@ export class Host {
   iommu: IommuDomain | undefined;
   readonly interrupts: InterruptController;
   readonly cores: readonly Core[];
-  readonly systemCalls = new SystemCallCounts();
+  readonly systemCalls = new SystemCallStatistics();
 
   readonly #processOfThread = new WeakMap<CoreThread, Process>();
   readonly #processOfSpace = new WeakMap<AddressSpace, Process>();

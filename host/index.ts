@@ -13,7 +13,7 @@ export {
   ProgramFailedError,
 } from './host-error.ts';
 export * from './host-parameters.ts';
-export { InterruptController, type InterruptCounts } from './interrupt-controller.ts';
+export { InterruptController, type InterruptStatistics } from './interrupt-controller.ts';
 export { configAccessOf, driverPlatformOf } from './kernel.ts';
 export * from './mm/index.ts';
 export { PhysicalMemory } from './physical-memory.ts';

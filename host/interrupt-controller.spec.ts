@@ -177,7 +177,7 @@ describe('interrupt messages', () => {
     host.interrupts.message(0xfee0_0000, 32 + 32);
     host.interrupts.message(0xfee0_2000, 32);
     await runTo(1_000_000);
-    expect([host.interrupts.strayMessageCount, host.report().interrupts]).toEqual([3, []]);
+    expect([host.interrupts.unroutedMessageCount, host.report().interrupts]).toEqual([3, []]);
   });
 
   it('show counts that were tampered with as unbalanced', async () => {

@@ -27,7 +27,7 @@ export const messageWindowBytes = 0x10_0000;
 
 const firstSystemVector = 32;
 
-export interface InterruptCounts {
+export interface InterruptStatistics {
   /** MSI-X vector of the platform, or `INTA` to `INTD`. */
   readonly vector: number | string;
   /** Interrupts that have reached the vector's core. */
@@ -64,7 +64,7 @@ class Line {
 export class InterruptController {
   readonly vectorCount: number;
   /** Messages whose address or data name no core or vector of this platform. */
-  strayMessageCount = 0;
+  unroutedMessageCount = 0;
   /** Messages on their way to a core. */
   deliveringCount = 0;
 
@@ -97,7 +97,7 @@ export class InterruptController {
     const vector = (data & 0xff) - firstSystemVector;
     const core = Math.floor((address - messageWindowAddress) / 4096) & 0xff;
     if (vector < 0 || vector >= this.vectorCount || core >= this.#cores.length) {
-      this.strayMessageCount++;
+      this.unroutedMessageCount++;
       return;
     }
     this.deliveringCount++;
@@ -170,7 +170,7 @@ export class InterruptController {
   }
 
   /** Counts of every vector that has had an interrupt. */
-  counts(): InterruptCounts[] {
+  counts(): InterruptStatistics[] {
     return this.#lines
       .filter(({ delivered }) => delivered > 0)
       .map((line) => ({

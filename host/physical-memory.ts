@@ -14,7 +14,7 @@ import { assertRange } from '../base/assert.ts';
 import { BlockCopier } from '../base/block-copy.ts';
 import { bytesPerGib, bytesPerMib } from '../base/units.ts';
 
-/** Told of each write to a page it watches, after the bytes have landed. */
+/** Notified of each write to a page it watches, after the bytes have landed. */
 export interface PageWatcher {
   pageWritten(): void;
 }
@@ -93,11 +93,11 @@ export class PhysicalMemory {
     if (!this.contains(address, lengthBytes)) return false;
     this.reach(address + lengthBytes);
     this.#writes.copy(this.#bytes, address, source, sourceOffset, lengthBytes);
-    if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
+    if (this.#watchers.length > 0) this.#notifyWatchers(address, lengthBytes);
     return true;
   }
 
-  /** Has `watcher` told of every write to the 4 KiB page of `address`, until {@link unwatch}. */
+  /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}. */
   watch(address: number, watcher: PageWatcher): void {
     const page = address >>> pageShift;
     this.#watchCounts[page] = this.#watchCounts[page]! + 1;
@@ -123,7 +123,7 @@ export class PhysicalMemory {
     return this.#watchers.length;
   }
 
-  #tellWatchers(address: number, lengthBytes: number): void {
+  #notifyWatchers(address: number, lengthBytes: number): void {
     const last = (address + lengthBytes - 1) >>> pageShift;
     for (let page = address >>> pageShift; page <= last; page++) {
       if (this.#watchCounts[page] === 0) continue;

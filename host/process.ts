@@ -30,7 +30,7 @@ import { threadOf } from './signal.ts';
 export type SystemCallPath = 'control' | 'dataPath';
 
 /** System calls counted by what they are for. */
-export class SystemCallCounts {
+export class SystemCallStatistics {
   control = 0;
   dataPath = 0;
   readonly byName = new Map<string, number>();
@@ -110,7 +110,7 @@ export class ProcessMemory {
     this.space.unmap(address, lengthBytes);
   }
 
-  /** Has `listener` told before translations of the process go away. @returns how to take it back */
+  /** Calls `listener` before translations of the process go away. @returns how to take it back */
   onInvalidate(listener: InvalidationListener): () => void {
     return this.space.onInvalidate(listener);
   }
@@ -244,7 +244,7 @@ export class Process {
   readonly id: number;
   readonly name: string;
   readonly memory: ProcessMemory;
-  readonly systemCalls = new SystemCallCounts();
+  readonly systemCalls = new SystemCallStatistics();
   /** Programs of the process that have not ended. */
   programCount = 0;
   isEnded = false;
@@ -260,7 +260,7 @@ export class Process {
     this.memory = memory;
   }
 
-  /** Has `hook` called when the process ends, before its memory goes; later hooks run first. Returns how to take it back. */
+  /** Calls `hook` when the process ends, before its memory goes; later hooks run first. Returns how to take it back. */
   onExit(hook: ExitHook): () => void {
     this.#exitHooks.push(hook);
     return () => {

@@ -1,5 +1,5 @@
 /**
- * Who wants a core: interrupt vectors, kernel threads, the program.
+ * Threads that want a core: interrupt vectors, kernel threads, the program.
  *
  * The order does not depend on the order in which things happened within one instant: of pending vectors the
  * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
@@ -7,17 +7,17 @@
  */
 import { type CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 
-const nobody = -1;
+const noThread = -1;
 
 export class ReadyQueue {
   readonly #threads: readonly [CoreThread[], CoreThread[]] = [[], []];
   readonly #vectors: number[] = [];
 
-  /** Level of the first in the queue, -1 when nobody wants the core. */
+  /** Level of the first in the queue, -1 when no thread wants the core. */
   get highestLevel(): number {
     if (this.#vectors.length > 0) return levelInterrupt;
     if (this.#threads[levelKernel].length > 0) return levelKernel;
-    return this.#threads[levelProgram].length > 0 ? levelProgram : nobody;
+    return this.#threads[levelProgram].length > 0 ? levelProgram : noThread;
   }
 
   addVector(vector: number): void {

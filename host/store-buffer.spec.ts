@@ -135,6 +135,6 @@ describe('a store buffer', () => {
     push(storeToMemory, mib(64), 8, 1);
     store.commit(1, 0);
     expect(store.drain(1)).toBe(true);
-    expect(store.strayStoreCount).toBe(1);
+    expect(store.unmappedStoreCount).toBe(1);
   });
 });

@@ -63,7 +63,7 @@ export class StoreBuffer {
   /** Its words, in the byte order of the machine. */
   readonly words: Int32Array;
   /** Bytes stored to addresses behind which there is no memory: lost, as on a real bus. */
-  strayStoreCount = 0;
+  unmappedStoreCount = 0;
 
   readonly #target: StoreTarget;
   /** A ring in the order of the program: committed stores from `head` to `open`, those pushed since up to `tail`. */
@@ -116,7 +116,7 @@ export class StoreBuffer {
     store.address = address;
     store.lengthBytes = lengthBytes;
     store.offset = offset;
-    if (store.next === this.#head) insertBehind(store);
+    if (store.next === this.#head) insertAfter(store);
     this.#tail = store.next;
     return offset;
   }
@@ -178,7 +178,7 @@ export class StoreBuffer {
     const { memory, port, busMap, writeCombining } = this.#target;
     const { kind, address, lengthBytes, offset } = store;
     if (kind === storeToMemory) {
-      if (!memory.write(address, lengthBytes, this.bytes, offset)) this.strayStoreCount++;
+      if (!memory.write(address, lengthBytes, this.bytes, offset)) this.unmappedStoreCount++;
       this.#progressBytes = lengthBytes;
       return true;
     }
@@ -217,7 +217,7 @@ export class StoreBuffer {
 }
 
 /** Makes the ring longer by one. */
-function insertBehind(store: Store): void {
+function insertAfter(store: Store): void {
   const added = new Store();
   added.next = store.next;
   store.next = added;

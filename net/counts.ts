@@ -1,6 +1,6 @@
 /** What the kernel path did, counted where it happens: the side of the comparison that RDMA avoids. */
 
-export class NetCounts {
+export class NetStatistics {
   /** System calls of the socket layer, and those among them that move data or wait for it. */
   systemCalls = 0;
   dataPathCalls = 0;

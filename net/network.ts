@@ -7,7 +7,7 @@
  *     const fd = await calls.socket(cpu);
  */
 import { defaultsOf } from '../base/parameter.ts';
-import { NetCounts } from './counts.ts';
+import { NetStatistics } from './counts.ts';
 import { NicDriver } from './driver/index.ts';
 import { type NetConfig, netParameters } from './parameters.ts';
 import type { Cpu, NetPlatform, UserMemory } from './platform.ts';
@@ -26,7 +26,7 @@ export function netConfigOf(parts: Partial<NetConfig> = {}): NetConfig {
 
 export class Network {
   /** What the path did; for reports. */
-  readonly counts = new NetCounts();
+  readonly counts = new NetStatistics();
   readonly driver: NicDriver;
   readonly stack: NetworkStack;
 

@@ -17,20 +17,24 @@ it('numbers stall reasons in the order of their names, and reports them by name'
 });
 
 describe('block account', () => {
-  it('can be told of in mid-run, in the middle of work too, and goes on as if nobody had asked', () => {
-    const told = new BlockAccount('block', stallReasons('space'));
+  it('can be notified of in mid-run, in the middle of work too, and goes on as if nobody had asked', () => {
+    const notified = new BlockAccount('block', stallReasons('space'));
     const untold = new BlockAccount('block', stallReasons('space'));
-    for (const account of [told, untold]) {
+    for (const account of [notified, untold]) {
       account.serve(10, 100);
-      if (account === told) expect(told.closedAt(30)).toMatchObject({ busyCycles: 20, idleCycles: 10 });
+      if (account === notified)
+        expect(notified.closedAt(30)).toMatchObject({ busyCycles: 20, idleCycles: 10 });
       account.stall(120, 0);
-      if (account === told) expect([...told.closedAt(150).stalledCycles]).toEqual([30]);
+      if (account === notified) expect([...notified.closedAt(150).stalledCycles]).toEqual([30]);
       account.serve(160, 5);
       account.close(200);
     }
-    expect([told.busyCycles, told.idleCycles, ...told.stalledCycles, told.overlapCount]).toEqual([
-      105, 55, 40, 0,
-    ]);
+    expect([
+      notified.busyCycles,
+      notified.idleCycles,
+      ...notified.stalledCycles,
+      notified.overlapCount,
+    ]).toEqual([105, 55, 40, 0]);
     expect([untold.busyCycles, untold.idleCycles, ...untold.stalledCycles]).toEqual([105, 55, 40]);
   });
 
@@ -73,7 +77,7 @@ describe('block account', () => {
     expect([account.idleCycles, account.stalledCycles[0]]).toEqual([5, 15]);
   });
 
-  it('counts work taken up before the last had ended: the sum alone would not show it', () => {
+  it('counts work started before the last had ended: the sum alone would not show it', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(0, 10);
     account.serve(4, 10);

@@ -1,7 +1,7 @@
 /**
  * The cycle account of one clocked block: every cycle of its clock is busy, stalled for a named reason, or idle.
  *
- * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
+ * Busy cycles are added when work is started; stalled and idle cycles are measured as the intervals between
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
 
@@ -25,10 +25,10 @@ export class BlockAccount {
   busyCycles: Wide = 0;
   idleCycles: Wide = 0;
   readonly stalledCycles: Float64Array;
-  /** Times at which work was taken up before the previous work had ended: a fault of the block. */
+  /** Times at which work was started before the previous work had ended: a fault of the block. */
   overlapCount = 0;
 
-  /** First cycle at which new work can be taken up: no cycle from there on is accounted for yet. */
+  /** First cycle at which new work can be started: no cycle from there on is accounted for yet. */
   freeCycle = 0;
   /** Why the block has waited since {@link freeCycle}: a stall reason or IDLE. */
   #waitingFor = IDLE;

@@ -198,7 +198,7 @@ export class ChannelWriter extends ChannelEnd {
   }
 
   /**
-   * Sees to it that a record can be appended: skips what is left at the ring's end, learns what was released. Padding has the
+   * Ensures room for a record: skips what is left at the ring's end, learns what was released. Padding has the
    * time of the record behind it, so that a reader need not look which of the two comes next.
    */
   #makeRoom(recordBytes: number, timePs: Picoseconds): void {
@@ -296,7 +296,7 @@ export class ChannelReader extends ChannelEnd {
     this.#arrivalIndex = index;
   }
 
-  /** The joined writer has appended a record: behind one that is due already, nobody need hear of it. */
+  /** The joined writer has appended a record: after one that is due already, no notification is needed. */
   noteAppended(tail: number, timePs: Picoseconds): void {
     this.#tail = tail;
     if (this.nextPs !== NEVER) return;

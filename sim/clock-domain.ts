@@ -74,7 +74,7 @@ export class ClockDomain {
     return this.#stages.length - 1;
   }
 
-  /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
+  /** Runs `stage` at edge `cycle`, or earlier if it was already due earlier. */
   wake(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
@@ -84,7 +84,7 @@ export class ClockDomain {
     if (cycle <= this.#nextCycle) this.#bringForward(stage, cycle);
   }
 
-  /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
+  /** Runs `stage` at the first edge after the instant `nowPs`: what a message or a timer does. */
   wakeAfter(stage: number, nowPs: Picoseconds): void {
     this.wake(stage, this.clock.cycleAfter(nowPs));
   }

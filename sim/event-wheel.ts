@@ -38,12 +38,12 @@ export class EventWheel {
       event.previous = event;
       this.#occupy(slot, event);
     } else if (isBefore(event, first)) {
-      linkBehind(first.previous, event);
+      linkAfter(first.previous, event);
       this.#slots[slot] = event;
     } else {
       let before = first.previous;
       while (isBefore(event, before)) before = before.previous;
-      linkBehind(before, event);
+      linkAfter(before, event);
     }
     return true;
   }
@@ -113,7 +113,7 @@ export class EventWheel {
   }
 }
 
-function linkBehind(before: QueuedEvent, event: QueuedEvent): void {
+function linkAfter(before: QueuedEvent, event: QueuedEvent): void {
   const after = before.next;
   event.previous = before;
   event.next = after;

@@ -78,7 +78,7 @@ export class Fifo {
       this.headCycle = visibleCycle;
       this.count = 1;
     } else {
-      this.#pushBehind(value, visibleCycle);
+      this.#pushToRing(value, visibleCycle);
     }
   }
 
@@ -111,7 +111,7 @@ export class Fifo {
     });
   }
 
-  #pushBehind(value: number, visibleCycle: Cycles): void {
+  #pushToRing(value: number, visibleCycle: Cycles): void {
     const { count, capacity } = this;
     if (count === capacity)
       throw new RangeError(

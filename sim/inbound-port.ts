@@ -1,4 +1,4 @@
-/** The reading end of a channel at the process that it leads to, and who is handed its records. */
+/** The reading end of a channel at the process that it leads to, and the receiver of its records. */
 import type { ChannelReader } from './channel.ts';
 
 /**

@@ -72,8 +72,8 @@ export class LogicalProcess {
   runningProgramCount = 0;
 
   /**
-   * What ended a program of this process with an error, if anything did: the run ends with it. Whoever runs
-   * the programs sets it, before the program stops being counted as running.
+   * What ended a program of this process with an error, if anything did: the run ends with it. The runner of the programs
+   * sets it, before the program stops being counted as running.
    */
   failure: unknown;
   /** How long {@link settle} waits for programs by the wall clock before it has {@link stuckError} end the run; Infinity: for ever. */
@@ -157,7 +157,7 @@ export class LogicalProcess {
     this.#outbound.push(writer);
   }
 
-  /** Adds who may ask for {@link sendBy}. */
+  /** Adds a sender that may ask for {@link sendBy}. */
   addLateSender(sender: LateSender): void {
     this.#lateSenders.push(sender);
   }

@@ -42,7 +42,7 @@ export class ProcessGroup {
   /** Channel ends that lead out of this thread and into it. */
   readonly outward: readonly OutwardPort<ChannelWriter>[];
   readonly inward: readonly OutwardPort<InboundPort>[];
-  /** Nobody runs at or past this instant. */
+  /** No process runs at or past this instant. */
   stopPs = NEVER;
   /** The longest window of a turn: shorter windows let other threads follow more closely. */
   windowPs = NEVER;

@@ -48,10 +48,11 @@ function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCyc
       return;
     }
   });
-  const isQuietUntil = (instantPs: number): boolean =>
-    instantPs < runAhead.quietPs(reader) && domain.clock.cycleAtOrAfter(instantPs) < domain.aloneUntil(long);
+  const isQuiescentUntil = (instantPs: number): boolean =>
+    instantPs < runAhead.quiescentUntilPs(reader) &&
+    domain.clock.cycleAtOrAfter(instantPs) < domain.aloneUntil(long);
   const take = (edgePs: number): void => {
-    while (reader.nextPs <= edgePs && isQuietUntil(reader.nextPs)) {
+    while (reader.nextPs <= edgePs && isQuiescentUntil(reader.nextPs)) {
       const offset = runAhead.takeRecord(reader);
       note('record');
       reader.release(offset);
@@ -62,7 +63,7 @@ function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCyc
     if (way === 'turns') return false;
     if (way === 'passTo' || way === 'switchedOff') return runAhead.passTo(domain, long, edge);
     if (way === 'standAt' && edge > runAhead.lastPassable(domain, long)) return false;
-    if (way === 'takes' && (reader.nextPs <= edgePs || !isQuietUntil(edgePs))) return false;
+    if (way === 'takes' && (reader.nextPs <= edgePs || !isQuiescentUntil(edgePs))) return false;
     process.nowPs = edgePs;
     domain.standAt(edge, 1);
     return true;
@@ -190,7 +191,7 @@ describe('a stage that passes on to its next edge itself', () => {
       seen.push(
         runAhead.passTo(domain, stage, 4),
         runAhead.lastPassable(domain, stage),
-        runAhead.quietPs(reader),
+        runAhead.quiescentUntilPs(reader),
       );
     });
     domain.wake(stage, 1);
@@ -198,8 +199,8 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(seen).toEqual([false, -1, Number.NEGATIVE_INFINITY]);
   });
 
-  /** What a stage at edge 1 is told of how long its process is quiet; records of the first channel are its own. */
-  function quietPsOf(
+  /** How long its process is quiescent, as a stage at edge 1 sees it; records of the first channel are its own. */
+  function quiescentUntilPsOf(
     change: Partial<Happenings>,
     channels: readonly number[][] = [[]],
     limitPs = 100_000,
@@ -215,9 +216,9 @@ describe('a stage that passes on to its next edge itself', () => {
       reader.refresh();
       return reader;
     });
-    let quietPs = Number.NaN;
+    let quiescentUntilPs = Number.NaN;
     const long = domain.addStage((cycle) => {
-      if (cycle === 1) quietPs = process.runAhead.quietPs(readers[0]!);
+      if (cycle === 1) quiescentUntilPs = process.runAhead.quiescentUntilPs(readers[0]!);
     });
     const other = domain.addStage(() => undefined);
     const handler = process.queue.addHandler(() => undefined);
@@ -225,20 +226,20 @@ describe('a stage that passes on to its next edge itself', () => {
     for (const cycle of change.otherCycles ?? []) domain.wake(other, cycle);
     domain.wake(long, 1);
     process.advance(limitPs);
-    return quietPs;
+    return quiescentUntilPs;
   }
 
   it('is told until when its process has nothing to do but to run its domain', () => {
-    expect(quietPsOf({})).toBe(100_000);
-    expect(quietPsOf({}, [[5000]])).toBe(100_000);
-    expect(quietPsOf({}, [[5000], [8000]])).toBe(8000);
-    expect(quietPsOf({ eventsPs: [7000] }, [[5000], [8000]])).toBe(7000);
-    expect(quietPsOf({ eventsPs: [9000] }, [[5000], [8000]])).toBe(8000);
-    expect(quietPsOf({}, [[]], 3000)).toBe(3000);
+    expect(quiescentUntilPsOf({})).toBe(100_000);
+    expect(quiescentUntilPsOf({}, [[5000]])).toBe(100_000);
+    expect(quiescentUntilPsOf({}, [[5000], [8000]])).toBe(8000);
+    expect(quiescentUntilPsOf({ eventsPs: [7000] }, [[5000], [8000]])).toBe(7000);
+    expect(quiescentUntilPsOf({ eventsPs: [9000] }, [[5000], [8000]])).toBe(8000);
+    expect(quiescentUntilPsOf({}, [[]], 3000)).toBe(3000);
   });
 
   it('is not told so where more than two channels come in', () => {
-    expect(quietPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
+    expect(quiescentUntilPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it('never does where it is switched off, nor where several domains or chance decide what comes first', () => {
@@ -256,7 +257,7 @@ describe('a stage that passes on to its next edge itself', () => {
         results.push(
           runAhead.passTo(domain, own, 4),
           runAhead.lastPassable(domain, own) > 1,
-          runAhead.quietPs(reader) > 0,
+          runAhead.quiescentUntilPs(reader) > 0,
         );
       });
       if (process.name === 'two') process.addClockDomain(500);

@@ -70,21 +70,21 @@ export class RunAhead {
    * The instant before which the process has nothing to do but to run its clock domain and to take the records of `reader`: in
    * the far past where more than two channels come in.
    */
-  quietPs(reader: ChannelReader): number {
+  quiescentUntilPs(reader: ChannelReader): number {
     const process = this.#process;
     const { inbound } = process;
     const isOff = !this.isOn || process.untilPs === PAST || inbound.length > 2;
     if (isOff || process.runningProgramCount > 0) return PAST;
-    let quietPs = process.limitPs;
-    if (process.queue.nextPs < quietPs) quietPs = process.queue.nextPs;
+    let quiescentUntilPs = process.limitPs;
+    if (process.queue.nextPs < quiescentUntilPs) quiescentUntilPs = process.queue.nextPs;
     for (let index = 0; index < inbound.length; index++) {
       const other = inbound[index]!.reader;
-      if (other !== reader && other.nextPs < quietPs) quietPs = other.nextPs;
+      if (other !== reader && other.nextPs < quiescentUntilPs) quiescentUntilPs = other.nextPs;
     }
-    return quietPs;
+    return quiescentUntilPs;
   }
 
-  /** Takes the next record of `reader`, which is due before {@link quietPs}, at its time. Returns its place. */
+  /** Takes the next record of `reader`, which is due before {@link quiescentUntilPs}, at its time. Returns its place. */
   takeRecord(reader: ChannelReader): number {
     const process = this.#process;
     process.recordCount++;

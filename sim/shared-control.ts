@@ -165,7 +165,7 @@ export class SharedControl {
     }
   }
 
-  /** Says whether all members of the process have ended, and when the last one did. */
+  /** Publishes whether all members of the process have ended, and when the last one did. */
   setEnded(process: number, isEnded: boolean, endedPs: number): void {
     const base = this.#processBase + process * PROCESS_WORDS;
     if (isEnded) this.#setTimeAt(base + ENDED_TIME, endedPs);
@@ -276,7 +276,7 @@ export class SharedControl {
    * Waits until every worker has come here. Once all have, nothing that happens later keeps any from going on.
    * @throws RunError when the run was ended before that
    */
-  meet(): void {
+  waitAtBarrier(): void {
     const words = this.#words;
     const phase = Atomics.load(words, BARRIER_PHASE) & ~PHASE_ABORTED;
     this.throwIfAborted();
@@ -294,7 +294,7 @@ export class SharedControl {
     }
   }
 
-  /** Says what this worker was asked to run. */
+  /** Publishes what this worker was asked to run. */
   setRun(worker: number, drainPs: number, limitPs: number): void {
     this.#setTimeAt(this.#workerWord(worker, RUN_DRAIN), drainPs);
     this.#setTimeAt(this.#workerWord(worker, RUN_LIMIT), limitPs);

@@ -21,7 +21,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 const AWAKE = 0;
 
 export class SharedHorizon {
-  /** Nobody runs at or past this instant, as far as is known now. */
+  /** No process runs at or past this instant, by the present bound. */
   stopPs = 0;
   /** True when {@link stopPs} is where the run stops. */
   isFinal = false;
@@ -62,7 +62,7 @@ export class SharedHorizon {
     this.#isKnown = new Uint8Array(processCount);
   }
 
-  /** Learns who is connected with whom, once every worker has registered its channel ends. */
+  /** Reads which workers are connected, once every worker has registered its channel ends. */
   learnChannels(): void {
     for (let channel = 0; channel < this.#from.length; channel++) {
       const { from, to, latencyPs } = this.#control.channelEnds(channel);
@@ -84,7 +84,7 @@ export class SharedHorizon {
   }
 
   /** Looks at everyone, and gives the group its arrival and stop instants. Returns true when records came in. */
-  look(): boolean {
+  poll(): boolean {
     const haveCome = this.#readOthers();
     this.#propagate();
     this.#decideStop();
@@ -104,7 +104,7 @@ export class SharedHorizon {
     return this.isFinal && this.#hasFinished(this.#worker);
   }
 
-  /** Wakes the sleepers that have something to run, or have finished, by what the last {@link look} found. */
+  /** Wakes the sleepers that have something to run, or have finished, by what the last {@link poll} found. */
   wakeOthers(): void {
     for (let worker = 0; worker < this.#sleep.length; worker++) {
       if (worker === this.#worker || this.#sleep[worker] === AWAKE) continue;

@@ -5,7 +5,7 @@ import type { RunOutcome } from './single-runner.ts';
 import { Toy, type ToyConfig } from './toy-process.ts';
 import { WorkerRunner } from './worker-runner.ts';
 
-/** What the worker is told. */
+/** Order to the worker. */
 export interface ToyOrder {
   readonly plan: SharedControlPlan;
   readonly worker: number;
@@ -16,7 +16,7 @@ export interface ToyOrder {
   readonly spinCount?: number;
 }
 
-/** What it answers. */
+/** Answer of the worker. */
 export interface ToyAnswer {
   readonly outcome?: RunOutcome;
   readonly digests: readonly string[];

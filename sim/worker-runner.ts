@@ -11,7 +11,7 @@
  *
  * Who goes to sleep, or raises a promise, wakes the sleepers that may now run; the last one awake sees everyone
  * exactly and so wakes the owner of the earliest event, however far ahead it lies. An error anywhere ends the run
- * everywhere; a worker that is gone is reported by whoever watches it ({@link watchWorker}).
+ * everywhere; a lost worker is reported by its watcher ({@link watchWorker}).
  *
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
@@ -28,7 +28,7 @@ import { checkDrain, checkLimit, type Runner, type RunOutcome } from './single-r
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 /** Turns between two looks at the other workers. */
-const TURNS_PER_LOOK = 4;
+const TURNS_PER_POLL = 4;
 /** A window is the least latency into the worker, divided by this: how often promises are made within it. */
 const WINDOW_DIVISOR = 3;
 
@@ -140,8 +140,8 @@ export class WorkerRunner implements Runner {
   async #begin(startPs: number, drainPs: number, limitPs: number): Promise<void> {
     const { processes } = this.#group;
     await this.#group.start();
-    // From here on nobody reads the results of the run before any more.
-    this.#control.meet();
+    // From here on the results of the run before are not read any more.
+    this.#control.waitAtBarrier();
     this.#control.setRun(this.#worker, drainPs, limitPs);
     for (let index = 0; index < processes.length; index++) {
       const { isEnded, endedPs } = processes[index]!;
@@ -151,7 +151,7 @@ export class WorkerRunner implements Runner {
       this.#promisedPs[index] = startPs;
       this.#send(index);
     }
-    this.#control.meet();
+    this.#control.waitAtBarrier();
     for (let worker = 0; worker < this.#control.workerCount; worker++) {
       if (this.#control.isSameRun(worker, drainPs, limitPs)) continue;
       throw new ConfigurationError(
@@ -168,7 +168,7 @@ export class WorkerRunner implements Runner {
     const horizon = this.#horizon;
     for (;;) {
       this.#control.throwIfAborted();
-      horizon.look();
+      horizon.poll();
       if (horizon.isDone) return;
       this.#promise();
       horizon.wakeOthers();
@@ -178,7 +178,7 @@ export class WorkerRunner implements Runner {
         if (this.#group.takeTurn(index)) await this.#group.settle(index);
         this.#group.finishTurn(index);
         this.#publish(index);
-        index = turn < TURNS_PER_LOOK ? this.#group.pick() : NONE;
+        index = turn < TURNS_PER_POLL ? this.#group.pick() : NONE;
       }
     }
   }
@@ -191,13 +191,13 @@ export class WorkerRunner implements Runner {
     for (let index = 0; index < processes.length; index++)
       control.promise(this.#firstProcess + index, stopPs);
     control.wakeAll();
-    control.meet();
+    control.waitAtBarrier();
     for (const { end } of inward) end.reader.refreshRecords();
     processes.forEach((process, index) => {
       control.setNext(this.#firstProcess + index, process.nextPs());
       control.promise(this.#firstProcess + index, process.nowPs);
     });
-    control.meet();
+    control.waitAtBarrier();
     const waiting = control.processNames.flatMap((name, index) =>
       control.isEnded(index) ? [] : [{ name, instantPs: exactPs(control.epochUs, control.promisePs(index)) }],
     );
@@ -264,13 +264,13 @@ export class WorkerRunner implements Runner {
   /** True when there is a reason to be awake. */
   #hasReason(): boolean {
     this.#control.throwIfAborted();
-    const haveCome = this.#horizon.look();
+    const haveCome = this.#horizon.poll();
     if (haveCome || this.#horizon.isDone || this.#group.pick() !== NONE) return true;
     this.#horizon.wakeOthers();
     return false;
   }
 
-  /** Says which channel ends are in this worker, those of channels within it included. */
+  /** Registers the channel ends in this worker, those of channels within it included. */
   #register(): void {
     let leastLatencyPs = NEVER;
     this.#group.processes.forEach((process, index) => {

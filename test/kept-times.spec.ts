@@ -42,7 +42,17 @@ const durations = new Set([
   // Of an observer, who is given instants; of memory management without a host.
   ...['instantPs', 'nowPs'],
   // Used up within one call, or set at the beginning of a run.
-  ...['reachedPs', 'atPs', 'actPs', 'reachPs', 'arrivalPs', 'stopPs', 'startPs', 'promisedPs', 'quietPs'],
+  ...[
+    'reachedPs',
+    'atPs',
+    'actPs',
+    'reachPs',
+    'arrivalPs',
+    'stopPs',
+    'startPs',
+    'promisedPs',
+    'quiescentUntilPs',
+  ],
 ]);
 
 /** Files that are tests, benches, or describe a machine without being one. */

@@ -75,7 +75,7 @@ describe('a fault of the plan, on a NIC', () => {
       expect(retransmissionsOf(outcome)).toBeGreaterThan(0);
       const plain = await streamUnder([]);
       expect(outcome.endedPs - plain.endedPs).toBeGreaterThan(300e6);
-      // The drivers of both ends were told of the link, and looked.
+      // The drivers of both ends were notified of the link, and looked.
       const readsOf = ({ report }: Outcome): number[] =>
         report.nodes.map(({ nic: books }) => books!.device['registerReads']!);
       for (const [node, reads] of readsOf(outcome).entries())

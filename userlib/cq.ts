@@ -5,7 +5,7 @@
  * moved to the new ring, one place on, because the mark has used a number (interface sheet 3.16; rdma-core).
  */
 import { CqeOpcode, cqe, cqeBytes } from '../abi/cqe.ts';
-import { cqRecord } from '../abi/doorbells.ts';
+import { cqRecord } from '../abi/doorbell-records.ts';
 import { log2Ceil } from '../base/units.ts';
 import { CompletionRing } from './completion-ring.ts';
 import { checkArguments, uint16Max } from './numbers.ts';

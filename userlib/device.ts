@@ -4,7 +4,7 @@
  *     const [device] = getDeviceList(platform);
  *     const context = await openDevice(device!);
  */
-import { cqRecord, receiveRecord } from '../abi/doorbells.ts';
+import { cqRecord, receiveRecord } from '../abi/doorbell-records.ts';
 import type { DeviceAttr, PortAttr } from '../driver/uapi.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';

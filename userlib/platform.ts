@@ -115,7 +115,7 @@ export interface BufferWatch {
 }
 
 /**
- * Told of every work request of the data path, for a report that follows operations: at the core's own time in
+ * Notified of every work request of the data path, for a report that follows operations: at the core's own time in
  * picoseconds, `ownPs`. A completion names the work request by the counter it was posted under; unsignalled ones complete
  * silently with the next signalled one.
  */
@@ -141,10 +141,10 @@ export interface VerbsPlatform {
   readonly devices: readonly KernelDevice[];
   /** Called when defined; costs nothing when not. */
   readonly tap?: OperationTap;
-  /** Told of each copy that the processor makes for the program. Absent: copies are not counted. */
+  /** Notified of each copy that the processor makes for the program. Absent: copies are not counted. */
   copied?(lengthBytes: number): void;
   /**
-   * Has `hook` called when the process ends, before its memory goes: the kernel closes the device files that are still
+   * Calls `hook` when the process ends, before its memory goes: the kernel closes the device files that are still
    * open. @returns how to take it back
    */
   onExit?(hook: (cpu: KernelCpu) => Promise<void>): () => void;

@@ -8,7 +8,8 @@
  */
 import { uarOffset } from '../abi/bar-map.ts';
 import { CqeOpcode, CqeSyndrome, cqe, errorCqe, ReceiveOpcode } from '../abi/cqe.ts';
-import { CqArmCommand, cqArm, cqRecord } from '../abi/doorbells.ts';
+import { cqRecord } from '../abi/doorbell-records.ts';
+import { CqArmCommand, cqArm } from '../abi/doorbells.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
@@ -119,7 +120,7 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   wc.wqeCounter = counter;
   wc.wrId = isSend ? completeSend(qp, counter) : completeReceive(cq, qp, counter);
   const watch = cq.context.platform.tap?.watch;
-  if (watch !== undefined) tellWatch(watch, qp, isSend, counter);
+  if (watch !== undefined) notifyWatch(watch, qp, isSend, counter);
   wc.wcFlags = 0;
   wc.vendorErr = 0;
   if (opcode === CqeOpcode.ERROR) {
@@ -137,7 +138,7 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
 }
 
 /** The buffers of a request are the program's again. */
-function tellWatch(watch: BufferWatch, qp: IbvQp, isSend: boolean, counter: number): void {
+function notifyWatch(watch: BufferWatch, qp: IbvQp, isSend: boolean, counter: number): void {
   if (isSend) watch.sendCompleted(qp.qpNum, counter);
   else if (qp.srq !== null) watch.receiveCompleted(`SRQ ${qp.srq.handle}`, counter);
   else watch.receiveCompleted(`RQ of QP ${qp.qpNum}`, -1);

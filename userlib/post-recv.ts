@@ -2,7 +2,7 @@
  * ibv_post_recv and ibv_post_srq_recv: lists of buffers into the queue, then the doorbell record. No MMIO.
  * Sources: interface sheet 6.4, 6.5, 6.8; rdma-core providers/mlx4.
  */
-import { receiveRecord } from '../abi/doorbells.ts';
+import { receiveRecord } from '../abi/doorbell-records.ts';
 import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
 import { isInt32, isListValid } from './numbers.ts';

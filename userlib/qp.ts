@@ -4,7 +4,7 @@
  *
  *   buffer:  the queue with the larger stride first; with equal strides the send queue      (interface sheet 6.1)
  */
-import { receiveRecord } from '../abi/doorbells.ts';
+import { receiveRecord } from '../abi/doorbell-records.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
 import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
 import { checkAddress } from './address-checks.ts';

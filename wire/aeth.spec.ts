@@ -9,11 +9,11 @@ import {
   NakCode,
   nakSyndrome,
   rnrNakSyndrome,
-  rnrTimerPsByCode,
   syndromeKind,
   syndromeValue,
 } from './aeth.ts';
 import { psnAdd, psnDistance } from './psn.ts';
+import { rnrTimerPsByCode } from './rnr-timer.ts';
 
 const MS = 1_000_000_000;
 

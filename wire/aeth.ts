@@ -1,10 +1,9 @@
 /**
- * What an acknowledgement says: the AETH syndrome and its code tables, and the timers that QPs are given as codes.
+ * Contents of an acknowledgement: the AETH syndrome and its code tables, and the timers that QPs are given as codes.
  *
  * Syndrome: bit 7 zero, bits 6:5 say ACK, RNR NAK or NAK, bits 4:0 the credit count, the timer or the NAK code.
  * Source: InfiniBand Architecture Specification, volume 1, 9.7.5.2.
  */
-import { psPerUs } from '../base/units.ts';
 
 export const AethKind = { ACK: 0, RNR_NAK: 1, RESERVED: 2, NAK: 3 } as const;
 const { ACK, RNR_NAK, NAK } = AethKind;
@@ -31,19 +30,6 @@ export const creditCountByCode: readonly number[] = [
 ];
 
 const CREDIT_CODE_MAX = creditCountByCode.length - 1;
-
-/** Waiting times behind an RNR NAK in hundredths of a millisecond, by timer code 0 to 31 (9.7.5.2.8). */
-const rnrTimerCentimilliseconds: readonly number[] = [
-  65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
-  4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-];
-
-const RNR_TIMER_UNIT_PS = 10 * psPerUs;
-
-/** The same in picoseconds. */
-export const rnrTimerPsByCode: readonly number[] = rnrTimerCentimilliseconds.map(
-  (count) => count * RNR_TIMER_UNIT_PS,
-);
 
 export const ackSyndrome = (creditCode: number): number => (ACK << KIND_SHIFT) | creditCode;
 export const rnrNakSyndrome = (timerCode: number): number => (RNR_NAK << KIND_SHIFT) | timerCode;

@@ -1,5 +1,5 @@
 /**
- * The books of the two ends of an Ethernet cable, kept apart. Bytes are of whole frames: header to FCS.
+ * Statistics of the two ends of an Ethernet cable, kept apart. Bytes are of whole frames: header to FCS.
  *
  *   transmitted.frames = transmitted.lostFrames + received.(delivered + corrupted + fifoDrops + linkDownDrops) frames
  *
@@ -33,7 +33,7 @@ export class EthernetReceiveCounters {
   droppedBytes = 0;
 }
 
-/** What is missing between the books of two ends, in frames and bytes: zero once nothing is on its way. */
+/** What is missing between the statistics of two ends, in frames and bytes: zero once nothing is on its way. */
 export function ethernetImbalance(
   sent: EthernetTransmitCounters,
   received: EthernetReceiveCounters,

@@ -8,10 +8,10 @@ import type { EthernetConfig } from './ethernet-parameters.ts';
 import { FaultRanges } from './fault-ranges.ts';
 import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
 
-/** What becomes of a frame on the cable. */
-export const FATE_ARRIVES = 0;
-export const FATE_LOST = 1;
-const FATE_CORRUPTED = 2;
+/** Outcome of a frame on the cable. */
+export const OUTCOME_ARRIVES = 0;
+export const OUTCOME_LOST = 1;
+const OUTCOME_CORRUPTED = 2;
 
 const MILLION = 1_000_000;
 
@@ -57,19 +57,19 @@ export class EthernetFaults {
     return this.#delaysPs.valueOf(frame);
   }
 
-  /** What becomes of this frame; asked once for each, in their order. */
-  fateOf(frame: number): number {
-    let fate = FATE_ARRIVES;
+  /** Outcome of this frame; asked once for each, in their order. */
+  outcomeOf(frame: number): number {
+    let outcome = OUTCOME_ARRIVES;
     if (this.#isChancy) {
       const lot = this.#random.below(MILLION);
-      if (lot < this.#lossPerMillion) fate = FATE_LOST;
-      else if (this.#random.below(MILLION) < this.#corruptionPerMillion) fate = FATE_CORRUPTED;
+      if (lot < this.#lossPerMillion) outcome = OUTCOME_LOST;
+      else if (this.#random.below(MILLION) < this.#corruptionPerMillion) outcome = OUTCOME_CORRUPTED;
     }
-    if (frame < this.nextFrame) return fate;
-    if (this.#corrupted.valueOf(frame) !== 0) fate = FATE_CORRUPTED;
-    if (this.#lost.valueOf(frame) !== 0) fate = FATE_LOST;
+    if (frame < this.nextFrame) return outcome;
+    if (this.#corrupted.valueOf(frame) !== 0) outcome = OUTCOME_CORRUPTED;
+    if (this.#lost.valueOf(frame) !== 0) outcome = OUTCOME_LOST;
     this.#passed(frame);
-    return fate;
+    return outcome;
   }
 
   #passed(frame: number): void {

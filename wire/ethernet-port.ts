@@ -5,7 +5,7 @@
  *          ▲ onSpace          (exact byte times)          lost? corrupted?
  *
  * Promises:
- * - Full duplex, no flow control: nobody is ever told to wait, and who cannot keep up drops and counts.
+ * - Full duplex, no flow control: no sender is throttled, and a receiver that cannot keep up drops and counts.
  * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
  * - A frame with a wrong frame check sequence is counted and never handed on.
  * - With the link down frames are discarded and counted; the caller need not ask.
@@ -25,7 +25,7 @@ import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
-import { EthernetFaults, FATE_ARRIVES, FATE_LOST } from './ethernet-faults.ts';
+import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_LOST } from './ethernet-faults.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import {
   ETHERNET_FCS_BYTES,
@@ -196,14 +196,14 @@ export class EthernetPort {
     transmitted.frames++;
     transmitted.bytes += wireBytes;
     transmitted.padBytes += frameBytes - lengthBytes;
-    const fate = this.#fateOf(transmitted.frames, wireBytes);
+    const outcome = this.#outcomeOf(transmitted.frames, wireBytes);
     const endPs = this.#serializer.occupy(this.#lp.nowPs, config.preambleBytes + wireBytes);
     this.#serializer.occupy(endPs, config.interFrameGapBytes);
-    if (fate === FATE_LOST) return;
+    if (outcome === OUTCOME_LOST) return;
     const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
     const { words, bytes } = this.#writer;
     words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
-    words[(offset >> 2) + WORD_IS_CORRUPTED] = fate === FATE_ARRIVES ? 0 : 1;
+    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_ARRIVES ? 0 : 1;
     const start = offset + RECORD_HEADER_BYTES;
     for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
     if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
@@ -245,7 +245,7 @@ export class EthernetPort {
 
   // ---- inside ----
 
-  #fateOf(frame: number, wireBytes: number): number {
+  #outcomeOf(frame: number, wireBytes: number): number {
     const { transmitted, faults } = this;
     if (frame >= faults.nextFrame) {
       const delayPs = faults.delayPs(frame);
@@ -254,15 +254,15 @@ export class EthernetPort {
         this.#serializer.hold(this.#lp.nowPs, delayPs);
       }
     }
-    const fate = faults.fateOf(frame);
-    if (fate === FATE_ARRIVES) return fate;
-    if (fate === FATE_LOST) {
+    const outcome = faults.outcomeOf(frame);
+    if (outcome === OUTCOME_ARRIVES) return outcome;
+    if (outcome === OUTCOME_LOST) {
       transmitted.lostFrames++;
       transmitted.lostBytes += wireBytes;
     } else {
       transmitted.corruptedFrames++;
     }
-    return fate;
+    return outcome;
   }
 
   /** A record's call, at its time. */

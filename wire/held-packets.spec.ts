@@ -1,4 +1,4 @@
-/** Packets lost, copied and reordered on the cable: exact arrivals, and books and credits that balance. */
+/** Packets lost, copied and reordered on the cable: exact arrivals, and statistics and credits that balance. */
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
 import { Opcode } from './opcodes.ts';
@@ -186,9 +186,9 @@ describe('books and credits', () => {
     return bench;
   }
 
-  const totals = (...books: PacketCounters[]): number[] => [
-    books.reduce((sum, { packetTotal }) => sum + packetTotal, 0),
-    books.reduce((sum, { byteTotal }) => sum + byteTotal, 0),
+  const totals = (...statistics: PacketCounters[]): number[] => [
+    statistics.reduce((sum, { packetTotal }) => sum + packetTotal, 0),
+    statistics.reduce((sum, { byteTotal }) => sum + byteTotal, 0),
   ];
 
   it.each([1, 2, 3, 4, 5, 6])('balance when all happens at once, seed %i', async (seed) => {
@@ -199,11 +199,11 @@ describe('books and credits', () => {
     ] as const) {
       const { transmitted: sent } = from.port;
       const { received } = to.port;
-      const [booked, taken] = [totals(sent.first, sent.retransmitted), totals(sent.lost, sent.heldBack)];
+      const [counted, taken] = [totals(sent.first, sent.retransmitted), totals(sent.lost, sent.heldBack)];
       const added = totals(sent.copied, sent.letGo);
       const arrived = totals(received.delivered, received.corrupted);
-      expect(booked[0]).toBe(150);
-      expect(arrived).toEqual([0, 1].map((index) => booked[index]! - taken[index]! + added[index]!));
+      expect(counted[0]).toBe(150);
+      expect(arrived).toEqual([0, 1].map((index) => counted[index]! - taken[index]! + added[index]!));
       expect(sent.copied.packetTotal).toBe(71);
       expect(received.overruns).toBe(0);
       // All is back: as much may be sent as at first.

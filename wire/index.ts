@@ -11,6 +11,7 @@ export * from './packet.ts';
 export { PacketCounters } from './packet-counters.ts';
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
+export * from './rnr-timer.ts';
 export { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
 export { type PacketReceiver, WirePort } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

@@ -7,7 +7,8 @@
  *         └── disable, send DOWN ──┴───────────── DOWN, or TS1 of an end that starts over ────────────────────┘
  *
  * TS1 says "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once, which
- * is enough on a channel that loses nothing: whoever is enabled last is heard by the other. The physical states are
+ * is enough on a channel that loses nothing: the training of the end that is enabled last reaches the other. The physical
+ * states are
  * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
  */
 

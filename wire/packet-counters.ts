@@ -33,7 +33,7 @@ export class PacketCounters {
   }
 }
 
-/** The transmitting side's books. */
+/** Statistics of the transmitting side. */
 export class TransmitCounters {
   /** First transmissions and retransmissions, apart. */
   readonly first = new PacketCounters();
@@ -62,7 +62,7 @@ export class TransmitCounters {
   serializerWaitPs = 0;
 }
 
-/** The receiving side's books. */
+/** Statistics of the receiving side. */
 export class ReceiveCounters {
   readonly delivered = new PacketCounters();
   /** Wrong VCRC. */

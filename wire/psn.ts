@@ -4,7 +4,7 @@ export const PSN_MASK = 0xff_ffff;
 export const psnAdd = (psn: number, count: number): number => (psn + count) & PSN_MASK;
 
 /**
- * How far `psn` lies behind `other`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as an older one,
+ * Distance from `other` to `psn`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as an older one,
  * which is how a responder tells a duplicate from a gap.
  */
 export const psnDistance = (psn: number, other: number): number => ((psn - other) << 8) >> 8;

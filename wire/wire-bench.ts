@@ -3,10 +3,10 @@ import { defaultsOf } from '../base/parameter.ts';
 import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
-import type { RecordLoans } from './lent-records.ts';
 import { operandBytes } from './opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } from './packet.ts';
 import { type WireConfig, wireParameters } from './parameters.ts';
+import type { RecordReferences } from './referenced-records.ts';
 import { WirePort } from './wire-port.ts';
 import { wireChannelBytes } from './wire-sizing.ts';
 
@@ -35,7 +35,7 @@ export class WireEnd {
     out: SharedArrayBuffer,
     into: SharedArrayBuffer,
     shuffle?: () => number,
-    loans?: RecordLoans,
+    references?: RecordReferences,
   ) {
     this.lp = new LogicalProcess(name, shuffle);
     const lp = this.lp;
@@ -44,7 +44,7 @@ export class WireEnd {
       config,
       writer: new ChannelWriter(out),
       reader: new ChannelReader(into),
-      loans,
+      references,
     });
     this.port.deliverTo({ packetArrived: (offset) => this.#receive(offset) });
     this.port.onLinkState((isUp, nowPs) => this.linkStates.push({ isUp, nowPs }));
@@ -96,12 +96,12 @@ export class WireBench {
    * @param shuffle reorders what happens at one instant
    * @param loans by which payload that the second end has received is lent
    */
-  constructor(changes: Partial<WireConfig> = {}, shuffle?: () => number, loans?: RecordLoans) {
+  constructor(changes: Partial<WireConfig> = {}, shuffle?: () => number, references?: RecordReferences) {
     this.config = { ...defaultsOf(wireParameters), ...changes };
     const bytes = wireChannelBytes(this.config);
     const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
     this.a = new WireEnd('a', this.config, out, back, shuffle);
-    this.b = new WireEnd('b', this.config, back, out, shuffle, loans);
+    this.b = new WireEnd('b', this.config, back, out, shuffle, references);
     this.#runner = new SingleRunner([this.a.lp, this.b.lp]);
   }
 

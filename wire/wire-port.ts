@@ -19,7 +19,6 @@ import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
-import { LentRecords, type RecordLoans } from './lent-records.ts';
 import { wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import {
@@ -38,6 +37,7 @@ import {
 import { ReceiveCounters, type TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
+import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
 import { WireSender } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
@@ -53,10 +53,10 @@ export interface WirePortOptions {
   /** The two are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
   /** By which payload of received packets is lent: it stays in {@link WirePort.rxBytes}, after its packet was consumed, while it is. */
-  readonly loans?: RecordLoans | undefined;
+  readonly references?: RecordReferences | undefined;
 }
 
-/** Whoever takes received packets. */
+/** Receiver of packets. */
 export interface PacketReceiver {
   /** A packet has arrived whole: its buffer must be given back ({@link WirePort.consume}). */
   packetArrived(offset: number, payloadBytes: number): void;
@@ -83,7 +83,7 @@ export class WirePort implements LateSender {
   readonly #sender: WireSender;
   readonly #training: LinkTraining;
   readonly #buffers: ReceiveBuffers;
-  readonly #lent: LentRecords | undefined;
+  readonly #referenced: ReferencedRecords | undefined;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
@@ -107,7 +107,7 @@ export class WirePort implements LateSender {
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: WirePortOptions) {
-    const { lp, config, reader, writer, loans } = options;
+    const { lp, config, reader, writer, references } = options;
     checkConfig(config);
     this.config = config;
     this.#lp = lp;
@@ -122,10 +122,10 @@ export class WirePort implements LateSender {
     this.#sender = new WireSender(lp, config, writer);
     this.transmitted = this.#sender.counters;
     this.faults = this.#sender.faults;
-    this.#lent =
-      loans === undefined
+    this.#referenced =
+      references === undefined
         ? undefined
-        : new LentRecords(reader, loans, takenBytesMax(config, reader.bytes.length));
+        : new ReferencedRecords(reader, references, takenBytesMax(config, reader.bytes.length));
     this.#buffers = new ReceiveBuffers(config, this.received);
     this.#training = new LinkTraining({
       sendStep: (step) => this.#sender.sendStep(step),
@@ -208,8 +208,8 @@ export class WirePort implements LateSender {
   }
 
   /**
-   * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller who
-   * does not try before it can be sent.
+   * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
+   * does not retry before it can be sent.
    * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
    *   from `fromPs` on, and the space listener is called for it only if the link goes down
    */
@@ -235,7 +235,7 @@ export class WirePort implements LateSender {
 
   // ---- receive ----
 
-  /** Says who is handed the packets that arrive whole. */
+  /** Sets the receiver of packets that arrive whole. */
   deliverTo(receiver: PacketReceiver): void {
     this.#packetReceiver = receiver;
   }
@@ -243,8 +243,8 @@ export class WirePort implements LateSender {
   /** Gives a received packet's buffer back. */
   consume(offset: number): void {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
-    if (this.#lent === undefined) this.#reader.release(offset);
-    else this.#lent.release(offset);
+    if (this.#referenced === undefined) this.#reader.release(offset);
+    else this.#referenced.release(offset);
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
@@ -307,7 +307,7 @@ export class WirePort implements LateSender {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     const kind = this.#reader.takenKind;
-    if (this.#lent !== undefined) this.#lent.makeRoom();
+    if (this.#referenced !== undefined) this.#referenced.makeRoom();
     if (kind === PACKET) {
       this.#receivePacket(offset);
       return;
@@ -335,8 +335,8 @@ export class WirePort implements LateSender {
       return;
     }
     const isCorrupted = (flags & FLAG_CORRUPTED) !== 0;
-    const books = isCorrupted ? counters.corrupted : counters.delivered;
-    books.count(opcode, packetBytesIn(flags), payloadBytes);
+    const statistics = isCorrupted ? counters.corrupted : counters.delivered;
+    statistics.count(opcode, packetBytesIn(flags), payloadBytes);
     if (isCorrupted) this.consume(offset);
     else this.#packetReceiver.packetArrived(offset, payloadBytes);
   }

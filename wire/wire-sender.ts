@@ -5,7 +5,7 @@
  *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
  *          ▲ onSpace
  *
- * It is told of the link by its port, which calls it only while packets go on the wire.
+ * It is notified of the link by its port, which calls it only while packets go on the wire.
  */
 import type { ChannelWriter } from '../sim/channel.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -83,7 +83,7 @@ export class WireSender {
 
   /**
    * `dueListener` is called with the instant at which {@link sendHeld} is to be called, `lossListener` with the one at which the
-   * other end is to be told of credits that a lost packet took.
+   * other end is to be notified of credits that a lost packet took.
    */
   onFaults(dueListener: (ps: number) => void, lossListener: (ps: number) => void): void {
     this.#dueListener = dueListener;
@@ -183,7 +183,7 @@ export class WireSender {
     this.#credits.reset();
   }
 
-  /** The link has gone down: whoever waits has its packet discarded. */
+  /** The link has gone down: the packet of a waiting sender is discarded. */
   linkDown(): void {
     this.#dropHeld();
     if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
@@ -239,8 +239,8 @@ export class WireSender {
     const { counters } = this;
     counters.packetCount++;
     counters.packetBytes += packetBytes;
-    const books = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
-    books.count(opcode, packetBytes, payloadBytes);
+    const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
+    statistics.count(opcode, packetBytes, payloadBytes);
     if (counters.packetCount >= this.faults.nextPacket)
       return this.#putWithFaults(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));

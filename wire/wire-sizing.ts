@@ -17,11 +17,12 @@ const BUFFER_BYTES_MAX = BUFFER_BLOCKS_MAX * CREDIT_BLOCK_BYTES;
 const PACKET_BYTES_MAX = 4096 + 128;
 
 /**
- * Payload is lent (lent-records.ts) while its write is under way on PCIe: under at most 2047 data credits of 16 bytes and 127
- * headers, with what waits in a transmit fifo of usual depth, twice for the headers of records. Where more is under way, the
- * loans are called in.
+ * Payload is referenced (referenced-records.ts) while its write is under way on PCIe: under at most 2047 data credits of 16
+ * bytes and 127
+ * headers, with what waits in a transmit fifo of usual depth, twice for the headers of records. Beyond that, a snapshot
+ * releases the references.
  */
-const LENT_BYTES = 65_536;
+const REFERENCED_BYTES = 65_536;
 
 /**
  * Bytes of lane 0's receive buffer: what is configured at the rate of 4X QDR and below, and as much more as a link is faster.
@@ -37,7 +38,7 @@ export function receiveBufferBytesOf(config: WireConfig): number {
 export function wireChannelBytes(config: WireConfig): number {
   const heldBytes = blocksOf(receiveBufferBytesOf(config)) * BYTES_PER_BLOCK;
   const managementBytes = config.managementBufferPackets * 512;
-  const neededBytes = 2 * (heldBytes + managementBytes) + LENT_BYTES + flyingBytes(config);
+  const neededBytes = 2 * (heldBytes + managementBytes) + REFERENCED_BYTES + flyingBytes(config);
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
 }
 

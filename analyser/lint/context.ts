@@ -19,7 +19,7 @@ export class LintContext {
   }
 
   /** Names the access that the next reports are about. */
-  look(access: string, nowPs: number): void {
+  beginAccess(access: string, nowPs: number): void {
     this.access = access;
     this.nowPs = nowPs;
   }

@@ -33,13 +33,13 @@ export class Linter {
   }
 
   hcrAccess(lengthBytes: number, nowPs: number): void {
-    this.context.look(`an access of ${lengthBytes} bytes`, nowPs);
+    this.context.beginAccess(`an access of ${lengthBytes} bytes`, nowPs);
     this.context.report('hcr-access', 'HCR', `an access of ${lengthBytes} bytes`);
   }
 
   commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void {
     const lint = this.context;
-    lint.look(commandAccess(command), command.postedPs);
+    lint.beginAccess(commandAccess(command), command.postedPs);
     checkRegister(lint, command, before, this.#lastToggle, this.#tokens);
     this.#lastToggle = command.toggle;
     if (command.isByEvent) this.#tokens.add(command.token);
@@ -81,7 +81,7 @@ export class Linter {
     const table = tableAt(this.#view.tables, icmAddress);
     if (table === undefined || table.name === 'MTT') return;
     const index = Math.floor((icmAddress - table.base) / table.entryBytes);
-    this.context.look(`a read of ${bytes.length} bytes at ICM ${hex(icmAddress)}`, nowPs);
+    this.context.beginAccess(`a read of ${bytes.length} bytes at ICM ${hex(icmAddress)}`, nowPs);
     const rule = table.name === 'dMPT' ? 'mpt-changed' : 'context-changed';
     this.context.report(
       rule,
@@ -92,7 +92,7 @@ export class Linter {
 
   /** A request of the device that found no memory. */
   dmaOutside(what: string, object: string, address: number, lengthBytes: number, nowPs: number): void {
-    this.context.look(`${what} of ${lengthBytes} bytes at ${hex(address)}`, nowPs);
+    this.context.beginAccess(`${what} of ${lengthBytes} bytes at ${hex(address)}`, nowPs);
     this.context.report(
       'dma-outside',
       object,
@@ -103,7 +103,7 @@ export class Linter {
   /** The owner register was written: the driver has let the device go. */
   released(nowPs: number): void {
     const view = this.#view;
-    this.context.look('a write of the owner register', nowPs);
+    this.context.beginAccess('a write of the owner register', nowPs);
     if (view.phase === Phase.INITIALISED)
       this.context.report('left-at-release', 'HCA', 'CLOSE_HCA was not issued');
     const left: readonly (readonly [string, number])[] = [
@@ -117,7 +117,7 @@ export class Linter {
 
   /** The device is being reset. */
   reset(why: string, nowPs: number): void {
-    this.context.look(why, nowPs);
+    this.context.beginAccess(why, nowPs);
     this.#checkLeft('left-at-reset', 'reset');
     const pages = this.#view.icm.pageCount;
     if (pages > 0) this.context.report('left-at-reset', 'ICM', `${pages} pages are still with the device`);

@@ -1,2 +1,2 @@
-export { type OnDemandCounts, Pager } from './pager.ts';
+export { type OnDemandStatistics, Pager } from './pager.ts';
 export { OnDemandRegion, type PageableMemory, pageCountOf } from './region.ts';

@@ -15,7 +15,7 @@ import { EventType, pageRequestEqe } from '../../abi/eqe.ts';
 import { Bar } from '../../abi/pci-identity.ts';
 import type { EventRouter } from '../async-events.ts';
 import type { CommandInterface } from '../command.ts';
-import type { DeviceLife } from '../device-life.ts';
+import type { DeviceLifecycle } from '../device-lifecycle.ts';
 import type { EventQueue } from '../eq.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
@@ -24,7 +24,7 @@ import type { Cpu, DriverPlatform } from '../platform.ts';
 import { type OnDemandRegion, onDemandPageBytes } from './region.ts';
 
 /** What on-demand paging has cost the driver. */
-export interface OnDemandCounts {
+export interface OnDemandStatistics {
   pageRequests: number;
   /** Requests that could not be met: not mapped, or no right, or no memory. */
   refusedRequests: number;
@@ -56,7 +56,7 @@ export interface PagerSetup {
   readonly platform: DriverPlatform;
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
-  readonly life: DeviceLife;
+  readonly lifecycle: DeviceLifecycle;
   readonly router: EventRouter;
   readonly asyncEq: EventQueue;
 }
@@ -65,7 +65,7 @@ export interface PagerSetup {
 const evictedShare = 1 / 8;
 
 export class Pager {
-  readonly counts: OnDemandCounts = {
+  readonly counts: OnDemandStatistics = {
     pageRequests: 0,
     refusedRequests: 0,
     spuriousRequests: 0,
@@ -158,7 +158,7 @@ export class Pager {
 
   private ringInvalidate(cpu: Cpu): void {
     const { address } = this.setup.platform.pci.bars[Bar.UAR]!;
-    if (!this.setup.life.isDead) cpu.mmioWrite32(address + uarOffset.invalidate, 1);
+    if (!this.setup.lifecycle.isDead) cpu.mmioWrite32(address + uarOffset.invalidate, 1);
   }
 
   private withdraw(region: OnDemandRegion, first: number, end: number): number {
@@ -174,14 +174,14 @@ export class Pager {
   }
 
   private startWork(): void {
-    if (this.isAtWork || this.setup.life.isDead) return;
+    if (this.isAtWork || this.setup.lifecycle.isDead) return;
     this.isAtWork = true;
     this.setup.platform.spawn('pager', (cpu) => this.work(cpu));
   }
 
   private async work(cpu: Cpu): Promise<void> {
     try {
-      while (!this.setup.life.isDead && this.leaving.length + this.requests.length > 0) {
+      while (!this.setup.lifecycle.isDead && this.leaving.length + this.requests.length > 0) {
         const request = this.requests.shift();
         if (request !== undefined) await this.serve(cpu, request);
         else await this.fence(cpu);
@@ -205,7 +205,7 @@ export class Pager {
       await commands.execute(cpu, 'PAGE_FAULT_RESUME', command);
     } catch (error) {
       // A QP that was reset meanwhile waits no longer.
-      if (!(error instanceof KernelError) || this.setup.life.isDead) throw error;
+      if (!(error instanceof KernelError) || this.setup.lifecycle.isDead) throw error;
     }
   }
 

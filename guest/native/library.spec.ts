@@ -22,12 +22,12 @@ function printed(prelude: string, code: string): string {
   return stdout + stderr;
 }
 
-const tell = 'console.log(library.nativeUnavailableReason())';
+const notify = 'console.log(library.nativeUnavailableReason())';
 
 describe('native calls', () => {
   it('say in one line which platform is needed', () => {
     const prelude = "Object.defineProperty(process, 'platform', { value: 'darwin' })";
-    const line = printed(prelude, tell).trim();
+    const line = printed(prelude, notify).trim();
     expect(line).toContain('needs Linux on x64 or arm64');
     expect(line).toContain('darwin');
     expect(line.split('\n')).toHaveLength(1);
@@ -39,7 +39,7 @@ describe('native calls', () => {
         if (name === 'koffi') throw new Error("Cannot find module 'koffi'");
         return next(name, context);
       } })`;
-    const line = printed(prelude, tell).trim();
+    const line = printed(prelude, notify).trim();
     expect(line).toBe(
       "serving a guest needs the optional package koffi: run `npm install koffi` (Cannot find module 'koffi')",
     );

@@ -31,7 +31,7 @@ export class TestDevice implements VfioUserDevice {
   ];
 
   /** One line per call, the reads and writes excepted. */
-  readonly told: string[] = [];
+  readonly notified: string[] = [];
   readonly bytes = new Map(
     this.regions.map(({ index, sizeBytes }) => [index, new Uint8Array(sizeBytes)] as const),
   );
@@ -57,25 +57,25 @@ export class TestDevice implements VfioUserDevice {
   }
 
   reset(): void {
-    this.told.push('reset');
+    this.notified.push('reset');
   }
 
   setInterrupt(index: number, vector: number, descriptor: number): void {
     if (descriptor < 0) this.eventfds.delete(`${index}:${vector}`);
     else this.eventfds.set(`${index}:${vector}`, descriptor);
-    this.told.push(`interrupt ${index}:${vector} ${descriptor < 0 ? 'gone' : 'set'}`);
+    this.notified.push(`interrupt ${index}:${vector} ${descriptor < 0 ? 'gone' : 'set'}`);
   }
 
   maskInterrupt(index: number, vector: number, isMasked: boolean): void {
-    this.told.push(`interrupt ${index}:${vector} ${isMasked ? 'masked' : 'unmasked'}`);
+    this.notified.push(`interrupt ${index}:${vector} ${isMasked ? 'masked' : 'unmasked'}`);
   }
 
   clientConnected(memory: GuestMemory): void {
     this.memory = memory;
-    this.told.push('connected');
+    this.notified.push('connected');
   }
 
-  clientGone(): void {
-    this.told.push('gone');
+  clientDisconnected(): void {
+    this.notified.push('gone');
   }
 }

@@ -5,7 +5,7 @@ export interface ServerCounters {
   clientCount: number;
   /** Connections that did not end with a clean close by the client. */
   droppedCount: number;
-  /** Clients that were told that another is served. */
+  /** Clients that were notified that another is served. */
   refusedCount: number;
   /** Why the last connection ended; empty before. */
   lastEnd: string;

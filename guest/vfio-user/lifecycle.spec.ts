@@ -74,7 +74,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(second.isDropped()).toBe(true);
     second.close();
     expect(bench.device.writeCount).toBe(100);
-    expect(bench.device.told.slice(-3)).toEqual(gone);
+    expect(bench.device.notified.slice(-3)).toEqual(gone);
     // the memfd and the two eventfds of this test are still open, nothing else
     expect(openDescriptorCount()).toBe(idle + 3);
     expectFreshService();
@@ -94,7 +94,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
       expect(bench.server.counters.refusedCount).toBe(at);
     }
     expect(bench.ends).toEqual(Array(20).fill('refused'));
-    expect(bench.device.told.filter((line) => line === 'connected')).toHaveLength(1);
+    expect(bench.device.notified.filter((line) => line === 'connected')).toHaveLength(1);
     expect(first.write(REGION_BAR0, 0, Uint8Array.of(5))).toBe(0);
     first.close();
     bench.settle();
@@ -184,7 +184,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     client.close();
     bench.settle();
     expect(bench.connectAgreed().read(REGION_BAR0, 64, 1)).toEqual(Uint8Array.of(9));
-    expect(bench.device.told).not.toContain('reset');
+    expect(bench.device.notified).not.toContain('reset');
   });
 
   it.each([
@@ -200,7 +200,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     client.close();
     bench.settle();
     expect(bench.ends).toEqual(['the connection broke in the middle of a message']);
-    expect(bench.device.told.slice(-3)).toEqual(gone);
+    expect(bench.device.notified.slice(-3)).toEqual(gone);
     expect(bench.server.counters.droppedCount).toBe(1);
     expectFreshService();
   });
@@ -253,7 +253,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     const client = bench.connectAgreed();
     client.send(messageOf({ id: 3, command: Command.DEVICE_RESET, isError: 1 }));
     expect(client.answer()).toMatchObject({ id: 3, errno: 22 });
-    expect(bench.device.told).toEqual(['connected']);
+    expect(bench.device.notified).toEqual(['connected']);
   });
 
   it('though its device closes the server in the middle of a command', () => {
@@ -261,7 +261,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     bench.device.reset = () => bench.server.close();
     client.command(Command.DEVICE_RESET, new Uint8Array(0));
     expect(client.isDropped()).toBe(true);
-    expect(bench.device.told.slice(-3)).toEqual(gone);
+    expect(bench.device.notified.slice(-3)).toEqual(gone);
     expect(bench.server.descriptor).toBe(-1);
   });
 

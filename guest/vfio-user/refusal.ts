@@ -24,7 +24,7 @@ export class Refusal {
   readonly #endMs: number;
   readonly #sendWaitMs: number;
   #receivedBytes = 0;
-  /** Whether it has said something and was told that the device is taken. */
+  /** Whether it has said something and was notified that the device is taken. */
   isAnswered = false;
 
   /** Takes the socket over. `reply` is used while it is answered. */

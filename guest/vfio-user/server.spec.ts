@@ -80,7 +80,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
           write_multiple: true,
         },
       });
-      expect(bench.device.told).toEqual(['connected']);
+      expect(bench.device.notified).toEqual(['connected']);
     });
 
     it.each([
@@ -112,14 +112,14 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       const client = bench.connect();
       expect(client.request(Command.VERSION, payload).errno).toBe(errno);
       expect(client.isDropped()).toBe(true);
-      expect(bench.device.told).toEqual([]);
+      expect(bench.device.notified).toEqual([]);
     });
 
     it('first of all: what says anything else is dropped', () => {
       const client = bench.connect();
       expect(client.request(Command.DEVICE_RESET, nothing).errno).toBe(EINVAL);
       expect(client.isDropped()).toBe(true);
-      expect(bench.device.told).toEqual([]);
+      expect(bench.device.notified).toEqual([]);
     });
 
     it('once: a second proposal is an error and changes nothing', () => {
@@ -327,7 +327,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       const client = bench.connectAgreed();
       expect(client.actOnInterrupts(ACTION_MASK, INTERRUPT_INTX, 0, 1)).toBe(0);
       expect(client.actOnInterrupts(ACTION_UNMASK, INTERRUPT_INTX, 0, 1)).toBe(0);
-      expect(bench.device.told.slice(1)).toEqual(['interrupt 0:0 masked', 'interrupt 0:0 unmasked']);
+      expect(bench.device.notified.slice(1)).toEqual(['interrupt 0:0 masked', 'interrupt 0:0 unmasked']);
     });
 
     it.each([
@@ -356,7 +356,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
         ...values,
       });
       expect(bench.connectAgreed().request(Command.DEVICE_SET_IRQS, payload).errno).toBe(errno);
-      expect(bench.device.told).toEqual(['connected']);
+      expect(bench.device.notified).toEqual(['connected']);
     });
 
     it('but not to fewer or more eventfds than vectors, nor to what is no eventfd', () => {
@@ -435,7 +435,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
 
   it('resets the device', () => {
     expect(bench.connectAgreed().request(Command.DEVICE_RESET, nothing).errno).toBe(0);
-    expect(bench.device.told).toEqual(['connected', 'reset']);
+    expect(bench.device.notified).toEqual(['connected', 'reset']);
   });
 
   it.each([
@@ -457,7 +457,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     const open = openDescriptorCount();
     expect(client.request(Command.DEVICE_RESET, nothing, { descriptors }).errno).toBe(EINVAL);
     expect(openDescriptorCount()).toBe(open);
-    expect(bench.device.told).toEqual(['connected']);
+    expect(bench.device.notified).toEqual(['connected']);
   });
 
   it('says nothing when no reply is wanted, not even an error', () => {

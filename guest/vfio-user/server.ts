@@ -28,7 +28,7 @@ export interface VfioUserServerOptions {
   readonly config?: Partial<VfioUserConfig>;
   /** Told, in words, why a client went. */
   readonly onClientEnd?: (reason: string, isClean: boolean) => void;
-  /** A client was told that another is served. */
+  /** A client was notified that another is served. */
   readonly onRefuse?: () => void;
 }
 

@@ -127,7 +127,7 @@ export class Session {
     this.#memory.release();
     this.#stream.close();
     this.#connection.close();
-    if (this.#hasAgreed) this.#device.clientGone();
+    if (this.#hasAgreed) this.#device.clientDisconnected();
   }
 
   /** Part of a message has come, and the rest has not. */

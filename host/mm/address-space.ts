@@ -256,7 +256,7 @@ export class AddressSpace {
 
   // Life.
 
-  /** Has `listener` told before translations of this process go away. Returns how to take it back. */
+  /** Calls `listener` before translations of this process go away. Returns how to take it back. */
   onInvalidate(listener: InvalidationListener): () => void {
     return this.notifiers.add(listener);
   }
@@ -351,7 +351,7 @@ export class AddressSpace {
     return this.notifiers.isHeld(page);
   }
 
-  /** The same, for reclaim: subscribers hear that the page is wanted. */
+  /** The same, for reclaim: subscribers are notified that the page is wanted. */
   askForPage(page: number): boolean {
     return this.notifiers.askFor(page);
   }

@@ -5,11 +5,11 @@ import { newTestMemory } from './testing.ts';
 function newSpace() {
   const all = newTestMemory();
   const space = all.mm.newSpace();
-  const told: string[] = [];
+  const notified: string[] = [];
   const base = { at: 0 };
   space.onInvalidate({
     invalidate: (start, end, reason) => {
-      told.push(`${reason} ${(start - base.at) / pageBytes}+${(end - start) / pageBytes}`);
+      notified.push(`${reason} ${(start - base.at) / pageBytes}+${(end - start) / pageBytes}`);
     },
   });
   const fill = (address: number, count: number): void => {
@@ -19,18 +19,18 @@ function newSpace() {
     const bytes = new Uint8Array(1);
     return space.read(address, bytes) ? bytes[0]! : -1;
   };
-  return { ...all, space, told, base, fill, firstOf };
+  return { ...all, space, notified, base, fill, firstOf };
 }
 
 describe('munmap', () => {
   it('in the middle leaves both ends as they are', () => {
-    const { frames, space, fill, firstOf, told, base } = newSpace();
+    const { frames, space, fill, firstOf, notified, base } = newSpace();
     const address = space.map(5 * pageBytes);
     base.at = address;
     fill(address, 5);
     space.unmap(address + pageBytes, 2 * pageBytes);
     expect([0, 1, 2, 3, 4].map((page) => firstOf(address + page * pageBytes))).toEqual([1, -1, -1, 4, 5]);
-    expect([frames.usedCount, space.mappedBytes, told]).toEqual([3, 3 * pageBytes, ['unmap 1+2']]);
+    expect([frames.usedCount, space.mappedBytes, notified]).toEqual([3, 3 * pageBytes, ['unmap 1+2']]);
   });
 });
 
@@ -53,7 +53,7 @@ describe('mremap', () => {
   });
 
   it('mremap(2): else moves with all its pages if it may, tells who listens, and is ENOMEM if it may not', () => {
-    const { space, fill, firstOf, frames, told, base } = newSpace();
+    const { space, fill, firstOf, frames, notified, base } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
     space.map(pageBytes);
@@ -63,7 +63,7 @@ describe('mremap', () => {
     const moved = space.remap(address, 2 * pageBytes, 4 * pageBytes, true) as number;
     expect([0, 1].map((page) => space.translate(moved + page * pageBytes))).toEqual(before);
     expect([firstOf(address), firstOf(moved + pageBytes), frames.usedCount]).toEqual([-1, 2, 2]);
-    expect(told).toEqual(['unmap 0+2']);
+    expect(notified).toEqual(['unmap 0+2']);
   });
 
   it('mremap(2): of what is not one mapping is EFAULT', () => {
@@ -76,7 +76,7 @@ describe('mremap', () => {
 
 describe('mprotect and madvise', () => {
   it('mprotect(2): take the right to write from the pages that are there, and give it back on the next write', () => {
-    const { mm, space, fill, told, base } = newSpace();
+    const { mm, space, fill, notified, base } = newSpace();
     const address = space.map(3 * pageBytes);
     base.at = address;
     fill(address, 3);
@@ -88,7 +88,7 @@ describe('mprotect and madvise', () => {
     ]);
     space.protect(address, 3 * pageBytes, 'readWrite');
     expect(space.write(address + pageBytes, Uint8Array.of(9))).toBe(true);
-    expect([mm.counts.reusedPages, mm.counts.copiedPages, told]).toEqual([1, 0, ['protect 1+1']]);
+    expect([mm.counts.reusedPages, mm.counts.copiedPages, notified]).toEqual([1, 0, ['protect 1+1']]);
   });
 
   it('madvise(2): give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and refuse queue memory', () => {
@@ -108,20 +108,20 @@ describe('mprotect and madvise', () => {
 
 describe('who listens', () => {
   it('is told before each change that makes a translation wrong, and no more when it has gone', () => {
-    const { mm, space, told, base, fill } = newSpace();
+    const { mm, space, notified, base, fill } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
     space.read(address, new Uint8Array(1));
     fill(address, 1);
     // The zero page went.
-    expect(told).toEqual(['clear 0+1']);
+    expect(notified).toEqual(['clear 0+1']);
     const child = mm.newSpace();
     space.fork(child);
     fill(address, 1);
-    expect(told.slice(1)).toEqual(['protect 0+2', 'clear 0+1']);
-    told.length = 0;
+    expect(notified.slice(1)).toEqual(['protect 0+2', 'clear 0+1']);
+    notified.length = 0;
     space.release();
-    expect(told.some((line) => line.startsWith('release'))).toBe(true);
-    expect(told).toContain('unmap 0+2');
+    expect(notified.some((line) => line.startsWith('release'))).toBe(true);
+    expect(notified).toContain('unmap 0+2');
   });
 });

@@ -1,6 +1,6 @@
 /** What the memory management of a host has done, counted by kind: the `memory` part of the report. */
 
-export class MemoryCounts {
+export class MemoryStatistics {
   /** Faults that needed no device, and those that waited for the swap or file device. */
   minorFaults = 0;
   majorFaults = 0;

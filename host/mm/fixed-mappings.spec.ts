@@ -9,9 +9,9 @@ import { newTestMemory } from './testing.ts';
 function newSpace(freeKib?: number) {
   const all = newTestMemory({}, freeKib);
   const space = all.mm.newSpace();
-  const told: string[] = [];
+  const notified: string[] = [];
   space.onInvalidate({
-    invalidate: (start, end, reason) => void told.push(`${reason} ${(end - start) / pageBytes}`),
+    invalidate: (start, end, reason) => void notified.push(`${reason} ${(end - start) / pageBytes}`),
   });
   const firstOf = (address: number): number => {
     const bytes = new Uint8Array(1);
@@ -22,7 +22,7 @@ function newSpace(freeKib?: number) {
     for (let page = 0; page < pages; page++) space.write(address + page * pageBytes, Uint8Array.of(page + 1));
     return address;
   };
-  return { ...all, space, told, firstOf, filled };
+  return { ...all, space, notified, firstOf, filled };
 }
 
 function pinned(answer: PinnedPages | string): PinnedPages {
@@ -32,11 +32,11 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 
 describe('a fixed mapping', () => {
   it('mmap(2): takes the place of a part of another: fresh pages there, both ends as they were, the old frames given back', () => {
-    const { frames, space, told, firstOf, filled } = newSpace();
+    const { frames, space, notified, firstOf, filled } = newSpace();
     const address = filled(5);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes)).toBe(address + pageBytes);
     expect([0, 1, 2, 3, 4].map((page) => firstOf(address + page * pageBytes))).toEqual([1, 0, 0, 4, 5]);
-    expect([frames.usedCount, space.mappedBytes, told]).toEqual([3, 5 * pageBytes, ['unmap 2']]);
+    expect([frames.usedCount, space.mappedBytes, notified]).toEqual([3, 5 * pageBytes, ['unmap 2']]);
     space.write(address + pageBytes, Uint8Array.of(9));
     expect([firstOf(address + pageBytes), frames.usedCount]).toEqual([9, 4]);
   });
@@ -148,18 +148,18 @@ describe('a fixed mapping that cannot be', () => {
     ['beyond user addresses', userEnd, pageBytes, 'ENOMEM'],
     ['of huge pages between huge pages', pageBytes, hugePageBytes, 'EINVAL'],
   ] as const)('%s is refused, and changes nothing', (_name, offset, length, code) => {
-    const { space, told, firstOf, filled } = newSpace();
+    const { space, notified, firstOf, filled } = newSpace();
     const address = filled(2);
     const options = length === hugePageBytes ? { pageSize: hugePageBytes } : {};
     expect(space.mapFixed(address + offset, length, options)).toBe(code);
-    expect([firstOf(address), told, space.mappedBytes]).toEqual([1, [], 2 * pageBytes]);
+    expect([firstOf(address), notified, space.mappedBytes]).toEqual([1, [], 2 * pageBytes]);
   });
 
   it('mmap(2): replace anything is EEXIST where something is, and a mapping where nothing is', () => {
-    const { space, told, firstOf, filled } = newSpace();
+    const { space, notified, firstOf, filled } = newSpace();
     const address = filled(2);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes, {}, 'noReplace')).toBe('EEXIST');
-    expect([firstOf(address + pageBytes), told]).toEqual([2, []]);
+    expect([firstOf(address + pageBytes), notified]).toEqual([2, []]);
     const behind = address + 2 * pageBytes;
     expect(space.mapFixed(behind, pageBytes, {}, 'noReplace')).toBe(behind);
   });

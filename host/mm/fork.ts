@@ -95,7 +95,7 @@ function isPinned({ mm }: AddressSpace, frame: number, frameCount: number): bool
   return false;
 }
 
-/** Told of the fork already, the subscriber's device may still be at work in the page. */
+/** Notified of the fork already, the subscriber's device may still be at work in the page. */
 function isDevices(parent: AddressSpace, page: number, frameCount: number): boolean {
   for (let at = 0; at < frameCount; at++) if (parent.isHeldByDevice(page + at * pageBytes)) return true;
   return false;

@@ -1,7 +1,7 @@
 export { userAccessLater } from './access-mode.ts';
 export { AddressSpace, accessLater } from './address-space.ts';
 export type { Advice } from './area-changes.ts';
-export { MemoryCounts } from './counts.ts';
+export { MemoryStatistics } from './counts.ts';
 export { holdForDevice, releaseFromDevice } from './device-pages.ts';
 export type { FixedMode, MapError, MapOptions } from './mappings.ts';
 export { newFile } from './memory-file.ts';

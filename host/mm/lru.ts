@@ -9,14 +9,14 @@ export const activeAnonymous = 1;
 export const inactiveFile = 2;
 export const activeFile = 3;
 const noList = 255;
-const nobody = -1;
+const noFrame = -1;
 
 export class LruLists {
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
   readonly #listOf: Uint8Array;
-  readonly #heads = new Int32Array(4).fill(nobody);
-  readonly #tails = new Int32Array(4).fill(nobody);
+  readonly #heads = new Int32Array(4).fill(noFrame);
+  readonly #tails = new Int32Array(4).fill(noFrame);
   readonly #lengths = new Int32Array(4);
 
   constructor(frameCount: number) {
@@ -45,8 +45,8 @@ export class LruLists {
     this.take(frame);
     const head = this.#heads[list]!;
     this.#next[frame] = head;
-    this.#previous[frame] = nobody;
-    if (head === nobody) this.#tails[list] = frame;
+    this.#previous[frame] = noFrame;
+    if (head === noFrame) this.#tails[list] = frame;
     else this.#previous[head] = frame;
     this.#heads[list] = frame;
     this.#listOf[frame] = list;
@@ -59,9 +59,9 @@ export class LruLists {
     if (list === noList) return;
     const next = this.#next[frame]!;
     const previous = this.#previous[frame]!;
-    if (previous === nobody) this.#heads[list] = next;
+    if (previous === noFrame) this.#heads[list] = next;
     else this.#next[previous] = next;
-    if (next === nobody) this.#tails[list] = previous;
+    if (next === noFrame) this.#tails[list] = previous;
     else this.#previous[next] = previous;
     this.#listOf[frame] = noList;
     this.#lengths[list] = this.#lengths[list]! - 1;

@@ -14,7 +14,7 @@ import type { PhysicalMemory } from '../physical-memory.ts';
 import { type AccessMode, frameLater, kernelAccess, noFrame } from './access-mode.ts';
 import { AddressSpace } from './address-space.ts';
 import { BlockDevice } from './block-device.ts';
-import { MemoryCounts } from './counts.ts';
+import { MemoryStatistics } from './counts.ts';
 import { FaultHandler } from './faults.ts';
 import { LruLists } from './lru.ts';
 import type { MemoryFile } from './memory-file.ts';
@@ -44,7 +44,7 @@ export class MemoryManager {
   readonly frames: PageFrames;
   readonly config: MmConfig;
   readonly platform: MmPlatform;
-  readonly counts = new MemoryCounts();
+  readonly counts = new MemoryStatistics();
   readonly pages: Pages;
   readonly lru: LruLists;
   readonly reverse: ReverseMap;

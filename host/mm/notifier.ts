@@ -1,10 +1,10 @@
 /**
- * Who wants to know before translations of a process go away: registration caches, on-demand paging (mmu_notifier).
+ * Listeners called before translations of a process go away: registration caches, on-demand paging (mmu_notifier).
  *
- * A listener is told of the range before the page table changes. One whose device takes time to let pages go says which
+ * A listener is notified of the range before the page table changes. One whose device takes time to let pages go says which
  * ones it holds: reclaim in place passes those over, since it cannot wait for a device.
  */
-import type { MemoryCounts } from './counts.ts';
+import type { MemoryStatistics } from './counts.ts';
 
 /** munmap and mremap; a page replaced or taken; rights withdrawn; the end of the process. */
 export type InvalidateReason = 'unmap' | 'clear' | 'protect' | 'release';
@@ -19,10 +19,10 @@ export interface InvalidationListener {
 }
 
 export class NotifierList {
-  readonly #counts: MemoryCounts;
+  readonly #counts: MemoryStatistics;
   readonly #listeners: InvalidationListener[] = [];
 
-  constructor(counts: MemoryCounts) {
+  constructor(counts: MemoryStatistics) {
     this.#counts = counts;
   }
 
@@ -40,7 +40,7 @@ export class NotifierList {
     for (const listener of [...this.#listeners]) listener.invalidate(start, end, reason);
   }
 
-  /** Whether a device may reach the page; who holds it hears that it is wanted. */
+  /** Whether a device may reach the page; its holder is notified that it is wanted. */
   askFor(page: number): boolean {
     let isHeld = false;
     for (const listener of [...this.#listeners]) {

@@ -8,7 +8,7 @@
  */
 import { log2Exact } from '../../base/units.ts';
 
-const nobody = -1;
+const noOwner = -1;
 const hugePageShift = 9;
 
 export class Tlb {
@@ -25,7 +25,7 @@ export class Tlb {
     this.#ways = Math.min(ways, entries);
     this.#setMask = entries / this.#ways - 1;
     log2Exact(this.#setMask + 1);
-    this.#spaces = new Int32Array(entries).fill(nobody);
+    this.#spaces = new Int32Array(entries).fill(noOwner);
     this.#pages = new Float64Array(entries);
     this.#isWritable = new Uint8Array(entries);
     this.#usedAt = new Float64Array(entries);
@@ -86,7 +86,7 @@ export class Tlb {
   }
 
   #forget(at: number): void {
-    this.#spaces[at] = nobody;
+    this.#spaces[at] = noOwner;
     this.#usedAt[at] = 0;
   }
 }

@@ -6,7 +6,7 @@ import {
   COMPLETION,
   COMPLETION_DATA,
   descriptorOf,
-  FLAG_LANDED,
+  FLAG_PLACED_EARLY,
   FLAG_POISONED,
   UPDATE_FC,
   WORD_BYTE_COUNT,
@@ -73,7 +73,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   circumstances.other?.(other, tags, kept);
   const append = (timePs: number, given: Second): void => {
     const word = writer.append(timePs, given.kind ?? COMPLETION_DATA, 0) >> 2;
-    writer.words[word + WORD_FLAGS] = given.flags ?? FLAG_LANDED;
+    writer.words[word + WORD_FLAGS] = given.flags ?? FLAG_PLACED_EARLY;
     writer.words[word + WORD_LENGTH] = given.bytes ?? 256;
     writer.words[word + WORD_BYTE_COUNT] = given.byteCount ?? READ_BYTES - 256;
     const trafficClass = given.trafficClass ?? TRAFFIC_CLASS;
@@ -112,7 +112,7 @@ describe('a run of completions', () => {
     ['has no data', { kind: COMPLETION }],
     ['is none', { kind: UPDATE_FC }],
     ['carries its bytes', { flags: 0 }],
-    ['is poisoned', { flags: FLAG_LANDED | FLAG_POISONED }],
+    ['is poisoned', { flags: FLAG_PLACED_EARLY | FLAG_POISONED }],
     ['has bytes that come later', { byteCount: 512 }],
     ['has more bytes than are to come', { bytes: 800 }],
     ['has none', { bytes: 0 }],

@@ -1,5 +1,6 @@
 /**
- * Completions that follow one another, taken ahead of their records' calls. Most only change books: their bytes have been placed early,
+ * Completions that follow one another, taken ahead of their records' calls. Most only change statistics: their bytes have
+ * been placed early,
  * and their request waits for others as well.
  */
 import type { BlockAccount } from '../../sim/block-account.ts';
@@ -7,7 +8,7 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import {
   COMPLETION_DATA,
-  FLAG_LANDED,
+  FLAG_PLACED_EARLY,
   FLOAT_ADDRESS,
   tagOf,
   touchedDwords,
@@ -59,9 +60,9 @@ export class CompletionRun {
 
   /**
    * Takes the completion at `offset`, which has just arrived, and those that follow it before anything else is due in the
-   * process, each at its time, on account of the edge after it. Only if nobody can tell that from taking them at that edge:
+   * process, each at its time, on account of the edge after it. Only if the result is the same as taking them at that edge:
    * their bytes have been placed early, their request waits for others as well, the data path is free.
-   * @param isTagAwaited somebody waits for one to be free
+   * @param isTagAwaited whether a request waits for a free tag
    * @returns whether it has taken any
    */
   take(offset: number, isTagAwaited: boolean): boolean {
@@ -97,7 +98,7 @@ export class CompletionRun {
         break;
       const isLast = lengthBytes === remainingBytes;
       if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
-      if (count === 0) endPs = Math.min(endPs, lp.runAhead.quietPs(reader));
+      if (count === 0) endPs = Math.min(endPs, lp.runAhead.quiescentUntilPs(reader));
       else lp.runAhead.takeRecord(reader);
       link.passCompletion(place);
       this.lastCycle = cycle;
@@ -116,7 +117,7 @@ export class CompletionRun {
       place = reader.nextOffset;
       if (words[(place >> 2) + WORD_KIND] === UPDATE_FC && link.passLimits(endPs)) {
         // TLPs that wait for credits may now leave.
-        endPs = Math.min(endPs, lp.runAhead.quietPs(reader));
+        endPs = Math.min(endPs, lp.runAhead.quiescentUntilPs(reader));
         place = reader.nextOffset;
       }
       atPs = reader.nextPs;
@@ -135,7 +136,7 @@ function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
   const lengthBytes = words[record + WORD_LENGTH]!;
   return (
     words[record + WORD_KIND] === COMPLETION_DATA &&
-    words[record + WORD_FLAGS] === FLAG_LANDED &&
+    words[record + WORD_FLAGS] === FLAG_PLACED_EARLY &&
     words[record + WORD_BYTE_COUNT] === remainingBytes &&
     tag.state === TAG_ACTIVE &&
     lengthBytes > 0 &&

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { descriptorOf, FLAG_LANDED } from '../pcie/tlp.ts';
+import { descriptorOf, FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
 import { DmaBench } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import type { Report } from './read-bench.ts';
@@ -7,22 +7,22 @@ import type { Report } from './read-bench.ts';
 describe('bytes that are placed before their completions come', () => {
   const PLACE = 0x200;
   const NOWHERE = -1;
-  const landing = { name: 'payload', trafficClass: 4, fifoDepth: 8, weight: 1, placesEarly: true };
+  const placement = { name: 'payload', trafficClass: 4, fifoDepth: 8, weight: 1, placesEarly: true };
 
-  /** A bench of one tag with a requester that lets bytes land ahead. */
+  /** A bench of one tag with a requester that allows early placement. */
   function benchOf(tagCount = 1) {
     const bench = new DmaBench({ tagCount });
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     const reports: Report[] = [];
-    const requester = bench.reads.addRequester(landing, (cookie, status, cycle) =>
+    const requester = bench.reads.addRequester(placement, (cookie, status, cycle) =>
       reports.push({ requester, cookie, status, cycle }),
     );
     const placeOf = (tag: number, byteCount: number) =>
       bench.reads.earlyPlaces!.placeOf(descriptorOf(0x100, tag, 4), byteCount);
     /** What a root complex does: bytes go to their place, and the record says so; what lies in the record is something else. */
-    const land = (byte: number, byteCount: number, bytes: number) =>
+    const placeData = (byte: number, byteCount: number, bytes: number) =>
       bench.sram.fill(byte, placeOf(0, byteCount), placeOf(0, byteCount) + bytes);
-    return { bench, reports, placeOf, land };
+    return { bench, reports, placeOf, placeData };
   }
 
   it('have a place as soon as their read is sent, whatever is still to come before them', () => {
@@ -37,7 +37,7 @@ describe('bytes that are placed before their completions come', () => {
 
   it('stay where they are when their completion comes, which takes as long as any', () => {
     const run = (flags: number) => {
-      const { bench, reports, land } = benchOf();
+      const { bench, reports, placeData } = benchOf();
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, PLACE, 5));
       bench.runTo(10);
       for (const [at, bytes] of [
@@ -47,14 +47,14 @@ describe('bytes that are placed before their completions come', () => {
       ] as const) {
         bench.atPs(at, () => {
           const byteCount = 512 - bench.link.reads[0]!.answeredBytes;
-          if (flags !== 0) land((byteCount & 0xff) | 1, byteCount, bytes);
+          if (flags !== 0) placeData((byteCount & 0xff) | 1, byteCount, bytes);
           bench.link.answer(bench.link.reads[0]!, bytes, flags);
         });
       }
       bench.runTo(100);
       return { reports, bytes: bench.sram.slice(PLACE, PLACE + 512), isIdle: bench.reads.isIdle };
     };
-    const ahead = run(FLAG_LANDED);
+    const ahead = run(FLAG_PLACED_EARLY);
     expect(ahead.reports).toEqual(run(0).reports);
     expect(ahead.isIdle).toBe(true);
     expect([0, 255, 256, 383, 384, 511].map((at) => ahead.bytes[at])).toEqual([1, 1, 1, 1, 129, 129]);
@@ -62,7 +62,7 @@ describe('bytes that are placed before their completions come', () => {
 
   it('have none for a requester that may look there early, nor beyond the read, nor without a read', () => {
     const { bench, placeOf } = benchOf(3);
-    bench.reads.addRequester({ ...landing, placesEarly: false }, () => {});
+    bench.reads.addRequester({ ...placement, placesEarly: false }, () => {});
     bench.atCycle(1, () => {
       bench.reads.request(0, 0, 64, PLACE, 5);
       bench.reads.request(1, 0, 64, PLACE + 64, 6);
@@ -75,13 +75,13 @@ describe('bytes that are placed before their completions come', () => {
     expect(placeOf(0, 64)).toBe(NOWHERE);
   });
 
-  it('have none any more under the tag of a read that was given up, whose completions may come later than its timeout', () => {
-    const givenUp = [
+  it('have none any more under the tag of a read that was abandoned, whose completions may come later than its timeout', () => {
+    const aborted = [
       (bench: DmaBench) => bench.runTo(1100),
       (bench: DmaBench) => bench.reads.reset(10),
       (bench: DmaBench) => bench.reads.withdrawPlaces(),
     ];
-    for (const giveUp of givenUp) {
+    for (const giveUp of aborted) {
       const { bench, placeOf } = benchOf();
       bench.atCycle(1, () => bench.reads.request(0, 0, 64, PLACE, 5));
       bench.runTo(10);
@@ -95,19 +95,19 @@ describe('bytes that are placed before their completions come', () => {
   });
 
   it('and whose completion is taken for one of the next read of its tag, land there then, and nowhere before', () => {
-    const { bench, reports, land } = benchOf();
+    const { bench, reports, placeData } = benchOf();
     bench.atCycle(1, () => bench.reads.request(0, 0, 128, PLACE, 5));
     bench.runTo(10);
-    land(0xaa, 128, 64);
-    land(0xbb, 64, 64);
+    placeData(0xaa, 128, 64);
+    placeData(0xbb, 64, 64);
     // Timed out twice: the tag is free, and so is the place.
     bench.runTo(2500);
     bench.sram.fill(0, PLACE, PLACE + 128);
     bench.atCycle(2500, () => bench.reads.request(0, 0x1000, 128, 0x400, 6));
     bench.runTo(2600);
-    bench.link.answer(bench.link.reads[0]!, 64, FLAG_LANDED);
+    bench.link.answer(bench.link.reads[0]!, 64, FLAG_PLACED_EARLY);
     bench.runTo(2610);
-    bench.link.answer(bench.link.reads[0]!, 64, FLAG_LANDED);
+    bench.link.answer(bench.link.reads[0]!, 64, FLAG_PLACED_EARLY);
     bench.runTo(2700);
     expect(reports.map(({ cookie, status }) => [cookie, status])).toEqual([
       [5, DmaStatus.timeout],
@@ -118,13 +118,13 @@ describe('bytes that are placed before their completions come', () => {
   });
 
   it('land again with their completion when the place was used for something else meanwhile', () => {
-    const { bench, reports, land } = benchOf();
+    const { bench, reports, placeData } = benchOf();
     bench.atCycle(1, () => bench.reads.request(0, 0, 64, PLACE, 5));
     bench.runTo(10);
-    land(0xaa, 64, 64);
+    placeData(0xaa, 64, 64);
     bench.reads.withdrawPlaces();
     bench.sram.fill(0, PLACE, PLACE + 64);
-    bench.link.answer(bench.link.reads[0]!, 64, FLAG_LANDED);
+    bench.link.answer(bench.link.reads[0]!, 64, FLAG_PLACED_EARLY);
     bench.runTo(100);
     expect(reports).toMatchObject([{ cookie: 5, status: DmaStatus.ok }]);
     expect(bench.sram.subarray(PLACE, PLACE + 64).every((byte) => byte === 0xaa)).toBe(true);

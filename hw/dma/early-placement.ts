@@ -1,6 +1,6 @@
 /**
  * Early placement: where root complex and device share a thread, the root complex puts the bytes of a completion where its read
- * puts them, at the instant at which it samples memory. The completion's record says so (FLAG_LANDED) and carries none.
+ * puts them, at the instant at which it samples memory. The completion's record says so (FLAG_PLACED_EARLY) and carries none.
  *
  *     root complex ── placeOf(descriptor, byteCount) ──▶ memory          bytes, early
  *                  ── CplD without bytes ──▶ DmaReadEngine ── place ──▶  nothing left to do
@@ -14,7 +14,7 @@
 import type { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { type EarlyPlaces, FLAG_LANDED, tagOf, WORD_FLAGS } from '../pcie/index.ts';
+import { type EarlyPlaces, FLAG_PLACED_EARLY, tagOf, WORD_FLAGS } from '../pcie/index.ts';
 import { CompletionRun } from './completion-run.ts';
 import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
@@ -46,7 +46,7 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
   /** By tag: where the read's last byte ends while its bytes may be placed early, else 0. */
   readonly #ends: Int32Array;
   /**
-   * By tag: set once and for all when its read was given up with completions still to come: what of it had been placed early.
+   * By tag: set once and for all when its read was abandoned with completions still to come: what of it had been placed early.
    * From then on nothing is placed early under this tag, so that a completion which says that it has been is of that read.
    */
   readonly #kept: (Uint8Array | undefined)[];
@@ -73,9 +73,9 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
     this.#ends[tag.number] = mayBeEarly ? sramOffset + bytes : 0;
   }
 
-  /** Bytes that were placed early are there, unless the place has been given up since. */
+  /** Bytes that were placed early are there, unless the place has been abandoned since. */
   place(tag: ReadTag, offset: number, bytes: number): void {
-    if ((this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_LANDED) === 0) {
+    if ((this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_PLACED_EARLY) === 0) {
       this.#plain.place(tag, offset, bytes);
       return;
     }

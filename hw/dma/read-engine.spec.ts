@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bytesEqual } from '../../base/bytes.ts';
 import { Random } from '../../sim/random.ts';
-import { FLAG_LANDED } from '../pcie/tlp.ts';
+import { FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import { withRequesters } from './read-bench.ts';
@@ -148,9 +148,9 @@ describe('the DMA read engine', () => {
             const asked = requests.flatMap((request, index) =>
               request.requester === requester ? [index] : [],
             );
-            const told = reports.filter((report) => report.requester === requester);
-            expect(told.map(({ cookie }) => cookie)).toEqual(asked);
-            expect(told.every(({ status }) => status === DmaStatus.ok)).toBe(true);
+            const notified = reports.filter((report) => report.requester === requester);
+            expect(notified.map(({ cookie }) => cookie)).toEqual(asked);
+            expect(notified.every(({ status }) => status === DmaStatus.ok)).toBe(true);
           }
           // One report per cycle.
           for (let index = 1; index < reports.length; index++) {
@@ -176,7 +176,7 @@ describe('the DMA read engine', () => {
         let delayPs = 50_000 + random.below(20_000);
         for (let bytes = 128; bytes <= read.bytes; bytes += 128) {
           delayPs += random.below(40) * 1000 + random.below(2) * 500;
-          bench.atPs(bench.lp.nowPs + delayPs, () => bench.link.answer(read, 128, FLAG_LANDED));
+          bench.atPs(bench.lp.nowPs + delayPs, () => bench.link.answer(read, 128, FLAG_PLACED_EARLY));
         }
       };
       for (let index = 0; index < 8; index++)

@@ -28,7 +28,7 @@ import type { LogicalProcess } from '../../sim/logical-process.ts';
 import type { RunAhead } from '../../sim/run-ahead.ts';
 import {
   COMPLETION_DATA,
-  type CompletionTaker,
+  type CompletionRunReceiver,
   type EarlyPlaces,
   FLAG_POISONED,
   NON_POSTED,
@@ -69,7 +69,7 @@ export interface DmaReadEngineOptions {
   readonly hasEarlyPlacement?: boolean;
 }
 
-export class DmaReadEngine implements CompletionTaker {
+export class DmaReadEngine implements CompletionRunReceiver {
   /** Cycles of the issuing half: busy per memory read, stalled for tags or for the link. */
   readonly account = new BlockAccount('dmaRead', readStalls);
   /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
@@ -143,7 +143,7 @@ export class DmaReadEngine implements CompletionTaker {
       capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
       whenFull: 'never: a read has its tag until its last completion',
     });
-    if (early !== undefined && !link.returnsCompletionCredits) link.letTakeCompletions(this);
+    if (early !== undefined && !link.returnsCompletionCredits) link.attachRunReceiver(this);
     this.#returnStage = domain.addStage(this.#return, this);
     this.#timeoutStage = domain.addStage(this.#expire, this);
     this.#issueCycles = config.readIssueCycles;
@@ -384,7 +384,7 @@ export class DmaReadEngine implements CompletionTaker {
   }
 
   /** See {@link ReadPlacement.takeAtOnce}. */
-  takeCompletions(offset: number): boolean {
+  receiveCompletionRun(offset: number): boolean {
     return this.#completions.isEmpty && this.#placement.takeAtOnce(offset, this.#isTagAwaited);
   }
 
@@ -528,7 +528,7 @@ export class DmaReadEngine implements CompletionTaker {
     return this.#timeoutCycles;
   }
 
-  /** Has the timeout stage run at `cycle` at the latest. */
+  /** Runs the timeout stage at `cycle` at the latest. */
   #expireAt(cycle: number): void {
     if (cycle >= this.#expireCycle) return;
     this.#expireCycle = cycle;

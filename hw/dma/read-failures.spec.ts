@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { COMPLETION_DATA, FLAG_LANDED } from '../pcie/tlp.ts';
+import { COMPLETION_DATA, FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import { withRequesters } from './read-bench.ts';
@@ -208,7 +208,7 @@ describe('reset of the read engine', () => {
           });
           bench.atCycle(resetCycle, () => bench.reads.reset(resetCycle));
           bench.runTo(resetCycle + 1);
-          const told = reports.length;
+          const notified = reports.length;
           const before = [...bench.link.reads];
           bench.sram.fill(0xee);
           // Some late answers come, the others never.
@@ -219,7 +219,7 @@ describe('reset of the read engine', () => {
           expect(bench.reads.pendingTagCount).toBe(before.length - Math.min(answered, before.length));
           expect(bench.pcieFunction.reported).toEqual([]);
           bench.runTo(resetCycle + 1100);
-          expect(reports).toHaveLength(told);
+          expect(reports).toHaveLength(notified);
           expect(bench.sram.every((byte) => byte === 0xee)).toBe(true);
           expect(bench.reads.pendingTagCount).toBe(0);
           expect(bench.reads.isIdle).toBe(true);
@@ -245,7 +245,7 @@ describe('reset of the read engine', () => {
       withRequesters(bench, 1);
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, 0, 0));
       // Arrives at 102,500 ps, and is half of what was asked for.
-      bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256, FLAG_LANDED));
+      bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256, FLAG_PLACED_EARLY));
       if (!resetsFirst) bench.atCycle(103, () => bench.reads.reset(103));
       bench.runTo(200);
       return bench.reads.lateCompletions;

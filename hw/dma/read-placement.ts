@@ -10,7 +10,7 @@ export interface ReadPlacement {
   begin(tag: ReadTag, request: ReadRequest, bytes: number): void;
   /** The completion at `offset` has been taken: its bytes, the next of the read, are to be in their place. */
   place(tag: ReadTag, offset: number, bytes: number): void;
-  /** The read of this tag is given up, though completions of it may still come. */
+  /** The read of this tag is abandoned, though completions of it may still come. */
   giveUp(tag: ReadTag): void;
   /**
    * Deals with the completion at `offset`, which has just arrived while no other waits, and with those behind it, if it can at once.

@@ -141,7 +141,7 @@ export class ReadQueue {
     this.count--;
   }
 
-  /** Forgets all requests; memory reads of theirs in flight belong to nobody from now on. */
+  /** Forgets all requests; the answers of their memory reads in flight are dropped. */
   clear(): void {
     for (; this.count > 0; this.pop()) {
       this.head.unsentBytes = 0;

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { defaultsOf } from '../../base/parameter.ts';
 import { ChannelWriter } from '../../sim/channel.ts';
 import { runPair } from '../pcie/link-bench.ts';
-import { PayloadLoans } from '../pcie/payload-loans.ts';
+import { PayloadReferences } from '../pcie/payload-references.ts';
 import { rootComplexBench } from '../pcie/root-complex-bench.ts';
 import { type EarlyPlaces, READ_POISONED } from '../pcie/root-complex-interfaces.ts';
 import type { LinkTap } from '../pcie/root-complex-tap.ts';
@@ -60,7 +60,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
     { length: SLOT_BYTES * SLOT_COUNT * 3 },
     (_, at) => (at * 7 + (at >> 9)) & 0xff,
   );
-  const loans = new PayloadLoans(sram);
+  const references = new PayloadReferences(sram);
   // The engine comes later: the bench makes the link that it reads by.
   const engine: { reads?: DmaReadEngine } = {};
   const earlyPlaces: EarlyPlaces = {
@@ -68,7 +68,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
     placeOf: (descriptor, byteCount) => engine.reads!.earlyPlaces!.placeOf(descriptor, byteCount),
   };
   const bench = rootComplexBench({
-    shared: { loans, earlyPlaces },
+    shared: { references, earlyPlaces },
     memoryBytes: MEMORY_BYTES,
     link: { ackEveryTlps: story.ackEveryTlps },
     endpoint: { transmitBufferTlps: story.transmitBufferTlps, postedHeaders: story.endpointPostedHeaders },
@@ -88,7 +88,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const pcieFunction = new FakeFunction();
   for (let at = 0; at < MEMORY_BYTES; at++) memory.bytes[at] = (at * 11 + (at >> 8)) & 0xff;
   const parts = { lp: deviceLp, domain, pcieFunction, config };
-  const writes = new DmaWriteEngine({ ...parts, link: new ZeroCopyWriter(device, loans) });
+  const writes = new DmaWriteEngine({ ...parts, link: new ZeroCopyWriter(device, references) });
   const reads = new DmaReadEngine({ ...parts, link: device, sram, hasEarlyPlacement: true });
   engine.reads = reads;
   let readCount = 0;
@@ -121,7 +121,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 64 }, (cookie, cycle) =>
     log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
   );
-  // What does not land ahead lands elsewhere: who has bytes land ahead has the place to itself.
+  // Other reads use other places: early placement needs the place to itself.
   const readInto = (reader: number, address: number, bytes: number, slot: number, cookie: number): void => {
     const firstSlot = reader < 2 ? SLOT_COUNT : 2 * SLOT_COUNT;
     reads.request(readers[reader]!, address, bytes, (firstSlot + slot) * SLOT_BYTES, cookie);
@@ -177,30 +177,30 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
     for (const port of [device, host]) port.closeAccounts(hostLp.nowPs);
     const edges = [seesDeviceEdges ? domain.activeEdgeCount : 0, rootComplex.domain.activeEdgeCount];
     const held = [device.reader.takenBytes, host.reader.takenBytes];
-    const books = [
+    const statistics = [
       linkState(device),
       linkState(host),
       edges,
       [deviceLp.recordCount, hostLp.recordCount],
       held,
     ];
-    const landed = sumOf(sram.subarray(SLOT_BYTES * SLOT_COUNT));
-    return `${hostState()} ${deviceState()} ${JSON.stringify(books)} ${landed} ${bench.interrupts.join()}`;
+    const placed = sumOf(sram.subarray(SLOT_BYTES * SLOT_COUNT));
+    return `${hostState()} ${deviceState()} ${JSON.stringify(statistics)} ${placed} ${bench.interrupts.join()}`;
   }
   return { ...bench, log, wholeState };
 }
 
-const nobody = () => undefined;
+const ignored = () => undefined;
 /** Who wants to be shown each TLP: then nothing is done together. */
 const WITNESS: LinkTap = {
-  store: nobody,
-  request: nobody,
-  completion: nobody,
-  deviceRead: nobody,
-  deviceWrite: nobody,
-  message: nobody,
-  intx: nobody,
-  refused: nobody,
+  store: ignored,
+  request: ignored,
+  completion: ignored,
+  deviceRead: ignored,
+  deviceWrite: ignored,
+  message: ignored,
+  intx: ignored,
+  refused: ignored,
 };
 
 /** What is seen of a story when a turn of a process is so long at most. */
@@ -211,7 +211,7 @@ function seen(story: Story, windowPs: number, isWitnessed = false): string[] {
 /** Likewise but for the device's edges, and with each completion taken at one if `isByEdges`. */
 function seenAfterwards(story: Story, isByEdges: boolean): string[] {
   const bench = storyBench(story, false);
-  if (isByEdges) bench.device.letTakeCompletions({ takeCompletions: () => false });
+  if (isByEdges) bench.device.attachRunReceiver({ receiveCompletionRun: () => false });
   return seenOf(bench, story, Number.POSITIVE_INFINITY, false);
 }
 

@@ -114,7 +114,7 @@ export class TagPool {
   }
 
   /**
-   * Reset: every read in flight is waited for until its timeout, and belongs to nobody. The free tags are used in the order
+   * Reset: every read in flight is waited for until its timeout, and its answer is dropped. The free tags are used in the order
    * of their numbers again, as after power-on.
    */
   abandonAll(): void {

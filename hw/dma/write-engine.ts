@@ -146,7 +146,7 @@ export class DmaWriteEngine {
     return this.#queue.requesters;
   }
 
-  /** Has the oldest request go on in `cycle`, or as soon as the engine is free. */
+  /** Continues the oldest request in `cycle`, or as soon as the engine is free. */
   #wakeAt(cycle: number): void {
     const { freeCycle } = this.account;
     this.#domain.wake(this.#stage, cycle > freeCycle ? cycle : freeCycle);

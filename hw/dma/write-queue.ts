@@ -50,7 +50,7 @@ export class WriteRequest {
   readyCycle = 0;
   readyLinkCycles = 0;
 
-  /** @param owner whoever has it first */
+  /** @param owner its first owner */
   constructor(owner: WriteRequester) {
     this.owner = owner;
     this.next = this;

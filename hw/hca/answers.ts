@@ -7,7 +7,7 @@
 
 /** The work waits where it is; the reason is accounted for, and the stage will be woken. */
 export const WAIT = -1;
-/** A page has been asked for: the work is taken up again when it is there. */
+/** A page has been asked for: the work is resumed when it is there. */
 export const ABSENT = -2;
 /** The work may not be done. */
 export const REFUSED = -3;

@@ -78,7 +78,7 @@ export class ControlSide {
   #device!: ControlSidePorts['device'];
   readonly #drainStage: number;
   /** Looks at draining queues since the last of them began or ended. */
-  #drainLooks = 0;
+  #drainPolls = 0;
 
   constructor(setup: ControlSideSetup) {
     const { domain, config, icm, reads, writes, sram } = setup;
@@ -160,7 +160,7 @@ export class ControlSide {
   /** A QP was added to those that owe software a drained event. */
   watchDraining(): void {
     const { domain } = this.#setup;
-    this.#drainLooks = 0;
+    this.#drainPolls = 0;
     domain.wake(this.#drainStage, domain.cycle + 1);
   }
 
@@ -176,12 +176,12 @@ export class ControlSide {
       if (!this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
       draining.delete(slot);
-      this.#drainLooks = 0;
+      this.#drainPolls = 0;
     }
     if (draining.size === 0) return;
     // The distance doubles after every 1,024 looks: a queue that drains for hours takes few of them, and its event is late by
     // at most a thousandth of that time.
-    const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainLooks++ >> 10);
+    const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainPolls++ >> 10);
     this.#setup.domain.wake(this.#drainStage, cycle + distance);
   }
 

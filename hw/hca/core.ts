@@ -67,7 +67,7 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly qpcCache: ContextCache;
   readonly cqcCache: ContextCache;
   readonly srqcCache: ContextCache;
-  /** Send requests that have been taken up, and WQEs on chip. */
+  /** Send requests that have been started, and WQEs on chip. */
   readonly records: SendRecords;
   readonly lines: WqeLines;
   /** Packets on their way out, those for this very port on their way back in, and the one that the receiver works on. */

@@ -234,13 +234,13 @@ describe('every block of the data path', () => {
 
   it('stalls for each of the reasons that it declares, and loses nothing', async () => {
     const declared = new Set<string>();
-    const booked = new Set<string>();
+    const counted = new Set<string>();
     const look = ({ nodes }: DataPathBench): void => {
       for (const { dataPath } of nodes)
         for (const { name, stallReasons, stalledCycles } of dataPath.accounts)
           for (const [index, reason] of stallReasons.entries()) {
             declared.add(`${name}: ${reason}`);
-            if (stalledCycles[index]! > 0) booked.add(`${name}: ${reason}`);
+            if (stalledCycles[index]! > 0) counted.add(`${name}: ${reason}`);
           }
     };
     for (const { isLoopback, ...options } of bottlenecks) {
@@ -250,6 +250,6 @@ describe('every block of the data path', () => {
       look(bench);
     }
     for (const play of scenes) look(await play());
-    expect([...declared].filter((reason) => !booked.has(reason))).toEqual([]);
+    expect([...declared].filter((reason) => !counted.has(reason))).toEqual([]);
   });
 });

@@ -235,7 +235,7 @@ export class DataPath {
       const pair = qps.rows[slot]!;
       completion.dropAll(pair);
       pair.state = QpState.RST;
-      pair.epoch++;
+      pair.sendGeneration++;
       pair.inPipelineCount = 0;
     }
     for (const [, block] of this.#all.toReversed()) block.reset?.();

@@ -23,7 +23,7 @@ import {
   type LinkConfig,
   type LinkEndConfig,
   type LinkIdentity,
-  PayloadLoans,
+  PayloadReferences,
   PcieFunction,
   PcieLinkPort,
   type SharedDevice,
@@ -78,7 +78,7 @@ export class Hca implements BarTarget {
   readonly eqcCache: ContextCache;
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
-  /** Told of each load and store of software to a BAR; undefined costs one comparison. */
+  /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
   onAccess: ((cycle: number) => void) | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
@@ -102,8 +102,8 @@ export class Hca implements BarTarget {
     const { wire, wireWriter, wireReader } = setup;
     const hasCable = wireWriter !== undefined && wireReader !== undefined;
     const ends = hasCable ? { writer: wireWriter, reader: wireReader } : loopbackPlug(wire);
-    const loans = setup.shared?.zeroCopy === true ? new PayloadLoans(ends.reader.bytes) : undefined;
-    this.wirePort = new WirePort({ lp, config: wire, ...ends, loans });
+    const references = setup.shared?.zeroCopy === true ? new PayloadReferences(ends.reader.bytes) : undefined;
+    this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
     const tables = makeTables(capabilities);
     const sram = new Sram(sramBytesFor(config));
     this.pcieFunction = new PcieFunction({
@@ -118,9 +118,9 @@ export class Hca implements BarTarget {
     const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
     const hasEarlyPlacement = setup.shared?.earlyPlacement === true;
     this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes, hasEarlyPlacement });
-    const writer = loans === undefined ? this.linkPort : new ZeroCopyWriter(this.linkPort, loans);
+    const writer = references === undefined ? this.linkPort : new ZeroCopyWriter(this.linkPort, references);
     this.dmaWrite = new DmaWriteEngine({ ...engine, link: writer });
-    this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, loans };
+    this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
     const icm = new IcmMap();

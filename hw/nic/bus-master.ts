@@ -8,7 +8,8 @@
  *     place     counts up  ┘
  *
  * Promises: bursts end at multiples of their size; at most `burstsOutstanding` are under way. A transfer that fails asks
- * for nothing more and ends, with its status, when what was under way has ended. The engine that is told of the end only leaves work for later edges.
+ * for nothing more and ends, with its status, when what was under way has ended. The engine that is notified of the end
+ * only leaves work for later edges.
  */
 import { NicDmaError } from '../../abi/nic/index.ts';
 import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';

@@ -11,7 +11,7 @@ export class NicCounters {
   transmitBytes = 0;
   /** Frames of PIOTX among them. */
   programmedFrames = 0;
-  /** Frames given up: a transfer failed, or the queue was stopped in the middle of one. */
+  /** Frames abandoned: a transfer failed, or the queue was stopped in the middle of one. */
   transmitAborts = 0;
   checksumsInserted = 0;
 

@@ -64,12 +64,12 @@ export class DescriptorRing {
   #fetchIndex = 0;
   #isFetching = false;
   /** Counts the lives of the queue: a report for an earlier one is thrown away. */
-  #life = 0;
+  #generation = 0;
   #fetchCount = 0;
   /** A fetch has ended, and how: taken over at the edge behind its last byte. */
-  #hasLanded = false;
-  #landedStatus = 0;
-  #landedCycle = 0;
+  #hasArrived = false;
+  #arrivedStatus = 0;
+  #arrivedCycle = 0;
 
   constructor(options: RingOptions) {
     this.#options = options;
@@ -81,7 +81,7 @@ export class DescriptorRing {
         fifoDepth: 1,
         weight: 1,
       },
-      (life, status, cycle) => this.#fetched(life, status, cycle),
+      (generation, status, cycle) => this.#fetched(generation, status, cycle),
     );
     this.#stage = options.domain.addStage(this.#run, this);
   }
@@ -200,9 +200,9 @@ export class DescriptorRing {
     this.cachedCount = 0;
     this.#cacheHead = 0;
     this.#fetchIndex = 0;
-    this.#life++;
-    if (!this.#hasLanded) return;
-    this.#hasLanded = false;
+    this.#generation++;
+    if (!this.#hasArrived) return;
+    this.#hasArrived = false;
     this.#isFetching = false;
   }
 
@@ -214,7 +214,7 @@ export class DescriptorRing {
   }
 
   #run(cycle: number): void {
-    if (this.#hasLanded && cycle > this.#landedCycle) this.#takeOver(cycle);
+    if (this.#hasArrived && cycle > this.#arrivedCycle) this.#takeOver(cycle);
     this.#fetch();
   }
 
@@ -240,24 +240,24 @@ export class DescriptorRing {
       address,
       fetchCount * nicDescriptorBytes,
       cacheOffset + slot * nicDescriptorBytes,
-      this.#life,
+      this.#generation,
     );
   }
 
-  #fetched(life: number, status: number, cycle: number): void {
-    this.#isFetching = life === this.#life;
-    this.#hasLanded = this.#isFetching;
-    this.#landedStatus = status;
-    this.#landedCycle = cycle;
+  #fetched(generation: number, status: number, cycle: number): void {
+    this.#isFetching = generation === this.#generation;
+    this.#hasArrived = this.#isFetching;
+    this.#arrivedStatus = status;
+    this.#arrivedCycle = cycle;
     this.#options.domain.wake(this.#stage, cycle + 1);
   }
 
   #takeOver(cycle: number): void {
     const { counters, interrupts } = this.#options;
-    this.#hasLanded = false;
+    this.#hasArrived = false;
     this.#isFetching = false;
     counters.descriptorFetches++;
-    if (this.#landedStatus !== DmaStatus.ok) {
+    if (this.#arrivedStatus !== DmaStatus.ok) {
       this.isFaulty = true;
       counters.busErrors++;
       interrupts.set(NicCause.DMAERR, cycle);
@@ -270,6 +270,6 @@ export class DescriptorRing {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    this.#landedCycle -= cycles;
+    this.#arrivedCycle -= cycles;
   }
 }

@@ -145,4 +145,4 @@ describe('a reset', () => {
   });
 });
 
-/** All frames are somewhere, in the books of the cable and in those of the NIC. */
+/** All frames are somewhere, in the statistics of the cable and in those of the NIC. */

@@ -128,7 +128,7 @@ describe('the rings', () => {
       await b.write('rdt', (got + 7) % 8);
     }
     expect(got).toBe(100);
-    expectBooks(made);
+    expectBalances(made);
   });
 
   it('are read by as few fetches as PREFETCH allows', async () => {
@@ -212,7 +212,7 @@ describe('the receiving side', () => {
     expect(b.nic.counters.delivered).toBe(10);
     expect([...b.received(9)]).toEqual([...frameBetween(0, 1, 1514, 9)]);
     expect(await b.read('rnbc')).toBe(1);
-    expectBooks(made);
+    expectBalances(made);
   });
 
   it('takes its own address, broadcasts if it may, and all if it is promiscuous', async () => {
@@ -238,7 +238,7 @@ describe('the receiving side', () => {
     expect(await accepted(0x801a)).toBe(3);
     expect(await accepted(0)).toBe(0);
     expect([await b.read('bprc'), await b.read('rxfilt')]).toEqual([3, 6]);
-    expectBooks(made);
+    expectBalances(made);
   });
 
   it('drops frames that are longer than it was told to take', async () => {
@@ -254,7 +254,7 @@ describe('the receiving side', () => {
     await a.write('tdt', 2);
     await made.run(30 * US);
     expect(b.nic.counters.deliveredBytes).toBe(9014);
-    expectBooks(made);
+    expectBalances(made);
   });
 
   it('sets RXDMT0 when the descriptors come down to RXMIN', async () => {
@@ -279,11 +279,11 @@ describe('the receiving side', () => {
     await made.run(10 * US);
     expect(await b.read('crcerrs')).toBe(1);
     expect(b.receiveDescriptor(0).length).toBe(61);
-    expectBooks(made);
+    expectBalances(made);
   });
 });
 
-function expectBooks({ a, b }: NicBench): void {
+function expectBalances({ a, b }: NicBench): void {
   for (const [from, to] of [
     [a, b],
     [b, a],

@@ -60,7 +60,7 @@ export class Nic implements BarTarget {
   readonly transmitBuffer: PacketBuffer;
   readonly receiveBuffer: PacketBuffer;
   readonly registers: NicRegisters;
-  /** Told of each load and store of software to a BAR; undefined costs one comparison. */
+  /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
   onAccess: ((cycle: number) => void) | undefined;
 
   readonly #statistics: NicStatistics;

@@ -234,7 +234,7 @@ export class TransmitEngine {
     interrupts.set(this.#isProgrammingError ? NicCause.PROGERR : NicCause.DMAERR, cycle);
   }
 
-  /** The queue is switched off, between two descriptors: what there is of a frame is given up. */
+  /** The queue is switched off, between two descriptors: what there is of a frame is abandoned. */
   #stop(): void {
     if (this.#frameAt !== NO_ROOM) this.#abort();
     this.#parts.ring.stopped();

@@ -1,5 +1,5 @@
 /**
- * Copies between a device's memory and the host's that adjoin at both ends, one behind the other: nobody looks before the
+ * Copies between a device's memory and the host's that adjoin at both ends, in order: no observer sees memory before the
  * last, so they are done as one. A long copy costs little more than a short one.
  */
 import type { Wide } from '../../base/wide.ts';

@@ -30,7 +30,7 @@ const NO_HEADER: TlpHeader = [0, 0, 0, 0];
 
 /**
  * Errors that are advisory when non-fatal (6.2.3.2.4): the completer that answers with an error status, and an
- * unexpected completion. An unsupported or poisoned posted request has nobody else to notice it.
+ * unexpected completion. No completion reports an unsupported or poisoned posted request.
  */
 export type ErrorRole = 'advisory' | 'sole';
 

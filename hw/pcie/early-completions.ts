@@ -1,23 +1,24 @@
 /**
  * Completions without their bytes: where device and root complex share a thread, bytes go to where a read puts them when memory
- * is sampled, and the record of the completion only says so (FLAG_LANDED). A decorator of the root complex's reads; what has no
+ * is sampled, and the record of the completion only says so (FLAG_PLACED_EARLY). A decorator of the root complex's reads; what has no
  * place goes the plain way. The device's side of it is hw/dma/early-placement.ts.
  *
  * Completions that follow one another, while nothing else is due, are handed to the link in one loop ({@link completeOn}), and
- * bytes that adjoin are copied in one piece ({@link land}). Each completion keeps its edge, its credits and its place in the books.
+ * bytes that adjoin are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its place
+ * in the statistics.
  */
 import type { Clock } from '../../sim/clock.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
-import type { CompletionSplit } from './completion-split.ts';
 import type { DeviceRead } from './device-read.ts';
 import type { PcieLinkPort } from './link-port.ts';
+import type { CompletionSplit } from './rcb-split.ts';
 import type { EarlyPlaces } from './root-complex-interfaces.ts';
 import {
   COMPLETION_DATA,
   DWORD_BYTES,
-  FLAG_LANDED,
+  FLAG_PLACED_EARLY,
   LOWER_ADDRESS_MASK,
   REQUEST_BOUNDARY_BYTES,
   STATUS_SUCCESS,
@@ -31,7 +32,7 @@ export interface AnsweredReads {
   readBytes: number;
   /** The read to be answered next; undefined when none is held. */
   readonly next: DeviceRead | undefined;
-  /** Whether memory can always be read, nobody looks on, and reads are answered in their order. */
+  /** Whether memory can always be read, no observer is attached, and reads are answered in order. */
   readonly isPlain: boolean;
   /** Whether memory can always be read, and nobody looks on. */
   readonly isUnwatched: boolean;
@@ -53,7 +54,7 @@ export interface EarlyCompletionsParts {
 }
 
 const NOWHERE = -1;
-/** Copies of fewer bytes are done at once: the books of adjoining copies would cost as much. */
+/** Copies of fewer bytes are done at once: keeping track of adjoining copies would cost as much. */
 const ADJOINING_BYTES_MIN = 128;
 
 export class EarlyCompletions {
@@ -76,16 +77,16 @@ export class EarlyCompletions {
   }
 
   /**
-   * Hands a completion with the next `bytes` of a read to the link, if they have a place; {@link land} follows.
+   * Hands a completion with the next `bytes` of a read to the link, if they have a place; {@link placeData} follows.
    * @returns whether it has
    */
   send(read: DeviceRead, bytes: number, byteCount: number): boolean {
     const { descriptor, address } = read;
     const place = this.#places.placeOf(descriptor, byteCount);
     if (place === NOWHERE) return false;
-    this.#port.placeCompletionData(descriptor, bytes, byteCount, address, FLAG_LANDED);
+    this.#port.placeCompletionData(descriptor, bytes, byteCount, address, FLAG_PLACED_EARLY);
     if (bytes < ADJOINING_BYTES_MIN || !this.#reads.isUnwatched) {
-      this.land();
+      this.placeData();
       this.#reads.sample(read, bytes, this.#places.memory, place);
     } else {
       this.#place(address, place, bytes);
@@ -132,7 +133,7 @@ export class EarlyCompletions {
   }
 
   /** Copies what was sampled: to be called before anything else happens in the process. */
-  land(): void {
+  placeData(): void {
     const { count, address, lengthBytes, place } = this.#copies;
     if (count === 0) return;
     this.#reads.readInto(address, lengthBytes, this.#places.memory, place);
@@ -140,7 +141,7 @@ export class EarlyCompletions {
   }
 
   #place(address: number, place: number, bytes: number): void {
-    if (!this.#copies.adjoin(address, place)) this.land();
+    if (!this.#copies.adjoin(address, place)) this.placeData();
     this.#copies.add(address, place, bytes);
   }
 
@@ -164,7 +165,7 @@ export class EarlyCompletions {
       const offset = port.placeAt(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
       if (offset < 0) break;
       const { target } = transmitter;
-      target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_LANDED, descriptor);
+      target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_PLACED_EARLY, descriptor);
       target.set(offset, WORD_BYTE_COUNT, left);
       target.set(offset, WORD_AUX, completerId);
       sentBytes += bytes;

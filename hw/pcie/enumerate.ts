@@ -26,7 +26,7 @@ import { roundUp } from '../../base/units.ts';
 
 /** Configuration requests to the functions behind a root port. */
 export interface ConfigAccess {
-  /** Reads the dword at `offset`: all ones when nobody answers. `functionId` is bus, device and function. */
+  /** Reads the dword at `offset`: all ones when no function answers. `functionId` is bus, device and function. */
   readConfig32(functionId: number, offset: number): Promise<number>;
   writeConfig32(functionId: number, offset: number, value: number): Promise<void>;
 }
@@ -103,7 +103,7 @@ export interface EnumeratedFunction {
 
 /** Base address registers of a type 0 header that hold nothing. */
 const NO_BAR: AssignedBar = { address: 0, sizeBytes: 0, is64Bit: false, isPrefetchable: false, isIo: false };
-const NOBODY = 0xffff;
+const NO_FUNCTION = 0xffff;
 const FOUR_GIB = 2 ** 32;
 /** A capability takes at least 4 bytes: longer chains have a loop in them. */
 const CAPABILITY_COUNT_MAX = 48;
@@ -136,7 +136,7 @@ const seen = {
 
 /**
  * Enumerates the function `functionId` (bus × 256 + device × 8 + function).
- * @returns undefined when nobody answers there
+ * @returns undefined when no function answers there
  * @throws ConfigurationError when a window is too small for the BARs
  */
 export async function enumerateFunction(
@@ -147,7 +147,7 @@ export async function enumerateFunction(
 ): Promise<EnumeratedFunction | undefined> {
   const space = new ConfigView(access, functionId);
   const ids = await space.read(header.vendorId.offset);
-  if (fieldOf(ids, seen.vendorId) === NOBODY) return undefined;
+  if (fieldOf(ids, seen.vendorId) === NO_FUNCTION) return undefined;
   await space.write(header.command.offset, 0);
   const revisionAndClass = await space.read(header.revisionId.offset);
   const subsystem = await space.read(header.subsystemVendorId.offset);

@@ -66,7 +66,7 @@ export interface FunctionOptions {
   readonly messageTrafficClass: number;
 }
 
-/** Whoever asked for what completions bring. */
+/** The engine whose requests the completions answer. */
 interface CompletionReceiver {
   /** A completion has arrived, now; the receiver has the port consume it. */
   receiveCompletion(offset: number): void;
@@ -110,7 +110,7 @@ export class PcieFunction {
   readonly #decoder: RequestDecoder;
   #target: BarTarget | undefined;
   #reads: DeviceReads;
-  /** First cycle at which the next request may be taken up. */
+  /** First cycle at which the next request may be started. */
   #freeCycle = 0;
   #isHeldInReset = false;
   /** The device is not there: whatever is asked of it is answered with Unsupported Request. */
@@ -258,7 +258,7 @@ export class PcieFunction {
 
   /**
    * Resets the function at a clock edge, as the device's own reset register or the link does. Configuration space,
-   * MSI-X table and interrupt level go back to their initial values, the target is told, and no request is taken up
+   * MSI-X table and interrupt level go back to their initial values, the target is notified, and no request is started
    * for `resetCycles`. Completions of reads issued before may still arrive: the DMA read engine drops them.
    */
   reset(kind: ResetKind, cycle: number): void {
@@ -304,7 +304,7 @@ export class PcieFunction {
     this.#domain.wake(this.#ingressStage, cycle);
   }
 
-  /** What answers a read of before a reset is discarded silently, and sets nothing in the new life: PCIe Base 3.0, 6.6.2. */
+  /** Completions of reads issued before a reset are discarded silently and set no error bit afterwards: PCIe Base 3.0, 6.6.2. */
   #noteBadCompletion(offset: number, flags: number): void {
     if (this.#reads.isAwaited?.(offset) === false) return;
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);

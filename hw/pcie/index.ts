@@ -1,21 +1,21 @@
 export type { LinkIdentity } from './config-space.ts';
-export * from './credits.ts';
 export * from './dllp.ts';
 export {
   type EnumeratedFunction,
   enumerateFunction,
   enumerationParameters,
 } from './enumerate.ts';
+export * from './flow-control.ts';
 export { PcieFunction } from './function.ts';
 export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { BarTarget } from './function-port.ts';
 export * from './link-copy.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
-export { type CompletionTaker, PcieLinkPort } from './link-port.ts';
+export { type CompletionRunReceiver, PcieLinkPort } from './link-port.ts';
 export { linkRateOf } from './link-rate.ts';
 export { STALL_REASONS } from './link-stall.ts';
-export { PayloadLoans } from './payload-loans.ts';
+export { PayloadReferences } from './payload-references.ts';
 export { RootComplex } from './root-complex.ts';
 export type { CorePort } from './root-complex-core-port.ts';
 export * from './root-complex-interfaces.ts';

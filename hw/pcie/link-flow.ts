@@ -1,5 +1,5 @@
 /** What the transmitting half of a link port keeps of one flow. */
-import { TransmitCredits } from './credits.ts';
+import { TransmitCredits } from './flow-control.ts';
 import { TransmitFifo } from './link-fifo.ts';
 import { advertisedCredits, type LinkEndConfig } from './link-parameters.ts';
 import { TlpCount } from './tlp-count.ts';

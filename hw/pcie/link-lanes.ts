@@ -62,7 +62,7 @@ export class LinkLanes {
    * Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place.
    * @param carriedBytes bytes of its payload that the record carries
    */
-  book(
+  reserve(
     nowPs: number,
     flow: TransmitFlow,
     kind: number,
@@ -75,7 +75,7 @@ export class LinkLanes {
     return this.carry(nowPs, kind, linkBytes, carriedBytes);
   }
 
-  /** Likewise a TLP that is in the books already, or will be. */
+  /** Likewise a TLP that is in the statistics already, or will be. */
   protected carry(nowPs: number, kind: number, linkBytes: number, carriedBytes: number): number {
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;

@@ -1,5 +1,5 @@
 /**
- * Who may overtake whom at a transmitter: table 2-40 of PCIe base specification 3.1, 2.4.1, as a table.
+ * Which TLP may pass which at a transmitter: table 2-40 of PCIe base specification 3.1, 2.4.1, as a table.
  *
  * Row: the TLP that wants to pass. Column: the older TLP that still waits. The specification's "Y/N" is `may`,
  * its "Yes" is `must` (else deadlock), its "No" is `mustNot`. Configuration and I/O writes are non-posted

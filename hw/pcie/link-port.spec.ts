@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
-import { creditsOf } from './credits.ts';
+import { creditsOf } from './flow-control.ts';
 import { answer, type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
@@ -161,7 +161,7 @@ describe('a link port', () => {
     expect(bench.host.receiver.overflowCount).toBe(2);
   });
 
-  it('carries sideband wires behind what was booked, outside of all books', () => {
+  it('carries sideband wires behind what was booked, outside of all statistics', () => {
     const bench = linkBench();
     bench.host.sendMemoryWrite(0, 5, zeros, 0, 64);
     bench.host.sendSideband(9, 1);
@@ -390,7 +390,7 @@ describe('what reaches a port at one instant', () => {
   });
 });
 
-describe('the books at the end of a run', () => {
+describe('the statistics at the end of a run', () => {
   it('find the TLPs that were sent and have not arrived', () => {
     const bench = linkBench();
     bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);

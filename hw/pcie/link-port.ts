@@ -12,7 +12,7 @@
  * domain.
  *
  * An event is scheduled only for what others wait for at this end: TLPs that wait in the fifos. The rest (an Ack's time on
- * the lanes, limits that nobody waits for) is caught up with when the port is next called; credits to return at the end of
+ * the lanes, limits that no sender waits for) is caught up with when the port is next called; credits to return at the end of
  * the process's turn at the latest.
  *
  * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
@@ -55,16 +55,16 @@ import {
 } from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
 
-/** Who is handed received TLPs and sideband records. An object and not a function: see build/README.md. */
+/** Receiver of TLPs and sideband records. An object and not a function: see build/README.md. */
 export interface TlpReceiver {
   /** Receives a record at its time. It is the receiver's until {@link PcieLinkPort.consume}. */
   receiveTlp(offset: number, kind: number): void;
 }
 
-/** Who may take completions with data, before they are in the books, so that nobody else sees them. */
-export interface CompletionTaker {
+/** Optional receiver of runs of completions with data, called before they are counted. */
+export interface CompletionRunReceiver {
   /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
-  takeCompletions(offset: number): boolean;
+  receiveCompletionRun(offset: number): boolean;
 }
 
 export interface LinkPortOptions {
@@ -101,7 +101,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
   #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
-  #completionTaker: CompletionTaker = { takeCompletions: () => false };
+  #runReceiver: CompletionRunReceiver = { receiveCompletionRun: () => false };
   /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
@@ -135,7 +135,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- who is told ----
 
-  /** Sets who is handed received TLPs and sideband records. */
+  /** Sets the receiver of TLPs and sideband records. */
   deliverTo(receiver: TlpReceiver): void {
     this.#tlpReceiver = receiver;
   }
@@ -145,9 +145,9 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.deliverTo({ receiveTlp: listener });
   }
 
-  /** Lets `taker` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
-  letTakeCompletions(taker: CompletionTaker): void {
-    this.#completionTaker = taker;
+  /** Lets `runReceiver` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
+  attachRunReceiver(runReceiver: CompletionRunReceiver): void {
+    this.#runReceiver = runReceiver;
   }
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
@@ -233,7 +233,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   /**
    * Likewise with data, for a sender that fetches them itself: the caller at once puts them at
-   * `payloadTarget.target[payloadOffset …]`, or with FLAG_LANDED where the read lands, and calls {@link commit}.
+   * `payloadTarget.target[payloadOffset …]`, or with FLAG_PLACED_EARLY where the read lands, and calls {@link commit}.
    */
   placeCompletionData(
     descriptor: number,
@@ -369,7 +369,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   /**
    * Hands over, at `nowPs`, a TLP that leaves at once, with a short header and whole dwords of payload that are not in its record:
-   * as {@link #place} and {@link commit} would then. Its books follow, for several at once ({@link LinkTransmitter.countAll}).
+   * as {@link #place} and {@link commit} would then. Its statistics follow, for several at once ({@link
+   * LinkTransmitter.countAll}).
    * Returns the place of its record in the channel, or -1: it would wait.
    */
   placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
@@ -411,7 +412,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   /**
    * A completion at `offset` that gives no credits back has been dealt with as it arrived, or ahead of its call
-   * (RunAhead.quietPs, takeRecord). {@link countCompletions} follows.
+   * (RunAhead.quiescentUntilPs, takeRecord). {@link countCompletions} follows.
    */
   passCompletion(offset: number): void {
     const { receiver } = this;
@@ -434,14 +435,14 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return true;
   }
 
-  /** Enters completions taken by {@link passCompletion} in the books: so many dwords of data, of which so many bytes count. */
+  /** Enters completions taken by {@link passCompletion} in the statistics: so many dwords of data, of which so many bytes count. */
   countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
     this.receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
   }
 
   // ---- books ----
 
-  /** Brings books up to `nowPs`, the end of a run. */
+  /** Brings statistics up to `nowPs`, the end of a run. */
   closeAccounts(nowPs: number): void {
     if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.closeAccount(nowPs);
@@ -474,7 +475,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
       this.#noteLimits(nowPs, offset);
       return;
     }
-    if (kind === COMPLETION_DATA && this.#completionTaker.takeCompletions(offset)) return;
+    if (kind === COMPLETION_DATA && this.#runReceiver.receiveCompletionRun(offset)) return;
     if (kind < SIDEBAND_BASE) {
       const { receiver } = this;
       receiver.receive(offset, kind);

@@ -94,7 +94,7 @@ export class LinkSerializer {
     return this.freePs;
   }
 
-  /** {@link sendDllp} where nobody asks when it is out. It takes no time of its own when the gap behind the last TLP holds it. */
+  /** {@link sendDllp} whose end no caller needs. It takes no time of its own when the gap behind the last TLP holds it. */
   passDllp(nowPs: number): void {
     if (this.#areIdle(nowPs)) this.#begin(nowPs);
     if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;

@@ -1,12 +1,12 @@
 /**
- * The receiving half of a link port: books of what arrived, credits to give back, Acks to send.
+ * The receiving half of a link port: statistics of what arrived, credits to return, Acks to send.
  *
  * It only says when something falls due; the port sends it.
  */
 import { assertInvariant } from '../../base/assert.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { ReceiveCredits, tlpCredits } from './credits.ts';
+import { ReceiveCredits, tlpCredits } from './flow-control.ts';
 import {
   advertisedCredits,
   type LinkConfig,
@@ -100,7 +100,7 @@ export class LinkReceiver {
     return this.posted.heldCount + this.nonPosted.heldCount + this.completion.heldCount;
   }
 
-  /** Books a TLP that has arrived, and notes in its record the credits that it holds. */
+  /** Counts a TLP that has arrived, and writes the credits that it holds into its record. */
   receive(offset: number, kind: number): void {
     const { words, floats } = this.#reader;
     const word = offset >> 2;
@@ -123,7 +123,7 @@ export class LinkReceiver {
     this.countToAck();
   }
 
-  /** Books TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
+  /** Counts TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
   countAll(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
     const linkBytes = dataDwords * DWORD_BYTES + tlps * (SHORT_HEADER_BYTES + this.#framingBytes);
     this.received.addAll(trafficClass, tlps, linkBytes, payloadBytes);
@@ -168,8 +168,8 @@ export class LinkReceiver {
   }
 
   /**
-   * Counts, at the end of a run, the TLPs sent to this end that have not arrived: they were transmitted and are in
-   * no receiver's books. Takes them off the channel: the machine cannot run on.
+   * Counts, at the end of a run, the TLPs sent to this end that have not arrived: they were transmitted and no receiver has
+   * counted them. Takes them off the channel: the machine cannot run on.
    */
   drainUndelivered(trafficClassCount: number): TrafficCount {
     const undelivered = new TrafficCount(trafficClassCount);

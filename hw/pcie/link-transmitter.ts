@@ -16,7 +16,7 @@ import { InvariantError } from '../../base/assert.ts';
 import { NOT_STALLED } from '../../sim/block-account.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { headersOf, tlpCredits } from './credits.ts';
+import { headersOf, tlpCredits } from './flow-control.ts';
 import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';
 import { mayPass } from './link-ordering.ts';
@@ -98,31 +98,32 @@ export class LinkTransmitter extends LinkLanes {
   ): number {
     const { nowPs } = this.#lp;
     const credits = tlpCredits(dataCreditsOf(dataDwords));
-    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs && flow.credits.lack(credits) === 0;
+    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs && flow.credits.deficit(credits) === 0;
     if (!mayLeave) return this.#wait(flow, kind);
     flow.credits.consume(credits);
     const tlpBytes = headerBytes + dataDwords * DWORD_BYTES;
-    return this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    return this.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
   }
 
   /**
-   * Hands over, at `nowPs`, a TLP with a short header that leaves at once: {@link countAll} enters it in the books. Returns the
+   * Hands over, at `nowPs`, a TLP with a short header that leaves at once: {@link countAll} enters it in the statistics.
+   * Returns the
    * place of its record in the channel, or -1: nothing has happened.
    */
   placeAt(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
-    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
+    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.deficit(credits) !== 0) return -1;
     flow.credits.consume(credits);
     return this.carry(nowPs, kind, SHORT_HEADER_BYTES + dataDwords * DWORD_BYTES + this.framingBytes, 0);
   }
 
-  /** Enters TLPs with short headers and whole dwords of payload in the books. */
+  /** Enters TLPs with short headers and whole dwords of payload in the statistics. */
   countAll(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
     const overheadBytes = SHORT_HEADER_BYTES + this.framingBytes;
     flow.sent.addAll(tlps, payloadBytes + tlps * overheadBytes, payloadBytes);
   }
 
-  /** Books every waiting TLP that may leave at `nowPs`. */
+  /** Puts every waiting TLP that may leave at `nowPs` on the lanes. */
   pump(nowPs: number): void {
     this.target = this.#channel;
     this.resumePs = NEVER;
@@ -200,14 +201,14 @@ export class LinkTransmitter extends LinkLanes {
     let chosen: TransmitFlow | undefined;
     for (const flow of this.flows) {
       if (flow.fifo.count === 0) continue;
-      const reason = this.#whyHeadWaits(flow);
+      const reason = this.#headStallReason(flow);
       if (reason !== NOT_STALLED) this.#stalls.note(flow.flow, reason, nowPs);
       else if (chosen === undefined || flow.fifo.headSequence < chosen.fifo.headSequence) chosen = flow;
     }
     return chosen;
   }
 
-  #whyHeadWaits({ fifo, credits }: TransmitFlow): number {
+  #headStallReason({ fifo, credits }: TransmitFlow): number {
     const { words, floats } = fifo.memory;
     const word = fifo.headOffset >> 2;
     const kind = words[word + WORD_KIND]!;
@@ -217,9 +218,9 @@ export class LinkTransmitter extends LinkLanes {
       if (!mayPass(kind, words[word + WORD_FLAGS]!, olderKind)) return STALL_ORDERING;
     }
     const dataDwords = dataDwordsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
-    const lack = credits.lack(tlpCredits(dataCreditsOf(dataDwords)));
-    if (lack === 0) return NOT_STALLED;
-    return headersOf(lack) === 0 ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
+    const deficit = credits.deficit(tlpCredits(dataCreditsOf(dataDwords)));
+    if (deficit === 0) return NOT_STALLED;
+    return headersOf(deficit) === 0 ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
 
   /** The head of a fifo goes to the lanes. */
@@ -236,7 +237,7 @@ export class LinkTransmitter extends LinkLanes {
     flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
     const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
     const carriedBytes = carriedBytesOf(words[(from >> 2) + WORD_FLAGS]!, payloadBytes);
-    const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    const to = this.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
     this.#channel.move(fifo.memory, from, to, carriedBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();

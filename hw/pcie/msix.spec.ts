@@ -177,7 +177,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.sent()).toEqual([]);
   });
 
-  it('that a reset forgets is counted as dropped, so that the books balance', () => {
+  it('that a reset forgets is counted as dropped, so that the statistics balance', () => {
     const bench = driven([4]);
     bench.software.setRegister(TABLE + 64 + 12, 1);
     for (let at = 0; at < 3; at++) bench.request(4);

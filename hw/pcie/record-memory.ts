@@ -9,8 +9,8 @@ import {
   WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
-  WORD_LENT_OFFSET,
-  WORD_LOAN,
+  WORD_REFERENCE,
+  WORD_REFERENCE_OFFSET,
 } from './tlp.ts';
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
@@ -48,11 +48,11 @@ export class RecordMemory {
     this.copier.copy(source, sourceOffset, offset + PAYLOAD_OFFSET, lengthBytes);
   }
 
-  /** Notes in the record at `offset` where its payload lies, and by which loan. */
-  refer(offset: number, sourceOffset: number, loan: number): void {
+  /** Writes into the record at `offset` where its payload lies, and by which reference. */
+  writeReference(offset: number, sourceOffset: number, reference: number): void {
     const { words } = this;
-    words[(offset >> 2) + WORD_LENT_OFFSET] = sourceOffset;
-    words[(offset >> 2) + WORD_LOAN] = loan;
+    words[(offset >> 2) + WORD_REFERENCE_OFFSET] = sourceOffset;
+    words[(offset >> 2) + WORD_REFERENCE] = reference;
   }
 
   /** Copies a record of `from` to `offset`, with so many bytes of payload: all but its time, size and kind. */

@@ -1,5 +1,5 @@
 /**
- * What a received request means: which register, table or BAR it addresses, whether the function may take it, and
+ * Decodes received requests: which register, table or BAR it addresses, whether the function may take it, and
  * how it is answered. Everything here happens at one clock edge of the ingress stage.
  *
  *     memory write    malformed? ─► BAR hit? ─► poisoned? ─► MSI-X table or device core
@@ -61,7 +61,7 @@ export interface DecoderParts {
   readonly latch: ErrorLatch;
 }
 
-/** What the decoder has the function do. */
+/** Effects of requests on the function. */
 export interface DecoderEffects {
   /** A configuration write has been stored and its answer queued. */
   configWritten(targetId: number, effect: ConfigEffect, cycle: number): void;

@@ -85,7 +85,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
     },
     coreCount: options.coreCount ?? 2,
     trafficClasses: { register: 12, config: 13 },
-    device: { earlyPlaces: undefined, loans: undefined, ...options.shared },
+    device: { earlyPlaces: undefined, references: undefined, ...options.shared },
   });
   const atDevice: AtDevice[] = [];
   const { reader } = pair.device;

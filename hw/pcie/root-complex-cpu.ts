@@ -60,7 +60,7 @@ export class RootComplexCpu {
   loadCount = 0;
   configCount = 0;
   timeoutCount = 0;
-  /** Who looks on; undefined is nobody. */
+  /** Optional observer. */
   tap: LinkTap | undefined;
 
   readonly #lp: LogicalProcess;
@@ -176,7 +176,7 @@ export class RootComplexCpu {
     request.done = done;
   }
 
-  /** Nobody on the bus claims the request: Unsupported Request, all ones, by the root complex itself. */
+  /** No function on the bus claims the request: Unsupported Request, all ones, by the root complex itself. */
   answerAbsent(done: AccessDone): void {
     const ticket = this.#absentCount++;
     this.#absentDone.set(ticket, done);
@@ -200,7 +200,7 @@ export class RootComplexCpu {
     return chosen;
   }
 
-  /** Has the egress stage run when the link can be handed a request, but not before `cycle`. */
+  /** Runs the egress stage when the link accepts a request, but not before `cycle`. */
   wakeEgress(cycle: number): void {
     const waiting = this.#waiting;
     for (let index = 0; index < this.#waitingCount; index++) {

@@ -1,6 +1,6 @@
 /** What the root complex needs of the host around it. */
 
-import type { PayloadLoans } from './payload-loans.ts';
+import type { PayloadReferences } from './payload-references.ts';
 
 /** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
 export interface HostMemory {
@@ -15,7 +15,7 @@ export interface HostMemory {
 
 /**
  * Where a device's reads put their bytes, offered by a device in the same thread: bytes can go there when memory is sampled, in
- * place of travelling in the completion's record. The device sees to it that nobody looks at them before the completion has come.
+ * place of travelling in the completion's record. The device does not use them before the completion has come.
  */
 export interface EarlyPlaces {
   readonly memory: Uint8Array;
@@ -32,7 +32,7 @@ export interface SharedDevice {
   /** Where its reads put their bytes. */
   readonly earlyPlaces: EarlyPlaces | undefined;
   /** What it lends of the payload that it writes. */
-  readonly loans: PayloadLoans | undefined;
+  readonly references: PayloadReferences | undefined;
 }
 
 /** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */

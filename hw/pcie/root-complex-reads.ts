@@ -11,11 +11,11 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { jitterOf } from './completion-jitter.ts';
-import { CompletionSplit } from './completion-split.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
 import { type AnsweredReads, EarlyCompletions } from './early-completions.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
+import { CompletionSplit } from './rcb-split.ts';
 import {
   type EarlyPlaces,
   type HostMemory,
@@ -65,7 +65,7 @@ export class RootComplexReads implements AnsweredReads {
   lostCount = 0;
   /** Faults to inject; undefined is none. */
   faults: ReadFaults | undefined;
-  /** Who looks on; undefined is nobody. */
+  /** Optional observer. */
   tap: LinkTap | undefined;
   /** What completions have places for their bytes; undefined where the device does not share this thread. */
   readonly early: EarlyCompletions | undefined;
@@ -223,7 +223,7 @@ export class RootComplexReads implements AnsweredReads {
     this.completionCount++;
   }
 
-  /** Whether memory can always be read, nobody looks on, and reads are answered in their order. */
+  /** Whether memory can always be read, no observer is attached, and reads are answered in order. */
   get isPlain(): boolean {
     return this.#jitterCycles === 0 && this.isUnwatched;
   }

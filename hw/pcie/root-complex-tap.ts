@@ -73,7 +73,7 @@ export interface LinkTap {
   intx(pin: number, isAsserted: boolean, nowPs: number): void;
 }
 
-/** Has `tap` see all that crosses this root complex from now on; `undefined` takes it off. */
+/** Attaches `tap` to all that crosses this root complex; `undefined` takes it off. */
 export function attachTap(rootComplex: RootComplex, tap: LinkTap | undefined): void {
   rootComplex.cpu.tap = tap;
   rootComplex.reads.tap = tap;

@@ -173,18 +173,18 @@ describe('a root complex under traffic from both sides', () => {
 
   it('takes turns with completions that leave in a run as with those that leave one by one', () => {
     const READ_BYTES = 4096;
-    const onlooker = new Proxy({}, { get: () => () => {} }) as LinkTap;
+    const observer = new Proxy({}, { get: () => () => {} }) as LinkTap;
     /** What reaches the device when the second core's store is seen so long after the first one's. */
     const arrivals = (delayPs: number, isWatched: boolean): string[] => {
-      const landed = new Uint8Array(READ_BYTES);
+      const placed = new Uint8Array(READ_BYTES);
       const placeOf = (_: number, byteCount: number) => READ_BYTES - byteCount;
-      const shared = { earlyPlaces: { memory: landed, placeOf } };
+      const shared = { earlyPlaces: { memory: placed, placeOf } };
       const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 }, shared });
       const { hostLp, rootComplex } = bench;
-      if (isWatched) rootComplex.reads.tap = onlooker;
+      if (isWatched) rootComplex.reads.tap = observer;
       bench.device.sendMemoryRead(0, 4, READ_BYTES, 1, 0x100);
       const store = hostLp.queue.addHandler((core) =>
-        rootComplex.cpuStore(core, 0x8000_0000, landed, 0, 8, core),
+        rootComplex.cpuStore(core, 0x8000_0000, placed, 0, 8, core),
       );
       // The first completion leaves at edge 298.
       hostLp.queue.schedule(297_500, store, 0);

@@ -45,7 +45,7 @@ export class RootComplexWrites {
   interruptMessageCount = 0;
   intxMessageCount = 0;
   errorMessageCount = 0;
-  /** Who looks on; undefined is nobody. */
+  /** Optional observer. */
   tap: LinkTap | undefined;
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;

@@ -12,7 +12,7 @@ import {
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
-  FLAG_LANDED,
+  FLAG_PLACED_EARLY,
   FLAG_POISONED,
   MEMORY_READ,
   MEMORY_WRITE,
@@ -275,17 +275,17 @@ describe('the root complex, to a device', () => {
 describe('a device that says where its reads land', () => {
   const PLACE = 0x80;
 
-  /** Two reads of 512 bytes, the second of which lands ahead. */
+  /** Two reads of 512 bytes, the second of which is placed early. */
   function benchOf(options: RootComplexBenchOptions, isJoined = true) {
-    const landed = new Uint8Array(1024);
+    const placed = new Uint8Array(1024);
     const placeOf = (descriptor: number, byteCount: number) =>
       tagOf(descriptor) === 2 ? PLACE + 512 - byteCount : -1;
-    const shared = isJoined ? { earlyPlaces: { memory: landed, placeOf } } : {};
+    const shared = isJoined ? { earlyPlaces: { memory: placed, placeOf } } : {};
     const bench = rootComplexBench({ ...options, shared });
     bench.memory.bytes.set(pattern(4096), 0);
     bench.device.sendMemoryRead(1, 4, 512, 1, 0x100);
     bench.device.sendMemoryRead(1024, 4, 512, 2, 0x100);
-    return { bench, landed };
+    return { bench, placed };
   }
 
   // With a transmit buffer of one TLP, most of them wait in the fifo.
@@ -293,37 +293,37 @@ describe('a device that says where its reads land', () => {
     'gets the bytes there, and the same TLPs without them (transmit buffer: %d)',
     (transmitBufferTlps) => {
       const options = { rootPort: { transmitBufferTlps } };
-      const { bench, landed } = benchOf(options);
+      const { bench, placed } = benchOf(options);
       const { bench: alone } = benchOf(options, false);
       bench.run(5_000_000);
-      expect(landed.every((byte) => byte === 0)).toBe(false);
+      expect(placed.every((byte) => byte === 0)).toBe(false);
       alone.run(5_000_000);
-      expect([...landed.subarray(PLACE, PLACE + 512)]).toEqual([...pattern(4096).subarray(1024, 1536)]);
-      const isLanded = ({ flags }: AtDevice) => (flags & FLAG_LANDED) !== 0;
-      expect(new Set(bench.atDevice.filter(isLanded).map(({ tag }) => tag))).toEqual(new Set([2]));
-      expect(bench.atDevice.filter((tlp) => !isLanded(tlp))).toEqual(
+      expect([...placed.subarray(PLACE, PLACE + 512)]).toEqual([...pattern(4096).subarray(1024, 1536)]);
+      const isPlacedEarly = ({ flags }: AtDevice) => (flags & FLAG_PLACED_EARLY) !== 0;
+      expect(new Set(bench.atDevice.filter(isPlacedEarly).map(({ tag }) => tag))).toEqual(new Set([2]));
+      expect(bench.atDevice.filter((tlp) => !isPlacedEarly(tlp))).toEqual(
         alone.atDevice.filter(({ tag }) => tag === 1),
       );
-      const withoutBytes = (tlp: AtDevice) => ({ ...tlp, bytes: [], flags: tlp.flags & ~FLAG_LANDED });
+      const withoutBytes = (tlp: AtDevice) => ({ ...tlp, bytes: [], flags: tlp.flags & ~FLAG_PLACED_EARLY });
       expect(bench.atDevice.map(withoutBytes)).toEqual(alone.atDevice.map(withoutBytes));
-      expect(bench.atDevice.filter(isLanded).every(({ bytes }) => bytes.length === 0)).toBe(true);
+      expect(bench.atDevice.filter(isPlacedEarly).every(({ bytes }) => bytes.length === 0)).toBe(true);
       expect(bench.host.transmitter.payloadBytes).toEqual(alone.host.transmitter.payloadBytes);
     },
   );
 
   it('finds zeros there when memory fails, and nothing when the data is poisoned', () => {
-    const { bench, landed } = benchOf({});
-    landed.fill(0xee);
+    const { bench, placed } = benchOf({});
+    placed.fill(0xee);
     bench.memory.readInto = () => false;
     bench.run(5_000_000);
-    expect(landed.subarray(PLACE, PLACE + 512).every((byte) => byte === 0)).toBe(true);
-    const { bench: poisoned, landed: untouched } = benchOf({});
+    expect(placed.subarray(PLACE, PLACE + 512).every((byte) => byte === 0)).toBe(true);
+    const { bench: poisoned, placed: untouched } = benchOf({});
     poisoned.rootComplex.reads.faults = answering([0, READ_POISONED]);
     poisoned.run(5_000_000);
     expect(untouched.every((byte) => byte === 0)).toBe(true);
     const flags = poisoned.atDevice
       .filter(({ tag }) => tag === 2)
-      .map((tlp) => tlp.flags & (FLAG_LANDED | FLAG_POISONED));
+      .map((tlp) => tlp.flags & (FLAG_PLACED_EARLY | FLAG_POISONED));
     expect(new Set(flags)).toEqual(new Set([FLAG_POISONED]));
   });
 

@@ -88,9 +88,9 @@ export class RootComplex {
     this.domain = domain;
     // Writes take effect before the same edge samples memory for a completion.
     const payload =
-      device?.loans === undefined
+      device?.references === undefined
         ? new CarriedPayload(port.reader)
-        : new ZeroCopyPayload(port.reader, device.loans);
+        : new ZeroCopyPayload(port.reader, device.references);
     const parts = { lp, domain, port, log: this.log, config };
     this.writes = new RootComplexWrites({ ...parts, memory, interrupts, payload });
     const isPlain = !lp.runAhead.isOn && device?.earlyPlaces === undefined;
@@ -114,7 +114,7 @@ export class RootComplex {
     this.cpu.rebase(ps, cycles);
   }
 
-  /** What one core gets of the root complex. */
+  /** The root complex as one core uses it. */
   corePort(core: number): CorePort {
     return new CorePort(this, core);
   }
@@ -205,7 +205,7 @@ export class RootComplex {
   /** Does what is due at an edge. Returns the cycle at which the next completion is ready, -1 when someone else wakes the stage. */
   #egressAt(cycle: number): number {
     this.#sendOne(cycle);
-    // Whoever waits for room in the link is woken by it.
+    // This wakes the senders that wait for room in the link.
     this.cpu.wakeEgress(cycle + 1);
     return this.reads.nextCycle(cycle + 1);
   }
@@ -219,7 +219,7 @@ export class RootComplex {
       edge = this.#egressAt(edge);
     }
     if (edge >= 0) this.domain.wake(this.#egressStage, edge);
-    this.reads.early?.land();
+    this.reads.early?.placeData();
   }
 
   /** Hands over completions at edge `cycle` and after. Returns whether there was one. */

@@ -1,4 +1,4 @@
-/** Books of TLPs: how many, and their bytes. */
+/** Statistics of TLPs: how many, and their bytes. */
 
 /** Link bytes include header and framing. */
 export class TlpCount {
@@ -23,7 +23,7 @@ export class TlpCount {
 /** TLPs and bytes by traffic class. */
 export class TrafficCount {
   readonly classes: readonly TlpCount[];
-  /** The class counted last, and its books: the next TLP is most often of it too. */
+  /** The class counted last, and its statistics: the next TLP is most often of it too. */
   #lastClass = 0;
   #last: TlpCount;
 

@@ -36,7 +36,7 @@ describe('the record of a TLP', () => {
     memory.describe(offset, 0x12_3456_7890, 20, flags, descriptorOf(0x0100, 0xfe, 7));
     memory.set(offset, WORD_BYTE_COUNT, 84);
     memory.set(offset, WORD_AUX, 0x0208);
-    memory.refer(offset, 0x4000, 9);
+    memory.writeReference(offset, 0x4000, 9);
     expect(tlpRecord.decode(reader.bytes, offset)).toEqual({
       arrivalPs: 123_456.5,
       // 64 and 20 bytes, in units of 16.
@@ -45,8 +45,8 @@ describe('the record of a TLP', () => {
       isPoisoned: 0,
       isRelaxedOrdering: 1,
       isNoSnoop: 0,
-      isLanded: 0,
-      isLent: 0,
+      isPlacedEarly: 0,
+      isReference: 0,
       status: STATUS_ABORT,
       heldCredits: 0,
       requesterId: 0x0100,
@@ -57,8 +57,8 @@ describe('the record of a TLP', () => {
       byteCount: 84,
       data: 0,
       aux: 0x0208,
-      lentOffset: 0x4000,
-      loan: 9,
+      referencedOffset: 0x4000,
+      reference: 9,
     });
     expect(tlpRecord.format(reader.bytes, offset)).toContain('kind=CplD (3)');
     expect(tlpRecord.format(reader.bytes, offset)).toContain('status=abort (4)');

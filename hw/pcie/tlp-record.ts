@@ -56,13 +56,18 @@ export const tlpRecord = layout('TLP record', header, {
   isPoisoned: bits32(0x10, 0, 0, 'EP'),
   isRelaxedOrdering: bits32(0x10, 1, 1, 'Attr[1]'),
   isNoSnoop: bits32(0x10, 2, 2, 'Attr[0]'),
-  isLanded: bits32(
+  isPlacedEarly: bits32(
     0x10,
     3,
     3,
     'of a completion: its payload lies where its read lands, and is not in the record',
   ),
-  isLent: bits32(0x10, 4, 4, 'of a memory write: the payload is not in the record, which says where it lies'),
+  isReference: bits32(
+    0x10,
+    4,
+    4,
+    'of a memory write: the payload is not in the record, which says where it lies',
+  ),
   status: named(bits32(0x10, 10, 8, 'of a completion'), completionStatus),
   heldCredits: bits32(0x10, 31, 16, 'noted by the receiving port: what credits the TLP holds'),
   requesterId: bits32(0x14, 31, 16),
@@ -73,11 +78,11 @@ export const tlpRecord = layout('TLP record', header, {
   byteCount: u32(0x2c, 'of a completion: still to come, this one included'),
   data: u32(0x30, 'of a configuration write or a message'),
   aux: u32(0x34, 'completer id; target of a configuration request; message code'),
-  lentOffset: u32(0x38, 'place of a lent payload'),
-  loan: u32(0x3c, 'its loan: payload-loans.ts'),
+  referencedOffset: u32(0x38, 'place of a lent payload'),
+  reference: u32(0x3c, 'its loan: payload-references.ts'),
 });
 
-/** The record of an UpdateFC: flow and new limit, as credits.ts counts. */
+/** The record of an UpdateFC: flow and new limit, as flow-control.ts counts. */
 export const updateFcRecord = layout('UpdateFC record', header, {
   ...recordHeaderFields,
   flow: u32(0x14),
@@ -90,10 +95,10 @@ const { fields } = tlpRecord;
 export const FLAG_POISONED = fields.isPoisoned.mask;
 export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
 export const FLAG_NO_SNOOP = fields.isNoSnoop.mask;
-/** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
-export const FLAG_LANDED = fields.isLanded.mask;
+/** Of a completion: its payload lies where its read lands already, and is not in the record. See EarlyPlacement. */
+export const FLAG_PLACED_EARLY = fields.isPlacedEarly.mask;
 /** Of a memory write: the payload is not in the record, which says where it lies. */
-export const FLAG_LENT = fields.isLent.mask;
+export const FLAG_REFERENCE = fields.isReference.mask;
 export const FLAG_STATUS_SHIFT = fields.status.shift;
 export const FLAG_STATUS_MASK = fields.status.mask;
 /** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
@@ -114,8 +119,8 @@ export const WORD_LENGTH = wordIndexOf(fields.lengthBytes);
 export const WORD_BYTE_COUNT = wordIndexOf(fields.byteCount);
 export const WORD_DATA = wordIndexOf(fields.data);
 export const WORD_AUX = wordIndexOf(fields.aux);
-export const WORD_LENT_OFFSET = wordIndexOf(fields.lentOffset);
-export const WORD_LOAN = wordIndexOf(fields.loan);
+export const WORD_REFERENCE_OFFSET = wordIndexOf(fields.referencedOffset);
+export const WORD_REFERENCE = wordIndexOf(fields.reference);
 /** Places in a record, as indices into `floats` from `offset >> 3`. */
 export const FLOAT_TIME = floatIndexOf(fields.arrivalPs);
 export const FLOAT_ADDRESS = floatIndexOf(fields.address);

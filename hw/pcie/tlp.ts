@@ -10,8 +10,8 @@ import {
   COMPLETION_DATA,
   COMPLETION_FLOW,
   CONFIG_WRITE,
-  FLAG_LANDED,
-  FLAG_LENT,
+  FLAG_PLACED_EARLY,
+  FLAG_REFERENCE,
   FLAG_STATUS_MASK,
   FLAG_STATUS_SHIFT,
   MEMORY_READ,
@@ -94,7 +94,7 @@ export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
 
 /** Bytes of its payload for which the TLP's record has room. */
 export const carriedBytesOf = (flags: number, payloadBytes: number): number =>
-  (flags & (FLAG_LENT | FLAG_LANDED)) === 0 ? payloadBytes : 0;
+  (flags & (FLAG_REFERENCE | FLAG_PLACED_EARLY)) === 0 ? payloadBytes : 0;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
 export function headerBytesOf(kind: number, address: number): number {

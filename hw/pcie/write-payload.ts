@@ -1,7 +1,7 @@
 /** Where the payload of a device's memory write lies when it takes effect: in its record, or in the device. */
 import type { ChannelReader } from '../../sim/channel.ts';
-import type { PayloadLoans } from './payload-loans.ts';
-import { FLAG_LENT, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENT_OFFSET, WORD_LOAN } from './tlp.ts';
+import type { PayloadReferences } from './payload-references.ts';
+import { FLAG_REFERENCE, PAYLOAD_OFFSET, WORD_FLAGS, WORD_REFERENCE, WORD_REFERENCE_OFFSET } from './tlp.ts';
 
 /** The seam of the root complex's writes. */
 export interface WritePayload {
@@ -33,24 +33,25 @@ export class ZeroCopyPayload implements WritePayload {
   bytes: Uint8Array;
   readonly #words: Int32Array;
   readonly #records: Uint8Array;
-  readonly #loans: PayloadLoans;
+  readonly #references: PayloadReferences;
 
-  constructor(reader: ChannelReader, loans: PayloadLoans) {
+  constructor(reader: ChannelReader, references: PayloadReferences) {
     this.bytes = reader.bytes;
     this.#words = reader.words;
     this.#records = reader.bytes;
-    this.#loans = loans;
+    this.#references = references;
   }
 
   find(offset: number): number {
-    const isLent = (this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_LENT) !== 0;
-    this.bytes = isLent ? this.#loans.source : this.#records;
-    return isLent ? this.#words[(offset >> 2) + WORD_LENT_OFFSET]! : offset + PAYLOAD_OFFSET;
+    const isReference = (this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_REFERENCE) !== 0;
+    this.bytes = isReference ? this.#references.source : this.#records;
+    return isReference ? this.#words[(offset >> 2) + WORD_REFERENCE_OFFSET]! : offset + PAYLOAD_OFFSET;
   }
 
   finish(offset: number): void {
     const words = this.#words;
     const word = offset >> 2;
-    if ((words[word + WORD_FLAGS]! & FLAG_LENT) !== 0) this.#loans.settle(words[word + WORD_LOAN]!);
+    if ((words[word + WORD_FLAGS]! & FLAG_REFERENCE) !== 0)
+      this.#references.release(words[word + WORD_REFERENCE]!);
   }
 }

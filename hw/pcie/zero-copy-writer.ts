@@ -4,16 +4,16 @@
  * plain way. The root complex reads it through ZeroCopyPayload (write-payload.ts).
  */
 import type { PcieLinkPort } from './link-port.ts';
-import type { PayloadLoans } from './payload-loans.ts';
-import { FLAG_LENT } from './tlp.ts';
+import type { PayloadReferences } from './payload-references.ts';
+import { FLAG_REFERENCE } from './tlp.ts';
 
 export class ZeroCopyWriter {
   readonly #port: PcieLinkPort;
-  readonly #loans: PayloadLoans;
+  readonly #references: PayloadReferences;
 
-  constructor(port: PcieLinkPort, loans: PayloadLoans) {
+  constructor(port: PcieLinkPort, references: PayloadReferences) {
     this.#port = port;
-    this.#loans = loans;
+    this.#references = references;
   }
 
   canSend(flow: number): boolean {
@@ -34,10 +34,10 @@ export class ZeroCopyWriter {
     flags = 0,
   ): void {
     const port = this.#port;
-    const loans = this.#loans;
-    if (loans.canLend(source, lengthBytes)) {
-      const offset = port.placeMemoryWrite(address, trafficClass, lengthBytes, flags | FLAG_LENT);
-      port.transmitter.target.refer(offset, sourceOffset, loans.lend());
+    const references = this.#references;
+    if (references.canReference(source, lengthBytes)) {
+      const offset = port.placeMemoryWrite(address, trafficClass, lengthBytes, flags | FLAG_REFERENCE);
+      port.transmitter.target.writeReference(offset, sourceOffset, references.issue());
       port.commit();
     } else {
       port.sendMemoryWrite(address, trafficClass, source, sourceOffset, lengthBytes, flags);

@@ -119,7 +119,7 @@ describe('a system DMA controller', () => {
     expect(interrupts).toEqual([[1, 26]]);
   });
 
-  it('8237A data sheet: steals single cycles: the bus is given up after every word', () => {
+  it('8237A data sheet: steals single cycles: the bus is abandoned after every word', () => {
     const { dma, runTo, stores, holds, bus } = bench();
     runTo(10);
     order(dma, 0, { mode: SystemDmaMode.SINGLE, address: 0, device: 0x8000, words: 3 });

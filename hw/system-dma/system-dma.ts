@@ -5,7 +5,7 @@
  *                                                       │ bus asked for … bus taken: cores wait
  *                        memory ──word──► store ─► root complex ─► device BAR      READ:  memory to device
  *                        memory ◄──word── load  ◄─ root complex ◄─ device BAR      WRITE: device to memory
- *                                                       │ single: bus given up after each word; block: after the last
+ *                                                       │ single: bus released after each word; block: after the last
  *                                                       └ terminal count ─► interrupt
  *
  * Promises: one word at a time; the bus is held from before a word's cycle to its end, the device's wait states

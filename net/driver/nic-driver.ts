@@ -8,7 +8,7 @@
  * Everything that probe takes has a counterpart in `#undo`, run backwards by remove and by a probe that fails.
  */
 import { NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
-import type { NetCounts } from '../counts.ts';
+import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/net-error.ts';
@@ -46,7 +46,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   readonly #platform: NetPlatform;
   readonly #config: NetDriverConfig;
   readonly #costs: NetCostConfig;
-  readonly #counts: NetCounts;
+  readonly #counts: NetStatistics;
   readonly #softirq: SoftInterrupt;
   readonly #watchdog: Watchdog;
   readonly #undo: ((cpu: Cpu) => Promise<void> | void)[] = [];
@@ -63,7 +63,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   #rung = 0;
   #isRinging = false;
 
-  constructor(platform: NetPlatform, config: NetDriverConfig, costs: NetCostConfig, counts: NetCounts) {
+  constructor(platform: NetPlatform, config: NetDriverConfig, costs: NetCostConfig, counts: NetStatistics) {
     this.#platform = platform;
     this.#config = config;
     this.#costs = costs;
@@ -77,7 +77,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#watchdog = new Watchdog(platform, config, this);
   }
 
-  /** Who gets the frames. */
+  /** Receiver of the frames. */
   connect(layer: NetworkLayer): void {
     this.#layer = layer;
   }

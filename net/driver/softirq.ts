@@ -12,7 +12,7 @@
  * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
  */
 import { nsToPs, psPerUs, usToPs } from '../../base/units.ts';
-import type { NetCounts } from '../counts.ts';
+import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 
@@ -31,7 +31,7 @@ export class SoftInterrupt {
   readonly #platform: NetPlatform;
   readonly #config: NetDriverConfig;
   readonly #costs: NetCostConfig;
-  readonly #counts: NetCounts;
+  readonly #counts: NetStatistics;
   readonly #polled: Polled;
   readonly #overheadPs: number;
   readonly #limitPs: number;
@@ -43,7 +43,7 @@ export class SoftInterrupt {
     platform: NetPlatform,
     config: NetDriverConfig,
     costs: NetCostConfig,
-    counts: NetCounts,
+    counts: NetStatistics,
     polled: Polled,
   ) {
     this.#platform = platform;
@@ -125,7 +125,7 @@ export class SoftInterrupt {
     if (!this.isStopped) this.#polled.unmask(cpu);
   }
 
-  /** Leaves the core to whoever wants it until the debt is paid; without anybody the debt is forgiven. */
+  /** Yields the core to other threads until the debt is paid; without anybody the debt is forgiven. */
   async #rest(cpu: Cpu): Promise<void> {
     await cpu.settle();
     const debtPs = this.#spent(cpu.ownPs, cpu.ownPs);

@@ -64,14 +64,14 @@ export class Watchdog {
   #due(): void {
     this.#isRunning = false;
     if (this.#isStopped) return;
-    this.#look();
+    this.#check();
     const isIdle = this.#activity === this.#seenActivity && this.#watched.unsentFrames === 0;
     this.#idleTicks = isIdle ? this.#idleTicks + 1 : 0;
     this.#seenActivity = this.#activity;
     if (this.#idleTicks < this.#config.watchdogIdleTicks) this.#arm();
   }
 
-  #look(): void {
+  #check(): void {
     const { waitingMark, unsentFrames, sentMark } = this.#watched;
     if (waitingMark >= 0 && waitingMark === this.#lastWaiting) {
       this.#lastWaiting = -1;

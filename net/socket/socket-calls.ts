@@ -239,7 +239,7 @@ export class SocketCalls {
     // Whoever wakes one of the sockets has been charged for it; passing it on costs nothing more.
     const woken = new WaitQueue(platform, counts, this.#stack.costs.wakeUp);
     const queues = requests.flatMap(({ fd }) => this.#queuesOf(fd));
-    for (const queue of queues) queue.tell(woken);
+    for (const queue of queues) queue.forwardTo(woken);
     try {
       for (;;) {
         const results = requests.map((request) => this.#ready(request));

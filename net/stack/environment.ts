@@ -1,5 +1,5 @@
 /** What a connection needs of what is below and around it. */
-import type { NetCounts } from '../counts.ts';
+import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';
@@ -39,7 +39,7 @@ export interface StackEnvironment {
   readonly platform: NetPlatform;
   readonly config: NetStackConfig;
   readonly costs: NetCostConfig;
-  readonly counts: NetCounts;
+  readonly counts: NetStatistics;
   readonly device: NetDevice;
   /** Our IPv4 address. */
   readonly address: number;

@@ -9,7 +9,7 @@
  * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
  */
 import { psPerUs } from '../../base/units.ts';
-import type { NetCounts } from '../counts.ts';
+import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { Connection, type Ends } from './connection.ts';
@@ -24,7 +24,7 @@ import { newSegment, type ReadSegment, readSegment } from './segment-reader.ts';
 import { sendSegment } from './segment-writer.ts';
 import { isAfter, sequenceAdd } from './sequence.ts';
 
-/** What the stack is told of its network. */
+/** The network as the stack is configured for it. */
 export interface NetAddresses {
   /** Our IPv4 address as a number. */
   readonly address: number;
@@ -42,7 +42,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   readonly platform: NetPlatform;
   readonly config: NetStackConfig;
   readonly costs: NetCostConfig;
-  readonly counts: NetCounts;
+  readonly counts: NetStatistics;
   readonly device: NetDevice;
   readonly address: number;
   readonly #neighbours: ReadonlyMap<number, Uint8Array>;
@@ -63,7 +63,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     platform: NetPlatform,
     config: NetStackConfig,
     costs: NetCostConfig,
-    counts: NetCounts,
+    counts: NetStatistics,
     device: NetDevice,
     addresses: NetAddresses,
   ) {

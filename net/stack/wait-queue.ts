@@ -2,18 +2,18 @@
  * Threads that wait for something to happen to a socket. A wake-up is charged and counted when somebody waits; whoever
  * wakes looks again whether what it waited for is there.
  */
-import type { NetCounts } from '../counts.ts';
+import type { NetStatistics } from '../counts.ts';
 import type { Cpu, NetPlatform, Signal } from '../platform.ts';
 
 export class WaitQueue {
   readonly #signal: Signal;
-  readonly #counts: NetCounts;
+  readonly #counts: NetStatistics;
   readonly #wakeUpCycles: number;
   readonly #others = new Set<WaitQueue>();
   #waiters = 0;
   #isWoken = false;
 
-  constructor(platform: NetPlatform, counts: NetCounts, wakeUpCycles: number) {
+  constructor(platform: NetPlatform, counts: NetStatistics, wakeUpCycles: number) {
     this.#signal = platform.newSignal();
     this.#counts = counts;
     this.#wakeUpCycles = wakeUpCycles;
@@ -42,7 +42,7 @@ export class WaitQueue {
   }
 
   /** Has another queue woken together with this one, until {@link ignore}. */
-  tell(other: WaitQueue): void {
+  forwardTo(other: WaitQueue): void {
     this.#others.add(other);
   }
 

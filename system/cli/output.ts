@@ -179,18 +179,18 @@ export function fail(message: string, exitCode: number): void {
  * are written still, and without any the run ends as by SIGPIPE. A full disk is told, and the exit code is that of a failure.
  */
 export function watchStandardOutput(): void {
-  let isTold = false;
+  let isReported = false;
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') {
       if (pending.size === 0) process.exit(exitReaderGone);
       return;
     }
-    if (!isTold) fail(`standard output cannot be written (${codeOf(error)})`, exitFailed);
-    isTold = true;
+    if (!isReported) fail(`standard output cannot be written (${codeOf(error)})`, exitFailed);
+    isReported = true;
     if (pending.size === 0) process.exit(exitFailed);
   });
   process.on('exit', (code) => {
-    if (isTold && code === 0) process.exitCode = exitFailed;
+    if (isReported && code === 0) process.exitCode = exitFailed;
   });
   process.stderr.on('error', () => {
     // Nobody can be told.

@@ -13,7 +13,7 @@ export async function runMachine(machine: Machine): Promise<void> {
     if (!(error instanceof Error) || !tellable.has(error.name)) throw error;
     const lines = (await machine.log()).filter(({ program }) => program === 'kernel');
     if (lines.length === 0) throw error;
-    const told = lines.slice(-4).map(({ node, text }) => `host${node}: ${text}`);
-    throw new RunError(`${error.message} (${told.join('; ')})`, { cause: error });
+    const lastLines = lines.slice(-4).map(({ node, text }) => `host${node}: ${text}`);
+    throw new RunError(`${error.message} (${lastLines.join('; ')})`, { cause: error });
   }
 }

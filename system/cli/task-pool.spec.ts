@@ -20,7 +20,7 @@ const order = (sizeBytes: number): PerfOrder => ({
   },
 });
 
-describe('a pool that is given up', () => {
+describe('a pool that is abandoned', () => {
   it('lets the task that it has given out end, has those behind it do nothing, and takes no more', async () => {
     const pool = new TaskPool<PerfOrder, unknown>('perf-run', 1);
     await pool.run(order(2));

@@ -8,7 +8,7 @@
  *
  * A worker is only ended when it has loaded its modules and has no task: Node aborts the process when one is ended that is
  * loading a module, and one that is ended on its way into Atomics.wait may wait there for ever (seen with Node 24.21). So a
- * pool that is given up lets its running tasks end, has those behind them do nothing, and its idle workers wait in their
+ * pool that is abandoned lets its running tasks end, has those behind them do nothing, and its idle workers wait in their
  * event loops.
  */
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ export interface TaskOrder {
   readonly module: string;
   readonly order: unknown;
   /** Element 0 is 1 once nobody wants the result any more. */
-  readonly givenUp: Int32Array;
+  readonly aborted: Int32Array;
 }
 
 export type TaskAnswer =
@@ -33,7 +33,7 @@ export type TaskAnswer =
 export class TaskPool<Order, Result> {
   readonly #module: string;
   readonly #pool: Piscina;
-  readonly #givenUp = new Int32Array(new SharedArrayBuffer(4));
+  readonly #aborted = new Int32Array(new SharedArrayBuffer(4));
   readonly #running = new Set<Promise<TaskAnswer>>();
   /** Workers that have loaded their modules. */
   #readyCount = 0;
@@ -54,10 +54,10 @@ export class TaskPool<Order, Result> {
     this.#pool.on('workerCreate', () => this.#readyCount++);
   }
 
-  /** @throws ConfigurationError, RunError as the task does; RunError also when the pool has been given up */
+  /** @throws ConfigurationError, RunError as the task does; RunError also when the pool has been abandoned */
   async run(order: Order): Promise<Result> {
-    if (this.#givenUp[0] === 1) throw new RunError('the pool of tasks has been given up');
-    const answer = await this.#answerTo({ module: this.#module, order, givenUp: this.#givenUp });
+    if (this.#aborted[0] === 1) throw new RunError('the pool of tasks has been given up');
+    const answer = await this.#answerTo({ module: this.#module, order, aborted: this.#aborted });
     if ('misuse' in answer) {
       const { field, value, range } = answer.misuse;
       throw new ConfigurationError(field, value, range);
@@ -77,7 +77,7 @@ export class TaskPool<Order, Result> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    Atomics.store(this.#givenUp, 0, 1);
+    Atomics.store(this.#aborted, 0, 1);
     await Promise.allSettled(this.#running);
     while (this.#pool.threads.length > this.#readyCount) await once(this.#pool, 'workerCreate');
     await this.#pool.destroy();

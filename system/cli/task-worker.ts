@@ -4,8 +4,8 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import type { TaskAnswer, TaskOrder } from './task-pool.ts';
 
-export default async function runTask({ module, order, givenUp }: TaskOrder): Promise<TaskAnswer> {
-  if (Atomics.load(givenUp, 0) === 1) return { failure: 'the pool was given up before this task began' };
+export default async function runTask({ module, order, aborted }: TaskOrder): Promise<TaskAnswer> {
+  if (Atomics.load(aborted, 0) === 1) return { failure: 'the pool was given up before this task began' };
   const { default: task } = (await import(module)) as { readonly default: (order: unknown) => unknown };
   try {
     return { result: await task(order) };

@@ -232,8 +232,8 @@ function printTally({ stories, refused, coverage, failures }: Tally, seconds: nu
   counted('Faults injected', coverage.faults);
   counted('Steps of programs', coverage.steps);
   counted('Objects of programs', coverage.objects);
-  const met = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
-  screen.print(`Parameters changed: ${met} of ${drawnPaths.length}; the ranges met are in the JSON.`);
+  const changed = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
+  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges met are in the JSON.`);
   const rate = (stories / seconds).toFixed(2);
   screen.print(
     `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,

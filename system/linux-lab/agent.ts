@@ -87,7 +87,7 @@ export class AgentLine {
     }
   }
 
-  /** The guest is about to restart: what runs is given up, and `ready` waits for the next agent. */
+  /** The guest is about to restart: what runs is abandoned, and `ready` waits for the next agent. */
   expectRestart(): void {
     this.#pending?.settled.reject(new GuestError('the guest restarts'));
     this.#pending = undefined;

@@ -43,7 +43,7 @@ async function moved(bytes: number, chunkBytes: number, options: MachineOptions)
 }
 
 describe('a machine', () => {
-  it('moves files of awkward sizes by every means, and its books balance', async () => {
+  it('moves files of awkward sizes by every means, and its statistics balance', async () => {
     for (const [bytes, chunk] of [
       [0, 4096],
       [1, 4096],

@@ -338,7 +338,7 @@ export class Machine implements AsyncDisposable {
     return copy;
   }
 
-  /** The books of every host and its adapter, as they are now. */
+  /** The statistics of every host and its adapter, as they are now. */
   async ledgers(): Promise<{
     readonly hosts: HostLedger[];
     readonly hcas: HcaLedger[];

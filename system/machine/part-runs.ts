@@ -24,11 +24,11 @@ import {
   type RunOutcome,
   StepLimitError,
 } from '../../sim/index.ts';
-import type { PartOutlook } from './partition/part-outlook.ts';
+import type { PartActivity } from './partition/part-activity.ts';
 import type { PartPort } from './partition/part-port.ts';
 import type { WorkerParts } from './partition/workers.ts';
 
-/** The longest stretch, in units of the shortest: while nobody polls in vain, so that long idleness costs little. */
+/** The longest stretch, in units of the shortest: while no program polls, so that long idleness costs little. */
 const stretchMax = 10;
 /** Where there is a limit of steps they are counted so often, while anything is due: a few million in a busy machine. */
 const checkEveryPs = 10 * psPerMs;
@@ -57,7 +57,7 @@ export class PartRuns {
   #nowPs = 0;
   #epochUs = 0;
   /** Nothing is due before this instant of the epoch, as far as was last seen. */
-  #quietPs = 0;
+  #quiescentUntilPs = 0;
   /** As they were last seen, by logical process. */
   #stepCounts: ReadonlyMap<string, number> = new Map();
   /** Wall time that runs have taken, in milliseconds. */
@@ -65,7 +65,7 @@ export class PartRuns {
   isRunning = false;
 
   /**
-   * @param stretchPs the shortest stretch: so long may programs poll in vain
+   * @param stretchPs the shortest stretch: how long programs may poll without success
    * @param epochPs how long an epoch becomes
    * @param stepLimit steps of all processes after which a run until the end ends
    */
@@ -119,22 +119,22 @@ export class PartRuns {
     for (let stretchPs = this.#stretchPs; ; ) {
       const limit = this.#inEpoch(limitPs);
       // Where nothing is due in all of it a stretch begins with what comes next.
-      const isIdle = this.#quietPs !== NEVER && this.#quietPs > this.#nowPs + stretchPs;
-      const endPs = Math.min(limit, (isIdle ? this.#quietPs : this.#nowPs) + stretchPs);
+      const isIdle = this.#quiescentUntilPs !== NEVER && this.#quiescentUntilPs > this.#nowPs + stretchPs;
+      const endPs = Math.min(limit, (isIdle ? this.#quiescentUntilPs : this.#nowPs) + stretchPs);
       const run: RunPart = (port, ps) => port.runUntilEnded(drainPs, ps);
       const { reason, isDone, isAtEnd, shiftPs } = await this.#runStretch(run, endPs).catch(
         (failure: unknown) => this.#explain(failure),
       );
       startPs -= shiftPs;
       if (isDone || (isAtEnd && endPs === limit)) return this.#outcome(reason);
-      const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
-      this.#quietPs = Math.min(...outlooks.map(({ nextPs }) => nextPs));
+      const activities = await Promise.all(this.#ports.map((port) => port.activity()));
+      this.#quiescentUntilPs = Math.min(...activities.map(({ nextPs }) => nextPs));
       if (reason === 'ended') {
-        const lastPs = Math.max(startPs, lastEndOf(outlooks)) + drainPs;
+        const lastPs = Math.max(startPs, lastEndOf(activities)) + drainPs;
         return this.#drain(Math.min(this.#inEpoch(limitPs), lastPs));
       }
-      const isPolling = outlooks.some((outlook) => outlook.isPolling);
-      if (isPolling && outlooks.every(({ isQuiet }) => isQuiet)) throw deadlockOf(outlooks);
+      const isPolling = activities.some((activity) => activity.isPolling);
+      if (isPolling && activities.every(({ isQuiescent }) => isQuiescent)) throw deadlockOf(activities);
       stretchPs = isPolling ? this.#stretchPs : Math.min(stretchPs * 2, stretchMax * this.#stretchPs);
     }
   }
@@ -142,22 +142,22 @@ export class PartRuns {
   /** @throws StepLimitError when there have been too many */
   async #checkSteps(): Promise<void> {
     const parts = await Promise.all(this.#ports.map((port) => port.steps()));
-    this.#quietPs = Math.min(...parts.map(({ nextPs }) => nextPs));
+    this.#quiescentUntilPs = Math.min(...parts.map(({ nextPs }) => nextPs));
     const before = this.#stepCounts;
     this.#stepCounts = new Map(parts.flatMap(({ counts }) => counts).map((one) => [one.name, one.stepCount]));
     const stepCount = [...this.#stepCounts.values()].reduce((sum, count) => sum + count, 0);
     if (stepCount <= this.#stepLimit) return;
     const lately = ([name, count]: [string, number]): number => count - (before.get(name) ?? 0);
     const [busiest] = [...this.#stepCounts].toSorted((left, right) => lately(right) - lately(left));
-    const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
-    throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(outlooks));
+    const activities = await Promise.all(this.#ports.map((port) => port.activity()));
+    throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(activities));
   }
 
   /** The runners know which hosts have not ended; what programs wait in the parts say. */
   async #explain(failure: unknown): Promise<never> {
     if (!(failure instanceof DeadlockError)) throw failure;
-    const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
-    throw new DeadlockError(failure.waiting, undefined, programsOf(outlooks));
+    const activities = await Promise.all(this.#ports.map((port) => port.activity()));
+    throw new DeadlockError(failure.waiting, undefined, programsOf(activities));
   }
 
   /** All programs have ended, and a stretch did before what is under way had time to arrive. */
@@ -173,8 +173,9 @@ export class PartRuns {
       shiftPs += await this.#beginEpoch();
       const restPs = endPs - shiftPs;
       // Up to what comes next nothing happens: there the next epoch begins.
-      const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quietPs / psPerUs) * psPerUs);
-      const checkPs = this.#stepLimit === NEVER ? NEVER : Math.max(this.#nowPs, this.#quietPs) + checkEveryPs;
+      const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quiescentUntilPs / psPerUs) * psPerUs);
+      const checkPs =
+        this.#stepLimit === NEVER ? NEVER : Math.max(this.#nowPs, this.#quiescentUntilPs) + checkEveryPs;
       const limitPs = Math.min(restPs, epochEndPs, farPs, checkPs);
       const { reason, stoppedPs } = await this.#run((port) => run(port, limitPs));
       this.#nowPs = stoppedPs;
@@ -192,7 +193,7 @@ export class PartRuns {
     const nextPs = await settled(this.#ports.map((port) => port.rebase(shiftPs)));
     this.#nowPs -= shiftPs;
     this.#epochUs += shiftPs / psPerUs;
-    this.#quietPs = Math.min(...nextPs);
+    this.#quiescentUntilPs = Math.min(...nextPs);
     return shiftPs;
   }
 
@@ -243,16 +244,16 @@ async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
-const lastEndOf = (outlooks: readonly PartOutlook[]): number =>
-  Math.max(...outlooks.map(({ endedPs }) => endedPs));
+const lastEndOf = (activities: readonly PartActivity[]): number =>
+  Math.max(...activities.map(({ endedPs }) => endedPs));
 
-function deadlockOf(outlooks: readonly PartOutlook[]): DeadlockError {
+function deadlockOf(activities: readonly PartActivity[]): DeadlockError {
   return new DeadlockError(
-    outlooks.flatMap(({ waiting }) => waiting),
+    activities.flatMap(({ waiting }) => waiting),
     'nothing is left to do but poll in vain, for longer than machine.pollPatienceMs',
-    programsOf(outlooks),
+    programsOf(activities),
   );
 }
 
-const programsOf = (outlooks: readonly PartOutlook[]): string[] =>
-  outlooks.flatMap(({ programs }) => programs);
+const programsOf = (activities: readonly PartActivity[]): string[] =>
+  activities.flatMap(({ programs }) => programs);

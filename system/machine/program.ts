@@ -16,7 +16,7 @@ import type { MachineConfig } from './profile/index.ts';
 
 export type { Exchange, JsonValue } from './node/exchange.ts';
 
-/** What a program gets. */
+/** Context of a program. */
 export interface ProgramContext {
   readonly name: string;
   /** Number of the host, from 0. */

@@ -185,7 +185,7 @@ export class Bus {
   /** Completions: an edge of the root complex each, the lanes, and the return half of the read engine. */
   #returnStages(): Stage<number>[] {
     const { rootComplexPs, hcaPs, toHcaPs } = this.#clocks;
-    const landCycles = (bytes: number): number => Math.ceil(bytes / this.#config.dma.dataPathBytes);
+    const placementCycles = (bytes: number): number => Math.ceil(bytes / this.#config.dma.dataPathBytes);
     return [
       { term: 'egress', holdPs: () => rootComplexPs, passPs: () => 0 },
       {
@@ -196,9 +196,9 @@ export class Bus {
       delay('flight', () => this.#config.pcie.link.latencyPs + toHcaPs),
       {
         term: 'land',
-        holdPs: (bytes) => landCycles(bytes) * hcaPs,
+        holdPs: (bytes) => placementCycles(bytes) * hcaPs,
         // The cycle in which the last byte lands is the one that is reported (read-engine.ts, #takeCompletion).
-        passPs: (bytes) => (landCycles(bytes) - 1) * hcaPs,
+        passPs: (bytes) => (placementCycles(bytes) - 1) * hcaPs,
       },
     ];
   }

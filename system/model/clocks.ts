@@ -8,7 +8,7 @@ export class Clocks {
   readonly rootComplexPs: number;
   readonly hcaPs: number;
   /**
-   * An arrival is taken up at the next edge of the clock it comes to: half a period in the mean, since no two clocks
+   * An arrival is served at the next edge of its clock domain: half a period in the mean, since no two clocks
    * have a ratio that keeps their phase.
    */
   readonly toRootComplexPs: number;

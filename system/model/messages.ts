@@ -58,11 +58,11 @@ function rendezvousByRead(plan: MessagePlan, way: Way, lengthBytes: number): Ter
     qpInlineBytes: messaging.inlineBytes,
   };
   const finished = controlPost(plan);
-  const lend = memory(plan, way, lengthBytes);
+  const acquire = memory(plan, way, lengthBytes);
   return [
-    ...lend,
+    ...acquire,
     ...control(plan),
-    ...lend,
+    ...acquire,
     { name: 'post', ps: path.postPs(read) },
     ...path.takeUp(read),
     ...path.readBack(lengthBytes),
@@ -83,11 +83,11 @@ function rendezvousByWrite(plan: MessagePlan, way: Way, lengthBytes: number): Te
     isInline: false,
     qpInlineBytes: messaging.inlineBytes,
   };
-  const lend = memory(plan, way, lengthBytes);
+  const acquire = memory(plan, way, lengthBytes);
   return [
-    ...lend,
+    ...acquire,
     ...control(plan),
-    ...lend,
+    ...acquire,
     ...control(plan),
     { name: 'post', ps: path.postPs(write) },
     ...path.takeUp(write),

@@ -92,7 +92,7 @@ export class Path {
     return this.core(cycles);
   }
 
-  /** From the post's stores leaving to the WQE's being taken up by the requester. */
+  /** From the post's stores leaving to the WQE's being started by the requester. */
   takeUp(post: Post): Terms {
     const schedulePs = this.hca(this.config.hca.scheduleCycles);
     const pieces = this.#blueFlamePieces(post);

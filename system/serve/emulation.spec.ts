@@ -69,7 +69,7 @@ describe('a kernel driver behind a slot', () => {
     await Promise.all(probes);
     expect(ports.map(({ isActive }) => isActive)).toEqual([true, true]);
     expect(ports.map(({ lid }) => lid)).toEqual([1, 2]);
-    second.bench.slot(1).clientGone();
+    second.bench.slot(1).clientDisconnected();
     bench.work();
     expect(ports.map(({ isActive }) => isActive)).toEqual([false, false]);
   });
@@ -87,7 +87,7 @@ describe('a kernel driver behind a slot', () => {
     const bench = new SlotBench();
     for (let guest = 0; guest < 3; guest++) {
       const { slot } = await probed(bench);
-      bench.slot().clientGone();
+      bench.slot().clientDisconnected();
       const { writeCount } = slot.memory;
       bench.work();
       expect(slot.memory.writeCount).toBe(writeCount);
@@ -118,7 +118,7 @@ describe('a guest that goes in the middle of a transfer', () => {
       const { time } = bench.emulation;
       time.runner.runTo(time.nowPs + instantNs * 1000);
       const before = slot.memory.writeCount;
-      bench.slot().clientGone();
+      bench.slot().clientDisconnected();
       const next = bench.connect(0, 4 * 2 ** 20);
       bench.enable();
       slot.pass(50);
@@ -139,7 +139,7 @@ describe('a guest that goes in the middle of a transfer', () => {
       bench.writeRegister(0x80698, 0x0080_0024);
       const { time } = bench.emulation;
       time.runner.runTo(time.nowPs + instantNs * 1000);
-      bench.slot().clientGone();
+      bench.slot().clientDisconnected();
       bench.connect();
       // Status and command as after power-on: a capability list, no Received Master Abort.
       expect([instantNs, bench.read(CONFIG, 4)]).toEqual([instantNs, 0x0010_0000]);
@@ -192,7 +192,7 @@ describe('a model that throws', () => {
     bench.writeRegister(0x8069c, 0);
     bench.slot().reset();
     bench.slot().setInterrupt(2, 0, 5);
-    bench.slot().clientGone();
+    bench.slot().clientDisconnected();
     expect(bench.emulation.defects).toHaveLength(1);
     bench.emulation.rebuild();
     await probed(bench);

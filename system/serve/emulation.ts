@@ -102,7 +102,7 @@ export class Emulation {
     }
   }
 
-  /** The books of all slots, as of now. */
+  /** The statistics of all slots, as of now. */
   ledgers(): SlotLedger[] {
     return this.slots.map((slot, node) => slotLedgerOf(slot, this.guests[node]!, this.hcas[node]!));
   }

@@ -33,7 +33,7 @@ describe('interrupt lines', () => {
     const { lines: all } = lines();
     all.message(WINDOW, 4);
     all.message(WINDOW + 4, 1);
-    expect(all.strayCount).toBe(2);
+    expect(all.unroutedCount).toBe(2);
     expect(all.vectorOf(WINDOW, 4)).toBe(-1);
   });
 

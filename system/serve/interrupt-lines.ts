@@ -33,7 +33,7 @@ export class InterruptLines implements GatedSink {
   readonly vectorCount: number;
   readonly counters: LineCounters;
   /** Messages that name no vector: a device's write into the message window that the platform did not arrange. */
-  strayCount = 0;
+  unroutedCount = 0;
   /** INTx levels that the device asserted, and those a descriptor was written for. */
   pinAssertedCount = 0;
   pinRaisedCount = 0;
@@ -98,7 +98,7 @@ export class InterruptLines implements GatedSink {
   message(address: number, data: number): void {
     const vector = this.vectorOf(address, data);
     if (vector < 0) {
-      this.strayCount++;
+      this.unroutedCount++;
       return;
     }
     const { arrived, raised } = this.counters;

@@ -45,9 +45,9 @@ export class MessageTable {
 
   /** The guest's machine has given or taken the descriptor of a vector. */
   arrange(vector: number): void {
-    const isHeard = this.#lines.hasVector(vector);
-    this.#open(vector, isHeard);
-    if (isHeard) {
+    const hasVector = this.#lines.hasVector(vector);
+    this.#open(vector, hasVector);
+    if (hasVector) {
       if (this.#window.setMsixEnabled(true)) this.#isEnabledHere = true;
     } else if (this.#isEnabledHere && !this.#lines.hasVectors) {
       this.#window.setMsixEnabled(false);

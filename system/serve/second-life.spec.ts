@@ -76,7 +76,7 @@ it.each(['power-off', 'software reset', 'function-level reset'])('after %s', asy
     await rage(bench, seed);
     if (way === 'software reset') bench.writeRegister(reset.offset, 1);
     if (way === 'function-level reset') bench.slot().reset();
-    if (way === 'power-off') bench.slot().clientGone();
+    if (way === 'power-off') bench.slot().clientDisconnected();
     bench.work();
     expect(bench.emulation.defects).toEqual([]);
     expect(await lifeOf(bench)).toEqual(first);

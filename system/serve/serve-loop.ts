@@ -83,7 +83,7 @@ export class ServeLoop {
     }
   }
 
-  /** The books of everything, brought up to now. */
+  /** The statistics of everything, brought up to now. */
   report(): ServeReport {
     const { emulation } = this;
     const { config, faults, cabling, timeScale } = this.#order;

@@ -117,7 +117,7 @@ export interface ServeReport {
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ServeChecks;
-  /** What the model threw; the books count from the last of them on. Not empty is a defect of the emulator. */
+  /** What the model threw; the statistics count from the last of them on. Not empty is a defect of the emulator. */
   readonly defects: readonly Defect[];
   /** What the analysers of the guests found; empty unless asked for. */
   readonly analyses: readonly Analysis[];

@@ -10,23 +10,23 @@ if (parentPort === null) throw new InvariantError('serve worker', 'the main thre
 const port = parentPort;
 const { order, requestCount } = workerData as ServeStart;
 const requests = new Int32Array(requestCount);
-const tell = (message: ServeMessage): void => port.postMessage(message);
+const post = (message: ServeMessage): void => port.postMessage(message);
 
 try {
-  const loop = new ServeLoop(order, (text) => tell({ kind: 'notice', text }));
+  const loop = new ServeLoop(order, (text) => post({ kind: 'notice', text }));
   let answered = 0;
-  tell({ kind: 'ready', wakeDescriptor: loop.reactor.wakeDescriptor });
+  post({ kind: 'ready', wakeDescriptor: loop.reactor.wakeDescriptor });
   loop.run(() => {
     for (; answered !== Atomics.load(requests, 0); answered++) {
       const request = receiveMessageOnPort(port)?.message as ServeRequest | undefined;
       if (request === undefined) return;
       if (request.kind === 'stop') loop.stop();
-      else tell({ kind: 'report', ticket: request.ticket, report: loop.report() });
+      else post({ kind: 'report', ticket: request.ticket, report: loop.report() });
     }
   });
   const report = loop.report();
   loop.close();
-  tell({ kind: 'ended', report });
+  post({ kind: 'ended', report });
 } catch (thrown) {
-  tell({ kind: 'failed', error: errorRecordOf(thrown) });
+  post({ kind: 'failed', error: errorRecordOf(thrown) });
 }

@@ -67,7 +67,7 @@ export class ServedMachine implements AsyncDisposable {
     this.#requests = new Int32Array(start.requestCount);
     this.ready = this.#isReady.promise;
     this.ended = this.#hasEnded.promise;
-    // Whoever does not ask how it ended need not hear of it.
+    // A caller that does not await the end need not handle its error.
     this.ended.catch(() => {});
     this.ready.catch(() => {});
     this.#worker = new Worker(workerUrl, { workerData: start, trackUnmanagedFds: false });

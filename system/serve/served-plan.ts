@@ -64,7 +64,7 @@ export function planServed({ config, hcaCount, cabling, faults }: ServedChoice):
   return plan;
 }
 
-/** Who is at the other ends of an HCA's links. */
+/** The peers at the other ends of an HCA's links. */
 export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {
   const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: openEndName(node) } as const;
   return { host: guestName(node), wirePeer: wirePeers[cabling] };

@@ -10,9 +10,9 @@ const MS = 1e9;
 /** One process with events at given instants, and a wall clock turned by hand. */
 function clockwork(scale = 1) {
   const process = new LogicalProcess('alone');
-  const wall = { ms: 500, perLook: 0 };
+  const wall = { ms: 500, perPoll: 0 };
   const time = new ServedTime(new SteppedRunner([process]), serving, scale, () => {
-    wall.ms += wall.perLook;
+    wall.ms += wall.perPoll;
     return wall.ms;
   });
   const ran: number[] = [];
@@ -101,7 +101,7 @@ describe('time on a served machine', () => {
     });
     process.queue.schedule(1000, again);
     time.touched();
-    wall.perLook = 0.1;
+    wall.perPoll = 0.1;
     expect(time.work(0.5)).toBe(0);
     expect(time.cutSliceCount).toBe(1);
     // Some steps of 1 us each.
@@ -166,7 +166,7 @@ describe('time on a served machine', () => {
     });
     process.queue.schedule(1000, again);
     time.touched();
-    wall.perLook = 10;
+    wall.perPoll = 10;
     const waitedMs = (): number => {
       const startMs = wall.ms;
       expect(time.runUntil({ isDone: false })).toBe(false);

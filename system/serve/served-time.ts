@@ -19,7 +19,7 @@ export type WallClock = () => number;
 const PS_PER_MS = 1e9;
 const NEVER = Number.POSITIVE_INFINITY;
 /** Looks at the wall clock while a load waits: one in so many steps. */
-const STEPS_PER_LOOK = 16;
+const STEPS_PER_POLL = 16;
 /** Idleness is passed in steps that an epoch has room for. */
 const idleStepPs = 2 ** 51;
 /** Wall time of a line that does not exist: whatever is asked of it lags too far behind. */
@@ -136,7 +136,7 @@ export class ServedTime {
       if (nextPs === NEVER && step > 1) return awaited.isDone;
       runner.runTo(Math.max(runner.nowPs + loadStepPs, nextPs === NEVER ? 0 : nextPs + 1));
       if (awaited.isDone) return true;
-      if (step % STEPS_PER_LOOK !== 0) continue;
+      if (step % STEPS_PER_POLL !== 0) continue;
       const nowMs = this.#wall();
       if (this.#accessEndMs === NEVER) this.#accessEndMs = nowMs + accessLimitMs;
       else if (nowMs > this.#accessEndMs) return false;

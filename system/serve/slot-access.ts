@@ -5,7 +5,7 @@
  *     store          ──► posted, at once; when the root complex is full, time passes until it is not
  *     load, config   ──► non-posted; time passes until the completion has come back
  *
- * Promises: accesses keep their order; a load that is refused, poisoned, timed out or given up reads all ones; nothing
+ * Promises: accesses keep their order; a load that is refused, poisoned, timed out or abandoned reads all ones; nothing
  * here waits longer than `accessLimitMs` of wall time, for all that one access of the guest asks. A store allocates nothing.
  */
 import type { CorePort } from '../../hw/pcie/index.ts';
@@ -13,10 +13,10 @@ import type { Awaited, ServedTime } from './served-time.ts';
 
 const ALL_ONES = 0xffff_ffff;
 const DWORD_BYTES = 4;
-/** Loads on their way at once: those given up and one more. Beyond them, loads are given up at once. */
+/** Loads on their way at once: those abandoned and one more. Beyond them, loads are abandoned at once. */
 const OPEN_LOADS_MAX = 8;
 
-/** The answer to one load; a load that was given up leaves its own behind. */
+/** The answer to one load; a load that was abandoned leaves its own behind. */
 class Answer implements Awaited {
   isDone = false;
   status = 0;
@@ -29,9 +29,9 @@ class Answer implements Awaited {
 }
 
 export class SlotAccess {
-  /** Loads that read all ones, by refusal or because they were given up, and stores dropped for want of room. */
+  /** Loads that read all ones, by refusal or because they were abandoned, and stores dropped for want of room. */
   failedLoadCount = 0;
-  givenUpLoadCount = 0;
+  abandonedLoadCount = 0;
   droppedStoreCount = 0;
   readonly #core: CorePort;
   readonly #time: ServedTime;
@@ -113,7 +113,7 @@ export class SlotAccess {
   }
 
   #giveUp(): number {
-    this.givenUpLoadCount++;
+    this.abandonedLoadCount++;
     this.failedLoadCount++;
     return ALL_ONES;
   }

@@ -97,7 +97,7 @@ const enable = fc.constant<Step>((bench) => bench.enable());
 const deviceReset = fc.constant<Step>((bench) => bench.writeRegister(reset.offset, 1));
 const slotReset = fc.constant<Step>((bench) => bench.slot().reset());
 const change = fc.constant<Step>((bench) => {
-  bench.slot().clientGone();
+  bench.slot().clientDisconnected();
   bench.connect(0, memoryBytes);
 });
 const step = fc.oneof(
@@ -124,7 +124,7 @@ describe('whatever a guest does', () => {
         for (const act of steps) act(bench);
         expect(bench.emulation.defects).toEqual([]);
         // It still is a device: the next guest brings it up.
-        bench.slot().clientGone();
+        bench.slot().clientDisconnected();
         bench.connect(0, memoryBytes);
         bench.enable();
         expect(bench.readRegister(bar0.registers.owner.offset)).toBe(0);
@@ -153,7 +153,7 @@ describe('whatever a guest does', () => {
       await driver.probe(slot.cpu).catch(() => {});
       for (let ring = 0; ring < 100; ring++) bench.write(BAR2, below(2048) * 4096 + 0x14, below(2 ** 32));
       slot.pass(5);
-      bench.slot().clientGone();
+      bench.slot().clientDisconnected();
       bench.work();
       expect([run, bench.emulation.defects]).toEqual([run, []]);
     }

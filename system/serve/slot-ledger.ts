@@ -1,4 +1,4 @@
-/** The books of one slot that a real guest uses, copied as plain data. */
+/** The statistics of one slot that a real guest uses, copied as plain data. */
 
 import type { HcaNode } from '../machine/node/hca-node.ts';
 import { byCommandName, type HcaLedger, hcaLedgerOf } from '../machine/report/hca-ledger.ts';
@@ -74,7 +74,7 @@ export function slotLedgerOf(slot: Slot, guest: GuestNode, hca: HcaNode): SlotLe
       lost: interruptGate.lostCount,
       held: interruptGate.heldCount,
       spurious: interruptGate.spuriousCount,
-      stray: interrupts.strayCount,
+      stray: interrupts.unroutedCount,
     },
     pcie: linkEndLedgerOf(port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...rootComplex.log.counts },
@@ -90,7 +90,7 @@ function accessesOf({ accesses, access, combiner, tableWriteCount }: Slot): Slot
     registers: accesses.registers(),
     doorbells: accesses.doorbells(),
     failedLoads: access.failedLoadCount,
-    givenUpLoads: access.givenUpLoadCount,
+    givenUpLoads: access.abandonedLoadCount,
     droppedStores: access.droppedStoreCount,
     tableStores: tableWriteCount,
     combinedLines: combiner.wholeLineCount,

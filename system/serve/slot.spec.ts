@@ -53,7 +53,7 @@ describe('configuration space of a slot', () => {
     expect(pcieFunction.maxReadRequestBytes()).toBe(4096);
     bench.write(CONFIG, DEVICE_CONTROL, 0x2000, 2);
     expect(pcieFunction.maxReadRequestBytes()).toBe(512);
-    bench.slot().clientGone();
+    bench.slot().clientDisconnected();
     expect(pcieFunction.maxReadRequestBytes()).toBe(4096);
   });
 
@@ -280,7 +280,7 @@ describe('resets of a slot', () => {
     const fresh = new SlotBench();
     fresh.connect();
     bench.slot().setInterrupt(INTERRUPT_MSIX, 9, -1);
-    bench.slot().clientGone();
+    bench.slot().clientDisconnected();
     bench.connect();
     const [before, after] = [new Uint8Array(4096), new Uint8Array(4096)];
     fresh.slot().regionRead(CONFIG, 0, before);

@@ -50,8 +50,8 @@ export interface SlotListener {
   modelFailed(node: number, error: unknown, access: string): void;
 }
 
-/** Whoever follows what crosses the bus. */
-export interface ResetOnlooker {
+/** Optional observer of what crosses the bus. */
+export interface ResetObserver {
   reset(why: string, nowPs: number): void;
 }
 
@@ -89,7 +89,7 @@ export class Slot implements VfioUserDevice {
   #window!: ConfigWindow;
   #table!: MessageTable;
   #combiner!: WriteCombiner;
-  #onlooker: ResetOnlooker | undefined;
+  #observer: ResetObserver | undefined;
 
   constructor(node: number, config: MachineConfig, times: SlotTimes, listener: SlotListener) {
     const { function: pcieFunction } = config.pcie;
@@ -117,11 +117,11 @@ export class Slot implements VfioUserDevice {
    * Puts the slot in front of a device that was just powered on.
    * @param onlooker told when the slot resets the device, which does not cross the bus
    */
-  fit(guest: GuestNode, time: ServedTime, onlooker?: ResetOnlooker): void {
+  fit(guest: GuestNode, time: ServedTime, observer?: ResetObserver): void {
     const { rootComplex, function: pcieFunction, enumeration } = this.#config.pcie;
     this.#guest = guest;
     this.#time = time;
-    this.#onlooker = onlooker;
+    this.#observer = observer;
     this.#access = new SlotAccess(guest.core, time, rootComplex.deviceBus << 8);
     this.#combiner = new WriteCombiner((address, source, sourceOffset, lengthBytes) =>
       this.#access.store(address, TrafficClass.blueFlame, source, sourceOffset, lengthBytes),
@@ -236,7 +236,7 @@ export class Slot implements VfioUserDevice {
   }
 
   /** The device is reset as by power-off, so that the next guest finds it as the first did. */
-  clientGone(): void {
+  clientDisconnected(): void {
     this.isConnected = false;
     this.#guest.memory.disconnect();
     this.#guest.interrupts.reset();
@@ -244,7 +244,7 @@ export class Slot implements VfioUserDevice {
       this.#combiner.clear();
       this.#hold(true);
       this.#hold(false);
-      this.#onlooker?.reset('the guest is gone: the slot was switched off and on', this.#time.nowPs);
+      this.#observer?.reset('the guest is gone: the slot was switched off and on', this.#time.nowPs);
       this.#barAddress.fill(0);
       this.#table.wasReset();
       this.#window.powerOn();

@@ -2,7 +2,7 @@
  * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
  */
-import type { MemoryCounts } from '../../host/index.ts';
+import type { MemoryStatistics } from '../../host/index.ts';
 import { raceText } from '../machine/node/race-watch.ts';
 import type {
   CheckReport,
@@ -124,7 +124,9 @@ export function faultLinesOf(
 
 /** What memory management did: the kinds that happened anywhere. */
 function memoryTable(nodes: readonly NodeReport[]): string {
-  const kinds = [...new Set(nodes.flatMap(({ memory }) => Object.keys(memory)))] as (keyof MemoryCounts)[];
+  const kinds = [
+    ...new Set(nodes.flatMap(({ memory }) => Object.keys(memory))),
+  ] as (keyof MemoryStatistics)[];
   const rows = kinds.map((kind) => [kind, ...nodes.map(({ memory }) => countText(memory[kind] ?? 0))]);
   return tableOf('Memory management', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
 }

@@ -242,7 +242,7 @@ class Player {
     }
     this.#isConnected = isConnected;
     if (isConnected) await this.#beginEarly(0);
-    await this.#meet('begin');
+    await this.#rendezvous('begin');
     if (isConnected) {
       for (const step of this.#plan.steps) {
         if (step.do === 'exit') {
@@ -257,10 +257,10 @@ class Player {
       await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
     }
     if (!isConnected) await this.#announceTurns();
-    await this.#meet('sent');
+    await this.#rendezvous('sent');
     await this.#linger();
     this.#look();
-    await this.#meet('looked');
+    await this.#rendezvous('looked');
     await this.#leave();
   }
 
@@ -401,7 +401,7 @@ class Player {
     for (const { index, peer } of links) {
       const { qp } = this.#qps[index]!;
       const news = qp === undefined ? null : { lid: this.#port!.lid, qpNum: qp.qpNum, areas };
-      if (peer.program === this.#index) this.#meetPeer(this.#qps[peer.qp]!, news);
+      if (peer.program === this.#index) this.#connectWithPeer(this.#qps[peer.qp]!, news);
       else await exchange.put(mailboxOf(peer.link, turn, peer), news as unknown as JsonValue);
     }
     for (const { index, peer } of links) {
@@ -414,7 +414,7 @@ class Player {
           return news !== undefined;
         };
         await this.#until(`news of link ${peer.link}`, isHere, peerPatienceFactor * this.#patiencePs);
-        this.#meetPeer(open, news ?? null);
+        this.#connectWithPeer(open, news ?? null);
       }
       const { qp, plan, peer: there } = open;
       if (qp === undefined || there === undefined || turnOfQp(plan) !== turn) continue;
@@ -429,7 +429,7 @@ class Player {
     for (const index of this.#qps.keys()) await this.#attempt('give up', () => this.#modify(index, 'ERR'));
   }
 
-  #meetPeer(open: OpenQp, news: PeerNews | null): void {
+  #connectWithPeer(open: OpenQp, news: PeerNews | null): void {
     open.formerPeer = open.peer ?? open.formerPeer;
     open.peer = news ?? undefined;
   }
@@ -461,13 +461,13 @@ class Player {
     await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
     // Who passes the first meeting knows of the other host's programs; after the second, so do they of this one's.
     const [here, all, made] = meetingsOf(turn) as [string, string, string];
-    await this.#meet(here);
-    await this.#meet(all);
+    await this.#rendezvous(here);
+    await this.#rendezvous(all);
     await this.#linger();
     await this.#attempt('renew', () => this.#renew(turn));
     await this.#attempt('connect', () => this.#connect(turn));
     await this.#beginEarly(turn);
-    await this.#meet(made);
+    await this.#rendezvous(made);
   }
 
   /** Nobody waits for a program that takes no more turns. */
@@ -1070,7 +1070,7 @@ class Player {
   }
 
   /** Waits until every program of another host has come here: each of its messages may have waited for a receive. */
-  async #meet(where: string): Promise<void> {
+  async #rendezvous(where: string): Promise<void> {
     const { exchange } = this.#program;
     await this.#announce(where);
     for (const other of this.#others()) {

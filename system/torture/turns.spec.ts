@@ -63,14 +63,14 @@ describe('a story with turns', () => {
     expect(refusals.filter((refusal) => refusal.startsWith('renew'))).toEqual([]);
   });
 
-  it('is not what was told when a request completes on the QP whose place its own took', () => {
+  it('is not what was notified when a request completes on the QP whose place its own took', () => {
     const one = endedOf(played).find((ended) => renewalOf(ended) !== undefined)!;
     const { of: former } = renewalOf(one)!;
     const wrong = told(played, one.end, [{ ...one.end, qp: former }]);
     expect(verdict('completions', wrong).join()).toMatch(/completed on another QP/);
   });
 
-  it('is not what was told when the last request of a QP before a turn never completes', () => {
+  it('is not what was notified when the last request of a QP before a turn never completes', () => {
     const isReplaced = ({ program, end }: Ended): boolean =>
       played.story.programs[program]!.qps.some(({ renewal }) => renewal?.of === end.qp);
     const last = endedOf(played).findLast(isReplaced)!;
@@ -78,7 +78,7 @@ describe('a story with turns', () => {
     expect(verdict('completions', wrong).join()).toMatch(new RegExp(`request ${last.plan.id} .*completed`));
   });
 
-  it('is not what was told when an area that got another address holds other bytes', () => {
+  it('is not what was notified when an area that got another address holds other bytes', () => {
     const { turns } = played.story;
     const program = turns!.at(-1)!.programs.findIndex(({ areas, isMoved }) => isMoved && areas.length > 0);
     const [area] = turns!.at(-1)!.programs[program]!.areas;

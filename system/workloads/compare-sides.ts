@@ -1,6 +1,6 @@
 /**
  * The two programs of a comparison: data into memory, the path connected, then single messages for the latency and all of
- * them for everything else. Both hosts' books are read at the agreed start and when both sides have ended.
+ * them for everything else. Both hosts' statistics are read at the agreed start and when both sides have ended.
  *
  *     load, connect, touch │ start … one message … end │ … │ start … all messages … end │ hash
  *                          └────── latency ────────────┘   └── costs, bandwidth ────────┘
@@ -90,7 +90,7 @@ function load({ memory, random }: ProgramContext, { file }: CompareArgs, message
   }
 }
 
-/** The books are read a little before the start, behind everything charged for waiting for it. */
+/** The statistics are read a little before the start, behind everything charged for waiting for it. */
 const leadPs = 1_000;
 /** From the agreement until the start: the exchange takes its time; and the last of it is waited for awake. */
 const noticeExchanges = 5;

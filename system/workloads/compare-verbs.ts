@@ -14,7 +14,7 @@ import {
 import type { ProgramContext } from '../machine/program.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
 import type { CompareBuffer } from './compare-sides.ts';
-import { CompletionTaker, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
 import { allAccess } from './rc-states.ts';
 
@@ -25,8 +25,8 @@ const receiveDepth = 512;
 interface Link {
   readonly program: ProgramContext;
   readonly qp: IbvQp;
-  readonly sends: CompletionTaker;
-  readonly receives: CompletionTaker;
+  readonly sends: CompletionPoller;
+  readonly receives: CompletionPoller;
   readonly buffer: CompareBuffer;
   readonly lkey: number;
   readonly peer: { readonly address: number; readonly rkey: number };
@@ -132,8 +132,8 @@ async function connect(program: ProgramContext, buffer: CompareBuffer): Promise<
   return {
     program,
     qp: qp!,
-    sends: new CompletionTaker(sendCq),
-    receives: new CompletionTaker(receiveCq),
+    sends: new CompletionPoller(sendCq),
+    receives: new CompletionPoller(receiveCq),
     buffer,
     lkey: region.lkey,
     peer: peer as unknown as Link['peer'],

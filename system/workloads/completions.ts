@@ -18,7 +18,7 @@ export class WorkFailedError extends Error {
 }
 
 /** Takes completions of one CQ, a few at a time: by polling, or asleep until an event when there is a channel. */
-export class CompletionTaker {
+export class CompletionPoller {
   readonly #cq: IbvCq;
   readonly #channel: IbvCompChannel | undefined;
   #isArmed = false;

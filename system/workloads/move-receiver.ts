@@ -77,7 +77,7 @@ async function takeWrites(ring: MoveRing, hash: Hash): Promise<void> {
   for (let index = 0; index < chunkCount; index++) {
     await ring.until('available', index + 1);
     takeSlot(ring, index, hash);
-    await ring.tell('consumed', index + 1);
+    await ring.publish('consumed', index + 1);
   }
 }
 
@@ -96,7 +96,7 @@ async function takeReads(ring: MoveRing, hash: Hash): Promise<void> {
     }
     while (ring.completedCount <= requestOf[index % args.window]!) await ring.takeSends();
     takeSlot(ring, index, hash);
-    await ring.tell('consumed', index + 1);
+    await ring.publish('consumed', index + 1);
   }
 }
 

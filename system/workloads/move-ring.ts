@@ -16,7 +16,7 @@ import {
   postSend,
 } from '../../userlib/index.ts';
 import type { ProgramContext } from '../machine/program.ts';
-import { CompletionTaker, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { type MoveArgs, noteOf, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
 
@@ -30,8 +30,8 @@ export class MoveRing {
   readonly words: RcBuffer;
   readonly peer: RingNote;
   /** Completions of the send queue: one for each signalled request. */
-  readonly sends: CompletionTaker;
-  readonly receives: CompletionTaker;
+  readonly sends: CompletionPoller;
+  readonly receives: CompletionPoller;
   /** Signalled requests that have completed, and words written, since the beginning. */
   completedCount = 0;
   #postedCount = 0;
@@ -44,8 +44,8 @@ export class MoveRing {
       readonly ring: RcBuffer;
       readonly words: RcBuffer;
       readonly peer: RingNote;
-      readonly sends: CompletionTaker;
-      readonly receives: CompletionTaker;
+      readonly sends: CompletionPoller;
+      readonly receives: CompletionPoller;
     },
   ) {
     this.program = program;
@@ -89,8 +89,8 @@ export class MoveRing {
       ring,
       words,
       peer: peer as unknown as RingNote,
-      sends: new CompletionTaker(sendCq),
-      receives: new CompletionTaker(receiveCq),
+      sends: new CompletionPoller(sendCq),
+      receives: new CompletionPoller(receiveCq),
     });
   }
 
@@ -134,7 +134,7 @@ export class MoveRing {
   }
 
   /** Writes a counter into a word of the other side, behind everything posted before. */
-  async tell(word: 'available' | 'consumed', value: number): Promise<void> {
+  async publish(word: 'available' | 'consumed', value: number): Promise<void> {
     const { address } = this.words;
     this.program.memory.writeUint64(address + wordOffsets.outgoing, BigInt(value));
     await this.post({

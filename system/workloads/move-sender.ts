@@ -62,7 +62,7 @@ async function moveBy(method: MoveMethod, ring: MoveRing, file: number, leg: num
     freeAt[index % args.window] = ring.nextRequest;
     if (method === 'SEND') await sendChunk(ring, index, length);
     if (method === 'WRITE') await writeChunk(ring, index, length);
-    if (method !== 'SEND') await ring.tell('available', index + 1);
+    if (method !== 'SEND') await ring.publish('available', index + 1);
     program.progress(leg * args.fileBytes + index * args.chunkBytes + length, 3 * args.fileBytes);
   }
   if (method === 'READ') await ring.until('consumed', chunkCount);

@@ -19,7 +19,7 @@ import {
   SendFlag,
 } from '../../userlib/index.ts';
 import type { ProgramContext } from '../machine/program.ts';
-import { CompletionTaker, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
@@ -79,8 +79,8 @@ export interface PerfLink {
   readonly qps: readonly IbvQp[];
   /** The sending side of each QP. */
   readonly streams: readonly PerfStream[];
-  readonly sends: CompletionTaker;
-  readonly receives: CompletionTaker;
+  readonly sends: CompletionPoller;
+  readonly receives: CompletionPoller;
   /** Where messages are sent from, and where they arrive. */
   readonly sendAddress: number;
   readonly receiveAddress: number;
@@ -129,8 +129,8 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
     program,
     args,
     qps,
-    sends: new CompletionTaker(sendCq, channel),
-    receives: new CompletionTaker(receiveCq, channel),
+    sends: new CompletionPoller(sendCq, channel),
+    receives: new CompletionPoller(receiveCq, channel),
     sendAddress: buffer.address,
     receiveAddress: buffer.address + halfBytes,
     streams: qps.map((qp) => {

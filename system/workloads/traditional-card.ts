@@ -81,7 +81,7 @@ class FrameLine {
     await this.#pinned(message, async () => {
       for (let done = 0; done < message.lengthBytes; done += this.#payloadMax) {
         const lengthBytes = Math.min(this.#payloadMax, message.lengthBytes - done);
-        await this.#sendUntilHeard({ address: message.address + done, lengthBytes });
+        await this.#sendUntilAcknowledged({ address: message.address + done, lengthBytes });
       }
     });
   }
@@ -110,18 +110,18 @@ class FrameLine {
     }
   }
 
-  async #sendUntilHeard(payload: Message): Promise<void> {
+  async #sendUntilAcknowledged(payload: Message): Promise<void> {
     const { cpu, nic } = this.#program;
     const number = this.#number++;
     for (let tried = 0; tried < triesMax; tried++) {
       if (tried > 0) nic!.programmed.retransmissions++;
       await this.#sendFrame({ kind: data, number, lengthBytes: payload.lengthBytes }, payload.address);
-      if (await this.#isHeard(number, cpu.localPs + patiencePs)) return;
+      if (await this.#isAcknowledged(number, cpu.localPs + patiencePs)) return;
     }
     throw new WorkFailedError(`frame ${number} was sent ${triesMax} times and not acknowledged`);
   }
 
-  async #isHeard(number: number, deadlinePs: number): Promise<boolean> {
+  async #isAcknowledged(number: number, deadlinePs: number): Promise<boolean> {
     for (;;) {
       const frame = await this.#nextFrame(deadlinePs);
       if (frame === undefined) return false;

@@ -69,7 +69,7 @@ export class KnownStories {
     return this.#stories.filter(({ findings }) => findings.length > 0);
   }
 
-  /** Looks for a mistake; what a search in order costs is told by what the stories cost without the mistake. */
+  /** Looks for a mistake; the cost of a search in order follows from that of the stories without the mistake. */
   async tryMistake(mistake: Mistake, tree: SourceTree): Promise<Trial> {
     using _change = tree.make(mistake);
     const stories = this.#stories;

@@ -17,8 +17,9 @@ export const onceFoundMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     scene: 'late-answers',
     file: 'hw/hca/requester/request-packets.ts',
-    find: 'if (packet.epoch !== pair.epoch || packet.pair !== pair || !packet.isOfRequest) this.abandon(cycle);',
-    replace: 'if (packet.epoch !== pair.epoch) this.abandon(cycle);',
+    find: `if (packet.sendGeneration !== pair.sendGeneration || packet.pair !== pair || !packet.isOfRequest)
+      this.abandon(cycle);`,
+    replace: 'if (packet.sendGeneration !== pair.sendGeneration) this.abandon(cycle);',
   },
   {
     name: 'absent-page-is-bad',
@@ -72,7 +73,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
     const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
-    if (entry >= this.#room) this.#look();
+    if (entry >= this.#room) this.#search();
     return entry;
   }
 
@@ -95,7 +96,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
     const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
-    if (entry >= this.#room) this.#look();
+    if (entry >= this.#room) this.#search();
     return entry;
   }
 
@@ -209,7 +210,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     what: 'Completions that wait for others under CQ moderation are not counted as moderated.',
     kind: 'check skipped',
     scene: 'moderated-events',
-    file: 'hw/hca/completion/completion-notifier.ts',
+    file: 'hw/hca/completion/cq-arm.ts',
     find: '    queue.wantedCount++;\n',
     replace: '    queue.wantedCount = 1;\n',
   },

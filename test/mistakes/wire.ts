@@ -59,7 +59,7 @@ export const wireMistakes: readonly Mistake[] = [
     name: 'rnr-code-0-is-none',
     what: 'RNR timer code 0 asks for no delay, not for the longest.',
     kind: 'wrong time',
-    file: 'wire/aeth.ts',
+    file: 'wire/rnr-timer.ts',
     find: '  65536, 1, 2, 3, 4, 6, 8,',
     replace: '  0, 1, 2, 3, 4, 6, 8,',
   },

@@ -44,9 +44,9 @@ export async function replacer(program: ProgramContext): Promise<JsonValue> {
   for (const seed of [3, 4]) {
     if (seed === 4) replace();
     memory.write(address, patternOf(seed, bufferBytes));
-    const lent = await cache.acquire(address, bufferBytes);
-    await offer(lent.region.rkey);
-    await cache.release(lent);
+    const cached = await cache.acquire(address, bufferBytes);
+    await offer(cached.region.rkey);
+    await cache.release(cached);
   }
   const { hits, misses, invalidations } = cache.counts;
   await cache.close();

@@ -57,7 +57,7 @@ const slotBytes = 3 * pageBytes;
 const slotStride = slotBytes + 1032;
 const sizes = [0, 1, 8, 255, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 10_000, slotBytes];
 const kinds = ['SEND', 'SEND_IMM', 'WRITE', 'WRITE_IMM', 'READ', 'FETCH_ADD', 'CMP_SWAP'] as const;
-const quietPs = 10_000_000;
+const quiescentUntilPs = 10_000_000;
 /** Of simulated time: ends what makes no progress. */
 const limitPs = 2e12;
 
@@ -283,7 +283,7 @@ export async function storm(program: ProgramContext): Promise<JsonValue> {
       });
       await program.cpu.settle();
     }
-    if (count === 0) await program.cpu.sleep(quietPs);
+    if (count === 0) await program.cpu.sleep(quiescentUntilPs);
     if (parties.some(({ wrong }) => wrong.length > 0)) break;
     if (program.cpu.localPs > deadlinePs) return { wrong: ['no end'] };
   }

@@ -57,11 +57,11 @@ export class MessageRequest {
 /** A payload on its way by rendezvous, at either side. */
 interface Rendezvous {
   readonly request: MessageRequest;
-  readonly lent: CachedRegion;
+  readonly cached: CachedRegion;
 }
 
 /** Messages by how they went, sent and received. */
-export interface MessageCounts {
+export interface MessageStatistics {
   eager: number;
   rendezvous: number;
   received: number;
@@ -71,7 +71,7 @@ export class MessageChannel {
   /** Messages of more bytes than this go by rendezvous. */
   readonly cutoffBytes: number;
   readonly cache: RegistrationCache;
-  readonly counts: MessageCounts = { eager: 0, rendezvous: 0, received: 0 };
+  readonly counts: MessageStatistics = { eager: 0, rendezvous: 0, received: 0 };
   readonly #link: MessageLink;
   readonly #config: MessagingConfig;
   /** Receives that wait for a message, in order. */
@@ -131,7 +131,8 @@ export class MessageChannel {
   async close(): Promise<void> {
     await this.#link.destroy();
     for (const table of [this.#sending, this.#receiving])
-      for (const rendezvous of table) if (rendezvous !== undefined) await this.cache.release(rendezvous.lent);
+      for (const rendezvous of table)
+        if (rendezvous !== undefined) await this.cache.release(rendezvous.cached);
     await this.cache.close();
   }
 
@@ -183,12 +184,12 @@ export class MessageChannel {
   async #advertise(request: MessageRequest): Promise<void> {
     while (!this.#sending.includes(undefined)) await this.#progress();
     const { address, capacityBytes } = request;
-    const lent = await this.cache.acquire(address, capacityBytes);
+    const cached = await this.cache.acquire(address, capacityBytes);
     while (!this.#link.hasRoom) await this.#progress();
     const rendezvous = this.#sending.indexOf(undefined);
-    this.#sending[rendezvous] = { request, lent };
+    this.#sending[rendezvous] = { request, cached };
     this.counts.rendezvous++;
-    const { rkey } = lent.region;
+    const { rkey } = cached.region;
     this.#link.send({
       kind: MessageKind.ADVERTISE,
       rendezvous,
@@ -267,14 +268,14 @@ export class MessageChannel {
     remoteAddr: number,
     remoteKey: number,
   ): Promise<void> {
-    const lent = await this.#lendForReceive(request, payloadBytes);
-    if (lent === undefined) {
+    const cached = await this.#acquireForReceive(request, payloadBytes);
+    if (cached === undefined) {
       await this.#answer(MessageKind.FINISHED, rendezvous, 0, 0, 1);
       return;
     }
     request.lengthBytes = payloadBytes;
-    this.#receiving[rendezvous] = { request, lent };
-    const { lkey, rkey } = lent.region;
+    this.#receiving[rendezvous] = { request, cached };
+    const { lkey, rkey } = cached.region;
     if (this.#config.rendezvousBy === 'write') {
       await this.#answer(MessageKind.CLEAR, rendezvous, request.address, rkey);
       return;
@@ -283,7 +284,7 @@ export class MessageChannel {
     this.#link.move('read', rendezvous, local, { remoteAddr, rkey: remoteKey });
   }
 
-  async #lendForReceive(request: MessageRequest, payloadBytes: number): Promise<CachedRegion | undefined> {
+  async #acquireForReceive(request: MessageRequest, payloadBytes: number): Promise<CachedRegion | undefined> {
     try {
       return await this.cache.acquire(request.address, payloadBytes);
     } catch (error) {
@@ -295,8 +296,8 @@ export class MessageChannel {
 
   /** Sender: writes the payload where the receiver wants it; the word that it is there follows on the same QP. */
   async #write(rendezvous: number, remoteAddr: number, rkey: number): Promise<void> {
-    const { request, lent } = this.#sending[rendezvous]!;
-    const local = { addr: request.address, length: request.capacityBytes, lkey: lent.region.lkey };
+    const { request, cached } = this.#sending[rendezvous]!;
+    const local = { addr: request.address, length: request.capacityBytes, lkey: cached.region.lkey };
     this.#link.move('write', rendezvous, local, { remoteAddr, rkey });
     await this.#answer(MessageKind.FINISHED, rendezvous);
   }
@@ -318,8 +319,8 @@ export class MessageChannel {
   }
 
   async #end(table: (Rendezvous | undefined)[], rendezvous: number): Promise<void> {
-    const { request, lent } = table[rendezvous]!;
-    await this.cache.release(lent);
+    const { request, cached } = table[rendezvous]!;
+    await this.cache.release(cached);
     table[rendezvous] = undefined;
     request.finish(request.lengthBytes || request.capacityBytes);
   }

@@ -151,7 +151,7 @@ export class MessageLink {
     return this.#buffers.freeCount === this.#buffers.sendCount;
   }
 
-  /** Whether the peer should be told of its credits by a message of their own. */
+  /** Whether the peer should be notified of its credits by a message of their own. */
   get owesCredit(): boolean {
     return this.owed >= this.#grantAt && this.credits > 0 && this.#buffers.freeCount > 0;
   }

@@ -30,7 +30,7 @@ export interface RegistrationCacheLimits {
 }
 
 /** What the cache has done so far. */
-export interface RegistrationCacheCounts {
+export interface RegistrationCacheStatistics {
   hits: number;
   misses: number;
   evictions: number;
@@ -48,14 +48,14 @@ const pageBytes = 4096;
 const addressMax = Number.MAX_SAFE_INTEGER;
 
 export class RegistrationCache {
-  readonly counts: RegistrationCacheCounts = { hits: 0, misses: 0, evictions: 0, invalidations: 0 };
+  readonly counts: RegistrationCacheStatistics = { hits: 0, misses: 0, evictions: 0, invalidations: 0 };
   readonly #pd: IbvPd;
   readonly #access: number;
   readonly #limits: RegistrationCacheLimits;
   /** Usable ones, the least recently used first. */
   readonly #regions: CachedRegion[] = [];
   /** Stale and idle ones, deregistered when a thread comes by that may wait. */
-  #doomed: CachedRegion[] = [];
+  #retired: CachedRegion[] = [];
   /** Ranges that are being registered now. */
   readonly #making: { readonly start: number; readonly end: number; isStale: boolean }[] = [];
   readonly #keeps: boolean;
@@ -88,7 +88,7 @@ export class RegistrationCache {
    */
   async acquire(address: number, lengthBytes: number): Promise<CachedRegion> {
     checkArguments('ibv_reg_mr', ['addr', address, addressMax], ['length', lengthBytes, addressMax]);
-    await this.#deregisterDoomed();
+    await this.#deregisterRetired();
     if (this.#keeps) {
       this.#pd.context.cpu.charge('application', this.#limits.lookupCycles);
       const found = this.#regions.find(({ region }) => covers(region, address, lengthBytes));
@@ -108,19 +108,19 @@ export class RegistrationCache {
   }
 
   /** Ends one use. What is not to be kept is deregistered, which takes its time. */
-  async release(lent: CachedRegion): Promise<void> {
-    if (lent.users < 1) throw new InvariantError('users of a region', lent.users, 'at least 1');
-    lent.users--;
-    const isKept = this.#keeps && lent.region.length <= this.#limits.pinnedBytes;
-    if (lent.users > 0 || (isKept && !lent.isStale)) return;
-    this.#drop(lent);
-    await deregMr(lent.region);
+  async release(cached: CachedRegion): Promise<void> {
+    if (cached.users < 1) throw new InvariantError('users of a region', cached.users, 'at least 1');
+    cached.users--;
+    const isKept = this.#keeps && cached.region.length <= this.#limits.pinnedBytes;
+    if (cached.users > 0 || (isKept && !cached.isStale)) return;
+    this.#drop(cached);
+    await deregMr(cached.region);
   }
 
   /** Deregisters all that nobody uses and follows the process's memory no longer. */
   async close(): Promise<void> {
     this.#forgetInvalidations();
-    await this.#deregisterDoomed();
+    await this.#deregisterRetired();
     for (const idle of this.#regions.filter(({ users }) => users === 0)) {
       this.#drop(idle);
       await deregMr(idle.region);
@@ -192,14 +192,14 @@ export class RegistrationCache {
       this.counts.invalidations++;
       entry.isStale = true;
       this.#drop(entry);
-      if (entry.users === 0) this.#doomed.push(entry);
+      if (entry.users === 0) this.#retired.push(entry);
     }
   }
 
-  async #deregisterDoomed(): Promise<void> {
-    const doomed = this.#doomed;
-    this.#doomed = [];
-    for (const { region } of doomed) await deregMr(region);
+  async #deregisterRetired(): Promise<void> {
+    const retired = this.#retired;
+    this.#retired = [];
+    for (const { region } of retired) await deregMr(region);
   }
 }
 

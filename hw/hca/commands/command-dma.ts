@@ -38,7 +38,7 @@ export class CommandDma {
   readonly #writesInFlightMax: number;
   #processor!: CommandDmaPorts['processor'];
   /** Operations of an older epoch were cancelled. */
-  #epoch = 0;
+  #generation = 0;
   #isReading = false;
   /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
   #address: Wide = 0;
@@ -119,7 +119,7 @@ export class CommandDma {
 
   /** Forgets what is under way. */
   cancel(): void {
-    this.#epoch++;
+    this.#generation++;
     this.#isReading = false;
     this.#remainingBytes = 0;
     this.#inFlight = 0;
@@ -145,7 +145,7 @@ export class CommandDma {
     if (!this.#isReading || this.#remainingBytes === 0 || !this.#reads.canRequest(this.#reader)) return;
     const lengthBytes = this.#remainingBytes;
     this.#remainingBytes = 0;
-    this.#reads.request(this.#reader, this.#address, lengthBytes, this.#readOffset, this.#epoch);
+    this.#reads.request(this.#reader, this.#address, lengthBytes, this.#readOffset, this.#generation);
   }
 
   #issueWrites(): void {
@@ -161,18 +161,25 @@ export class CommandDma {
       this.#address += lengthBytes;
       this.#remainingBytes -= lengthBytes;
       this.#inFlight++;
-      this.#writes.request(this.#writer, address, lengthBytes, this.#sram, this.#sourceOffset, this.#epoch);
+      this.#writes.request(
+        this.#writer,
+        address,
+        lengthBytes,
+        this.#sram,
+        this.#sourceOffset,
+        this.#generation,
+      );
     }
   }
 
-  #readDone(epoch: number, status: number, cycle: number): void {
-    if (epoch !== this.#epoch) return;
+  #readDone(generation: number, status: number, cycle: number): void {
+    if (generation !== this.#generation) return;
     this.#isReading = false;
     this.#processor.dmaDone(status, cycle);
   }
 
-  #writeDone(epoch: number, cycle: number): void {
-    if (epoch !== this.#epoch) return;
+  #writeDone(generation: number, cycle: number): void {
+    if (generation !== this.#generation) return;
     this.#inFlight--;
     this.#issueWrites();
     if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#processor.dmaDone(0, cycle);

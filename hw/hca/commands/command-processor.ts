@@ -35,7 +35,7 @@ export type StartCommand = (request: CommandRequest) => {
   cycles: number;
 };
 
-/** Faults injected into commands, and whoever counts them. */
+/** Faults injected into commands, and their counter. */
 export interface CommandFaults {
   /** A command is about to be begun. @returns the status with which it ends instead, GO_ON or NEVER_END */
   begun(opcode: number): number;
@@ -44,7 +44,7 @@ export interface CommandFaults {
 }
 /** The command is carried out. */
 export const GO_ON = -1;
-/** The command is forgotten: software never hears of it again. */
+/** The command is forgotten: software gets no answer to it. */
 export const NEVER_END = -2;
 
 /** Where the completions of commands by event go. */

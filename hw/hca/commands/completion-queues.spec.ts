@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
-import { cqRecord } from '../../../abi/doorbells.ts';
+import { cqRecord } from '../../../abi/doorbell-records.ts';
 import {
   broughtUp,
   bufferAddress,

@@ -2,7 +2,7 @@
 
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
-import { cqRecord } from '../../../abi/doorbells.ts';
+import { cqRecord } from '../../../abi/doorbell-records.ts';
 import { viewOf } from '../../../base/index.ts';
 import { advance, counterMask24, passBit, ringIndex } from '../../../base/ring-index.ts';
 import type { Cqn } from '../objects/index.ts';

@@ -1,5 +1,5 @@
 /**
- * What the command processor asks of the data path. All calls are made at a clock edge of the HCA, after the
+ * The data path as the command processor uses it. All calls are made at a clock edge of the HCA, after the
  * command has been found legal and its mailbox has been read.
  */
 import type { CqSlot, QpSlot, SrqSlot } from '../objects/index.ts';
@@ -70,7 +70,7 @@ export interface DataPathControl {
   /** CLOSE_HCA: all QPs stop, as by 2RST, so that nothing new is begun. */
   halt(): void;
   /** True while no DMA of the device is under way, but for commands'. */
-  isQuiet(): boolean;
+  isQuiescent(): boolean;
   /** CLOSE_HCA when all is quiet, or a reset, which the DMA engines share: forget every context, all cached entries, all work. */
   resetAll(): void;
 }

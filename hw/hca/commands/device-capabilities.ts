@@ -1,5 +1,5 @@
 /**
- * What this HCA says of itself: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
+ * Capabilities that this HCA reports: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
  *
  * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, violation counters and
  * port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").

@@ -252,7 +252,7 @@ const mttLogEntriesMax = 37;
 export function* closeDevice(device: DeviceState): Steps<undefined> {
   const { events, dataPath } = device.parts;
   dataPath.halt();
-  yield* until(() => events.isIdle && dataPath.isQuiet());
+  yield* until(() => events.isIdle && dataPath.isQuiescent());
   device.closeHca(device.parts.now());
   return undefined;
 }

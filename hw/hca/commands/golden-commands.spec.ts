@@ -127,7 +127,7 @@ describe('the commands of a stock Linux driver', () => {
     expect(control.state.specialQpBase).toBe(0x200);
   });
 
-  it('are told of no violation and interrupt through vector 0 alone', () => {
+  it('are notified of no violation and interrupt through vector 0 alone', () => {
     expect(replay.bench.control.violations.report()).toEqual({});
     expect(new Set(replay.bench.interrupts.messages.map(({ vector }) => vector))).toEqual(new Set([0]));
   });

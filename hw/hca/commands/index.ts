@@ -1,4 +1,4 @@
-/** What other rooms use of the commands: see README.md. */
+/** Interface of this room: see README.md. */
 export { CommandDma } from './command-dma.ts';
 export { type ControlConfig, controlParameters } from './command-parameters.ts';
 export { type CommandFaults, CommandProcessor, GO_ON, NEVER_END } from './command-processor.ts';

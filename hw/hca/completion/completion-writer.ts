@@ -10,14 +10,14 @@
 
 import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
-import { cqRecord } from '../../../abi/doorbells.ts';
+import { cqRecord } from '../../../abi/doorbell-records.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
 import type { Cqn, QpSlot } from '../objects/index.ts';
-import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
+import { type CompletionEvents, CompletionNotifier } from './cq-arm.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
@@ -37,7 +37,7 @@ export interface CompletionWriterPorts {
   readonly ends: {
     /** The CQE of a send record was handed to the DMA engine's last TLP at `cycle`. */
     cqeIssued(record: number, cycle: number): void;
-    /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
+    /** The CQE of a send record has no CQ and is discarded. */
     cqeDiscarded(record: number, cycle: number): void;
     /** Room became free. */
     completionSpace(cycle: number): void;
@@ -186,7 +186,7 @@ export class CompletionWriter {
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
-    if (!this.#tell(cycle)) return this.account.stall(cycle, STALL_EVENTS);
+    if (!this.#notify(cycle)) return this.account.stall(cycle, STALL_EVENTS);
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
@@ -202,7 +202,7 @@ export class CompletionWriter {
   }
 
   /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
-  #tell(cycle: number): boolean {
+  #notify(cycle: number): boolean {
     const { notifier } = this;
     if (!notifier.post(cycle)) return false;
     if (notifier.dueCycle <= cycle) {

@@ -1,3 +1,4 @@
-/** What other rooms use of this one: see README.md. */
-export type { CompletionEvents } from './completion-notifier.ts';
+/** Interface of this room: see README.md. */
+
 export { CompletionWriter } from './completion-writer.ts';
+export type { CompletionEvents } from './cq-arm.ts';

@@ -1,3 +1,3 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { type DoorbellGeometry, Doorbells, type EqDoorbells } from './doorbells.ts';
 export { WorkArrivals } from './work-arrivals.ts';

@@ -9,7 +9,7 @@ const { ERR, SQER } = QpState;
 export interface WorkArrivalPorts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
-  readonly flusher: { goOn(qp: number, cycle: number): void };
+  readonly flusher: { resume(qp: number, cycle: number): void };
 }
 
 export class WorkArrivals {
@@ -25,14 +25,14 @@ export class WorkArrivals {
   }
 
   sendRequested(pair: QueuePair, cycle: number): void {
-    if (isFlushed(pair)) this.#ports.flusher.goOn(pair.slot, cycle);
+    if (isFlushed(pair)) this.#ports.flusher.resume(pair.slot, cycle);
     else this.#ports.scheduler.makeReady(pair, cycle + this.#scheduleCycles);
   }
 
   wqesFetched(pair: QueuePair, cycle: number): void {
     const { flusher, scheduler, wqeFetch } = this.#ports;
     if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
-    if (isFlushed(pair)) flusher.goOn(pair.slot, cycle);
+    if (isFlushed(pair)) flusher.resume(pair.slot, cycle);
     else scheduler.makeReady(pair, cycle + 1);
   }
 }

@@ -34,8 +34,8 @@ export class EqPages {
   readonly #onFound: (cycle: number) => void;
   #isReading = false;
   #slot = -1;
-  /** Raised by a reset: what was read for an earlier one means nothing. */
-  #epoch = 0;
+  /** Raised by a reset: reads for an earlier one are ignored. */
+  #generation = 0;
 
   /** @param onFound told when a page has been looked up */
   constructor(setup: EqPagesSetup, onFound: (cycle: number) => void) {
@@ -82,18 +82,18 @@ export class EqPages {
     eqs.pageIndex[slot] = NO_PAGE;
     this.#isReading = true;
     this.#slot = slot;
-    const cookie = this.#epoch * PAGE_LIMIT + pageIndex;
+    const cookie = this.#generation * PAGE_LIMIT + pageIndex;
     this.#reads.request(this.#requester, address, mttEntryBytes, this.#mttOffset, cookie);
     return false;
   }
 
-  /** The EQ is gone: what is being read for it is nobody's. */
+  /** The EQ is destroyed: the answer of a read in flight is ignored. */
   forget(slot: number): void {
     if (this.#slot === slot) this.#slot = -1;
   }
 
   reset(): void {
-    this.#epoch++;
+    this.#generation++;
     this.#isReading = false;
     this.#slot = -1;
   }
@@ -104,7 +104,7 @@ export class EqPages {
   }
 
   #found(cookie: number, status: number, cycle: number): void {
-    if (Math.floor(cookie / PAGE_LIMIT) !== this.#epoch) return;
+    if (Math.floor(cookie / PAGE_LIMIT) !== this.#generation) return;
     const slot = this.#slot;
     this.#isReading = false;
     this.#slot = -1;

@@ -82,8 +82,8 @@ describe('the event writer', () => {
   });
 
   it('pushes back when its fifo is full, and tells when there is room', () => {
-    let told = 0;
-    events().onSpace(() => told++);
+    let notified = 0;
+    events().onSpace(() => notified++);
     for (let index = 0; index < 8; index++) {
       expect(events().canPost()).toBe(true);
       events().postCompletion(eqn, index, bench.cycle);
@@ -91,7 +91,7 @@ describe('the event writer', () => {
     expect(events().canPost()).toBe(false);
     expect(() => events().postCompletion(eqn, 9, bench.cycle)).toThrow(RangeError);
     bench.run();
-    expect([events().canPost(), told]).toEqual([true, 1]);
+    expect([events().canPost(), notified]).toEqual([true, 1]);
   });
 
   it('writes what had not left anew, in its place, when DMA was dropped', () => {

@@ -82,7 +82,7 @@ export class EventWriter {
   readonly #fifo: EventFifo;
   readonly #view: DataView;
   #armedSlots: number[] = [];
-  #epoch = 0;
+  #generation = 0;
   #contexts: EventContexts | undefined;
   #spaceListeners: ((cycle: number) => void)[] = [];
 
@@ -106,7 +106,7 @@ export class EventWriter {
     return !this.#fifo.isFull;
   }
 
-  /** Says what is to be told when a full fifo has room again. */
+  /** Adds a listener that is called when a full fifo has room again. */
   onSpace(listener: (cycle: number) => void): void {
     this.#spaceListeners.push(listener);
   }
@@ -270,14 +270,14 @@ export class EventWriter {
       eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & 0xff_ffff;
       this.writtenCount--;
     }
-    this.#epoch++;
+    this.#generation++;
     this.#pages.reset();
     this.#contexts?.reset();
     this.#wake();
   }
 
   reset(cycle: number): void {
-    this.#epoch++;
+    this.#generation++;
     this.#fifo.clear();
     this.#routes.reset();
     this.#armedSlots = [];
@@ -363,7 +363,7 @@ export class EventWriter {
     const base = entry * eqeBytes;
     const producer = eqs.producerCounter[slot]!;
     eqe.fields.owner.set(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
-    const cookie = this.#epoch * this.#fifo.depth + entry;
+    const cookie = this.#generation * this.#fifo.depth + entry;
     writes.request(this.#writer, address, eqeBytes, this.#fifo.bytes, base, cookie);
     eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
     this.#contexts?.used(contextPort);
@@ -401,7 +401,7 @@ export class EventWriter {
 
   #written(cookie: number, cycle: number): void {
     const { depth } = this.#fifo;
-    if (Math.floor(cookie / depth) === this.#epoch) this.#release(cookie % depth, cycle);
+    if (Math.floor(cookie / depth) === this.#generation) this.#release(cookie % depth, cycle);
   }
 
   #release(entry: number, cycle: number): void {

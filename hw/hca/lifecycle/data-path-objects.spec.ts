@@ -23,18 +23,18 @@ describe('CLOSE_HCA in the middle of traffic', () => {
         b.ring();
         await bench.run(afterUs);
         bench.a.act(() => control.halt());
-        let isQuiet = false;
+        let isQuiescent = false;
         await bench.until(() => {
           // As the command does: forgets at the edge at which all is quiet.
           bench.a.act(() => {
-            if (isQuiet || !control.isQuiet()) return;
-            isQuiet = true;
+            if (isQuiescent || !control.isQuiescent()) return;
+            isQuiescent = true;
             control.resetAll();
             const { qps, cqs } = bench.a.dataPath.core;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);
           });
-          return isQuiet;
+          return isQuiescent;
         }, 200);
         const next = connectedPair(bench.a, bench.b);
         const [from, to] = [new Region(bench.a, BYTES), new Region(bench.b, BYTES)];

@@ -1,6 +1,7 @@
 /**
- * What the command processor asks of the data path ({@link DataPathControl}): objects come, change and go, their live fields
- * are written into their contexts, translations change, the device is reset. A block is told of each life of its objects.
+ * The data path as the command processor uses it ({@link DataPathControl}): objects come, change and go, their live fields
+ * are written into their contexts, translations change, the device is reset. Every block is notified when an object it
+ * keeps state for is created or destroyed.
  */
 import { QpState } from '../../../abi/qpc.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -93,7 +94,7 @@ export class DataPathObjects implements DataPathControl {
     const { qps } = this.#core;
     const pair = qps.rows[slot]!;
     pair.state = QpState.RST;
-    pair.epoch++;
+    pair.sendGeneration++;
     this.#ports.scheduler.remove(pair);
     pair.messageKind = 0;
     this.#ports.completion.dropAll(pair);
@@ -249,7 +250,7 @@ export class DataPathObjects implements DataPathControl {
     for (const slot of this.#core.qps.liveSlots()) this.qpDestroyed(slot);
   }
 
-  isQuiet(): boolean {
+  isQuiescent(): boolean {
     this.#everything.begin();
     return this.#everything.isPassed;
   }

@@ -138,7 +138,7 @@ describe('taking a QP away', () => {
           expect(wire.receiveBufferedBytes).toBe(0);
         }
         await checkBystanders();
-        // The slot's next life knows nothing of the last one.
+        // The slot's next generation has no state of the last one.
         const next = connectedPair(bench.a, bench.b);
         await bench.run(3);
         next.b.receive([remote.part(0, 4000)]);

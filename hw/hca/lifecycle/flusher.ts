@@ -25,7 +25,7 @@ const stalls = stallReasons('completion');
 const { completion: STALL_COMPLETION } = stalls;
 const PHASE_NONE = 0;
 const PHASE_SEND = 1;
-const PHASE_LOOK = 2;
+const PHASE_POLL = 2;
 const PHASE_RECEIVE = 3;
 
 export interface FlusherPorts {
@@ -54,9 +54,9 @@ export class Flusher {
   #isPolled = new Uint8Array(0);
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
-  #life = new Int32Array(0);
+  #generation = new Int32Array(0);
   /** Looks in a row that have found nothing. */
-  #vainLooks = new Int32Array(0);
+  #idlePolls = new Int32Array(0);
   readonly #pollHandler: number;
   readonly #stage: number;
 
@@ -78,10 +78,10 @@ export class Flusher {
       this.#isQueued = enlarged(this.#isQueued, slotCount);
       this.#isPolled = enlarged(this.#isPolled, slotCount);
       this.#phase = enlarged(this.#phase, slotCount);
-      this.#life = enlarged(this.#life, slotCount);
-      this.#vainLooks = enlarged(this.#vainLooks, slotCount);
+      this.#generation = enlarged(this.#generation, slotCount);
+      this.#idlePolls = enlarged(this.#idlePolls, slotCount);
     });
-    this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
+    this.#pollHandler = core.lp.queue.addHandler((qp, generation) => this.#poll(qp, generation));
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
@@ -114,14 +114,14 @@ export class Flusher {
   /** The QP, or its send queue, has just gone to error. */
   begin(qp: QpSlot, cycle: number): void {
     this.#core.qps.rows[qp]!.hasDoorbell = 1;
-    this.#vainLooks[qp] = 0;
+    this.#idlePolls[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
 
   /** A doorbell, or WQEs fetched, for a QP in error. */
-  goOn(qp: QpSlot, cycle: number): void {
-    this.#vainLooks[qp] = 0;
+  resume(qp: QpSlot, cycle: number): void {
+    this.#idlePolls[qp] = 0;
     if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
@@ -129,7 +129,7 @@ export class Flusher {
   /** The QP is gone or begins anew. */
   forget(qp: QpSlot): void {
     this.#phase[qp] = PHASE_NONE;
-    this.#life[qp] = this.#life[qp]! + 1;
+    this.#generation[qp] = this.#generation[qp]! + 1;
   }
 
   reset(): void {
@@ -153,7 +153,7 @@ export class Flusher {
   }
 
   #run(cycle: number): void {
-    while (this.#polled.headCycle <= cycle) this.#look(this.#polled.pop(), cycle);
+    while (this.#polled.headCycle <= cycle) this.#examine(this.#polled.pop(), cycle);
     if (!this.#polled.isEmpty) this.wake(this.#polled.headCycle);
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#work.headCycle > cycle) {
@@ -177,11 +177,11 @@ export class Flusher {
     if (!this.#work.isEmpty) this.wake(Math.max(cycle + 1, this.#work.headCycle));
   }
 
-  /** Flushes one work request of the QP. False: nothing to do now. */
   inspect(): BlockState {
     return { work: this.#work.values, polled: this.#polled.values };
   }
 
+  /** Flushes one work request of the QP. False: nothing to do now. */
   #step(qp: QpSlot, cycle: number): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
@@ -236,14 +236,14 @@ export class Flusher {
       this.#phase[qp] = PHASE_NONE;
       return false;
     }
-    this.#phase[qp] = PHASE_LOOK;
+    this.#phase[qp] = PHASE_POLL;
     this.#receives.refreshPosted(qp, cycle);
     return false;
   }
 
   /** The doorbell record of a receive queue has been read. */
   recordRead(queue: number, cycle: number): void {
-    if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_LOOK) return;
+    if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_POLL) return;
     this.#phase[queue] = PHASE_RECEIVE;
     this.#enter(queue, cycle);
   }
@@ -251,23 +251,28 @@ export class Flusher {
   #stepReceive(qp: QpSlot, cycle: number): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
-      this.#vainLooks[qp] = 0;
+      this.#idlePolls[qp] = 0;
       this.#post(qp, this.#core.qps.rows[qp]!.receiveCqn, 0, 0, counter, cycle);
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
-    this.#vainLooks[qp] = this.#vainLooks[qp]! + 1;
-    if (this.#vainLooks[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);
+    this.#idlePolls[qp] = this.#idlePolls[qp]! + 1;
+    if (this.#idlePolls[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);
     return false;
   }
 
   #schedulePoll(qp: QpSlot): void {
     const { lp, config } = this.#core;
-    lp.queue.schedule(lp.nowPs + config.errorFlushPollNs * 1000, this.#pollHandler, qp, this.#life[qp]!);
+    lp.queue.schedule(
+      lp.nowPs + config.errorFlushPollNs * 1000,
+      this.#pollHandler,
+      qp,
+      this.#generation[qp]!,
+    );
   }
 
-  #poll(qp: QpSlot, life: number): void {
-    if (life !== this.#life[qp] || this.#isPolled[qp] !== 0) return;
+  #poll(qp: QpSlot, generation: number): void {
+    if (generation !== this.#generation[qp] || this.#isPolled[qp] !== 0) return;
     const { domain, lp } = this.#core;
     const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
     this.#isPolled[qp] = 1;
@@ -275,7 +280,7 @@ export class Flusher {
     this.wake(cycle);
   }
 
-  #look(qp: QpSlot, cycle: number): void {
+  #examine(qp: QpSlot, cycle: number): void {
     this.#isPolled[qp] = 0;
     if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;

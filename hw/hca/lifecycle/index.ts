@@ -1,4 +1,4 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { DataPathObjects } from './data-path-objects.ts';
 export { Flusher } from './flusher.ts';
 export { QueuePairErrors } from './queue-pair-errors.ts';

@@ -1,5 +1,5 @@
 /**
- * What goes wrong with a queue pair, and what becomes of it: refusals by either side, work queues and CQs that cannot be used,
+ * Errors of queue pairs and their consequences: refusals by either side, work queues and CQs that cannot be used,
  * payload that cannot be read, answers that do not come. All end in {@link QueuePairErrors.fail}, the error state of the QP
  * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
  * queue alone when the service is unreliable.
@@ -97,7 +97,7 @@ export class QueuePairErrors {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
-    if (pair.state === QpState.ERR) this.#ports.flusher.goOn(qp, cycle);
+    if (pair.state === QpState.ERR) this.#ports.flusher.resume(qp, cycle);
     else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
     pair.hasDoorbell = 0;
   }
@@ -105,7 +105,7 @@ export class QueuePairErrors {
   /** The payload of a packet could not be read from host memory. */
   payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void {
     request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
-    pair.epoch++;
+    pair.sendGeneration++;
     pair.recordCursor = noRecord;
     this.#ports.scheduler.park(pair, PARKED_ERROR);
     if (pair.recordHead === request) this.#ports.ends.completeLocally(pair, cycle);
@@ -134,7 +134,7 @@ export class QueuePairErrors {
 
   #stopSending(pair: QueuePair, state: number): void {
     pair.state = state;
-    pair.epoch++;
+    pair.sendGeneration++;
     this.#ports.scheduler.remove(pair);
     this.#ports.timers.forget(pair.slot);
   }

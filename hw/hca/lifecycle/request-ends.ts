@@ -51,7 +51,7 @@ export class RequestEnds {
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
-  sentForGood(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void {
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void {
     if (isLast === 0) return;
     request.isDone = 1;
     this.completeLocally(pair, cycle);
@@ -72,7 +72,7 @@ export class RequestEnds {
     this.#waitingForCompletion.add(pair);
   }
 
-  /** The CQE of a request has nowhere to go: nobody will know of its end. */
+  /** The CQE of a request has no CQ and is discarded. */
   cqeDiscarded(record: number, cycle: number): void {
     this.#release(this.#core.records.rows[record]!, cycle);
   }

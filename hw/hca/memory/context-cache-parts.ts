@@ -60,7 +60,7 @@ export function makeContextCache(
     writeDepth: WRITE_DEPTH + 1,
   });
   holder.cache = cache;
-  dmaRead.onSpace(readRequester, () => cache.retryTurnedAway(domain.cycle + 1));
-  dmaWrite.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle + 1));
+  dmaRead.onSpace(readRequester, () => cache.retryDeferred(domain.cycle + 1));
+  dmaWrite.onSpace(writeRequester, () => cache.retryDeferred(domain.cycle + 1));
   return cache;
 }

@@ -47,7 +47,7 @@ function bench(entries: number, ways = entries, ports = 3) {
   holder.cache = cache;
   const woken: string[] = [];
   for (let port = 0; port < ports; port++) cache.attach(port, (cycle) => woken.push(`${port}@${cycle}`));
-  dma.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle));
+  dma.onSpace(writeRequester, () => cache.retryDeferred(domain.cycle));
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };
@@ -84,7 +84,7 @@ describe('ContextCache', () => {
     expect(dma.writeLog).toEqual([]);
   });
 
-  it('writes a changed context back to its place in ICM when it is given up, and others not', () => {
+  it('writes a changed context back to its place in ICM when it is abandoned, and others not', () => {
     const { cache, use, settle, dma, memory, synced } = bench(2);
     use(0, 1, true);
     use(0, 2, false);

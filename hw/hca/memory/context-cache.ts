@@ -2,9 +2,9 @@
  * An on-chip cache of contexts (QPC, CQC or SRQC) in front of ICM.
  *
  * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
- * is a DMA read of the context from its ICM page, a dirty line given up is a DMA write of the encoded context to it.
+ * is a DMA read of the context from its ICM page, an evicted dirty line is a DMA write of the encoded context to it.
  * Each user (port) has at most one miss outstanding, waits for it, and is woken to ask again; several ports that
- * miss on one context share the read. Who has waited for a read may use the context once when it is woken, even if
+ * miss on one context share the read. A port that has waited for a read may use the context once when it is woken, even if
  * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
@@ -84,7 +84,7 @@ export class ContextCache {
   readonly #waiters: Int32Array;
   readonly #wakePort: ((cycle: number) => void)[];
   /** Ports turned away because no line or no DMA room was free. */
-  #turnedAway = 0;
+  #deferred = 0;
   readonly #ports: readonly ContextPort[];
 
   constructor(setup: ContextCacheSetup) {
@@ -97,7 +97,7 @@ export class ContextCache {
     this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
   }
 
-  /** Says what is to be woken when a miss of `port` has been served. */
+  /** Sets the listener that is called when a miss of `port` has been served. */
   attach(port: number, wake: (cycle: number) => void): void {
     this.#wakePort[port] = wake;
   }
@@ -162,7 +162,7 @@ export class ContextCache {
     const line = this.directory.find(slot);
     for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
     if (line !== -1 && this.#isFilling[line] === 0) {
-      this.#outdate();
+      this.#invalidateLookups();
       this.directory.clear(line);
       this.#isDirty[line] = 0;
     }
@@ -173,7 +173,7 @@ export class ContextCache {
     this.#isDirty.fill(0);
     this.#isFilling.fill(0);
     this.#waiters.fill(0);
-    this.#turnedAway = 0;
+    this.#deferred = 0;
     for (const user of this.#ports) {
       user.missedTag = NONE;
       user.grantedTag = NONE;
@@ -185,7 +185,7 @@ export class ContextCache {
   fillDone(cookie: number, cycle: number): void {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
-    const waiters = this.#waiters[cookie]! | this.#turnedAway;
+    const waiters = this.#waiters[cookie]! | this.#deferred;
     for (let port = 0; port < this.#ports.length; port++) {
       if (((this.#waiters[cookie]! >> port) & 1) === 0) continue;
       const user = this.#ports[port]!;
@@ -193,28 +193,28 @@ export class ContextCache {
       user.slot = NONE;
     }
     this.#waiters[cookie] = 0;
-    this.#turnedAway = 0;
+    this.#deferred = 0;
     this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);
   }
 
   /** DMA room became free. */
-  retryTurnedAway(cycle: number): void {
-    const ports = this.#turnedAway;
-    this.#turnedAway = 0;
+  retryDeferred(cycle: number): void {
+    const ports = this.#deferred;
+    this.#deferred = 0;
     this.#wakeAll(ports, cycle + 1);
   }
 
   #startFill(port: number, slot: number): void {
     const { table, dmaRead, dmaWrite, readRequester, writeRequester, sramOffset } = this.#setup;
-    const line = this.#victimThatIsFree(slot);
+    const line = this.#idleVictim(slot);
     if (line === -1 || !dmaRead.canRequest(readRequester) || !dmaWrite.canRequest(writeRequester)) {
-      this.#turnedAway |= 1 << port;
+      this.#deferred |= 1 << port;
       return;
     }
     const staging = sramOffset + port * table.contextBytes;
     const address = this.#setup.addressOf(table.numberOf[slot]!);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
-    this.#outdate();
+    this.#invalidateLookups();
     this.directory.place(line, slot);
     this.#isDirty[line] = 0;
     this.#isFilling[line] = 1;
@@ -222,12 +222,12 @@ export class ContextCache {
     dmaRead.request(readRequester, address, table.contextBytes, staging, line);
   }
 
-  /** A line may hold another context: what was found before is not to be trusted. */
-  #outdate(): void {
+  /** A line may hold another context: earlier lookups are invalid. */
+  #invalidateLookups(): void {
     for (const user of this.#ports) user.slot = NONE;
   }
 
-  #victimThatIsFree(slot: number): number {
+  #idleVictim(slot: number): number {
     const line = this.directory.victimFor(slot);
     return this.#isFilling[line] === 0 ? line : -1;
   }

@@ -1,4 +1,4 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { AccessFence } from './access-fence.ts';
 export type { ContextCache, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';

@@ -156,9 +156,9 @@ describe('a page that is not there', () => {
     const { requestCount } = pageFaults;
     bench.a.act(() => {
       const { cycle } = bench.a.domain;
-      for (let life = 0; life < 100_000; life++) {
+      for (let generation = 0; generation < 100_000; generation++) {
         pageFaults.forget(0);
-        pageFaults.meet(0, 0, 7, 4096, 4096, 0, cycle);
+        pageFaults.raise(0, 0, 7, 4096, 4096, 0, cycle);
       }
     });
     await bench.run(5);

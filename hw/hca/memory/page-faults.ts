@@ -6,7 +6,7 @@
  *                 └── resumed <── PAGE_FAULT_RESUME (token, refused or not) <──┘
  *
  * Bounded: each QP has at most one request outstanding for each of three sides (what it sends or gathers answers into,
- * what it receives, what it answers). A side that meets another page meanwhile waits without a request of its own. What
+ * what it receives, what it answers). A side that faults on another page meanwhile waits without a request of its own. What
  * the driver refuses is met once more by the packet itself, which then fails as for any page that may not be used: so
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
@@ -125,7 +125,7 @@ export class PageFaults {
    * A side of a QP needs [address, address + lengthBytes), whose first page is not there.
    * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
    */
-  meet(
+  raise(
     qp: QpSlot,
     side: number,
     key: number,

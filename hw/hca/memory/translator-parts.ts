@@ -35,6 +35,6 @@ export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCa
     sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
   });
   holder.translator = translator;
-  dmaRead.onSpace(readRequester, () => translator.retryTurnedAway(domain.cycle + 1));
+  dmaRead.onSpace(readRequester, () => translator.retryDeferred(domain.cycle + 1));
   return translator;
 }

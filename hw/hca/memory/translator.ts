@@ -69,7 +69,7 @@ export class Translator {
   /** An access counts as a miss once, however often it is retried. */
   readonly #missedMpt: Float64Array;
   readonly #missedMtt: Float64Array;
-  #turnedAway = 0;
+  #deferred = 0;
   /** Where the last access found its page absent, and whether the line had just been read; no line: it could not be. */
   #absentLine = NO_LINE;
   #isAbsentFresh = false;
@@ -233,7 +233,7 @@ export class Translator {
 
   /** Forgets the line in which the last access found its page absent. */
   #forgetAbsent(): void {
-    this.#outdate();
+    this.#invalidateLookups();
     this.#mttDirectory.clear(this.#absentLine);
   }
 
@@ -290,7 +290,7 @@ export class Translator {
    * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
    */
   forgetMtt(): void {
-    this.#outdate();
+    this.#invalidateLookups();
     this.#mttDirectory.clearAll();
     this.#forgetReads();
   }
@@ -313,20 +313,20 @@ export class Translator {
     }
     const wakeCycle = cycle + 1 + this.#setup.missCycles;
     this.#wakePort[port]!(wakeCycle);
-    this.retryTurnedAway(wakeCycle);
+    this.retryDeferred(wakeCycle);
   }
 
   /** DMA room or a line became free: ports turned away ask again. */
-  retryTurnedAway(cycle: number): void {
-    const ports = this.#turnedAway;
-    this.#turnedAway = 0;
+  retryDeferred(cycle: number): void {
+    const ports = this.#deferred;
+    this.#deferred = 0;
     for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
   }
 
   reset(): void {
     this.forgetAll();
     this.#isFilling.fill(0);
-    this.#turnedAway = 0;
+    this.#deferred = 0;
   }
 
   #missMpt(port: number, index: number): typeof PENDING | typeof BAD_KEY {
@@ -363,7 +363,7 @@ export class Translator {
       return failure;
     }
     if (!dmaRead.canRequest(readRequester)) {
-      this.#turnedAway |= 1 << port;
+      this.#deferred |= 1 << port;
       return PENDING;
     }
     this.#failedTag[port] = -1;
@@ -389,8 +389,8 @@ export class Translator {
     this.#failedTag.fill(-1);
   }
 
-  /** A line of a cache may hold something else: what was found before is not to be trusted. */
-  #outdate(): void {
+  /** A line of a cache may hold another entry: earlier lookups are invalid. */
+  #invalidateLookups(): void {
     for (const port of this.#ports) port.forget();
   }
 
@@ -400,7 +400,7 @@ export class Translator {
     if (this.#bufferedTag[buffer] !== tag) return -1;
     this.#bufferedTag[buffer] = -1;
     const cache = kind === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
-    this.#outdate();
+    this.#invalidateLookups();
     const line = cache.directory.victimFor(tag);
     cache.directory.place(line, tag);
     cache.load(line, this.#view, this.#setup.sramOffset + buffer * MTT_LINE_BYTES);

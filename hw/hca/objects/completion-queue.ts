@@ -1,5 +1,5 @@
 /**
- * What the device knows of one completion queue: the fields of its context, decoded once per command, and counters and arm
+ * The device's state of one completion queue: the fields of its context, decoded once per command, and counters and arm
  * state. One object per slot of the {@link CqTable}, made once.
  */
 
@@ -28,7 +28,7 @@ export class CompletionQueue {
   consumer = 0;
   /** Producer counter behind the last CQE that a solicited arm waits for. */
   solicitedProducer = 0;
-  /** Producer counter at the last event: CQEs before it have been told of. */
+  /** Producer counter at the last event: CQEs before it have been reported. */
   lastNotified = 0;
   armState = 0;
   /** Completion events fired, which an arm request's sequence number must be ahead of by one. */

@@ -56,7 +56,7 @@ export class ContextTable<Kind extends string = string> {
     return this.numberOf.length;
   }
 
-  /** Has `resize` called with the number of slots there is room for: now, and whenever it has grown. */
+  /** Calls `resize` with the number of slots there is room for: now, and whenever it has grown. */
   follow(resize: (slotCount: number) => void): void {
     this.#followers.push(resize);
     resize(this.slotCount);

@@ -1,4 +1,4 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { type CompletionQueue, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from './completion-queue.ts';
 export { ContextTable, enlarged } from './context-table.ts';
 export { CqTable } from './cq-table.ts';

@@ -1,5 +1,5 @@
 /**
- * What the device knows of one queue pair: the fields of its context, decoded once per command, and what changes with every
+ * The device's state of one queue pair: the fields of its context, decoded once per command, and what changes with every
  * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
  * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
  *
@@ -49,8 +49,8 @@ export class QueuePair {
   /** SRQ number, or -1. */
   srqn = 0;
   doorbellRecord: Wide = 0;
-  /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
-  epoch = 0;
+  /** Generation of the work in flight, raised when it is invalidated: what carries an older value is dropped. */
+  sendGeneration = 0;
   /** Things in the pipelines that refer to this QP. */
   inPipelineCount = 0;
 
@@ -87,7 +87,7 @@ export class QueuePair {
   readsOutstanding = 0;
   readsOutstandingMax = 0;
   /** Payload writes requested when the last READ or atomic was complete: a fenced request waits until they have left. */
-  landedWrites: Wide = 0;
+  fenceWriteCount: Wide = 0;
   sinceAckRequest = 0;
   ackRequestEvery = 0;
   retryCountMax = 0;

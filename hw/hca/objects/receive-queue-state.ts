@@ -1,4 +1,4 @@
-/** What the receive-WQE fetch knows of one receive queue, and how far it is with looking for more WQEs of it. */
+/** State that the receive-WQE fetch keeps per receive queue, and its progress in finding more WQEs of it. */
 
 /** Phases of a look: asked for, the doorbell record read, then the WQEs. */
 export const IDLE = 0;
@@ -21,7 +21,7 @@ export class ReceiveQueueState {
   /** Of a shared queue: index of the next WQE. */
   nextIndex = 0;
   /** When the last read of the record began, and the last of those that found nothing posted. */
-  lookCycle = NEVER;
+  pollCycle = NEVER;
   emptyCycle = NEVER;
   /** Packets that the latter has been the answer for. */
   emptyAnswerCount = 0;
@@ -30,7 +30,7 @@ export class ReceiveQueueState {
   /** It stands in the fifo of queues in wait of a look: once, though it be closed and opened meanwhile. */
   isQueued = 0;
   /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
-  needsLook = 0;
+  needsPoll = 0;
 
   /** WQEs known to be posted and not consumed. */
   get available(): number {
@@ -43,16 +43,16 @@ export class ReceiveQueueState {
     this.posted = 0;
     this.consumed = 0;
     this.nextIndex = 0;
-    this.lookCycle = NEVER;
+    this.pollCycle = NEVER;
     this.emptyCycle = NEVER;
     this.emptyAnswerCount = 0;
     this.hasFailed = 0;
-    this.needsLook = 0;
+    this.needsPoll = 0;
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    this.lookCycle -= cycles;
+    this.pollCycle -= cycles;
     this.emptyCycle -= cycles;
   }
 }

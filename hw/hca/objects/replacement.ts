@@ -1,5 +1,5 @@
 /**
- * A set-associative directory: which tag is in which line, and which line is given up for a new tag.
+ * A set-associative directory: which tag is in which line, and which line is evicted for a new tag.
  * It holds no data; a cache keeps its data in arrays indexed by line.
  */
 export type ReplacementPolicy = 'lru' | 'fifo' | 'random';
@@ -16,7 +16,7 @@ export class SetAssociativeDirectory {
   readonly tags: Float64Array;
   readonly #setMask: number;
   readonly #stamps: Float64Array;
-  /** A line locked for the requester it was filled for: given up last until it was used. */
+  /** A line locked for the requester it was filled for: evicted last until it was used. */
   readonly #isLocked: Uint8Array;
   readonly #policy: ReplacementPolicy;
   /** Line touched last, which has the newest stamp and is not locked; -1 when another was placed since. */
@@ -58,7 +58,7 @@ export class SetAssociativeDirectory {
     this.#isLocked[line] = 0;
   }
 
-  /** Line to be given up for `tag`: an empty one of its set, else by policy, locked ones last. */
+  /** Line to evict for `tag`: an empty one of its set, else by policy, locked ones last. */
   victimFor(tag: number): number {
     const first = (tag & this.#setMask) * this.ways;
     let unlocked = -1;

@@ -1,5 +1,5 @@
 /**
- * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once.
+ * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, made once.
  * Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/wide.ts';
@@ -49,7 +49,7 @@ class EarlierAttempts {
    * not, is what has ended it.
    */
   add(request: SendRecord, cycle: number, endedBy: number): void {
-    let waitsFrom = Math.max(this.endCycle, request.takenUpCycle);
+    let waitsFrom = Math.max(this.endCycle, request.startedCycle);
     if (request.transmittedCycle > waitsFrom) {
       const gathered = Math.min(Math.max(request.gatheredCycle, waitsFrom), request.transmittedCycle);
       this.gatherCycles += gathered - waitsFrom;
@@ -95,17 +95,17 @@ export class SendRecord {
   readonly operands = new Int32Array(4);
   /** Responses of a READ received. */
   responsesReceived = 0;
-  /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
+  /** A local error found when the WQE was started or its payload read: a CQE syndrome, or 0. */
   syndrome = 0;
   /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
   isDone = 0;
   /**
-   * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was taken up; all payload was there;
+   * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;
    * the last packet was sent; the answer was there.
    */
   fetchBegunCycle = 0;
   fetchedCycle = 0;
-  takenUpCycle = 0;
+  startedCycle = 0;
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
@@ -134,7 +134,7 @@ export class SendRecord {
   rebase(cycles: number): void {
     this.fetchBegunCycle -= cycles;
     this.fetchedCycle -= cycles;
-    this.takenUpCycle -= cycles;
+    this.startedCycle -= cycles;
     this.gatheredCycle -= cycles;
     this.transmittedCycle -= cycles;
     this.acknowledgedCycle -= cycles;

@@ -22,7 +22,7 @@ export class WqeLine {
   /** QP of the line; -1 when free. */
   qp = -1;
   isFetching = 0;
-  /** Fetched, and not yet looked at by the requester: not to be given up. */
+  /** Fetched, and not yet looked at by the requester: not to be evicted. */
   isLocked = 0;
   /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
   firstCounter = 0;
@@ -90,7 +90,7 @@ export class WqeLine {
     this.validCount--;
   }
 
-  /** Belongs to nobody from now on. */
+  /** Frees the line. */
   free(): void {
     this.qp = -1;
     this.validCount = 0;

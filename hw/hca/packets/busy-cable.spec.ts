@@ -1,6 +1,6 @@
 /**
- * A transmitter that is told how long the cable is busy does what one does that tries in vain and is called: the same packets
- * at the same instants, the same books. The other one is this one with a port that never says so.
+ * A transmitter that is notified how long the cable is busy sends the same packets at the same instants, with the same
+ * statistics, as one that retries and is called back. The latter is the former with a port that never reports it.
  */
 import { expect, it, vi } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
@@ -84,14 +84,17 @@ const traffic: Record<string, { options: SceneOptions; run(on: Scene): Promise<v
   },
 };
 
-async function countersAfter(name: string, isTold: boolean): Promise<{ counters: unknown; tries: number }> {
+async function countersAfter(
+  name: string,
+  isNotified: boolean,
+): Promise<{ counters: unknown; tries: number }> {
   const { options, run } = traffic[name]!;
   const on = await scene(options);
   const { nodes } = on.bench;
-  if (!isTold) for (const { port } of nodes) vi.spyOn(port, 'expectPacket').mockReturnValue(0);
+  if (!isNotified) for (const { port } of nodes) vi.spyOn(port, 'expectPacket').mockReturnValue(0);
   const sendPackets = nodes.map(({ port }) => vi.spyOn(port, 'sendPacket'));
   await run(on);
-  on.bench.checkBooks();
+  on.bench.checkBalances();
   const counters = nodes.map((node) => ({
     ...(countersOf(node) as object),
     transmitted: node.wire.transmitted,
@@ -101,8 +104,8 @@ async function countersAfter(name: string, isTold: boolean): Promise<{ counters:
 }
 
 it.each(Object.keys(traffic))('traffic %s', async (name) => {
-  const told = await countersAfter(name, true);
+  const notified = await countersAfter(name, true);
   const trying = await countersAfter(name, false);
-  expect(told.counters).toEqual(trying.counters);
-  expect(told.tries).toBeLessThan(trying.tries);
+  expect(notified.counters).toEqual(trying.counters);
+  expect(notified.tries).toBeLessThan(trying.tries);
 });

@@ -61,7 +61,7 @@ function isOwnGid(address: PortAddress, bytes: Uint8Array, at: number): boolean 
 }
 
 /** True when the GRH names this port as its destination. */
-export const isGrhForUs = (address: PortAddress, bytes: Uint8Array, grh: number): boolean =>
+export const isGrhForPort = (address: PortAddress, bytes: Uint8Array, grh: number): boolean =>
   isOwnGid(address, bytes, grh + DESTINATION_GID_PLACE);
 
 /** True when the GRH names a multicast group as its destination. */
@@ -76,5 +76,5 @@ export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, 
 export const destinationGidPlace = (grh: number): number => grh + DESTINATION_GID_PLACE;
 
 /** True when a path or vector with a GRH names this port as its destination. */
-export const isPathToUs = (address: PortAddress, from: Uint8Array, path: number): boolean =>
+export const isLoopbackPath = (address: PortAddress, from: Uint8Array, path: number): boolean =>
   isOwnGid(address, from, path + 0x10);

@@ -1,5 +1,5 @@
-/** What other rooms use of this one: see README.md. */
-export { buildGrh, destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
+/** Interface of this room: see README.md. */
+export { buildGrh, destinationGidPlace, isGrhForGroup, isGrhForPort, isGrhFromPath } from './grh.ts';
 export { Loopback } from './loopback.ts';
 export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot } from './packet-queue.ts';

@@ -6,8 +6,8 @@
  * Promises:
  * - Packets arrive in the order sent, `loopbackLatencyCycles` after their last byte, which moves at
  *   `loopbackBytesPerCycle`. A packet keeps its buffer until all its payload has left for host memory; with the buffer
- *   full the transmitter waits. Nobody waits in a circle: the receiver never waits for the transmitter.
- * - They are counted here and nowhere else: the books of the cable do not know them.
+ *   full the transmitter waits. No cycle of waiting can close: the receiver never waits for the transmitter.
+ * - They are counted here and nowhere else: the statistics of the cable do not count them.
  *
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
@@ -76,7 +76,7 @@ export class Loopback {
     this.#ports = ports;
   }
 
-  /** True when a packet can be taken now; else the transmitter is told when it is worth asking again. */
+  /** True when a packet can be taken now; else the transmitter is notified when it is worth asking again. */
   get hasRoom(): boolean {
     return this.#freeCount > 0;
   }
@@ -101,8 +101,8 @@ export class Loopback {
       (virtualLane << VIRTUAL_LANE_SHIFT) |
       (packetBytes << PACKET_BYTES_SHIFT);
     this.words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
-    const books = (flags & FLAG_RETRANSMISSION) === 0 ? this.first : this.retransmitted;
-    books.count(opcode, packetBytes, payloadBytes);
+    const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? this.first : this.retransmitted;
+    statistics.count(opcode, packetBytes, payloadBytes);
     this.#freeCycle = Math.max(this.#freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);
     this.#ports.receiver.packetLooped(offset, this.#freeCycle + this.#latencyCycles);
     return offset;

@@ -24,7 +24,7 @@ export interface PacketPort {
   readonly txWords: Int32Array;
   readonly txFloats: Float64Array;
 
-  /** Says who is handed the packets that arrive. */
+  /** Sets the receiver of packets. */
   deliverTo(receiver: PacketReceiver): void;
   /** Gives the packet's buffer back. */
   consume(offset: number): void;

@@ -50,7 +50,7 @@ describe('PacketQueue', () => {
     const other = new QueuePair(4);
     expect(queue.open(other, 5, noRecord)).toBe(packet);
     expect([packet.pair === other, packet.request === noRecord]).toEqual([true, true]);
-    expect(packet).toMatchObject({ epoch: 5, ...fresh, ...counters });
+    expect(packet).toMatchObject({ sendGeneration: 5, ...fresh, ...counters });
   });
 
   it('is empty when cleared', () => {

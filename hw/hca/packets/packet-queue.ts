@@ -3,7 +3,7 @@
  *
  * A slot is opened by the requester or the response engine, filled by DMA reads in any order, and sent when it is
  * the oldest and nothing of it is outstanding. A slot is dropped instead when its QP has since been reset, failed or
- * gone back (it carries an old epoch), or when its request has ended (an old generation): an acknowledgement that
+ * gone back (it carries an old send generation), or when its request has ended (an old generation): an acknowledgement that
  * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
  * have ended, so nothing that comes back finds another packet in it.
  */
@@ -20,7 +20,7 @@ export class PacketSlot {
   /** The slot that is opened after this one. */
   next: PacketSlot;
   pair: QueuePair;
-  epoch = 0;
+  sendGeneration = 0;
   /** Generation of {@link request} that the packet belongs to. */
   generation = 0;
   opcode = 0;
@@ -67,7 +67,7 @@ export class PacketSlot {
 export class PacketQueue {
   readonly capacity: number;
   readonly sramOffset: number;
-  /** The slots by their numbers; each knows the one behind it, the last the first. */
+  /** The slots by their numbers; each refers to the next one, the last to the first. */
   readonly rows: readonly PacketSlot[];
   /** The packet in the oldest slot; one that is never complete when there is none. */
   oldest: PacketSlot;
@@ -78,13 +78,13 @@ export class PacketQueue {
 
   /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
   constructor(capacity: number, sramOffset: number) {
-    const nobody = new QueuePair();
+    const noPair = new QueuePair();
     this.capacity = capacity;
     this.sramOffset = sramOffset;
-    this.#none = new PacketSlot(-1, -1, nobody);
+    this.#none = new PacketSlot(-1, -1, noPair);
     this.rows = Array.from(
       { length: capacity },
-      (_, slot) => new PacketSlot(slot, sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX, nobody),
+      (_, slot) => new PacketSlot(slot, sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX, noPair),
     );
     for (const { slot } of this.rows) this.rows[slot]!.next = this.rows[(slot + 1) % capacity]!;
     this.#free = this.rows[0]!;
@@ -105,13 +105,13 @@ export class PacketQueue {
   }
 
   /** Opens a slot for a packet of `pair`. The caller has checked {@link isFull}. */
-  open(pair: QueuePair, epoch: number, request: SendRecord): PacketSlot {
+  open(pair: QueuePair, sendGeneration: number, request: SendRecord): PacketSlot {
     const packet = this.#free;
     this.#free = packet.next;
     if (this.#count === 0) this.oldest = packet;
     this.#count++;
     packet.pair = pair;
-    packet.epoch = epoch;
+    packet.sendGeneration = sendGeneration;
     packet.request = request;
     packet.generation = request.generation;
     packet.flags = 0;

@@ -21,7 +21,7 @@ describe('the transmitter', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
-  it('hardly tries a packet in vain behind a busy cable, and books as waiting for it what the port books', async () => {
+  it('hardly tries a packet in vain behind a busy cable, and statistics as waiting for it what the port books', async () => {
     const { bench, a, aCq, local, target } = await scene();
     const { port, wire, dataPath } = bench.a;
     const sendPacket = vi.spyOn(port, 'sendPacket');
@@ -43,7 +43,7 @@ describe('the transmitter', () => {
     );
   });
 
-  it('lets nothing land ahead in its slots any more once they are for other packets: a device closed with reads in flight', async () => {
+  it('allows nothing to be placed early in its slots any more once they are for other packets: a device closed with reads in flight', async () => {
     const { bench, a, local, target } = await scene();
     const { reads, dataPath } = bench.a;
     const tags = Array.from({ length: 32 }, (_, tag) => tag);

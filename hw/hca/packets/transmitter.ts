@@ -41,7 +41,7 @@ import {
   type SendRecords,
   UD_OPCODE_BASE,
 } from '../objects/index.ts';
-import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
+import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
@@ -78,7 +78,7 @@ export interface TransmitterPorts {
   };
 }
 
-/** Whoever fills one of the packet queues. */
+/** A source of packets: the requester or the response engine. */
 export interface PacketSource {
   /** A slot of the queue became free. */
   slotFreed(cycle: number): void;
@@ -171,7 +171,7 @@ export class Transmitter {
       outcome = this.#send(this.responses, cycle);
     if (outcome !== NOT_STALLED) return this.account.stall(cycle, outcome);
     this.account.serve(cycle, this.#packetCycles);
-    this.#lookAtNext(cycle + this.#packetCycles);
+    this.#scheduleNext(cycle + this.#packetCycles);
   }
 
   /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */
@@ -202,8 +202,8 @@ export class Transmitter {
     return psnDistance(psn, request === noRecord ? pair.unansweredPsn : pair.unsentPsn) < 0;
   }
 
-  /** Arranges for the look at the next packet, from `cycle` on: not in vain while the cable is what it waits for. */
-  #lookAtNext(cycle: number): void {
+  /** Schedules the next attempt at `cycle`, or when the cable becomes free if that is later. */
+  #scheduleNext(cycle: number): void {
     const { responses, requests } = this;
     const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
     if (!packet.isComplete) return;
@@ -244,7 +244,7 @@ export class Transmitter {
 
   /**
    * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
-   * front of it that are void or could not be read are dropped.
+   * front of it that are invalidated or could not be read are dropped.
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
@@ -272,16 +272,16 @@ export class Transmitter {
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
       pair.isForcedBack === 1 ||
-      (pair.hasGrh === 1 && this.#isPathToUs(pair));
+      (pair.hasGrh === 1 && this.#isLoopbackPath(pair));
     return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
   }
 
-  #isPathToUs({ slot }: QueuePair): boolean {
+  #isLoopbackPath({ slot }: QueuePair): boolean {
     const { qps } = this.#core;
-    return isPathToUs(this.#address, qps.bytes, qps.pathOf(slot));
+    return isLoopbackPath(this.#address, qps.bytes, qps.pathOf(slot));
   }
 
-  /** Subnet management goes on before the port is active. What is for a group is for others and for us. */
+  /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
   #waysOfDatagram(record: number): number {
     const { datagrams } = this.#records;
     const lid = datagrams.destinationLid[record]!;
@@ -426,11 +426,13 @@ function noteSent(packet: PacketSlot): void {
 }
 
 /** Responses answer for packets already accepted: they go out even if the QP has failed since. */
-function isCurrent({ epoch, request, pair, generation }: PacketSlot): boolean {
-  return epoch === (request === noRecord ? 0 : pair.epoch) && generation === request.generation;
+function isCurrent({ sendGeneration, request, pair, generation }: PacketSlot): boolean {
+  return (
+    sendGeneration === (request === noRecord ? 0 : pair.sendGeneration) && generation === request.generation
+  );
 }
 
-/** A complete packet that goes out, neither void nor without what could not be read. */
+/** A complete packet that may be sent: still valid, and its payload was read. */
 function isFit(packet: PacketSlot): boolean {
   return isCurrent(packet) && packet.failure === 0;
 }

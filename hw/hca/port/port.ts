@@ -301,7 +301,7 @@ export class HcaPort implements PortAddress {
     if (count < 0xffff) fields.qkeyViolations.set(this.view, 0, count + 1);
   }
 
-  /** Reset: closed, with the tables of a fresh device; no event can be told to anybody. */
+  /** Reset: closed, with the tables of a fresh device; no event can be reported. */
   reset(): void {
     const wasActive = this.isActive;
     this.isEnabled = false;

@@ -10,9 +10,9 @@ async function untilGivenBack() {
   const found = await scene();
   const { a, bench, local, target } = found;
   a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, BYTES)], remote: target });
-  const { loans, wire } = bench.b;
+  const { references, wire } = bench.b;
   const isGivenBack = (): boolean =>
-    loans.lentCount > loans.settledCount && bench.b.dataPath.blocks.writer.requestedCount > 1;
+    references.referenceCount > references.releasedCount && bench.b.dataPath.blocks.writer.requestedCount > 1;
   for (let steps = 0; !(isGivenBack() && wire.receiveBufferedBytes === 0); steps++) {
     expect(steps).toBeLessThan(2000);
     await bench.run(STEP_US);
@@ -23,10 +23,10 @@ async function untilGivenBack() {
 describe('received payload on its way to host memory', () => {
   it('keeps its room in the ring when its credits have gone back, until it is written', async () => {
     const { bench, aCq, local, remote, checkBystanders } = await untilGivenBack();
-    const { loans, wireReader } = bench.b;
+    const { references, wireReader } = bench.b;
     expect(wireReader.takenBytes).toBeGreaterThan(0);
     await bench.until(() => aCq.drain().length > 0, 100);
-    expect(loans.settledCount).toBe(loans.lentCount);
+    expect(references.releasedCount).toBe(references.referenceCount);
     expect(remote.read().slice(0, BYTES)).toEqual(local.read().slice(0, BYTES));
     await checkBystanders();
   });
@@ -35,31 +35,31 @@ describe('received payload on its way to host memory', () => {
     const { a, bench, local, remote, target } = await scene();
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, BYTES)], remote: target });
     const { b } = bench;
-    const { loans, wire, wireReader } = b;
-    for (let steps = 0; loans.lentCount < 3; steps++) {
+    const { references, wire, wireReader } = b;
+    for (let steps = 0; references.referenceCount < 3; steps++) {
       expect(steps).toBeLessThan(2000);
       await bench.run(STEP_US);
     }
-    let atReset = { lent: 0, settled: 0, bufferedBytes: -1, takenBytes: 0 };
+    let atReset = { referenced: 0, settled: 0, bufferedBytes: -1, takenBytes: 0 };
     b.act(() => {
       b.writes.reset(b.domain.cycle);
       b.dataPath.control.resetAll();
-      const { lentCount: lent, settledCount: settled } = loans;
+      const { referenceCount: referenced, releasedCount: settled } = references;
       atReset = {
-        lent,
+        referenced,
         settled,
         bufferedBytes: wire.receiveBufferedBytes,
         takenBytes: wireReader.takenBytes,
       };
     });
     await bench.run(STEP_US);
-    expect(atReset.lent).toBeGreaterThan(atReset.settled);
+    expect(atReset.referenced).toBeGreaterThan(atReset.settled);
     expect(atReset.bufferedBytes).toBe(0);
     expect(atReset.takenBytes).toBeGreaterThan(0);
     await bench.run(5);
-    expect(loans.settledCount).toBe(atReset.lent);
+    expect(references.releasedCount).toBe(atReset.referenced);
     // Of 256 bytes at most each, beginning with a shorter one.
-    const bytes = (atReset.lent - 1) * 256;
+    const bytes = (atReset.referenced - 1) * 256;
     expect(remote.read().slice(0, bytes)).toEqual(local.read().slice(0, bytes));
   });
 });

@@ -61,7 +61,7 @@ export class ReceiveScatter {
     return DONE;
   }
 
-  /** Back to the list's beginning: another message takes the WQE that one given up had. */
+  /** Back to the list's beginning: another message takes the WQE that an abandoned one had. */
   rewind(qp: QpSlot): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
@@ -152,7 +152,7 @@ export class ReceiveScatter {
     if (found !== PAGE_FAULT) return REFUSED;
     const { qps, pageFaults: faults } = this.#core;
     const rest = qps.segmentBytes[index]! - used;
-    const isAsked = faults.meet(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
+    const isAsked = faults.raise(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
     return isAsked ? ABSENT : REFUSED;
   }
 

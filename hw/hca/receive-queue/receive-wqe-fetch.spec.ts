@@ -69,7 +69,7 @@ describe('receive WQEs', () => {
     const recordsBefore = readsOf(bench.b, 'receiveRecord');
     bench.b.act(() => {
       const { receives } = bench.b.dataPath.blocks;
-      for (let life = 0; life < 100_000; life++) {
+      for (let generation = 0; generation < 100_000; generation++) {
         receives.close(b.slot);
         receives.open(b.slot);
         receives.prefetch(b.slot, bench.b.domain.cycle);

@@ -7,7 +7,7 @@
  * since software only moves it forward. An SRQ is a linked list: its line holds one WQE, and the next index is read
  * from the WQE consumed (interface sheet 6.5, 6.8).
  */
-import { receiveRecord } from '../../../abi/doorbells.ts';
+import { receiveRecord } from '../../../abi/doorbell-records.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
@@ -265,12 +265,12 @@ export class ReceiveWqeFetch {
   #checkLimit(queue: number, cycle: number): void {
     const limit = this.#core.srqs.limit[queue - SRQ_BASE]!;
     if (limit === 0 || this.knownAvailable(queue) >= limit) return;
-    this.#stateOf(queue).needsLook = 1;
+    this.#stateOf(queue).needsPoll = 1;
     this.#ask(queue, cycle);
   }
 
   /** The record has just been read: fewer WQEs than the limit are posted. */
-  #tellOfLimit(queue: number, cycle: number): void {
+  #raiseLimitEvent(queue: number, cycle: number): void {
     const { srqs } = this.#core;
     const srq = queue - SRQ_BASE;
     if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
@@ -315,7 +315,7 @@ export class ReceiveWqeFetch {
       return domain.wake(this.#stage, cycle + 1);
     }
     const stall =
-      state.phase === ASKED && (state.available === 0 || state.needsLook === 1)
+      state.phase === ASKED && (state.available === 0 || state.needsPoll === 1)
         ? this.#readRecord(queue, cycle)
         : this.#readWqes(queue, cycle);
     if (stall !== -1) return this.account.stall(cycle, stall);
@@ -331,7 +331,7 @@ export class ReceiveWqeFetch {
       queue < SRQ_BASE ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - SRQ_BASE]!;
     const state = this.#stateOf(queue);
     state.phase = READING_RECORD;
-    state.lookCycle = cycle;
+    state.pollCycle = cycle;
     state.readsUnderWay++;
     const place = this.#recordPlace(this.#recordsBegun++);
     dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
@@ -346,13 +346,13 @@ export class ReceiveWqeFetch {
     if (state.phase !== READING_RECORD) return;
     if (status !== 0) return this.#end(queue, cycle, 1);
     state.posted = receiveRecord.fields.postedCounter.get(sramView, place);
-    if (state.needsLook === 1) {
-      state.needsLook = 0;
-      this.#tellOfLimit(queue, cycle);
+    if (state.needsPoll === 1) {
+      state.needsPoll = 0;
+      this.#raiseLimitEvent(queue, cycle);
     }
     this.#ports.flusher.recordRead(queue, cycle);
     if (state.available === 0) {
-      state.emptyCycle = state.lookCycle;
+      state.emptyCycle = state.pollCycle;
       state.emptyAnswerCount = 0;
       return this.#end(queue, cycle, 0);
     }

@@ -1,5 +1,5 @@
 /**
- * The receive-WQE cache: lines of the next few WQEs of a receive queue, read by one DMA. A line is given up, least recently
+ * The receive-WQE cache: lines of the next few WQEs of a receive queue, read by one DMA. A line is evicted, least recently
  * used first, when another queue needs it; one that is being filled is kept, or left to its read when its queue is gone.
  * Which line a queue has stands in the queue's own state.
  */

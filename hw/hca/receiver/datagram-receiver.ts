@@ -1,6 +1,6 @@
 /**
  * Receives datagrams (UD, and the special QPs 0 and 1): a packet is a message. What does not pass the checks is dropped and
- * counted; there is nobody to tell.
+ * counted: the sender gets no answer.
  *
  *   Q_Key ─> P_Key ─> receive WQE ─> 40 bytes for the GRH, payload to memory ─> completion with the sender's addresses
  *

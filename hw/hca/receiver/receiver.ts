@@ -31,7 +31,7 @@ import {
   IS_KNOWN,
   IS_REQUEST,
   isGrhForGroup,
-  isGrhForUs,
+  isGrhForPort,
   isGrhFromPath,
   isOwnLid,
   isSamePartition,
@@ -266,7 +266,7 @@ export class Receiver {
       : this.#acknowledgements.process(pair, cycle);
   }
 
-  /** What is not addressed to this port, to a group or to whoever is there, strayed. */
+  /** Packets whose DLID is neither ours, a multicast LID nor the permissive LID are dropped as misrouted. */
   #isForUs(lid: number): boolean {
     return lid === this.#address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(this.#address, lid);
   }
@@ -319,7 +319,7 @@ export class Receiver {
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
     const grh = this.#grhPlace();
-    if (!isGrhForUs(this.#address, bytes, grh)) return false;
+    if (!isGrhForPort(this.#address, bytes, grh)) return false;
     return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(pair.slot));
   }
 
@@ -328,7 +328,7 @@ export class Receiver {
     return grhPlace(offset, operandBytes(opcode) + payloadBytes);
   }
 
-  /** The first member of the group that takes the packet, if any; a packet for nobody here is none of our business. */
+  /** The first member of the group that takes the packet, if any; packets of groups without a member here are not counted. */
   #firstMember(): QueuePair | undefined {
     const packet = this.#packets;
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;

@@ -1,3 +1,3 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { CommandRegister } from './command-register.ts';
 export { ControlRegisters } from './registers.ts';

@@ -27,7 +27,7 @@ export interface ControlRegisterPorts {
   };
 }
 
-/** Returned by a semaphore that somebody holds: any value but 0. */
+/** Returned by a semaphore that is held: any value but 0. */
 const HELD = 1;
 
 export class ControlRegisters {
@@ -37,10 +37,10 @@ export class ControlRegisters {
   readonly #interruptPin: number;
   readonly #file = new RegisterFile(bar0.sizeBytes);
   readonly #registers: PlacedBank<typeof bar0.registers>;
-  /** Faults to inject: the register reads as taken, whoever gives it back. */
+  /** Faults to inject: the register reads as taken, whichever function releases it. */
   isOwnerStuck = false;
   isSemaphoreStuck = false;
-  /** Told of each reset that software triggers, after it took place. */
+  /** Notified of each reset that software triggers, after it took place. */
   onReset: ((cycle: number) => void) | undefined;
   /** Cycles before the epoch, which the clock register counts too. */
   epochCycles = 0;

@@ -19,13 +19,13 @@ import {
   CREDIT_CODE_INVALID,
   creditCountByCode,
   NakCode,
-  rnrTimerPsByCode,
   syndromeKind,
   syndromeValue,
 } from '../../../wire/aeth.ts';
 import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
 import { WORD_AETH } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+import { rnrTimerPsByCode } from '../../../wire/rnr-timer.ts';
 import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
@@ -121,14 +121,14 @@ export class Acknowledgements {
     if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
   }
 
-  /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). For what: ENDED_BY_. */
+  /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
   goBack(pair: QueuePair, psn: number, cycle: number, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
       request = request.next;
     if (request === noRecord) return;
     endAttempts(request, cycle, endedBy);
-    pair.epoch++;
+    pair.sendGeneration++;
     pair.recordCursor = request;
     pair.packetCursor =
       request.opcode === WqeOpcode.RDMA_READ
@@ -273,7 +273,7 @@ export class Acknowledgements {
     this.#timers.progress(pair);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
-    pair.landedWrites = this.#writer.requestedCount;
+    pair.fenceWriteCount = this.#writer.requestedCount;
     const aeth = this.#packet.word(WORD_AETH);
     this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
     if (request.responsesReceived !== request.psnCount)

@@ -1,4 +1,4 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { Acknowledgements } from './acknowledgements.ts';
 export { RequestCompletion } from './request-completion.ts';
 export { Requester } from './requester.ts';

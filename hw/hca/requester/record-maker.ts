@@ -1,5 +1,5 @@
 /**
- * Makes the record of a send WQE that is taken up: decodes it for the QP's service, gives it its PSNs and its SSN, and appends
+ * Makes the record of a send WQE that is started: decodes it for the QP's service, gives it its PSNs and its SSN, and appends
  * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
  */
 import { CqeSyndrome } from '../../../abi/cqe.ts';
@@ -54,7 +54,7 @@ export class RecordMaker {
     request.fetchBegunCycle = begunCycle;
     request.fetchedCycle = fetchedCycle;
     // With no payload to read it is gathered, too.
-    request.takenUpCycle = cycle;
+    request.startedCycle = cycle;
     request.gatheredCycle = cycle;
     if (request.earlier.endCycle !== NO_ATTEMPT) request.earlier.clear();
     if (pair.recordTail === noRecord) pair.recordHead = request;

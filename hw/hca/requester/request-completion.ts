@@ -104,7 +104,7 @@ export class RequestCompletion {
     return true;
   }
 
-  /** The request has ended, some time before its CQE leaves: packets of it that have not left are void from now on. */
+  /** The request has ended, some time before its CQE leaves: its packets that have not left are invalidated. */
   #unlinkHead(pair: QueuePair): SendRecord {
     const request = pair.recordHead;
     const { next } = request;

@@ -95,7 +95,7 @@ export class RequestPackets {
     let packet = this.#open;
     if (packet === undefined) {
       if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
-      packet = this.#queue.open(pair, pair.epoch, request);
+      packet = this.#queue.open(pair, pair.sendGeneration, request);
       pair.inPipelineCount++;
       this.#open = packet;
       this.#filled = 0;
@@ -111,17 +111,18 @@ export class RequestPackets {
     return gathered;
   }
 
-  /** Gives up an open packet that is not the one `pair` is to send next: its epoch is over, or its request has ended. */
+  /** Abandons an open packet that is not the one `pair` is to send next: its generation is over, or its request has ended. */
   abandonStale(pair: QueuePair, cycle: number): void {
     const packet = this.#open;
     if (packet === undefined) return;
-    if (packet.epoch !== pair.epoch || packet.pair !== pair || !packet.isOfRequest) this.abandon(cycle);
+    if (packet.sendGeneration !== pair.sendGeneration || packet.pair !== pair || !packet.isOfRequest)
+      this.abandon(cycle);
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */
   abandon(cycle: number): void {
     const packet = this.#open!;
-    packet.epoch = NONE;
+    packet.sendGeneration = NONE;
     packet.isSealed = 1;
     this.#open = undefined;
     this.#transmitter.wake(cycle + 1);
@@ -200,7 +201,7 @@ export class RequestPackets {
     if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
     const { pageFaults: faults } = this.#core;
     const isAsked =
-      found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, lengthBytes, 0, cycle);
+      found === PAGE_FAULT && faults.raise(qp, SIDE_REQUESTER, key, address, lengthBytes, 0, cycle);
     return isAsked ? ABSENT : REFUSED;
   }
 

@@ -85,7 +85,7 @@ export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
   completeLocally(pair: QueuePair, cycle: number): void;
   /** A packet of an unreliable service has left. */
-  sentForGood(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void;
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void;
 }
 
 export class Requester {
@@ -171,7 +171,7 @@ export class Requester {
   requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: number): void {
     if (isLast === 1) request.transmittedCycle = cycle;
     if (pair.opcodeBase === 0) this.#timers.sentAt(pair, psn, cycle);
-    else this.#ends.sentForGood(request, pair, isLast, cycle);
+    else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }
 
   /** The RNR delay of a QP is over. */
@@ -191,7 +191,7 @@ export class Requester {
     const waiting = this.#behindPayload;
     for (let at = waiting.length - 1; at >= 0; at--) {
       const pair = waiting[at]!;
-      if (this.#payload.doneCount < pair.landedWrites) continue;
+      if (this.#payload.doneCount < pair.fenceWriteCount) continue;
       waiting.splice(at, 1);
       if (pair.parkedFor === PARKED_FENCE) this.#scheduler.unpark(pair, cycle + 1);
     }
@@ -237,7 +237,7 @@ export class Requester {
     if (busyCycles === WAIT) return;
     if (busyCycles === NOTHING) {
       this.#active = undefined;
-      return this.#lookAgain(cycle + 1);
+      return this.#retryAt(cycle + 1);
     }
     this.#contexts.used();
     this.account.serve(cycle, busyCycles);
@@ -249,8 +249,8 @@ export class Requester {
     else if (next < NEVER) this.wake(next);
   }
 
-  /** Has the requester look for another QP from `cycle` on; not in vain where a look would change nothing. */
-  #lookAgain(cycle: number): void {
+  /** Schedules the next search for a QP at `cycle`, or later if no QP can be ready before. */
+  #retryAt(cycle: number): void {
     const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
     const next = isNoted ? this.#scheduler.nextCycle : cycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
@@ -340,7 +340,7 @@ export class Requester {
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
-  /** Why the WQE at `at` cannot be taken up now. Most need no look at it. */
+  /** Why the WQE at `at` cannot be started now. Most need no look at it. */
   #reasonToPark(pair: QueuePair, at: number): number {
     const { sramView } = this.#core;
     if (pair.state === SQD) return PARKED_DRAINING;
@@ -350,7 +350,7 @@ export class Requester {
       const reason = this.#reasonOfReads(pair, at);
       if (reason !== NOT_PARKED) return reason;
     }
-    if (pair.landedWrites > this.#payload.doneCount && isFenced(sramView, at))
+    if (pair.fenceWriteCount > this.#payload.doneCount && isFenced(sramView, at))
       return this.#waitForPayload(pair);
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
@@ -383,7 +383,7 @@ export class Requester {
     }
   }
 
-  /** The packet is taken up again when its page is there, or fails. Returns the cycles that takes. */
+  /** The packet is resumed when its page is there, or fails. Returns the cycles that takes. */
   #leavePacket(
     left: typeof ABSENT | typeof REFUSED,
     pair: QueuePair,
@@ -417,7 +417,7 @@ export class Requester {
     this.#scheduler.makeReadyLater(pair, cycle + this.#sameQpCycles);
   }
 
-  /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
+  /** A segment was refused: the packet is invalidated, and the record fails once all before it are complete. */
   #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
     request.syndrome = syndrome;
     pair.recordCursor = noRecord;

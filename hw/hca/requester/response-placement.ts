@@ -69,7 +69,7 @@ export class ResponsePlacement {
       if (found >= BAD_KEY) {
         const { pageFaults: faults } = this.#core;
         const isAsked =
-          found === PAGE_FAULT && faults.meet(pair.slot, SIDE_REQUESTER, key, address, rest, 1, cycle);
+          found === PAGE_FAULT && faults.raise(pair.slot, SIDE_REQUESTER, key, address, rest, 1, cycle);
         return isAsked ? ABSENT : REFUSED;
       }
       if (!this.#writer.canWrite) {

@@ -40,11 +40,11 @@ export class RetryTimers {
   readonly #stage: number;
   #ports!: RetryTimerPorts;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
-  #life = new Int32Array(0);
+  #generation = new Int32Array(0);
   /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
   #rnrWait = new Int32Array(0);
   /** The life and the wait of the QP whose timers have come due. */
-  #dueLife = new Int32Array(0);
+  #dueGeneration = new Int32Array(0);
   #dueRnrWait = new Int32Array(0);
 
   constructor(core: HcaCore) {
@@ -56,12 +56,12 @@ export class RetryTimers {
     });
     core.qps.follow((slotCount) => {
       this.#due.enlarge(2 * slotCount);
-      this.#life = enlarged(this.#life, slotCount);
+      this.#generation = enlarged(this.#generation, slotCount);
       this.#rnrWait = enlarged(this.#rnrWait, slotCount);
-      this.#dueLife = enlarged(this.#dueLife, slotCount);
+      this.#dueGeneration = enlarged(this.#dueGeneration, slotCount);
       this.#dueRnrWait = enlarged(this.#dueRnrWait, slotCount);
     });
-    this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
+    this.#ackHandler = core.lp.queue.addHandler((qp, generation) => this.#ackDue(qp, generation));
     this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
     this.#stage = core.domain.addStage(this.#run, this);
   }
@@ -95,8 +95,8 @@ export class RetryTimers {
     if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
-    const life = this.#life[pair.slot]!;
-    this.#core.lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, pair.slot, life);
+    const generation = this.#generation[pair.slot]!;
+    this.#core.lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, pair.slot, generation);
   }
 
   /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
@@ -116,7 +116,7 @@ export class RetryTimers {
 
   /** The QP begins or ends a life. */
   forget(qp: QpSlot): void {
-    this.#life[qp] = this.#life[qp]! + 1;
+    this.#generation[qp] = this.#generation[qp]! + 1;
     this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;
     const pair = this.#core.qps.rows[qp]!;
     pair.hasTimer = 0;
@@ -132,9 +132,9 @@ export class RetryTimers {
     for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
-  #ackDue(qp: QpSlot, life: number): void {
-    if (life !== this.#life[qp]) return;
-    this.#dueLife[qp] = life;
+  #ackDue(qp: QpSlot, generation: number): void {
+    if (generation !== this.#generation[qp]) return;
+    this.#dueGeneration[qp] = generation;
     this.#leave(qp);
   }
 
@@ -158,14 +158,14 @@ export class RetryTimers {
     if (looked.length > 1) looked.sort((left, right) => left - right);
     for (const what of looked) {
       const qp = Math.floor(what);
-      if (what === qp) this.#lookAtAck(qp, cycle);
-      else this.#lookAtRnr(qp, cycle);
+      if (what === qp) this.#checkAckTimer(qp, cycle);
+      else this.#checkRnrTimer(qp, cycle);
     }
     if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
   }
 
-  #lookAtAck(qp: QpSlot, cycle: number): void {
-    if (this.#dueLife[qp] !== this.#life[qp]) return;
+  #checkAckTimer(qp: QpSlot, cycle: number): void {
+    if (this.#dueGeneration[qp] !== this.#generation[qp]) return;
     const { qps, lp } = this.#core;
     const pair = qps.rows[qp]!;
     pair.hasTimer = 0;
@@ -173,14 +173,14 @@ export class RetryTimers {
     const duePs = pair.lastProgressPs + pair.ackTimeoutPs;
     if (duePs >= lp.nowPs) {
       pair.hasTimer = 1;
-      lp.queue.schedule(duePs, this.#ackHandler, qp, this.#life[qp]!);
+      lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);
       return;
     }
     this.timeoutCount++;
     this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
-  #lookAtRnr(qp: QpSlot, cycle: number): void {
+  #checkRnrTimer(qp: QpSlot, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;

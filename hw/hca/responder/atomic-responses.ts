@@ -9,7 +9,7 @@ import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_ATOMIC } from '../memory/index.ts';
 import type { QpSlot } from '../objects/index.ts';
-import { AtomicResults } from './atomic-results.ts';
+import { AtomicResults } from './atomic-replay.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
 import { type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
@@ -99,7 +99,7 @@ export class AtomicResponses {
     operands[entry * 4 + 1] = this.#results.high;
   }
 
-  /** Gives up an atomic whose request has been dropped. False: memory is being read or written for it. */
+  /** Abandons an atomic whose request has been dropped. False: memory is being read or written for it. */
   abandon(cycle: number): boolean {
     if (this.#unit.isWaiting) {
       this.#account.stall(cycle, STALL_ATOMIC);

@@ -4,7 +4,7 @@
  *   begin ──DMA read──> compute ──DMA write──> end, with the old value as the result
  *
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
- * in the host's byte order, little-endian, as low and high words. Who uses the unit is woken when memory has answered.
+ * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
 import type { BusAddress } from '../../../base/units.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
@@ -120,7 +120,7 @@ export class AtomicUnit {
     this.#state = IDLE;
   }
 
-  /** Gives up what was begun; not while {@link isWaiting}, but by a reset. */
+  /** Abandons what was begun; not while {@link isWaiting}, but by a reset. */
   abandon(): void {
     this.#state = IDLE;
   }

@@ -1,3 +1,3 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { Responder } from './responder.ts';
 export { ResponseEngine } from './response-engine.ts';

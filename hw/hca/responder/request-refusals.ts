@@ -1,6 +1,6 @@
 /**
  * Refusals of requests (IBTA vol 1, 9.7.5.2): a NAK for the expected PSN, an RNR NAK for what will be possible later, and
- * silence on an unreliable connection, whose message is given up. What follows is dropped until the packet comes again.
+ * silence on an unreliable connection, whose message is abandoned. What follows is dropped until the packet comes again.
  */
 
 import { EventType } from '../../../abi/eqe.ts';
@@ -61,7 +61,7 @@ export class RequestRefusals {
   /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
   askForPage(key: number, address: number, bytes: number, isWrite: number, cycle: number): boolean {
     const { qp } = this.#request;
-    const isAsked = this.#core.pageFaults.meet(qp, SIDE_RESPONDER, key, address, bytes, isWrite, cycle);
+    const isAsked = this.#core.pageFaults.raise(qp, SIDE_RESPONDER, key, address, bytes, isWrite, cycle);
     if (isAsked) this.refuseForNow(cycle);
     return isAsked;
   }

@@ -189,7 +189,7 @@ export class ResponderResources {
   ): boolean {
     const address = this.address[entry]! + skippedBytes;
     const rest = this.bytes[entry]! - skippedBytes;
-    return faults.meet(qp, SIDE_RESPONSE, this.key[entry]!, address, rest, isWrite, cycle);
+    return faults.raise(qp, SIDE_RESPONSE, this.key[entry]!, address, rest, isWrite, cycle);
   }
 
   /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */

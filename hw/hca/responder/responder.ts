@@ -9,7 +9,7 @@
  * function returns WAIT and is entered again later, at the same step.
  *
  * An unreliable connection takes SENDs and WRITEs only and is never answered: a message of which a packet is missing or
- * breaks a rule is given up in silence, and the next one to begin takes its receive WQE (9.8.2).
+ * breaks a rule is abandoned in silence, and the next one to begin takes its receive WQE (9.8.2).
  */
 
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
@@ -178,7 +178,7 @@ export class Responder {
   #takeReceiveWqe(cycle: number): StepAnswer {
     const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
-      // Left by a message of an unreliable connection that was given up.
+      // Left by a message of an unreliable connection that was abandoned.
       this.#scatter.rewind(qp);
       return DONE;
     }

@@ -29,7 +29,7 @@ describe('the response engine', () => {
     for (const hca of [{}, tightest]) {
       const { bench } = await scene({ hca });
       const counter = new Region(bench.b, 4096);
-      const landing = new Region(bench.a, 8192);
+      const placement = new Region(bench.a, 8192);
       const pairs = Array.from({ length: 5 }, () => connectedPair(bench.a, bench.b));
       await bench.run(4);
       const seen: bigint[] = [];
@@ -38,13 +38,13 @@ describe('the response engine', () => {
           a.post({
             opcode: WqeOpcode.ATOMIC_FA,
             swapOrAdd: 1n,
-            segments: [landing.part((index * 6 + round) * 8, 8)],
+            segments: [placement.part((index * 6 + round) * 8, 8)],
             remote: { address: counter.address + 64, key: counter.key },
           });
         a.ring();
       }
       await bench.until(() => pairs.every(({ aCq }) => aCq.takenCount() === 6), 500);
-      for (let index = 0; index < 30; index++) seen.push(at64(landing, index * 8));
+      for (let index = 0; index < 30; index++) seen.push(at64(placement, index * 8));
       expect(at64(counter, 64)).toBe(30n);
       // Each saw another value: nothing was executed twice or lost.
       expect(seen.sort((left, right) => Number(left - right))).toEqual(

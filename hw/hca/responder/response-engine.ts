@@ -266,7 +266,7 @@ export class ResponseEngine {
     };
   }
 
-  /** A repeated request takes its place; what had been begun of a READ's packet behind it is given up. */
+  /** A repeated request takes its place; what had been begun of a READ's packet behind it is abandoned. */
   #insert(pending: PendingResponses, kind: number, psn: number, cycle: number): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
     const { slot } = pending.pair;
@@ -329,7 +329,7 @@ export class ResponseEngine {
     return undefined;
   }
 
-  /** The acknowledgement. What was begun for requests that have been dropped since is given up first. */
+  /** The acknowledgement. What was begun for requests that have been dropped since is abandoned first. */
   #serveAck(pending: PendingResponses, cycle: number): number {
     const packets = this.#packets;
     const { pair } = pending;
@@ -375,7 +375,7 @@ export class ResponseEngine {
     return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
   }
 
-  /** The answer waits in the engine, is taken up again when its page is there, or fails. */
+  /** The answer waits in the engine, is resumed when its page is there, or fails. */
   #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
     if (left === WAIT) return WAIT;
     return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);

@@ -78,10 +78,10 @@ export class ResponsePackets {
     if (packet.pendingReads === 0) this.#ports.transmitter.wake(packet.readyCycle);
   }
 
-  /** Gives up the open packet, if there is one. */
+  /** Abandons the open packet, if there is one. */
   abandon(cycle: number): void {
     if (!this.isOpen) return;
-    this.packet.epoch = NONE;
+    this.packet.sendGeneration = NONE;
     this.packet.isSealed = 1;
     this.isOpen = false;
     this.#ports.transmitter.wake(cycle + 1);

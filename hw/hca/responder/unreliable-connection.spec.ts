@@ -88,15 +88,15 @@ describe('an unreliable connection', () => {
     });
     await bench.until(() => aCq.takenCount() === 2);
     await bench.run(10);
-    const stray = { qpn: b.qpn, psn: psnA(4) };
+    const misrouted = { qpn: b.qpn, psn: psnA(4) };
     bench.a.act(() =>
       bench.a.port.inject(
-        { ...stray, opcode: Opcode.UC_SEND_LAST, payload: pattern(1, 9) },
+        { ...misrouted, opcode: Opcode.UC_SEND_LAST, payload: pattern(1, 9) },
         bench.a.lp.nowPs,
       ),
     );
     await bench.run(5);
-    bench.a.act(() => bench.a.port.inject({ ...stray, opcode: Opcode.RC_SEND_ONLY }, bench.a.lp.nowPs));
+    bench.a.act(() => bench.a.port.inject({ ...misrouted, opcode: Opcode.RC_SEND_ONLY }, bench.a.lp.nowPs));
     await bench.run(5);
     expect([b.state, bCq.poll(), bench.a.port.packets]).toEqual([QpState.RTS, undefined, []]);
     expect(bench.b.dataPath.core.transport.report()).toEqual({ unreliableNoReceive: 1 });

@@ -1,4 +1,4 @@
-/** What other rooms use of this one: see README.md. */
+/** Interface of this room: see README.md. */
 export { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 export {
   NOT_PARKED,

@@ -29,7 +29,7 @@ export const PARKED_RECORDS = 8;
 export const PARKED_PAGE_FAULT = 9;
 
 /** Where a QP is. */
-const NOWHERE = 0;
+const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -51,7 +51,7 @@ export class SendScheduler {
 
   /** The QP has work: to be considered from `cycle` on. */
   makeReady(pair: QueuePair, cycle: number): void {
-    if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
+    if (pair.isScheduled !== NOT_SCHEDULED || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
     append(this.#ring, pair, cycle);
     this.#requester.wake(cycle);
@@ -82,9 +82,9 @@ export class SendScheduler {
   /** The QP has nothing more to send: it is in error or destroyed. */
   remove(pair: QueuePair): void {
     pair.parkedFor = NOT_PARKED;
-    if (pair.isScheduled === NOWHERE) return;
+    if (pair.isScheduled === NOT_SCHEDULED) return;
     unlink(pair);
-    pair.isScheduled = NOWHERE;
+    pair.isScheduled = NOT_SCHEDULED;
   }
 
   /** Takes the next QP, if one may be considered at `cycle`. */
@@ -101,7 +101,7 @@ export class SendScheduler {
     pair = ring.scheduleNext;
     if (pair === ring || pair.scheduleCycle > cycle) return undefined;
     unlink(pair);
-    pair.isScheduled = NOWHERE;
+    pair.isScheduled = NOT_SCHEDULED;
     return pair;
   }
 

@@ -101,7 +101,7 @@ export class WqeFetch {
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** The requester has looked at the QP's line, which may now be given up. */
+  /** The requester has looked at the QP's line, which may now be evicted. */
   release(pair: QueuePair, cycle: number): void {
     const line = pair.wqeLine;
     if (line.isLocked === 0) return;
@@ -238,7 +238,7 @@ export class WqeFetch {
     if (qp === -1) return;
     const pair = qps.rows[qp]!;
     this.#finish(pair);
-    // The QP was destroyed meanwhile: the line is nobody's.
+    // The QP was destroyed meanwhile: the line is free.
     if (pair.wqeLine !== line) return line.free();
     const { begunCycle, first, blocks, hadDoorbell } = this.#fetches[number]!;
     if (status !== 0) return this.#readFailed(pair, blocks === 1 && hadDoorbell === 1, cycle);

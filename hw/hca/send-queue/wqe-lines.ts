@@ -1,6 +1,6 @@
 /**
  * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched
- * by one DMA read or copied from a BlueFlame post. A line is given up, least recently used first, when another QP
+ * by one DMA read or copied from a BlueFlame post. A line is evicted, least recently used first, when another QP
  * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
  * outnumber the lines would take them from each other for ever.
  */
@@ -48,7 +48,7 @@ export class WqeLines {
     return victim;
   }
 
-  /** The first valid WQE has been taken up. */
+  /** The first valid WQE has been started. */
   use(line: WqeLine): void {
     this.useCount++;
     this.#touch(line);

@@ -26,7 +26,7 @@ function bench(tap?: OperationTap) {
   request.wqeCounter = 7;
   request.fetchBegunCycle = 110;
   request.fetchedCycle = 150;
-  request.takenUpCycle = 155;
+  request.startedCycle = 155;
   request.gatheredCycle = 190;
   request.transmittedCycle = 220;
   request.acknowledgedCycle = 900;
@@ -118,7 +118,7 @@ describe('OperationLedger', () => {
 
   it('keeps what earlier attempts waited for apart, in stages of their own', () => {
     const { ledger, row, request, stages } = bench();
-    // Taken up at 155, gathered at 190, sent at 220: a time-out at 620, sent again at 660, an RNR NAK at 700, its delay to 950.
+    // Started at 155, gathered at 190, sent at 220: a time-out at 620, sent again at 660, an RNR NAK at 700, its delay to 950.
     request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
     request.gatheredCycle = 640;
     request.transmittedCycle = 660;

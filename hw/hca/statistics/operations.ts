@@ -96,7 +96,7 @@ export class OperationLedger {
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
   readonly #qps: ContextTable<'QP'>;
-  /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
+  /** Of the request being recorded: the last milestone, its picosecond, and the end of the last stage that took time. */
   #cycle = 0;
   #reachedPs = 0;
   #atPs = 0;
@@ -137,12 +137,12 @@ export class OperationLedger {
     else tap?.cqeIssued(qpn, wqeCounter, endPs);
   }
 
-  /** A work request was flushed before it was taken up: it completes, and had no stages. */
+  /** A work request was flushed before it was started: it completes, and had no stages. */
   flushedUnstarted(opcode: number): void {
     this.rows[opcode]!.failedCount++;
   }
 
-  /** There was no CQ to take the CQE of a work request flushed so: like one that was taken up, it does not count as completed. */
+  /** There was no CQ to take the CQE of a work request flushed so: like one that was started, it does not count as completed. */
   unstartedDiscarded(opcode: number): void {
     this.rows[opcode]!.failedCount--;
   }
@@ -160,7 +160,7 @@ export class OperationLedger {
     this.#atPs = postedPs;
     stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
-    stagesPs.scheduling += this.#stageUntil(request.takenUpCycle);
+    stagesPs.scheduling += this.#stageUntil(request.startedCycle);
     if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
     stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
     stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
@@ -176,7 +176,7 @@ export class OperationLedger {
   #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
     const { earlier } = request;
     endLastAttempt(request);
-    const gathered = request.takenUpCycle + earlier.gatherCycles;
+    const gathered = request.startedCycle + earlier.gatherCycles;
     const transmitted = gathered + earlier.transmitCycles;
     const timedOut = transmitted + earlier.timeoutCycles;
     const ready = timedOut + earlier.rnrDelayCycles;
@@ -208,10 +208,10 @@ export class OperationLedger {
     };
     until('doorbell', request.fetchBegunCycle);
     until('wqeFetch', request.fetchedCycle);
-    until('scheduling', request.takenUpCycle);
+    until('scheduling', request.startedCycle);
     if (earlier.endCycle !== NO_ATTEMPT) {
       endLastAttempt(request);
-      let endedCycle = request.takenUpCycle + earlier.gatherCycles;
+      let endedCycle = request.startedCycle + earlier.gatherCycles;
       until('payloadRead', endedCycle);
       endedCycle += earlier.transmitCycles;
       until('transmit', endedCycle);

@@ -72,7 +72,7 @@ class RecordingDataPath implements DataPathControl {
   beginIcmFence = (): void => this.#note('beginIcmFence');
   isIcmFencePassed = (): boolean => this.isFenceOpen;
   halt = (): void => this.#note('halt');
-  isQuiet = (): boolean => this.isFenceOpen;
+  isQuiescent = (): boolean => this.isFenceOpen;
   resetAll = (): void => this.#note('reset');
 
   #note(name: string, ...values: number[]): void {

@@ -6,7 +6,7 @@
  *   memory ── root complex ── PCIe ── DMA engines ── DataPath a ══ cable ══ DataPath b ── DMA engines ── PCIe ── …
  *
  * What software and commands do is queued with {@link DataPathNode.act} and done at clock edges of the HCA, one an edge.
- * Every packet that reaches a node is noted, and can be dropped or added. When a spec ends, the books must be balanced.
+ * Every packet that reaches a node is noted, and can be dropped or added. When a spec ends, the statistics must be balanced.
  */
 import { expect, onTestFinished } from 'vitest';
 import { defaultsOf } from '../../../base/parameter.ts';
@@ -22,7 +22,7 @@ import { WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.
 import { FakeFunction } from '../../dma/dma-bench.ts';
 import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
 import { linkPair } from '../../pcie/link-bench.ts';
-import { PayloadLoans } from '../../pcie/payload-loans.ts';
+import { PayloadReferences } from '../../pcie/payload-references.ts';
 import { RootComplex } from '../../pcie/root-complex.ts';
 import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
@@ -117,8 +117,8 @@ export class DataPathNode {
   readonly wire: WirePort;
   /** Its end of the channel from the other node. */
   readonly wireReader: ChannelReader;
-  /** Payload lent to the root complex. */
-  readonly loans: PayloadLoans;
+  /** References that the root complex reads payload by. */
+  readonly references: PayloadReferences;
   readonly port: TappedPort;
   readonly dataPath: DataPath;
   readonly #actions: (() => void)[] = [];
@@ -146,9 +146,9 @@ export class DataPathNode {
     const dma = { ...defaultsOf(dmaParameters), ...options.dma };
     const pcieFunction = new FakeFunction();
     this.wireReader = new ChannelReader(into);
-    this.loans = new PayloadLoans(this.wireReader.bytes);
+    this.references = new PayloadReferences(this.wireReader.bytes);
     const engine = { lp, domain, pcieFunction, config: dma };
-    this.writes = new DmaWriteEngine({ ...engine, link: new ZeroCopyWriter(link, this.loans) });
+    this.writes = new DmaWriteEngine({ ...engine, link: new ZeroCopyWriter(link, this.references) });
     this.reads = new DmaReadEngine({ ...engine, link, sram: sram.bytes, hasEarlyPlacement: true });
     this.rootComplex = new RootComplex({
       lp: pair.hostLp,
@@ -159,7 +159,7 @@ export class DataPathNode {
       interrupts: { message: () => undefined, intx: () => undefined },
       coreCount: 1,
       trafficClasses: { register: 12, config: 13 },
-      device: { earlyPlaces: this.reads.earlyPlaces, loans: this.loans },
+      device: { earlyPlaces: this.reads.earlyPlaces, references: this.references },
     });
     link.onReceive((offset, kind) => {
       if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
@@ -171,7 +171,7 @@ export class DataPathNode {
       config: { ...defaultsOf(wireParameters), trainingUs: 0 },
       writer: new ChannelWriter(out),
       reader: this.wireReader,
-      loans: this.loans,
+      references: this.references,
     });
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
@@ -316,7 +316,7 @@ export class DataPathBench {
   }
 
   /** Every cycle of every block has one owner. */
-  checkBooks(): void {
+  checkBalances(): void {
     for (const { dataPath, domain, lp } of this.nodes) {
       const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
       for (const account of dataPath.accounts) {
@@ -345,10 +345,10 @@ function progressOf({ dataPath }: DataPathNode): unknown {
   }));
 }
 
-/** A machine whose cable is up. Its books are checked when the spec ends. */
+/** A machine whose cable is up. Its statistics are checked when the spec ends. */
 export async function dataPathBench(options: BenchOptions = {}): Promise<DataPathBench> {
   const bench = new DataPathBench(options);
-  onTestFinished(() => bench.checkBooks());
+  onTestFinished(() => bench.checkBalances());
   await bench.bringUp();
   return bench;
 }

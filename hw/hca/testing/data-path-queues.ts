@@ -2,7 +2,8 @@
 import { cqArmOffset } from '../../../abi/bar-map.ts';
 import { cqc } from '../../../abi/cqc.ts';
 import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../../abi/cqe.ts';
-import { cqArm, cqRecord, receiveRecord } from '../../../abi/doorbells.ts';
+import { cqRecord, receiveRecord } from '../../../abi/doorbell-records.ts';
+import { cqArm } from '../../../abi/doorbells.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { dataPointer, invalidLkey, srqNextSegment } from '../../../abi/wqe.ts';
 import type { Initial } from '../../../base/index.ts';

@@ -5,7 +5,8 @@
 
 import { addressPath } from '../../../abi/address-path.ts';
 import { sendDoorbellOffset } from '../../../abi/bar-map.ts';
-import { receiveRecord, sendDoorbell } from '../../../abi/doorbells.ts';
+import { receiveRecord } from '../../../abi/doorbell-records.ts';
+import { sendDoorbell } from '../../../abi/doorbells.ts';
 import { PathMtu, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
 import {
   atomicSegment,

@@ -1,6 +1,6 @@
 /** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
 
-import type { CompletionEvents } from '../completion/completion-notifier.ts';
+import type { CompletionEvents } from '../completion/cq-arm.ts';
 import type { AsyncEventSink } from '../events/async-events.ts';
 import { type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
 

@@ -32,7 +32,7 @@ export async function unloadAnyhow(stage: Stage): Promise<void> {
 }
 
 /** Tries to load mlx4_core, which must not find a device it can use, and stays loaded. @returns what the kernel said */
-export async function loadInVain(stage: Stage): Promise<string> {
+export async function loadWithoutSuccess(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
   await stage.check('modprobe mlx4_core; sleep 0.1; ! ls /sys/class/infiniband/mlx4_0 2>/dev/null');
   return await stage.messagesSince(mark);

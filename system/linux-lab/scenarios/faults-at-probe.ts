@@ -9,7 +9,7 @@ import type { FaultPlan } from '../../machine/faults/index.ts';
 import {
   bind,
   expectNoWarning,
-  loadInVain,
+  loadWithoutSuccess,
   pingPong,
   rescan,
   unbind,
@@ -46,16 +46,16 @@ const failing = (title: string, said: RegExp, attempt: (stage: Stage) => Promise
 const anotherOwns = /Multiple PFs not yet supported/;
 
 /** Tries to give the device to the driver that is loaded. @returns what the kernel said */
-async function bindInVain(stage: Stage): Promise<string> {
+async function bindWithoutSuccess(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
   await stage.check(`! ${bind}`);
   return await stage.messagesSince(mark);
 }
 
 /** The same, again and again while another driver owns it. */
-async function bindInVainOnceFree(stage: Stage): Promise<string> {
+async function bindWithoutSuccessOnceFree(stage: Stage): Promise<string> {
   for (;;) {
-    const text = await bindInVain(stage);
+    const text = await bindWithoutSuccess(stage);
     if (!anotherOwns.test(text)) return text;
     await stage.check('sleep 0.5');
   }
@@ -68,9 +68,13 @@ async function semaphoreReads(stage: Stage): Promise<number> {
 }
 
 const steps: readonly Step[] = [
-  failing('a command that fails ends the probe', /QUERY_DEV_CAP command failed, aborting/, loadInVain),
-  failing('a device that another driver owns is left alone', anotherOwns, bindInVain),
-  failing('an event queue that cannot be had ends the probe', /SW2HW_EQ failed/, bindInVainOnceFree),
+  failing(
+    'a command that fails ends the probe',
+    /QUERY_DEV_CAP command failed, aborting/,
+    loadWithoutSuccess,
+  ),
+  failing('a device that another driver owns is left alone', anotherOwns, bindWithoutSuccess),
+  failing('an event queue that cannot be had ends the probe', /SW2HW_EQ failed/, bindWithoutSuccessOnceFree),
   {
     title: 'after all of these the drivers load, and data moves',
     async run(stage) {
@@ -99,7 +103,7 @@ const steps: readonly Step[] = [
     'a device that does not come back from reset ends the probe',
     /PCI device did not come back after reset/,
     async (stage) => {
-      const text = await loadInVain(stage);
+      const text = await loadWithoutSuccess(stage);
       await unloadAnyhow(stage);
       return text;
     },

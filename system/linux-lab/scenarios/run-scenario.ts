@@ -25,9 +25,9 @@ export interface ScenarioOutcome {
 export async function runScenario(
   scenario: Scenario,
   options: ScenarioOptions,
-  tell: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<ScenarioOutcome> {
-  tell(`${scenario.name}: ${scenario.title}`);
+  print(`${scenario.name}: ${scenario.title}`);
   const stage = await startScenario(scenario, options);
   await using _session = stage.session;
   const steps: StepOutcome[] = [];
@@ -35,8 +35,8 @@ export async function runScenario(
     const outcome = await outcomeOf(title, act);
     steps.push(outcome);
     const seconds = (outcome.elapsedMs / 1000).toFixed(1);
-    tell(`  ${outcome.holds ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${title}`);
-    if (outcome.text !== '') tell(outcome.text.replace(/^/gm, '                  '));
+    print(`  ${outcome.holds ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${title}`);
+    if (outcome.text !== '') print(outcome.text.replace(/^/gm, '                  '));
     return outcome.holds;
   };
   let interrupts: readonly VectorComparison[] = [];

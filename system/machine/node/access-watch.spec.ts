@@ -11,7 +11,7 @@ function scene(options: { readonly hasOnDemandRegions?: boolean } = {}) {
   const frames = new PageFrames(memory, mib);
   const movable = new Set<number>();
   const watch = new AccessWatch(memory, () => 77);
-  watch.knowledge = {
+  watch.ownership = {
     frames,
     isMovable: (frame) => movable.has(frame),
     hasOnDemandRegions: () => options.hasOnDemandRegions ?? false,

@@ -21,8 +21,8 @@ export interface UnownedAccess {
   readonly frame: 'free' | 'unpinned';
 }
 
-/** Who knows about frames; known once the host is built. */
-export interface FrameKnowledge {
+/** Ownership of frames; known once the host is built. */
+export interface FrameOwnership {
   readonly frames: PageFrames;
   /** Whether a frame holds a page of a process that may move or go unless it is pinned. */
   isMovable(frame: number): boolean;
@@ -37,7 +37,7 @@ export class AccessWatch implements HostMemory {
   /** The first of them. */
   readonly unowned: UnownedAccess[] = [];
   unownedCount = 0;
-  knowledge: FrameKnowledge | undefined;
+  ownership: FrameOwnership | undefined;
   readonly #memory: HostMemory;
   readonly #nowPs: () => ExactPs;
 
@@ -61,11 +61,11 @@ export class AccessWatch implements HostMemory {
   }
 
   #check(access: 'read' | 'write', address: number, lengthBytes: number): void {
-    const { knowledge } = this;
-    if (knowledge === undefined || lengthBytes === 0) return;
+    const { ownership } = this;
+    if (ownership === undefined || lengthBytes === 0) return;
     const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
     for (let frame = Math.floor(address / 2 ** pageShift); frame <= last; frame++) {
-      const kind = kindOf(knowledge, frame);
+      const kind = kindOf(ownership, frame);
       if (kind === undefined) continue;
       this.unownedCount++;
       if (this.unowned.length < keptMax)
@@ -74,10 +74,10 @@ export class AccessWatch implements HostMemory {
   }
 }
 
-function kindOf(knowledge: FrameKnowledge, frame: number): UnownedAccess['frame'] | undefined {
-  const { frames } = knowledge;
+function kindOf(ownership: FrameOwnership, frame: number): UnownedAccess['frame'] | undefined {
+  const { frames } = ownership;
   if (frame >= frames.frameCount) return undefined;
   if (frames.referencesOf(frame) === 0) return 'free';
-  const isGiven = frames.pinsOf(frame) > 0 || !knowledge.isMovable(frame) || knowledge.hasOnDemandRegions();
+  const isGiven = frames.pinsOf(frame) > 0 || !ownership.isMovable(frame) || ownership.hasOnDemandRegions();
   return isGiven ? undefined : 'unpinned';
 }

@@ -52,7 +52,7 @@ interface Mailbox {
 
 /** The exchange's end at one host. */
 export class ExchangePort {
-  /** Told of each value as it arrives, before anyone who waits for it. */
+  /** Notified of each value as it arrives, before anyone who waits for it. */
   onArrival: ((name: string) => void) | undefined;
   readonly #lp: LogicalProcess;
   readonly #host: Host;

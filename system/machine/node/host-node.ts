@@ -43,7 +43,7 @@ import {
 import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
-import { AccessWatch, type FrameKnowledge } from './access-watch.ts';
+import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
 import { NicSoftware } from './nic-software.ts';
@@ -156,7 +156,7 @@ export class HostNode implements BusMap {
     this.meter = new TransferMeter(this);
     if (plan.watch === 'races') this.races = new RaceWatch((ps) => exactPs(this.lp.epochUs, ps));
     this.accesses = accesses;
-    if (this.accesses !== undefined) this.accesses.knowledge = this.#frameKnowledge();
+    if (this.accesses !== undefined) this.accesses.ownership = this.#frameOwnership();
     this.iommu = parts.iommu;
     if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
@@ -172,7 +172,7 @@ export class HostNode implements BusMap {
     this.#boot();
   }
 
-  #frameKnowledge(): FrameKnowledge {
+  #frameOwnership(): FrameOwnership {
     const { frames, mm } = this.host;
     return {
       frames,

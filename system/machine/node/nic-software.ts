@@ -25,7 +25,7 @@ export interface NicKernel {
 }
 
 /** What programs that drive the card themselves have done. */
-class ProgrammedCounts {
+class ProgrammedStatistics {
   /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
   stores = 0;
   storedBytes = 0;
@@ -49,7 +49,7 @@ class ProgrammedCounts {
 
 export class NicSoftware {
   readonly node: number;
-  readonly programmed = new ProgrammedCounts();
+  readonly programmed = new ProgrammedStatistics();
   readonly found: EnumeratedFunction;
   /** The host's system DMA controller: it can move words between memory and the card. */
   readonly systemDma: DmaController;

@@ -73,11 +73,11 @@ export class OperationTimes {
 
   constructor(memory: OperationTimesMemory) {
     this.#memory = memory;
-    this.#look();
+    this.#search();
   }
 
   /** Takes views of all that there is of the memory now. */
-  #look(): void {
+  #search(): void {
     const { directory, entries } = this.#memory;
     this.#room = entries.byteLength / ENTRY_BYTES;
     this.#directory = new Int32Array(directory, 0, directory.byteLength / Int32Array.BYTES_PER_ELEMENT);
@@ -102,7 +102,7 @@ export class OperationTimes {
     else return;
     makeRoom(this.#memory.directory, qpn + 1, Int32Array.BYTES_PER_ELEMENT);
     makeRoom(this.#memory.entries, first + wqeCount, ENTRY_BYTES);
-    if (qpn >= this.#directory.length || first + wqeCount > this.#room) this.#look();
+    if (qpn >= this.#directory.length || first + wqeCount > this.#room) this.#search();
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
   }
 
@@ -119,14 +119,14 @@ export class OperationTimes {
     const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
     const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
-    if (entry >= this.#room) this.#look();
+    if (entry >= this.#room) this.#search();
     return entry;
   }
 
   /** A QP's word of the directory: 0 where there is none. */
   #wordOf(qpn: number): number {
     if (qpn < this.#directory.length) return this.#directory[qpn]!;
-    this.#look();
+    this.#search();
     return qpn < this.#directory.length ? this.#directory[qpn]! : 0;
   }
 

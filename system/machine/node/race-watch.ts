@@ -31,7 +31,7 @@ export interface RaceSide {
 
 /** Two accesses of which one should have waited for the other. */
 export interface Race {
-  /** Who did what, of its own time. */
+  /** An access, with its actor and the actor's own time. */
   readonly program: RaceSide & {
     readonly name: string;
     readonly core: number;

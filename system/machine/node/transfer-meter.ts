@@ -1,10 +1,10 @@
 /**
- * A meter on a host: what it has spent between two instants, read off its books from outside. Reading costs the host
+ * A meter on a host: what it has spent between two instants, read off its statistics from outside. Reading costs the host
  * nothing and wakes nobody, so that a host whose program sleeps shows what it really did: for a passive side, nothing.
  *
  *     programs agree on an instant ─► begins there          ends when this side has ended and heard that the other has
  *
- * The other side's end is the arrival of the exchanged value {@link endLabel}: the books are read before anyone wakes.
+ * The other side's end is the arrival of the exchanged value {@link endLabel}: the statistics are read before anyone wakes.
  */
 import { type CpuCause, cpuCauses } from '../../../host/index.ts';
 import { PHASE_HARDWARE } from '../../../sim/index.ts';
@@ -45,7 +45,7 @@ export class TransferMeter {
     }, PHASE_HARDWARE);
   }
 
-  /** Has the books read at an instant to come. */
+  /** Has the statistics read at an instant to come. */
   beginAt(atPs: number): void {
     this.#begin = undefined;
     this.#node.lp.queue.schedule(atPs, this.#beginHandler);

@@ -5,7 +5,7 @@ import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
 import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartState, PartSteps } from './part.ts';
-import type { PartOutlook } from './part-outlook.ts';
+import type { PartActivity } from './part-activity.ts';
 
 export interface PartPort {
   loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void>;
@@ -13,7 +13,7 @@ export interface PartPort {
   runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome>;
   /** Begins a new epoch: see LogicalProcess.rebase. @returns the earliest instant at which anything is due, in it */
   rebase(ps: number): Promise<number>;
-  outlook(): Promise<PartOutlook>;
+  activity(): Promise<PartActivity>;
   steps(): Promise<PartSteps>;
   removeDriver(node: number): Promise<void>;
   programStates(): Promise<ProgramState[]>;
@@ -37,7 +37,7 @@ export const partMethods = [
   'runTo',
   'runUntilEnded',
   'rebase',
-  'outlook',
+  'activity',
   'steps',
   'removeDriver',
   'programStates',
@@ -62,7 +62,7 @@ export function localPort(part: MachinePart): PartPort {
     runTo: (limitPs) => part.runTo(limitPs),
     runUntilEnded: (drainPs, limitPs) => part.runUntilEnded(drainPs, limitPs),
     rebase: async (ps) => part.rebase(ps),
-    outlook: async () => part.outlook(),
+    activity: async () => part.activity(),
     steps: async () => part.steps(),
     removeDriver: async (node) => part.removeDriver(node),
     programStates: async () => part.programStates(),

@@ -25,14 +25,14 @@ describe('what an HCA reads and writes', () => {
         expect(rootComplex.device).toBe(shared);
         expect(shared.earlyPlaces).toBe(dmaRead.earlyPlaces);
         expect(shared.earlyPlaces).toBeDefined();
-        expect(shared.loans!.canLend(wirePort.rxBytes, 256)).toBe(true);
+        expect(shared.references!.canReference(wirePort.rxBytes, 256)).toBe(true);
       }
-      expect(hcas[0]!.hca.shared.loans).not.toBe(hcas[1]!.hca.shared.loans);
+      expect(hcas[0]!.hca.shared.references).not.toBe(hcas[1]!.hca.shared.references);
     },
   );
 
   it('travels in records where they do not, and without shortcuts', () => {
-    const nothing = { earlyPlaces: undefined, loans: undefined };
+    const nothing = { earlyPlaces: undefined, references: undefined };
     for (const parts of [partsOf('per-device'), partsOf('single', false)]) {
       for (const { hca } of parts.flatMap((part) => part.hcas)) expect(hca.shared).toEqual(nothing);
       for (const { rootComplex } of parts.flatMap((part) => part.hosts))

@@ -26,7 +26,7 @@ import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
-import { PartLookout, type PartOutlook } from './part-outlook.ts';
+import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
 
 /** What one part knows at the end of a run: plain data. */
@@ -61,7 +61,7 @@ export class MachinePart {
   readonly programs: readonly ProgramRunner[];
   readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
-  readonly #lookout: PartLookout;
+  readonly #monitor: PartMonitor;
   readonly #runner: Runner & { readonly turnCount: number };
 
   /** @param thread index in the plan's placement */
@@ -81,7 +81,7 @@ export class MachinePart {
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
-    this.#lookout = new PartLookout(
+    this.#monitor = new PartMonitor(
       this.hosts,
       [...this.hcas, ...this.nics].map(({ lp }) => lp),
     );
@@ -121,8 +121,8 @@ export class MachinePart {
   }
 
   /** What is still to come, where the part stands between two runs. */
-  outlook(): PartOutlook {
-    return { ...this.#lookout.take(), nextPs: this.#runner.nextPs };
+  activity(): PartActivity {
+    return { ...this.#monitor.take(), nextPs: this.#runner.nextPs };
   }
 
   /** Steps so far: see {@link LogicalProcess.stepCount}. */
@@ -139,7 +139,7 @@ export class MachinePart {
     return [...this.hosts.flatMap(({ kernelLog }) => kernelLog), ...this.programs.flatMap(({ log }) => log)];
   }
 
-  /** Brings all books up to now and copies them. */
+  /** Brings all statistics up to now and copies them. */
   ledgers(): PartLedgers {
     return {
       hosts: this.hosts.map(hostLedgerOf),

@@ -105,7 +105,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
   };
 }
 
-/** Both directions of a PCIe link from the books of its ends. */
+/** Both directions of a PCIe link from the statistics of its ends. */
 export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
   toDevice: directionOf(root, device),
   toHost: directionOf(device, root),
@@ -163,8 +163,8 @@ export function deviceInterruptsOf(
 /** One direction of a cable. */
 export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
   const { wire } = sender;
-  const packetsOf = (books: Readonly<Record<string, PacketLedger>>): number =>
-    Object.values(books).reduce((sum, { packets }) => sum + packets, 0);
+  const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
+    Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
   return {
     from: sender.node,
     to: receiver.node,

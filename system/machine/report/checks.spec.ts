@@ -12,15 +12,15 @@ import type { ChecksReport, Report } from './schema.ts';
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 type Mutable<T> = T extends object ? { -readonly [Key in keyof T]: Mutable<T[Key]> } : T;
-interface Books {
+interface Ledgers {
   hosts: Mutable<HostLedger>[];
   hcas: Mutable<HcaLedger>[];
 }
 
-let books: Books;
+let ledgers: Ledgers;
 let report: Report;
 
-/** The books of a run in which every counter has moved. */
+/** The statistics of a run in which every counter has moved. */
 beforeAll(async () => {
   await using machine = await Machine.create({ set: { 'host.memory.sizeMib': 128, 'host.core.count': 2 } });
   const args: PerfArgs = {
@@ -41,13 +41,13 @@ beforeAll(async () => {
     await machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
   }
   await machine.run();
-  books = (await machine.ledgers()) as unknown as Books;
+  ledgers = (await machine.ledgers()) as unknown as Ledgers;
   report = await machine.report();
 });
 
-const checksAfter = (spoil: (books: Books) => void): ChecksReport => {
-  const copy = structuredClone(books);
-  spoil(copy);
+const checksAfter = (corrupt: (ledgers: Ledgers) => void): ChecksReport => {
+  const copy = structuredClone(ledgers);
+  corrupt(copy);
   copy.hosts.sort((left, right) => left.node - right.node);
   copy.hcas.sort((left, right) => left.node - right.node);
   return checksOf(copy.hosts, copy.hcas);
@@ -60,7 +60,7 @@ const noneRearranged = { lost: {}, copied: {}, heldBack: {}, letGo: {} };
 
 /** Every counter that a balance uses, by the balance that must then fail. */
 const spoilers: {
-  readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (books: Books) => void>;
+  readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (ledgers: Ledgers) => void>;
 } = {
   cpu: {
     'a cause': ({ hosts }) => hosts[0]!.cores[0]!.cycles.poll++,
@@ -96,7 +96,7 @@ const spoilers: {
     'coalesced messages': ({ hcas }) => hcas[0]!.vectors[0]!.coalesced++,
     'messages at the root complex': ({ hosts }) => hosts[0]!.messages.arrived++,
     'lost messages': ({ hosts }) => hosts[0]!.messages.lost++,
-    'stray messages': ({ hosts }) => hosts[0]!.messages.stray++,
+    'stray messages': ({ hosts }) => hosts[0]!.messages.unrouted++,
     'interrupts delivered': ({ hosts }) => hosts[0]!.interrupts[0]!.delivered++,
     'interrupts handled': ({ hosts }) => hosts[0]!.interrupts[0]!.handled--,
     'interrupts merged': ({ hosts }) => hosts[0]!.interrupts[0]!.merged++,
@@ -161,16 +161,16 @@ const known: Readonly<Record<string, readonly string[]>> = {
   'payload of an opcode sent': ['wire', 'operations'],
 };
 
-describe('the books of a run', () => {
+describe('the statistics of a run', () => {
   it('balance', () => {
     expect(checksAfter(() => {})).toMatchObject({ balanced: true });
     expect(report.checks).toMatchObject({ balanced: true });
   });
 
   for (const [balance, counters] of Object.entries(spoilers)) {
-    for (const [name, spoil] of Object.entries(counters)) {
+    for (const [name, corrupt] of Object.entries(counters)) {
       it(`fail their balance of ${balance} when ${name} is wrong`, () => {
-        const { balanced, ...checks } = checksAfter(spoil);
+        const { balanced, ...checks } = checksAfter(corrupt);
         expect(balanced).toBe(false);
         const failed = Object.entries(checks).filter(([, { holds }]) => !holds);
         expect(failed.map(([check]) => check)).toEqual(known[name] ?? [balance]);
@@ -179,9 +179,9 @@ describe('the books of a run', () => {
   }
 
   it('may lag at the far end while something is under way, but never lead', () => {
-    const unsettle = (spoil: (books: Books) => void) => (all: Books) => {
+    const unsettle = (corrupt: (ledgers: Ledgers) => void) => (all: Ledgers) => {
       all.hosts[0]!.pcie.isQuiet = false;
-      spoil(all);
+      corrupt(all);
     };
     const lagging = unsettle(({ hcas }) => hcas[0]!.pcie.received['doorbell']!.tlps--);
     expect(checksAfter(lagging).pcie.holds).toBe(true);
@@ -194,25 +194,25 @@ describe('packets that met a link which was down', () => {
   const first = 'RC_RDMA_WRITE_FIRST';
 
   it('may stand for first transmissions that are missing, one each', () => {
-    const missing = ({ hcas }: Books): void => {
+    const missing = ({ hcas }: Ledgers): void => {
       hcas[0]!.wire.transmitted[first]!.packets--;
     };
     expect(checksAfter(missing).operations.holds).toBe(false);
-    const discarded = (books: Books): void => {
-      missing(books);
-      books.hcas[0]!.wire.discardedPackets = 1;
-      books.hcas[0]!.wire.discarded[first] = { packets: 1, bytes: 0, payloadBytes: 0 };
+    const discarded = (ledgers: Ledgers): void => {
+      missing(ledgers);
+      ledgers.hcas[0]!.wire.discardedPackets = 1;
+      ledgers.hcas[0]!.wire.discarded[first] = { packets: 1, bytes: 0, payloadBytes: 0 };
     };
     expect(checksAfter(discarded).operations.holds).toBe(true);
-    const missingTwice = (books: Books): void => {
-      discarded(books);
-      missing(books);
+    const missingTwice = (ledgers: Ledgers): void => {
+      discarded(ledgers);
+      missing(ledgers);
     };
     expect(checksAfter(missingTwice).operations.holds).toBe(false);
   });
 
   it('tell of unreliable requests that completed without any packet on the cable', () => {
-    const unreliable = ({ hcas }: Books): void => {
+    const unreliable = ({ hcas }: Ledgers): void => {
       hcas[0]!.wire.transmitted = {};
       hcas[0]!.wire.discardedPackets = 1;
       hcas[0]!.wire.discarded['UC_RDMA_WRITE_ONLY'] = { packets: 1, bytes: 0, payloadBytes: 0 };
@@ -226,7 +226,7 @@ describe('responses to READs that could not be read', () => {
     /** One READ answered by so many packets, the first of which left for the first time. */
     const answered =
       (psnCount: number, unreadableResponse: number) =>
-      ({ hcas }: Books): void => {
+      ({ hcas }: Ledgers): void => {
         const [read] = structuredClone(hcas[0]!.operations);
         hcas[0]!.operations.push({ ...read!, opcode: 16, name: 'READ', count: 1, psnCount, payloadBytes: 0 });
         hcas[0]!.wire.transmitted['RC_RDMA_READ_REQUEST'] = onePacket;

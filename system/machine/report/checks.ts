@@ -177,7 +177,7 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
     ...behind(`${what}, messages at the root complex`, messages.arrived, sent, isQuiet),
     ...unequal(
       `${what}, interrupts at the cores and on their way`,
-      delivered + messages.stray + messages.delivering,
+      delivered + messages.unrouted + messages.delivering,
       passed,
     ),
     ...interrupts.flatMap((row) =>
@@ -195,14 +195,14 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
 export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
-  const booked = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
+  const counted = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
   const taken = totalOf(...takenOf(sender));
-  const due = plus(minus(booked, taken), totalOf(...addedOf(sender)));
+  const due = plus(minus(counted, taken), totalOf(...addedOf(sender)));
   const arrived = totalOf(receiver.wire.received, receiver.wire.corrupted);
   const dropped = sumOf(Object.values(receiver.wire.dropped));
   const failures = [
-    ...unequal(`${what}, packets by opcode`, booked.packets, sender.wire.transmittedPackets),
-    ...unequal(`${what}, bytes by opcode`, booked.bytes, sender.wire.transmittedBytes),
+    ...unequal(`${what}, packets by opcode`, counted.packets, sender.wire.transmittedPackets),
+    ...unequal(`${what}, bytes by opcode`, counted.bytes, sender.wire.transmittedBytes),
     ...behind(`${what}, packets`, arrived.packets + dropped, due.packets, isQuiet),
     ...busyFailures(what, sender),
     ...behind(
@@ -222,12 +222,12 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
   ];
 }
 
-type Books = Readonly<Record<string, PacketLedger>>;
+type LedgerByOpcode = Readonly<Record<string, PacketLedger>>;
 
 /** What faults took off the cable, and what they put on it. */
-const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly Books[] =>
+const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.lost, rearranged.heldBack];
-const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly Books[] =>
+const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.copied, rearranged.letGo];
 
 /** The cable is busy for as long as its bytes take, less a picosecond at most each time that it was idle. */
@@ -273,9 +273,9 @@ function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, is
   const taken = takenOf(sender);
   const added = addedOf(sender);
   const names = new Set([transmitted, retransmitted, received, corrupted, ...added].flatMap(Object.keys));
-  const packets = (books: Books, name: string): number => books[name]?.packets ?? 0;
-  const inAll = (all: readonly Books[], name: string): number =>
-    sumOf(all.map((books) => packets(books, name)));
+  const packets = (byOpcode: LedgerByOpcode, name: string): number => byOpcode[name]?.packets ?? 0;
+  const inAll = (all: readonly LedgerByOpcode[], name: string): number =>
+    sumOf(all.map((byOpcode) => packets(byOpcode, name)));
   return [...names].flatMap((name) =>
     behind(
       `${what}, ${name}`,
@@ -286,8 +286,8 @@ function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, is
   );
 }
 
-function totalOf(...books: readonly Readonly<Record<string, PacketLedger>>[]): PacketLedger {
-  const rows = books.flatMap((book) => Object.values(book));
+function totalOf(...byOpcode: readonly Readonly<Record<string, PacketLedger>>[]): PacketLedger {
+  const rows = byOpcode.flatMap((ledger) => Object.values(ledger));
   return {
     packets: sumOf(rows.map(({ packets }) => packets)),
     bytes: sumOf(rows.map(({ bytes }) => bytes)),
@@ -334,10 +334,11 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
     rows.every(({ failed }) => failed === 0) &&
     hca.wire.isQuiet &&
     hca.wire.discardedPackets === 0;
-  const sent = (pattern: RegExp): PacketLedger => totalOf(...firsts.map((books) => named(books, pattern)));
+  const sent = (pattern: RegExp): PacketLedger =>
+    totalOf(...firsts.map((byOpcode) => named(byOpcode, pattern)));
   const answers = totalOf(
-    ...[peer.wire.transmitted, peer.wire.discarded, hca.loopback.transmitted].map((books) =>
-      named(books, /READ_RESPONSE/),
+    ...[peer.wire.transmitted, peer.wire.discarded, hca.loopback.transmitted].map((byOpcode) =>
+      named(byOpcode, /READ_RESPONSE/),
     ),
   );
   const unreadable = sumOf([hca, peer].map(({ transport }) => transport['unreadableResponse'] ?? 0));
@@ -394,12 +395,12 @@ const pickPsns = ({ psnCount }: HcaOperationLedger): number => psnCount;
 const pickPayload = ({ payloadBytes }: HcaOperationLedger): number => payloadBytes;
 const pickCount = ({ count }: HcaOperationLedger): number => count;
 
-/** The rows of the books whose name matches. */
+/** The rows of the statistics whose name matches. */
 const named = (
-  books: Readonly<Record<string, PacketLedger>>,
+  byOpcode: Readonly<Record<string, PacketLedger>>,
   pattern: RegExp,
 ): Readonly<Record<string, PacketLedger>> =>
-  Object.fromEntries(Object.entries(books).filter(([name]) => pattern.test(name)));
+  Object.fromEntries(Object.entries(byOpcode).filter(([name]) => pattern.test(name)));
 
 export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: HcaLedger): string[] {
   const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);

@@ -1,4 +1,4 @@
-/** The books of one HCA, copied as plain data at the end of a run. */
+/** The statistics of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../../abi/commands.ts';
 import { TrafficClass } from '../../../hw/dma/index.ts';
 import {
@@ -18,7 +18,7 @@ export interface BlockLedger {
   readonly busyCycles: number;
   readonly idleCycles: number;
   readonly stalledCycles: Readonly<Record<string, number>>;
-  /** Works taken up before the one before had ended: a fault of the block. */
+  /** Works started before the one before had ended: a fault of the block. */
   readonly overlaps: number;
 }
 
@@ -59,7 +59,7 @@ export interface PacketLedger {
 export interface WireEndLedger {
   readonly transmitted: Readonly<Record<string, PacketLedger>>;
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
-  /** The transmitter's own totals, beside its books by opcode. */
+  /** The transmitter's own totals, beside its statistics by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
   /** Packets that met a link which was down: neither sent nor counted elsewhere; and the same by opcode. */

@@ -1,6 +1,6 @@
-/** The books of one host, copied as plain data at the end of a run. */
-import type { OnDemandCounts } from '../../../driver/index.ts';
-import type { CpuReport, InterruptCounts, MemoryCounts } from '../../../host/index.ts';
+/** The statistics of one host, copied as plain data at the end of a run. */
+import type { OnDemandStatistics } from '../../../driver/index.ts';
+import type { CpuReport, InterruptStatistics, MemoryStatistics } from '../../../host/index.ts';
 import type { ExactPs, HistogramData } from '../../../sim/index.ts';
 import type { UnownedAccess } from '../node/access-watch.ts';
 import type { HostNode } from '../node/host-node.ts';
@@ -32,21 +32,21 @@ export interface HostLedger {
     readonly dataPath: number;
     readonly byName: Readonly<Record<string, number>>;
   };
-  readonly interrupts: readonly InterruptCounts[];
+  readonly interrupts: readonly InterruptStatistics[];
   /** Messages at the root complex; those lost, still held back and invented by faults; those that named no vector. */
   readonly messages: {
     readonly arrived: number;
     readonly lost: number;
     readonly held: number;
     readonly spurious: number;
-    readonly stray: number;
+    readonly unrouted: number;
     /** On their way to a core. */
     readonly delivering: number;
   };
   /** Reads of the device that the root complex took, and those a fault left without an answer. */
   readonly reads: { readonly taken: number; readonly lost: number };
   /** What memory management did. */
-  readonly memory: Readonly<MemoryCounts>;
+  readonly memory: Readonly<MemoryStatistics>;
   readonly pcie: LinkEndLedger;
   /** What the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
@@ -62,12 +62,12 @@ export interface HostLedger {
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
   /** What on-demand paging cost the driver; undefined when no driver was probed. */
-  readonly onDemand: Readonly<OnDemandCounts> | undefined;
+  readonly onDemand: Readonly<OnDemandStatistics> | undefined;
   /** The traditional path; undefined with an HCA. */
   readonly net: NetLedger | undefined;
 }
 
-/** What software did with a NIC: counters by name (net/counts.ts, ProgrammedCounts), and the DMA controller's. */
+/** What software did with a NIC: counters by name (net/counts.ts, ProgrammedStatistics), and the DMA controller's. */
 export interface NetLedger {
   readonly kernel: Readonly<Record<string, number>>;
   readonly programmed: Readonly<Record<string, number>>;
@@ -115,7 +115,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
       lost: interruptGate.lostCount,
       held: interruptGate.heldCount,
       spurious: interruptGate.spuriousCount,
-      stray: host.interrupts.strayMessageCount,
+      unrouted: host.interrupts.unroutedMessageCount,
       delivering: host.interrupts.deliveringCount,
     },
     reads: { taken: node.rootComplex.reads.readCount, lost: node.rootComplex.reads.lostCount },
@@ -136,7 +136,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
   };
 }
 
-const countsOf = (counts: OnDemandCounts | undefined): OnDemandCounts | undefined =>
+const countsOf = (counts: OnDemandStatistics | undefined): OnDemandStatistics | undefined =>
   counts === undefined ? undefined : { ...counts };
 
 function netOf({ nic, systemDma, lp }: HostNode): NetLedger | undefined {

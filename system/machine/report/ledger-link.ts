@@ -1,4 +1,4 @@
-/** The books of one end of a PCIe link, copied: what it transmitted in all, and what it received by traffic class. */
+/** The statistics of one end of a PCIe link, copied: what it transmitted in all, and what it received by traffic class. */
 import { trafficClassNames } from '../../../hw/dma/index.ts';
 import { type PcieLinkPort, STALL_REASONS } from '../../../hw/pcie/index.ts';
 

@@ -11,7 +11,7 @@ import type { ChecksReport, Report } from './schema.ts';
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 type Mutable<T> = T extends object ? { -readonly [Key in keyof T]: Mutable<T[Key]> } : T;
-interface Books {
+interface Ledgers {
   hosts: Mutable<HostLedger>[];
   nics: Mutable<NicLedger>[];
 }
@@ -35,21 +35,21 @@ async function machineOf(path: 'sockets' | 'dma'): Promise<Machine> {
   return machine;
 }
 
-const books: Record<'sockets' | 'dma', Books | undefined> = { sockets: undefined, dma: undefined };
+const ledgers: Record<'sockets' | 'dma', Ledgers | undefined> = { sockets: undefined, dma: undefined };
 let report: Report;
 
 beforeAll(async () => {
   for (const path of ['sockets', 'dma'] as const) {
     await using machine = await machineOf(path);
     await machine.run();
-    books[path] = (await machine.ledgers()) as unknown as Books;
+    ledgers[path] = (await machine.ledgers()) as unknown as Ledgers;
     if (path === 'sockets') report = await machine.report();
   }
 });
 
-function checksAfter(path: 'sockets' | 'dma', spoil: (books: Books) => void): ChecksReport {
-  const copy = structuredClone(books[path]!);
-  spoil(copy);
+function checksAfter(path: 'sockets' | 'dma', corrupt: (ledgers: Ledgers) => void): ChecksReport {
+  const copy = structuredClone(ledgers[path]!);
+  corrupt(copy);
   return checksOf(copy.hosts, [], copy.nics);
 }
 
@@ -59,7 +59,7 @@ const more = (counts: Record<string, number>, name: string, by = 1): void => {
 };
 
 const spoilers: {
-  readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (books: Books) => void>;
+  readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (ledgers: Ledgers) => void>;
 } = {
   cpu: { 'a cause': ({ hosts }) => hosts[0]!.cores[0]!.cycles.protocol++ },
   blocks: {
@@ -97,16 +97,16 @@ const spoilers: {
   },
 };
 
-describe('the books of a machine with NICs', () => {
+describe('the statistics of a machine with NICs', () => {
   it('balance', () => {
     for (const path of ['sockets', 'dma'] as const)
       expect(checksAfter(path, () => {})).toMatchObject({ balanced: true });
   });
 
   for (const [balance, counters] of Object.entries(spoilers)) {
-    for (const [name, spoil] of Object.entries(counters)) {
+    for (const [name, corrupt] of Object.entries(counters)) {
       it(`fail their balance of ${balance} when ${name} is wrong`, () => {
-        const { balanced, ...checks } = checksAfter('sockets', spoil);
+        const { balanced, ...checks } = checksAfter('sockets', corrupt);
         expect(balanced).toBe(false);
         const failed = Object.entries(checks).filter(([, { holds }]) => !holds);
         expect(failed.map(([check]) => check)).toContain(balance);
@@ -115,11 +115,11 @@ describe('the books of a machine with NICs', () => {
   }
 
   it.each([
-    ['words of the DMA controller', ({ hosts }: Books) => hosts[0]!.net!.systemDma.words++],
-    ['words by hand', ({ hosts }: Books) => more(hosts[1]!.net!.programmed, 'loadedBytes', 4)],
-    ['frames by hand', ({ hosts }: Books) => more(hosts[1]!.net!.programmed, 'framesReceived', 9)],
-  ])('fail their balance of operations when %s are wrong', (_name, spoil) => {
-    expect(checksAfter('dma', spoil).operations.holds).toBe(false);
+    ['words of the DMA controller', ({ hosts }: Ledgers) => hosts[0]!.net!.systemDma.words++],
+    ['words by hand', ({ hosts }: Ledgers) => more(hosts[1]!.net!.programmed, 'loadedBytes', 4)],
+    ['frames by hand', ({ hosts }: Ledgers) => more(hosts[1]!.net!.programmed, 'framesReceived', 9)],
+  ])('fail their balance of operations when %s are wrong', (_name, corrupt) => {
+    expect(checksAfter('dma', corrupt).operations.holds).toBe(false);
   });
 
   it.each(['sockets', 'dma'] as const)('balance at every instant of a run by %s', async (path) => {

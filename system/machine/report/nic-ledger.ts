@@ -1,4 +1,4 @@
-/** The books of one NIC, copied as plain data at the end of a run. */
+/** The statistics of one NIC, copied as plain data at the end of a run. */
 import { TrafficClass } from '../../../hw/dma/index.ts';
 import type { ExactPs } from '../../../sim/index.ts';
 import type { NicNode } from '../node/nic-node.ts';

@@ -1,4 +1,4 @@
-/** The parts of a report that a NIC fills, from its books and its host's. */
+/** The parts of a report that a NIC fills, from its statistics and its host's. */
 import { blocksOf, nonZero } from './block-rows.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';

@@ -4,8 +4,8 @@
  * All human renderings are made from this JSON.
  */
 
-import type { OnDemandCounts } from '../../../driver/index.ts';
-import type { CpuCause, MemoryCounts } from '../../../host/index.ts';
+import type { OnDemandStatistics } from '../../../driver/index.ts';
+import type { CpuCause, MemoryStatistics } from '../../../host/index.ts';
 import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -75,7 +75,7 @@ export interface NodeReport {
     };
   };
   /** What memory management did, by kind (host/mm/counts.ts); zeros left out. */
-  readonly memory: Readonly<Partial<MemoryCounts>>;
+  readonly memory: Readonly<Partial<MemoryStatistics>>;
   /** What the IOMMU did; left out when there is none. */
   readonly iommu?: IommuLedger;
   /** Programs that touched buffers which were the device's; left out when that is not watched. */
@@ -87,7 +87,7 @@ export interface NodeReport {
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
   /** On-demand paging, as device and driver saw it; left out when there were no on-demand regions. */
-  readonly onDemand?: { readonly device: PageFaultLedger; readonly driver: Readonly<OnDemandCounts> };
+  readonly onDemand?: { readonly device: PageFaultLedger; readonly driver: Readonly<OnDemandStatistics> };
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
   /** With a NIC there is none: everything in it is empty. */

@@ -166,9 +166,9 @@ class Shadow {
 
   #isCertain(flow: Flow, id: number): boolean {
     const { sends, from } = flow;
-    const tale = sends.find(({ plan }) => plan.id === id)!;
+    const history = sends.find(({ plan }) => plan.id === id)!;
     const isReliable = from.plan.transport === 'RC';
-    if (tale.end !== undefined && tale.end.status !== IBV_WC_SUCCESS) return false;
+    if (history.end !== undefined && history.end.status !== IBV_WC_SUCCESS) return false;
     return isReliable && this.#endOf(flow, id) !== undefined;
   }
 

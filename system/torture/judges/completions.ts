@@ -28,7 +28,7 @@ import {
   rnrDelayPs,
 } from '../verbs-model.ts';
 import { copiesOf, lossesOf } from './cable-faults.ts';
-import { type Flow, flowsOf, type ReceiveTale, type SendTale } from './traffic.ts';
+import { type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
 
 export function judgeCompletions(played: Played): string[] {
   const found: string[] = [];
@@ -49,7 +49,7 @@ export function judgeCompletions(played: Played): string[] {
 const isOtherEnd = ({ to }: Flow, from: Flow['from']): boolean =>
   to.program === from.program && to.qp === from.qp;
 
-const named = ({ from }: Flow, { plan }: SendTale): string =>
+const named = ({ from }: Flow, { plan }: SendHistory): string =>
   `request ${plan.id} (program ${from.program}, QP ${from.qp})`;
 
 function judgeUniqueness(program: number, { completions, posts, receives }: Observations): string[] {
@@ -134,11 +134,11 @@ function judgeFields(flow: Flow): string[] {
   const expect = (who: string, what: string, actual: number, due: number): void => {
     if (actual !== due) found.push(`${who}: ${what} is ${actual}, expected ${due}`);
   };
-  for (const tale of flow.sends) {
-    const { plan, end, lengthBytes } = tale;
+  for (const history of flow.sends) {
+    const { plan, end, lengthBytes } = history;
     if (end?.status !== IBV_WC_SUCCESS) continue;
-    expect(named(flow, tale), 'opcode', end.opcode, completionOpcodeOf(plan.opcode));
-    if (end.opcode === IBV_WC_RDMA_READ) expect(named(flow, tale), 'byteLen', end.byteLen, lengthBytes);
+    expect(named(flow, history), 'opcode', end.opcode, completionOpcodeOf(plan.opcode));
+    if (end.opcode === IBV_WC_RDMA_READ) expect(named(flow, history), 'byteLen', end.byteLen, lengthBytes);
   }
   const extra = flow.to.plan.transport === 'UD' ? grhBytes : 0;
   for (const [index, { plan: receive, end }] of flow.arrivals.entries()) {
@@ -161,21 +161,21 @@ function judgeFields(flow: Flow): string[] {
 /** The status of everything that ended. */
 function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
   const found: string[] = [];
-  let failed: SendTale | undefined;
-  for (const tale of flow.sends) {
-    const { end } = tale;
+  let failed: SendHistory | undefined;
+  for (const history of flow.sends) {
+    const { end } = history;
     if (end === undefined) continue;
     if (end.status === IBV_WC_SUCCESS) {
       if (failed !== undefined)
-        found.push(`${named(flow, tale)} succeeded after ${failed.plan.id} had failed`);
-      if (mustFail(story, flow, tale))
-        found.push(`${named(flow, tale)} ended in SUCCESS in spite of its flaw: ${tale.plan.flaw}`);
+        found.push(`${named(flow, history)} succeeded after ${failed.plan.id} had failed`);
+      if (mustFail(story, flow, history))
+        found.push(`${named(flow, history)} ended in SUCCESS in spite of its flaw: ${history.plan.flaw}`);
       continue;
     }
-    const reason = failed === undefined ? unexplained(story, flow, back, tale, end) : afterFailure(end);
+    const reason = failed === undefined ? unexplained(story, flow, back, history, end) : afterFailure(end);
     if (reason !== undefined)
-      found.push(`${named(flow, tale)} ended in ${wcStatusStr(end.status)}: ${reason}`);
-    failed ??= tale;
+      found.push(`${named(flow, history)} ended in ${wcStatusStr(end.status)}: ${reason}`);
+    failed ??= history;
   }
   for (const [index, receive] of flow.arrivals.entries()) {
     const { end } = receive;
@@ -200,17 +200,17 @@ function unexplained(
   story: Story,
   flow: Flow,
   back: Flow,
-  tale: SendTale,
+  history: SendHistory,
   end: CompletionSeen,
 ): string | undefined {
-  const { plan } = tale;
+  const { plan } = history;
   const { status } = end;
-  const elapsedPs = end.toPs - tale.post.fromPs;
+  const elapsedPs = end.toPs - history.post.fromPs;
   if (status === IBV_WC_WR_FLUSH_ERR)
     return isInError(flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
   if (endOfFlaw[plan.flaw].includes(status)) return undefined;
   if (endsOfBadReceiver.includes(status))
-    return isReceiverBad(flow, tale) ? undefined : 'nothing is wrong with what receives it';
+    return isReceiverBad(flow, history) ? undefined : 'nothing is wrong with what receives it';
   if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
   if (status === IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(story, flow, elapsedPs, plan);
   if (status === IBV_WC_LOC_PROT_ERR && isDeregistered(flow.from.seen, plan.sges)) return undefined;
@@ -242,7 +242,7 @@ function retriesUnexplained(
   return isSuspect ? undefined : 'no packet was lost, and the responder was there';
 }
 
-const isFailed = ({ end }: SendTale): boolean => end !== undefined && end.status !== IBV_WC_SUCCESS;
+const isFailed = ({ end }: SendHistory): boolean => end !== undefined && end.status !== IBV_WC_SUCCESS;
 
 const isOutOfService = (seen: Observations, qp: number): boolean =>
   seen.broken.some((broken) => broken.qp === qp) || seen.failure !== null || seen.finals.length === 0;
@@ -305,28 +305,32 @@ function isInError(end: Flow['from'], own: Flow, back: Flow): boolean {
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
 
-function isReceiverBad(flow: Flow, tale: SendTale): boolean {
-  const index = flow.brought.indexOf(tale);
+function isReceiverBad(flow: Flow, history: SendHistory): boolean {
+  const index = flow.brought.indexOf(history);
   const arrival = flow.arrivals[index];
-  if (arrival !== undefined) return isBadReceive(flow, arrival, tale);
+  if (arrival !== undefined) return isBadReceive(flow, arrival, history);
   // The receive's completion may be gone with its QP; a flawed one must have been there.
   return (
-    tale.plan.flaw === 'tooLong' ||
+    history.plan.flaw === 'tooLong' ||
     isOutOfService(flow.to.seen, flow.to.qp) ||
     flow.to.seen.deregistrations.length > 0
   );
 }
 
-const isBadReceive = ({ to }: Flow, { plan, roomBytes }: ReceiveTale, sent: SendTale | undefined): boolean =>
+const isBadReceive = (
+  { to }: Flow,
+  { plan, roomBytes }: ReceiveHistory,
+  sent: SendHistory | undefined,
+): boolean =>
   plan.flaw !== 'none' ||
   isDeregistered(to.seen, plan.sges) ||
   (sent !== undefined && sent.lengthBytes > roomBytes - (to.plan.transport === 'UD' ? grhBytes : 0));
 
 /** A flaw that nothing could have overlooked. */
-function mustFail(story: Story, flow: Flow, tale: SendTale): boolean {
-  const { plan, lengthBytes } = tale;
+function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
+  const { plan, lengthBytes } = history;
   if (plan.flaw === 'tooLong') {
-    const arrival = flow.arrivals[flow.brought.indexOf(tale)];
+    const arrival = flow.arrivals[flow.brought.indexOf(history)];
     return arrival !== undefined && lengthBytes > arrival.roomBytes;
   }
   if (plan.flaw === 'misaligned' || plan.flaw === 'qpRight') return true;
@@ -337,13 +341,13 @@ function mustFail(story: Story, flow: Flow, tale: SendTale): boolean {
     flow.from.plan.transport === 'RC'
       ? flow.to.seen.deregistrations.find(({ area }) => area === plan.remote?.area)
       : undefined;
-  if (gone !== undefined && lengthBytes > 0 && tale.post.fromPs > gone.toPs) return true;
+  if (gone !== undefined && lengthBytes > 0 && history.post.fromPs > gone.toPs) return true;
   const own = flow.from.seen.deregistrations.find(({ area }) => plan.sges.some((sge) => sge.area === area));
   return (
     own !== undefined &&
     lengthBytes > 0 &&
     !plan.isInline &&
-    tale.post.fromPs > own.toPs &&
+    history.post.fromPs > own.toPs &&
     story.climate !== 'broken'
   );
 }
@@ -359,7 +363,7 @@ function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
       ({ end, post, place }) =>
         end === undefined && (post.isSignalled || place > failedAt) && place < lastEnded,
     )
-    .map((tale) => `${named(flow, tale)} never completed, but later ones did`);
+    .map((history) => `${named(flow, history)} never completed, but later ones did`);
   const pending = sends.filter(({ end, post }) => end === undefined && post.isSignalled);
   if (pending.length > 0 && !mayHang(story, flow, back) && found.length === 0)
     found.push(`${named(flow, pending[0]!)} never completed`);

@@ -48,7 +48,7 @@ describe('the judge of counts', () => {
     expect(judgeCounts(withCqes(-1)).join()).toMatch(/CQEs written/);
   });
 
-  it('finds requests that were taken up otherwise than posted', () => {
+  it('finds requests that were started otherwise than posted', () => {
     expect(judgeCounts(withMisses('wqe', 10_000)).join()).toMatch(/took up/);
   });
 

@@ -1,5 +1,5 @@
 /**
- * What the report counts on a node against what its programs did: completions that were written and taken, requests taken up,
+ * What the report counts on a node against what its programs did: completions that were written and taken, requests started,
  * bytes that must have crossed the memory bus, and first touches, which no cache can have had.
  */
 import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
@@ -40,7 +40,7 @@ function judgeCompletions(played: Played, node: number): string[] {
     : [];
 }
 
-/** Requests that a device has taken up were posted; and where all goes well, all of them are. */
+/** Requests that a device has started were posted; and where all goes well, all of them are. */
 function judgeRequests(played: Played, node: number): string[] {
   const { wqe } = played.report.nodes[node]!.hca.caches;
   const hits = wqe?.hits ?? 0;

@@ -10,7 +10,7 @@ import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
 import { lossesOf } from './cable-faults.ts';
-import { type Flow, flowsOf, type SendTale } from './traffic.ts';
+import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Gigabits of data of one lane. */
 const cableLane: Readonly<Record<string, number>> = {
@@ -60,8 +60,8 @@ function judgeFlow(played: Played, flow: Flow): string[] {
   const { from, sends } = flow;
   if (from.plan.transport !== 'RC') return [];
   const found: string[] = [];
-  for (const [index, tale] of sends.entries()) {
-    const { plan, post, end, lengthBytes } = tale;
+  for (const [index, history] of sends.entries()) {
+    const { plan, post, end, lengthBytes } = history;
     if (end === undefined) continue;
     const who = `request ${plan.id} (program ${from.program}, QP ${from.qp})`;
     const elapsedPs = end.toPs - post.fromPs;
@@ -72,7 +72,7 @@ function judgeFlow(played: Played, flow: Flow): string[] {
         found.push(`${who}: ${lengthBytes} bytes took ${elapsedPs} ps, and their links need ${leastPs}`);
     }
     if (end.status === IBV_WC_RETRY_EXC_ERR && played.story.climate !== 'broken')
-      found.push(...judgeGivingUp(played, flow, tale, sends.slice(0, index), who));
+      found.push(...judgeGivingUp(played, flow, history, sends.slice(0, index), who));
   }
   return found;
 }
@@ -81,8 +81,8 @@ function judgeFlow(played: Played, flow: Flow): string[] {
 function judgeGivingUp(
   played: Played,
   { from, to }: Flow,
-  { post, end }: SendTale,
-  before: readonly SendTale[],
+  { post, end }: SendHistory,
+  before: readonly SendHistory[],
   who: string,
 ): string[] {
   const { timeout, retryCount, rnrRetry } = from.plan;

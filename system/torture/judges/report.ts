@@ -18,7 +18,7 @@ import {
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan } from '../story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
-import { type Flow, flowsOf, type SendTale } from './traffic.ts';
+import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */
 const operationNames: Readonly<Record<number, string>> = {
@@ -54,10 +54,12 @@ function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): stri
   const found: string[] = [];
   if (seen.some((observations) => observations!.broken.length > 0)) return found;
   for (const [opcode, name] of Object.entries(operationNames)) {
-    const tales = flows.flatMap(({ sends }) => sends.filter(({ plan }) => plan.opcode === Number(opcode)));
+    const histories = flows.flatMap(({ sends }) =>
+      sends.filter(({ plan }) => plan.opcode === Number(opcode)),
+    );
     const row = report.operations[name];
-    const failed = tales.filter(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
-    const done = tales.filter((tale) => !failed.includes(tale));
+    const failed = histories.filter(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
+    const done = histories.filter((history) => !failed.includes(history));
     const hasPending = flows.some(({ from }) => from.seen.unfinished.length > 0);
     if (hasPending) continue;
     const expect = (what: string, actual: number, due: number): void => {
@@ -71,7 +73,7 @@ function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): stri
       row?.payloadBytes ?? 0,
       done.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
     );
-    found.push(...judgeLatency(name, row?.latencyPs ?? null, tales));
+    found.push(...judgeLatency(name, row?.latencyPs ?? null, histories));
   }
   return found;
 }
@@ -80,9 +82,9 @@ function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): stri
 function judgeLatency(
   name: string,
   latency: { readonly min: number; readonly max: number } | null,
-  tales: readonly SendTale[],
+  histories: readonly SendHistory[],
 ): string[] {
-  const signalled = tales.filter(({ end }) => end !== undefined);
+  const signalled = histories.filter(({ end }) => end !== undefined);
   if (signalled.length === 0 || latency === null)
     return signalled.length === 0 && latency === null
       ? []
@@ -160,17 +162,17 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
   return [['ackTimeout', 'ackTimeout'] as const, ['rnrDelay', 'rnrNakReceived'] as const].flatMap(
     ([stage, event]) => {
       const count = report.nodes.reduce((sum, { hca }) => sum + (hca.transport[event] ?? 0), 0);
-      const bookedPs = Object.values(report.operations).reduce(
+      const accountedPs = Object.values(report.operations).reduce(
         (sum, { milestonesPs }) => sum + (milestonesPs[stage] ?? 0),
         0,
       );
-      const isRight = count === 0 ? bookedPs === 0 : bookedPs > 0 || !isSimple;
-      return isRight ? [] : [`${bookedPs} ps are booked on ${stage}, and ${event} counts ${count}`];
+      const isRight = count === 0 ? accountedPs === 0 : accountedPs > 0 || !isSimple;
+      return isRight ? [] : [`${accountedPs} ps are booked on ${stage}, and ${event} counts ${count}`];
     },
   );
 }
 
-const isDone = ({ end, post }: SendTale): boolean =>
+const isDone = ({ end, post }: SendHistory): boolean =>
   end === undefined ? !post.isSignalled : end.status === IBV_WC_SUCCESS;
 
 const mtuBytes = (code: number): number => 128 << code;

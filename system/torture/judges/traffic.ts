@@ -17,7 +17,7 @@ import { copiesOf, isDisordered } from './cable-faults.ts';
 import { firstDifference, gatheredOf } from './contents.ts';
 
 /** One request to send: plan, post, end. */
-export interface SendTale {
+export interface SendHistory {
   readonly plan: SendPlan;
   readonly post: PostSeen;
   readonly end: CompletionSeen | undefined;
@@ -26,7 +26,7 @@ export interface SendTale {
   readonly lengthBytes: number;
 }
 
-export interface ReceiveTale {
+export interface ReceiveHistory {
   readonly plan: ReceivePlan;
   readonly end: CompletionSeen;
   readonly roomBytes: number;
@@ -38,12 +38,12 @@ export interface Flow {
   readonly from: End;
   readonly to: End;
   /** In order of posting. */
-  readonly sends: readonly SendTale[];
+  readonly sends: readonly SendHistory[];
   /** Receives of the other end that ended on this connection, in order of completion; flushed ones apart. */
-  readonly arrivals: readonly ReceiveTale[];
-  readonly flushedReceives: readonly ReceiveTale[];
+  readonly arrivals: readonly ReceiveHistory[];
+  readonly flushedReceives: readonly ReceiveHistory[];
   /** Which send each arrival brought; undefined where no send fits. */
-  readonly brought: readonly (SendTale | undefined)[];
+  readonly brought: readonly (SendHistory | undefined)[];
 }
 
 interface End {
@@ -102,7 +102,7 @@ function flowOf(story: Story, link: number, from: End, to: End): Flow {
   };
 }
 
-function receivesOf(story: Story, { program, qp, seen }: End): ReceiveTale[] {
+function receivesOf(story: Story, { program, qp, seen }: End): ReceiveHistory[] {
   const plans = new Map<number, ReceivePlan>();
   for (const step of [...story.programs[program]!.early, ...story.programs[program]!.steps])
     if (step.do === 'receive' || step.do === 'receiveShared')
@@ -116,9 +116,9 @@ function receivesOf(story: Story, { program, qp, seen }: End): ReceiveTale[] {
 function broughtBy(
   story: Story,
   from: End,
-  sends: readonly SendTale[],
-  arrivals: readonly ReceiveTale[],
-): (SendTale | undefined)[] {
+  sends: readonly SendHistory[],
+  arrivals: readonly ReceiveHistory[],
+): (SendHistory | undefined)[] {
   if (from.plan.transport === 'RC') return inOrder(sends, arrivals);
   return isDisordered(story)
     ? inAnyOrder(sends, arrivals, from, copiesOf(story))
@@ -126,17 +126,20 @@ function broughtBy(
 }
 
 /** RC: the k-th message that takes a receive ends in the k-th receive that is taken. */
-function inOrder(sends: readonly SendTale[], arrivals: readonly ReceiveTale[]): (SendTale | undefined)[] {
+function inOrder(
+  sends: readonly SendHistory[],
+  arrivals: readonly ReceiveHistory[],
+): (SendHistory | undefined)[] {
   const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
   return arrivals.map((_, index) => consuming[index]);
 }
 
 /** UC and UD: messages may be missing, but none is new, twice, or out of order. */
 function asSubsequence(
-  sends: readonly SendTale[],
-  arrivals: readonly ReceiveTale[],
+  sends: readonly SendHistory[],
+  arrivals: readonly ReceiveHistory[],
   from: End,
-): (SendTale | undefined)[] {
+): (SendHistory | undefined)[] {
   const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
   let next = 0;
   return arrivals.map((arrival) => {
@@ -151,18 +154,19 @@ function asSubsequence(
 
 /** UC and UD on a cable that duplicates and reorders: any message, and no more of them twice than were duplicated. */
 function inAnyOrder(
-  sends: readonly SendTale[],
-  arrivals: readonly ReceiveTale[],
+  sends: readonly SendHistory[],
+  arrivals: readonly ReceiveHistory[],
   from: End,
   copiesMax: number,
-): (SendTale | undefined)[] {
+): (SendHistory | undefined)[] {
   const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
-  const used = new Set<SendTale>();
+  const used = new Set<SendHistory>();
   let copiesLeft = copiesMax;
   return arrivals.map((arrival) => {
     const bySize = consuming.filter((sent) => isOfSize(sent, arrival, from) && isOfKind(sent, arrival));
     const byBytes = bySize.filter((sent) => hasBytes(sent, arrival, from));
-    const fresh = (all: readonly SendTale[]): SendTale | undefined => all.find((sent) => !used.has(sent));
+    const fresh = (all: readonly SendHistory[]): SendHistory | undefined =>
+      all.find((sent) => !used.has(sent));
     let found = fresh(byBytes);
     if (found === undefined && copiesLeft > 0) {
       found = byBytes[0];
@@ -176,19 +180,19 @@ function inAnyOrder(
 
 const skippedOf = ({ plan }: End): number => (plan.transport === 'UD' ? grhBytes : 0);
 
-const isOfSize = ({ plan, lengthBytes }: SendTale, { end }: ReceiveTale, from: End): boolean =>
+const isOfSize = ({ plan, lengthBytes }: SendHistory, { end }: ReceiveHistory, from: End): boolean =>
   end.status !== IBV_WC_SUCCESS ||
   (end.byteLen === lengthBytes + skippedOf(from) &&
     (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM) &&
     (plan.imm === undefined || end.imm === plan.imm));
 
 /** Whether a receive says of itself what it would of this message: taken by a SEND or a WRITE, with immediate data or without. */
-const isOfKind = ({ plan }: SendTale, { end }: ReceiveTale): boolean =>
+const isOfKind = ({ plan }: SendHistory, { end }: ReceiveHistory): boolean =>
   end.status !== IBV_WC_SUCCESS ||
   (end.opcode === receiveOpcodeOf(plan.opcode) &&
     (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM));
 
-function hasBytes({ plan, post }: SendTale, { end }: ReceiveTale, from: End): boolean {
+function hasBytes({ plan, post }: SendHistory, { end }: ReceiveHistory, from: End): boolean {
   if (end.bytes === undefined || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return true;
   const due = gatheredOf(from.seen, from.program, plan.sges, post.fromPs);
   return firstDifference(Buffer.from(end.bytes, 'base64').subarray(skippedOf(from)), due) < 0;

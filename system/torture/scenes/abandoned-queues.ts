@@ -21,9 +21,9 @@ import { firstDifference, patternOf } from './observing.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   failuresOf,
   leave,
-  meetPeer,
   post,
   requestOf,
   type Side,
@@ -96,9 +96,9 @@ interface Met {
 }
 
 /** Four parts: what the QPs that go write and read, and the same of the one that stays; each at the side that it comes to. */
-async function meet(program: ProgramContext): Promise<Met> {
+async function connectSides(program: ProgramContext): Promise<Met> {
   const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
-  const side = await meetPeer(program, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
+  const side = await connectWithPeer(program, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
   return { side, place };
 }
 
@@ -125,7 +125,7 @@ async function goingQps(
 /** Asks, and destroys; what is on its CQ of destroyed QPs is gone with them. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds, lengthBytes, stayingCount } = program.args as unknown as Args;
-  const met = await meet(program);
+  const met = await connectSides(program);
   const { side, place } = met;
   const { memory } = program;
   const wrong: string[] = [];
@@ -169,7 +169,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 /** Answers as long as its QPs are there; says nothing itself. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
-  const met = await meet(program);
+  const met = await connectSides(program);
   for (const [number, round] of rounds.entries()) {
     const qps = await goingQps(met, round, number);
     if (round.isUnanswered) for (const qp of qps) await destroyQp(qp);

@@ -42,9 +42,9 @@ import { allAccess } from '../../workloads/rc-states.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   lastBytesIn,
   leave,
-  meetPeer,
   post,
   requestOf,
   type Side,
@@ -162,7 +162,7 @@ const patiencePs = 20_000_000 * psPerUs;
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { steps, lengthBytes, endsRefused } = args;
-  const side = await meetPeer(program, { areaBytes: lengthBytes });
+  const side = await connectWithPeer(program, { areaBytes: lengthBytes });
   const qp = side.qps[0]!;
   const wrong: string[] = [];
   let additions = 0;
@@ -228,7 +228,7 @@ function statusesWrong(
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { steps, lengthBytes } = args;
-  const side = await meetPeer(program, { areaBytes: lengthBytes });
+  const side = await connectWithPeer(program, { areaBytes: lengthBytes });
   const { area } = side;
   program.memory.write(area.address, new Uint8Array(lengthBytes));
   for (const step of steps) {

@@ -15,7 +15,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -75,7 +75,7 @@ export async function poster(program: ProgramContext): Promise<JsonValue> {
   const { seed, bursts, qpCount, inlineBytesMax, wordBytes } = args;
   const random = new Random(seed, 'poster');
   const count = bursts.reduce((sum, burst) => sum + burst, 0);
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: count * slotBytes,
     qpCount,
     cap: { maxSendWr: 16, maxInlineData: inlineBytesMax },
@@ -118,7 +118,7 @@ export async function holder(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
   const { bursts, qpCount } = program.args as unknown as Args;
   const count = bursts.reduce((sum, burst) => sum + burst, 0);
-  const side = await meetPeer(program, { areaBytes: count * slotBytes, qpCount });
+  const side = await connectWithPeer(program, { areaBytes: count * slotBytes, qpCount });
   const lengths = (await program.exchange.take('lengths')) as number[];
   // The ACKs do not wait for the last bytes to be in memory.
   await program.cpu.sleep(100 * psPerUs);

@@ -8,7 +8,7 @@ import { IBV_WC_SUCCESS, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { connectWithPeer, type Ended, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -40,7 +40,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { lengthBytes } = args;
   const count = countOf(args);
-  const side = await meetPeer(program, { areaBytes: lengthBytes, cap: { maxSendWr: count } });
+  const side = await connectWithPeer(program, { areaBytes: lengthBytes, cap: { maxSendWr: count } });
   const send = (id: number): void => {
     post(side.qps[0]!, requestOf(side, id, IBV_WR_SEND, { offset: 0, lengthBytes }));
   };
@@ -63,7 +63,7 @@ export async function receiver(program: ProgramContext): Promise<JsonValue> {
       postRecv(qps[0]!, { wrId: id, sgList, numSge: 1 }, { wr: null, index: 0 });
     }
   };
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: lengthBytes,
     cap: { maxRecvWr: receives },
     beforeReady: fill,

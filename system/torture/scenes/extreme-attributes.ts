@@ -20,7 +20,7 @@ import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -113,7 +113,7 @@ const drafted = (args: Args, faults: readonly FaultEntry[] = [], sleepsSeconds =
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { about, opcode, lengthBytes, mtuCodes } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 2 * lengthBytes,
     attributes: { ...args, pathMtu: mtuCodes[0] as PortAttr['activeMtu'] },
     firstPsn: args.firstPsn,
@@ -145,7 +145,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { about, lengthBytes, mtuCodes } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 2 * lengthBytes,
     cap: { maxRecvWr: 2 },
     attributes: { ...args, pathMtu: mtuCodes[1] as PortAttr['activeMtu'] },

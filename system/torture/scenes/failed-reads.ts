@@ -13,9 +13,9 @@ import { barrier } from '../../workloads/rc-endpoint.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   lastBytesIn,
   leave,
-  meetPeer,
   post,
   requestOf,
   type Side,
@@ -105,8 +105,8 @@ const draw = (random: Random): SceneDraft => (random.chance(0.5) ? drawRefused(r
 
 const byteAt = (write: number, index: number): number => (1 + 53 * write + 7 * index + (index >> 8)) & 0xff;
 
-const meet = (program: ProgramContext, { lengths }: Args): Promise<Side> =>
-  meetPeer(program, {
+const connectSides = (program: ProgramContext, { lengths }: Args): Promise<Side> =>
+  connectWithPeer(program, {
     areaBytes: lengths.length * slotBytes,
     qpCount: qpCountMax,
     attributes: { timeoutCode: 10, retryCount: 1 },
@@ -116,7 +116,7 @@ const meet = (program: ProgramContext, { lengths }: Args): Promise<Side> =>
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { lengths, depth, pauseUs, isLate } = args;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   for (const [write, lengthBytes] of lengths.entries())
     program.memory.write(
       side.area.address + write * slotBytes,
@@ -151,7 +151,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 /** @returns the first byte of each WRITE that is not what it should be, -1 where there is none, and null where nothing came */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   await barrier(program, 'over');
   await lastBytesIn(program);
   const wrong = args.lengths.map((lengthBytes, write) => {

@@ -9,7 +9,7 @@ import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../../use
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -91,7 +91,7 @@ export async function side(program: ProgramContext): Promise<JsonValue> {
   const { qpCount, pathMtu, writes } = program.args as unknown as Args;
   const { memory, node } = program;
   const partBytes = writes.length * slotBytes;
-  const found = await meetPeer(program, {
+  const found = await connectWithPeer(program, {
     areaBytes: 3 * partBytes,
     qpCount,
     cqEntries: 63,

@@ -10,7 +10,7 @@ import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier, createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf, type Side } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -56,7 +56,7 @@ export async function parent(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const args = program.args as unknown as Args;
   const { partBytes } = args;
-  const side = await meetPeer(program, { areaBytes: 3 * partBytes });
+  const side = await connectWithPeer(program, { areaBytes: 3 * partBytes });
   const { area } = side;
   memory.write(area.address, patternOf(atFork, 3 * partBytes));
   const plain = memory.map(2 * partBytes);
@@ -147,7 +147,7 @@ export async function peer(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
   const args = program.args as unknown as Args;
   const { partBytes, rounds } = args;
-  const side = await meetPeer(program, { areaBytes: 3 * partBytes });
+  const side = await connectWithPeer(program, { areaBytes: 3 * partBytes });
   await barrier(program, 'filled');
   const wrong: string[] = [];
   for (let round = 0; round < rounds; round++) wrong.push(...(await exchange(side, args, ofPeer + round)));

@@ -24,9 +24,9 @@ import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { allAccess } from '../../workloads/rc-states.ts';
 import {
   completionsOf,
+  connectWithPeer,
   failuresOf,
   leave,
-  meetPeer,
   type PeerSide,
   post,
   requestOf,
@@ -193,7 +193,7 @@ export async function mover(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const random = new Random(args.seed, `mover ${node}`);
   const { inlines, inlineBytesMax } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: Math.max(1, inlines.length) * slotBytes,
     cap: { maxSendWr: 16, maxSendSge: 3, maxInlineData: inlineBytesMax },
   });

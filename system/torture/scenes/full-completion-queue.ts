@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -96,7 +96,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
 
 function begin(program: ProgramContext, args: Args, number: number): Promise<Side> {
   const { entries, holder, qpCount } = args;
-  return meetPeer(program, {
+  return connectWithPeer(program, {
     areaBytes: 8192,
     qpCount,
     cqEntries: holder === number ? entries : 255,

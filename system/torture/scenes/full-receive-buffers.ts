@@ -11,7 +11,7 @@ import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../../use
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -75,7 +75,7 @@ export async function player(program: ProgramContext): Promise<JsonValue> {
   const { memory, node } = program;
   const count = qpCount * opcodes.length;
   const part = count * lengthBytes;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     // What is written and read there, what the peer writes, what READs bring.
     areaBytes: 3 * part,
     qpCount,

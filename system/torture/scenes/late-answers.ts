@@ -16,7 +16,7 @@ import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, type Ended, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -153,7 +153,7 @@ function piecesOf(args: Args, id: number): Piece[] {
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { requests, qpCount, pieceCount } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: (pieceCount - 1) * pieceStrideBytes + requests.length * slotBytes(args),
     qpCount,
     cap: { maxSendWr: requests.length, maxSendSge: pieceCount },
@@ -190,7 +190,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { requests, qpCount } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: requests.length * slotBytes(args),
     qpCount,
     attributes: attributesOf(args),

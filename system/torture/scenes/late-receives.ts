@@ -10,7 +10,7 @@ import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, sleepUntil, watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -82,7 +82,7 @@ function draw(random: Random): SceneDraft {
 export async function sender(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { waits, lengthBytes, timerCode, retryCount } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: waits.length * lengthBytes,
     attributes: { rnrRetryCount: retryCount, rnrTimerCode: timerCode },
   });
@@ -111,7 +111,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
 export async function receiver(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { waits, lengthBytes, timerCode, retryCount } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: waits.length * lengthBytes,
     cap: { maxRecvWr: waits.length },
     attributes: { rnrRetryCount: retryCount, rnrTimerCode: timerCode },
@@ -149,7 +149,7 @@ function judge({ args: given, results, report, faults }: ScenePlayed): string[] 
   const seen = sent.ended.map(({ status }) => status);
   if (`${seen}` !== `${expected}`)
     found.push(`messages ended in ${seen}, with ${retryCount} retries each it is ${expected}`);
-  let [least, most, leastBookedPs] = [0, 0, 0];
+  let [least, most, leastAccountedPs] = [0, 0, 0];
   for (const [index, { status, atPs }] of sent.ended.entries()) {
     if (status === IBV_WC_SUCCESS && differences[index] !== -1)
       found.push(`message ${index} came with other bytes`);
@@ -170,10 +170,10 @@ function judge({ args: given, results, report, faults }: ScenePlayed): string[] 
   if (refusals < least || refusals > most)
     found.push(`${refusals} RNR NAKs, the delays of ${delayPs} ps leave from ${least} to ${most}`);
   const isWell = sent.ended.every(({ status }) => status === IBV_WC_SUCCESS);
-  leastBookedPs = refusals * delayPs;
-  const bookedPs = report.operations['SEND']?.milestonesPs['rnrDelay'] ?? 0;
-  if (isWell && bookedPs < leastBookedPs)
-    found.push(`${bookedPs} ps are told as RNR delay, ${refusals} RNR NAKs take ${leastBookedPs}`);
+  leastAccountedPs = refusals * delayPs;
+  const accountedPs = report.operations['SEND']?.milestonesPs['rnrDelay'] ?? 0;
+  if (isWell && accountedPs < leastAccountedPs)
+    found.push(`${accountedPs} ps are told as RNR delay, ${refusals} RNR NAKs take ${leastAccountedPs}`);
   return found;
 }
 

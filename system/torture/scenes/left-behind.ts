@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { createBuffer } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -68,7 +68,7 @@ const attributes = { timeoutCode: 8, retryCount: 2 };
 /** Uses all there is, and ends with it. */
 async function leaver(context: ProgramContext, { qpCount, requests, lengthBytes, lifeNs, isKilled }: Args) {
   const program = labelled(context, 'leaving');
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: requests * lengthBytes,
     qpCount,
     hasChannel: true,
@@ -93,7 +93,7 @@ export async function keeper(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const args = program.args as unknown as Args;
   const { lengthBytes, lifeNs, isKilled, rounds } = args;
-  const side = await meetPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
+  const side = await connectWithPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
   const child = program.fork('leaver', (context) => leaver(context, args));
   if (child === 'ENOMEM') return { wrong: ['fork: ENOMEM'] };
   await cpu.settle();
@@ -154,7 +154,7 @@ export async function keeper(program: ProgramContext): Promise<JsonValue> {
 /** Answers the keeper. */
 export async function friend(program: ProgramContext): Promise<JsonValue> {
   const { lengthBytes } = program.args as unknown as Args;
-  const side = await meetPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
+  const side = await connectWithPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
   await program.exchange.take('over');
   await leave(side);
   return { wrong: [] };
@@ -163,7 +163,7 @@ export async function friend(program: ProgramContext): Promise<JsonValue> {
 /** Talks to the one that leaves until nobody answers. */
 export async function stayer(program: ProgramContext): Promise<JsonValue> {
   const { qpCount, requests, lengthBytes } = program.args as unknown as Args;
-  const side = await meetPeer(labelled(program, 'leaving'), {
+  const side = await connectWithPeer(labelled(program, 'leaving'), {
     areaBytes: requests * lengthBytes,
     qpCount,
     attributes,

@@ -13,7 +13,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import { connectWithPeer, type Ended, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -73,7 +73,7 @@ export async function player(program: ProgramContext): Promise<JsonValue> {
   const count = qpCount * opcodes.length;
   // What the other side writes comes into the first half; what this one sends and reads is in the second.
   const own = count * lengthBytes;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 3 * own,
     qpCount,
     cap: { maxSendWr: opcodes.length },

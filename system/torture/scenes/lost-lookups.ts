@@ -17,7 +17,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  connectWithPeer,
+  type Ended,
+  leave,
+  nowPs,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -28,7 +37,7 @@ interface Args {
 
 /** What the device waits for an answer, at least. */
 const timeoutUs = 50;
-/** Longer than a read is waited for, however many have to be given up one after the other. */
+/** Longer than a read is waited for, however many have to be abandoned one after the other. */
 const pauseUs = 4 * timeoutUs;
 
 function draw(random: Random): SceneDraft {
@@ -48,8 +57,8 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-const meet = (program: ProgramContext, { delaysNs, lengthBytes }: Args): Promise<Side> =>
-  meetPeer(program, {
+const connectSides = (program: ProgramContext, { delaysNs, lengthBytes }: Args): Promise<Side> =>
+  connectWithPeer(program, {
     areaBytes: lengthBytes,
     qpCount: delaysNs.length + 1,
     attributes: { timeoutCode: 10, retryCount: 1 },
@@ -59,7 +68,7 @@ const meet = (program: ProgramContext, { delaysNs, lengthBytes }: Args): Promise
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { delaysNs, lengthBytes } = args;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   const { endpoint, qps } = side;
   const request = requestOf(side, 0, IBV_WR_RDMA_WRITE, { offset: 0, lengthBytes });
   const staying = qps.at(-1)!;
@@ -86,7 +95,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 }
 
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const side = await meet(program, program.args as unknown as Args);
+  const side = await connectSides(program, program.args as unknown as Args);
   await barrier(program, 'over');
   await leave(side);
   return {};

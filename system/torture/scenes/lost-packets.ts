@@ -24,10 +24,10 @@ import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,
+  connectWithPeer,
   type Ended,
   lastBytesIn,
   leave,
-  meetPeer,
   post,
   requestOf,
   type Side,
@@ -188,7 +188,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { requests, firstPsn } = args;
   const bytes = slotBytes(args);
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: wordOffset(args) + wordBytes,
     cap: { maxSendWr: requests.length, maxRecvWr: requests.length },
     attributes: attributesOf(args),
@@ -234,7 +234,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { requests, firstPsn } = args;
   const bytes = slotBytes(args);
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: wordOffset(args) + wordBytes,
     cap: { maxSendWr: requests.length, maxRecvWr: requests.length },
     attributes: attributesOf(args),

@@ -16,7 +16,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import type { Report } from '../../machine/report/schema.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -73,7 +73,7 @@ function draw(random: Random): SceneDraft {
 /** Asks, waits and takes. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { opcode, lengthBytes, waitsUs } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: 8192 });
+  const side = await connectWithPeer(program, { areaBytes: 8192 });
   const { cpu } = program;
   const instant = (): bigint => BigInt(cpu.instantPs);
   const wcs = [new IbvWc()];
@@ -95,7 +95,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 /** Has the memory. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { opcode, waitsUs } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 8192,
     cap: { maxRecvWr: 64 },
     beforeReady: ({ qps, area }) => {

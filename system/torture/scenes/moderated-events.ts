@@ -18,8 +18,8 @@ import { barrier } from '../../workloads/rc-endpoint.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   leave,
-  meetPeer,
   nowPs,
   post,
   requestOf,
@@ -72,7 +72,7 @@ function draw(random: Random): SceneDraft {
 /** Writes, and is told. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 4096,
     hasChannel: true,
     cap: { maxSendWr: 64 },
@@ -115,7 +115,7 @@ function write(side: Side, count: number): void {
 
 /** Is written to. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const side = await meetPeer(program, { areaBytes: 4096 });
+  const side = await connectWithPeer(program, { areaBytes: 4096 });
   await barrier(program, 'over');
   await leave(side);
   return {};

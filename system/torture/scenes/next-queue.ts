@@ -153,9 +153,9 @@ async function eventsOf(
 ): Promise<string[]> {
   const seen: IbvCq[] = [];
   for (
-    let cq = await getCqEvent(channel, quietPs);
+    let cq = await getCqEvent(channel, quiescentUntilPs);
     cq !== undefined;
-    cq = await getCqEvent(channel, quietPs)
+    cq = await getCqEvent(channel, quiescentUntilPs)
   ) {
     seen.push(cq);
     ackCqEvents(cq, 1);
@@ -169,7 +169,7 @@ async function eventsOf(
 }
 
 /** Longer than interrupts stay behind one another. */
-const quietPs = 20_000 * psPerUs;
+const quiescentUntilPs = 20_000 * psPerUs;
 
 /** Sends. */
 export async function sender(program: ProgramContext): Promise<JsonValue> {

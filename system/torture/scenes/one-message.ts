@@ -14,7 +14,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -71,7 +71,7 @@ function draw(random: Random): SceneDraft {
 /** Posts one request that warms everything, and the one that is looked at. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { opcode, lengthBytes, mtuCode } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: lengthBytes,
     attributes: { pathMtu: mtuCode as PortAttr['activeMtu'] },
   });
@@ -92,7 +92,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 /** Has the memory. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { lengthBytes, mtuCode } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: lengthBytes,
     attributes: { pathMtu: mtuCode as PortAttr['activeMtu'] },
   });
@@ -125,7 +125,9 @@ function judge({ args, results, report }: ScenePlayed): string[] {
   // At the other side of the HCA: what the slot carries of a long message, in packets of `maxPayload` with 26 bytes around each.
   const slotPs = slotPsPerByte(pcie.link.generation, pcie.link.lanes) * (lengthBytes * (1 + 26 / 128) + 4096);
   const mostPs =
-    2 * cablePs + 1.06 * Math.max(linkBytes * bytePs, slotPs, lengthBytes * hcaPsPerByte(mtu)) + quietPs;
+    2 * cablePs +
+    1.06 * Math.max(linkBytes * bytePs, slotPs, lengthBytes * hcaPsPerByte(mtu)) +
+    quiescentUntilPs;
   if (tookPs < leastPs)
     found.push(`${lengthBytes} bytes took ${tookPs} ps, ports, cable and link take ${leastPs}`);
   if (tookPs > mostPs)
@@ -156,7 +158,7 @@ const slotPsPerByte = (generation: number, lanes: number): number =>
 const hcaPsPerByte = (mtu: number): number => 2342 * (1 / 16 + 16 / mtu);
 
 /** All but cable, link and slot: doorbell, WQE, gathering, forming, placing, answering and looking. */
-const quietPs = 5 * psPerUs;
+const quiescentUntilPs = 5 * psPerUs;
 
 export const oneMessage: Scene = {
   name: 'one-message',

@@ -15,7 +15,15 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, lastBytesIn, leave, meetPeer, post, requestOf } from './pair.ts';
+import {
+  askerAndAnswerer,
+  connectWithPeer,
+  type Ended,
+  lastBytesIn,
+  leave,
+  post,
+  requestOf,
+} from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -54,7 +62,7 @@ export const answerer = (program: ProgramContext): Promise<JsonValue> => play(pr
 async function play(program: ProgramContext, node: 0 | 1): Promise<JsonValue> {
   const { opcode, lengthBytes, retryCount, pkeyIndexes } = program.args as unknown as Args;
   const pkeyIndex = pkeyIndexes[node];
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: lengthBytes,
     attributes: { timeoutCode: 11, retryCount },
     pkeyIndex,

@@ -19,7 +19,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { allAccess } from '../../workloads/rc-states.ts';
-import { completionsOf, failuresOf, leave, meetPeer, nowPs, type PeerSide, post, requestOf } from './pair.ts';
+import {
+  completionsOf,
+  connectWithPeer,
+  failuresOf,
+  leave,
+  nowPs,
+  type PeerSide,
+  post,
+  requestOf,
+} from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -111,7 +120,7 @@ type Told = readonly [number, number, number];
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const { toldPages, sinkPages, changes, hasVictims } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: 8, attributes: shortRnr });
+  const side = await connectWithPeer(program, { areaBytes: 8, attributes: shortRnr });
   const lengthBytes = (toldPages + sinkPages) * pageBytes;
   const address = memory.map(lengthBytes);
   const versions = new Uint8Array(toldPages);
@@ -188,7 +197,7 @@ export async function peer(program: ProgramContext): Promise<JsonValue> {
   const random = new Random(seed, 'peer');
   const slotBytes = requestPagesMax * pageBytes;
   const areaBytes = Math.max(window * slotBytes, sinkPages * pageBytes);
-  const side = await meetPeer(program, { areaBytes, cap: { maxSendWr: 16 }, attributes: shortRnr });
+  const side = await connectWithPeer(program, { areaBytes, cap: { maxSendWr: 16 }, attributes: shortRnr });
   const region = (await exchange.take('region')) as unknown as PeerSide;
   const there = { ...side, peer: region };
   const wrong: string[] = [];

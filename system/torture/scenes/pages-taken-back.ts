@@ -9,7 +9,7 @@ import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 /** What the device may do with a page. */
@@ -63,8 +63,8 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-const meet = (program: ProgramContext, { pageCount }: Args): Promise<Side> =>
-  meetPeer(program, { areaBytes: pageCount * pageBytes });
+const connectSides = (program: ProgramContext, { pageCount }: Args): Promise<Side> =>
+  connectWithPeer(program, { areaBytes: pageCount * pageBytes });
 
 /** Rights of all pages after each round, the first before any. */
 function rightsByRound({ pageCount, rounds }: Args): Rights[][] {
@@ -83,7 +83,7 @@ const byteOf = (round: number): number => 0x10 + round;
 /** Writes to all pages in each round, and reads one that it may not read at the end. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   const byRound = rightsByRound(args);
   const wrong: string[] = [];
   for (const round of byRound.keys()) {
@@ -121,7 +121,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { host, memory, process, cpu } = program;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   const byRound = rightsByRound(args);
   const domain = host.iommu!;
   const wrong: string[] = [];

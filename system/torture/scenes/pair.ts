@@ -2,7 +2,7 @@
  * What most scenes begin and end with: a program at each host, an area each that the other may reach, one CQ, and reliable
  * connections between them with attributes of the scene's choice.
  *
- *     meetPeer ─► what the scene is about ─► leave
+ *     connectWithPeer ─► what the scene is about ─► leave
  */
 import { psPerMs, psPerNs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -120,7 +120,7 @@ export const nowPs = ({ cpu }: ProgramContext): number => Number(cpu.instantPs);
 export const lastBytesIn = ({ cpu }: ProgramContext): Promise<void> => cpu.sleep(2 * psPerMs);
 
 /** Opens the device, makes the objects and connects to the program at the other host that calls this as well. */
-export async function meetPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
+export async function connectWithPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
   const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, beforeReady } = options;
   const endpoint = await openEndpoint(program);
   const channel = options.hasChannel ? await createCompChannel(endpoint.context) : null;

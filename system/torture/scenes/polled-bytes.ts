@@ -11,9 +11,9 @@ import { barrier } from '../../workloads/rc-endpoint.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   failuresOf,
   leave,
-  meetPeer,
   nowPs,
   post,
   requestOf,
@@ -57,7 +57,7 @@ const byteOf = (message: number): number => 1 + (message % 250);
 
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { messages } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes });
+  const side = await connectWithPeer(program, { areaBytes });
   const wrong: string[] = [];
   for (const [message, { offset, lengthBytes }] of messages.entries()) {
     program.memory.write(side.area.address, new Uint8Array(areaBytes).fill(byteOf(message)));
@@ -73,7 +73,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { messages } = program.args as unknown as Args;
   const { cpu, memory, process } = program;
-  const side = await meetPeer(program, { areaBytes });
+  const side = await connectWithPeer(program, { areaBytes });
   const wrong: string[] = [];
   const seenPs: number[] = [];
   for (const [message, { offset, lengthBytes, spunOn }] of messages.entries()) {

@@ -17,10 +17,10 @@ import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,
+  connectWithPeer,
   failuresOf,
   lastBytesIn,
   leave,
-  meetPeer,
   post,
   requestOf,
   type Side,
@@ -80,7 +80,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { how, rounds, lengthBytes, reads, qpCount } = args;
   const perRound = (how === 'fenced write' ? 1 : 1 + reads) + (how === 'fenced write' ? reads : 0) + 1;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: areaBytes(args),
     qpCount,
     cap: { maxSendWr: rounds * perRound },
@@ -162,7 +162,7 @@ function fenced(side: Side, args: Args, place: number): IbvSendWr[] {
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { how, rounds, lengthBytes, qpCount } = args;
-  const side = await meetPeer(program, { areaBytes: areaBytes(args), qpCount });
+  const side = await connectWithPeer(program, { areaBytes: areaBytes(args), qpCount });
   const { memory } = program;
   const places = Array.from({ length: qpCount * rounds }, (_, message) => message * roundBytes(args));
   if (how === 'fenced write')

@@ -32,10 +32,10 @@ import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
 import {
   completionsOf,
+  connectWithPeer,
   type Ended,
   failuresOf,
   leave,
-  meetPeer,
   nowPs,
   post,
   requestOf,
@@ -110,8 +110,8 @@ const partBytes = ({ qpCount, window, lengthBytes }: Args): number => qpCount * 
 const untouched = 0;
 const taken = 0x77;
 
-const meet = (program: ProgramContext, args: Args): Promise<Side> =>
-  meetPeer(program, {
+const connectSides = (program: ProgramContext, args: Args): Promise<Side> =>
+  connectWithPeer(program, {
     areaBytes: 3 * partBytes(args),
     qpCount: args.qpCount,
     hasChannel: true,
@@ -203,7 +203,7 @@ async function die(program: ProgramContext, args: Args, wrong: string[]): Promis
   const { cpu, memory, verbs } = program;
   const device = getDeviceList(verbs)[0]!;
   const { how, lifeNs, closesFirst } = args;
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   const { endpoint, cq, area, qps } = side;
   const { context } = endpoint;
   const spare = how === 'closing' ? await createBuffer(endpoint, 4096) : undefined;
@@ -272,7 +272,7 @@ const eventPatiencePs = 2000 * psPerMs;
 
 /** The other side: talks until nobody answers any more. */
 async function outlive(program: ProgramContext, args: Args, wrong: string[]): Promise<Life> {
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   fill(program, side, args);
   await barrier(program, 'filled');
   const seen = await talk(program, side, args, async () => false);
@@ -284,7 +284,7 @@ async function outlive(program: ProgramContext, args: Args, wrong: string[]): Pr
 
 /** Both ask for everything once, in peace. */
 async function workAgain(program: ProgramContext, args: Args): Promise<string[]> {
-  const side = await meet(program, args);
+  const side = await connectSides(program, args);
   const part = partBytes(args);
   fill(program, side, args);
   await barrier(program, 'filled');

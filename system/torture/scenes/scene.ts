@@ -69,7 +69,7 @@ export interface Scene {
   readonly breaksRules?: readonly string[];
   /** Whether leftovers of objects and hardware are judged as of any story; default true. */
   readonly leavesNothing?: false;
-  /** Reads that the device has given up wait at the host, and may be carried out when their memory is somebody else's. */
+  /** Reads that the device has abandoned wait at the host, and may be carried out when their memory is somebody else's. */
   readonly hasLateReads?: true;
   /** @returns what cannot be; empty when all is well */
   judge(played: ScenePlayed): string[];

@@ -343,7 +343,7 @@ class SharedQueue {
   drop(qp: number): void {
     const expected = this.#expected.get(qp);
     this.#expected.delete(qp);
-    // Which slots those were is told by nobody: others take their places.
+    // No record says which slots those were: others take their places.
     for (let left = expected?.lengths.length ?? 0; left > 0; left--) this.#free.push(this.#freshSlot++);
   }
 

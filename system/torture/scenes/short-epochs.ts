@@ -9,7 +9,15 @@ import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../.
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  connectWithPeer,
+  failuresOf,
+  leave,
+  post,
+  requestOf,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -75,7 +83,7 @@ async function play(program: ProgramContext, number: 0 | 1): Promise<JsonValue> 
   const own = requests[number]!;
   const sendsOf = (side: number, qp: number): number =>
     requests[side]!.filter(({ opcode }, at) => opcode === IBV_WR_SEND && at % qpCount === qp).length;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 3 * slotCount * slotBytes,
     qpCount,
     cap: { maxSendWr: 64, maxRecvWr: 64 },

@@ -9,7 +9,7 @@ import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../.
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { drawLink } from './few-credits.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -53,7 +53,7 @@ export async function player(program: ProgramContext): Promise<JsonValue> {
   const { qpCount, opcodes, lengthBytes } = program.args as unknown as Args;
   const sendCount = opcodes.filter((opcode) => opcode === IBV_WR_SEND).length;
   const count = qpCount * (opcodes.length + sendCount);
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes,
     qpCount,
     cqEntries: count,

@@ -18,7 +18,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -91,7 +91,7 @@ async function play(
   send: (side: Side, round: Round, number: number) => void,
 ): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 4096,
     qpCount: rounds.length,
     hasChannel: true,

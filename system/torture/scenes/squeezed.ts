@@ -12,7 +12,7 @@ import { deregMr, IBV_WR_RDMA_WRITE, regMr } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { allAccess } from '../../workloads/rc-states.ts';
-import { completionsOf, failuresOf, leave, meetPeer, type PeerSide, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, type PeerSide, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -83,7 +83,7 @@ export async function hoarder(program: ProgramContext): Promise<JsonValue> {
   const { memory, exchange } = program;
   const { seed, chunks, chunkPages, rounds } = program.args as unknown as Args;
   const random = new Random(seed, 'hoarder');
-  const side = await meetPeer(program, { areaBytes: 8 });
+  const side = await connectWithPeer(program, { areaBytes: 8 });
   const chunkBytes = chunkPages * pageBytes;
   const base = memory.map(chunks * chunkBytes);
   const versions = new Uint32Array(chunks * chunkPages);
@@ -160,7 +160,7 @@ export async function peer(program: ProgramContext): Promise<JsonValue> {
   const { memory, exchange } = program;
   const { chunkPages } = program.args as unknown as Args;
   const chunkBytes = chunkPages * pageBytes;
-  const side = await meetPeer(program, { areaBytes: chunkBytes });
+  const side = await connectWithPeer(program, { areaBytes: chunkBytes });
   const wrong: string[] = [];
   for (;;) {
     const order = (await exchange.take('written')) as unknown as PeerSide & { round: number };

@@ -14,7 +14,15 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, leave, meetPeer, type PeerSide, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  connectWithPeer,
+  leave,
+  type PeerSide,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -158,7 +166,7 @@ interface Begun {
 }
 
 async function begin(program: ProgramContext, { count, lengthBytes }: Args, number: 0 | 1): Promise<Begun> {
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: count * lengthBytes,
     cap: { maxSendWr: 32 },
     attributes: { timeoutCode: 8, retryCount: 1 },

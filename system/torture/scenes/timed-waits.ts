@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { completionsOf, connectWithPeer, failuresOf, leave, nowPs, post, requestOf } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -50,7 +50,7 @@ function draw(random: Random): SceneDraft {
 export async function waiter(program: ProgramContext): Promise<JsonValue> {
   const { cpu } = program;
   const { waits, pausesNs } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: 64, cap: { maxRecvWr: 16 }, hasChannel: true });
+  const side = await connectWithPeer(program, { areaBytes: 64, cap: { maxRecvWr: 16 }, hasChannel: true });
   const { endpoint, qps, cq } = side;
   const { channel } = cq;
   for (let at = 0; at < pausesNs.length; at++) postRecv(qps[0]!, { wrId: at, sgList: [], numSge: 0 });
@@ -99,7 +99,7 @@ const slackPs = 3_000 * psPerUs;
 /** Sends, with pauses. */
 export async function sender(program: ProgramContext): Promise<JsonValue> {
   const { pausesNs } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: 64, cap: { maxRecvWr: 16 } });
+  const side = await connectWithPeer(program, { areaBytes: 64, cap: { maxRecvWr: 16 } });
   await barrier(program, 'waiting');
   const wrong: string[] = [];
   for (const [number, pauseNs] of pausesNs.entries()) {

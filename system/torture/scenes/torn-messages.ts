@@ -24,9 +24,9 @@ import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import { type Ended, nowPs, post } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 import {
+  connectUnreliable,
   grhBytes,
   leaveUnreliable,
-  meetUnreliable,
   messageOf,
   receive,
   settledPs,
@@ -91,8 +91,8 @@ function drawFlood(transport: 'UC' | 'UD'): SceneDraft {
   return { args: { ...args }, set, hasDrawnHardware: false, climate: 'flawed' };
 }
 
-const meet = (program: ProgramContext, args: Args, receives: number): Promise<UnreliableSide> =>
-  meetUnreliable(program, {
+const connectSides = (program: ProgramContext, args: Args, receives: number): Promise<UnreliableSide> =>
+  connectUnreliable(program, {
     transport: args.transport,
     areaBytes: args.lengths.length * slotBytes(args),
     mtuCode: args.mtuCode,
@@ -106,7 +106,7 @@ const meet = (program: ProgramContext, args: Args, receives: number): Promise<Un
 export async function sender(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { lengths, flawed } = args;
-  const side = await meet(program, args, 0);
+  const side = await connectSides(program, args, 0);
   const { memory } = program;
   const qp = side.qps[0]!;
   for (const [id, bytes] of lengths.entries())
@@ -146,7 +146,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
 export async function receiver(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { lengths, receives, flawed, transport } = args;
-  const side = await meet(program, args, receives);
+  const side = await connectSides(program, args, receives);
   const sends = flawed >= 0 ? 1 : 0;
   if (flawed >= 0) {
     await barrier(program, 'answer');

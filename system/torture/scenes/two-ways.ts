@@ -14,7 +14,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -79,7 +79,7 @@ export async function other(program: ProgramContext): Promise<JsonValue> {
 async function play(program: ProgramContext, args: Args, opcode: number | undefined): Promise<JsonValue> {
   const { qpCount, count, mtuCode, shortCount } = args;
   const lengthBytes = lengthOf(args);
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 2 * lengthBytes,
     qpCount,
     cap: { maxSendWr: Math.max(count, shortCount) },

@@ -17,9 +17,9 @@ import { sleepUntil, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,
   completionsOf,
+  connectWithPeer,
   type Ended,
   leave,
-  meetPeer,
   nowPs,
   post,
   requestOf,
@@ -75,7 +75,7 @@ function draw(random: Random): SceneDraft {
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { opcode, count, lengthBytes, retryCount, timeoutCode, pause } = args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: (count + 1) * lengthBytes,
     attributes: { timeoutCode, retryCount },
   });
@@ -98,7 +98,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 /** Has what is asked for, and nothing else to do. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { count, lengthBytes } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: (count + 1) * lengthBytes });
+  const side = await connectWithPeer(program, { areaBytes: (count + 1) * lengthBytes });
   await barrier(program, 'over');
   await leave(side);
   return {};

@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -145,7 +145,7 @@ class Waiting {
 /** Writes. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { qpCount, entries, steps } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: 4096,
     qpCount,
     cqEntries: entries,
@@ -180,7 +180,7 @@ async function take(program: ProgramContext, waiting: Waiting, step: Step): Prom
 /** Is written to. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { qpCount } = program.args as unknown as Args;
-  const side = await meetPeer(program, { areaBytes: 4096, qpCount });
+  const side = await connectWithPeer(program, { areaBytes: 4096, qpCount });
   await barrier(program, 'over');
   await leave(side);
   return [];

@@ -1,4 +1,4 @@
-/** A pair of unreliable QPs, connected or of datagrams: what meetPeer is for reliable ones. */
+/** A pair of unreliable QPs, connected or of datagrams: what connectWithPeer is for reliable ones. */
 import { psPerMs } from '../../../base/units.ts';
 import {
   createAh,
@@ -40,7 +40,7 @@ export interface UnreliableSide extends Side {
 export const grhBytes = 40;
 
 /** Opens the device, makes one QP and connects it to that of the program at the other host that calls this as well. */
-export async function meetUnreliable(
+export async function connectUnreliable(
   program: ProgramContext,
   { transport, areaBytes, mtuCode, queueEntries, beforeReady }: UnreliableOptions,
 ): Promise<UnreliableSide> {

@@ -15,7 +15,15 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  connectWithPeer,
+  leave,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -64,7 +72,7 @@ const lastOf = (slot: number, total: number): number =>
 /** Posts burst after burst, each request with its own number. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { opcode, burst, total } = program.args as unknown as Args;
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: slotCount * slotBytes,
     cap: { maxSendWr: burst },
     attributes,
@@ -100,7 +108,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
     const addr = area.address + (id % slotCount) * slotBytes;
     postRecv(qps[0]!, { wrId: id, sgList: [{ addr, length: slotBytes, lkey: area.region.lkey }], numSge: 1 });
   };
-  const side = await meetPeer(program, {
+  const side = await connectWithPeer(program, {
     areaBytes: slotCount * slotBytes,
     cap: { maxRecvWr: receiveCount },
     attributes,

@@ -16,7 +16,15 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier, connectRc, createRcQps } from '../../workloads/rc-endpoint.ts';
-import { askerAndAnswerer, completionsOf, lastBytesIn, leave, meetPeer, post, requestOf } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  connectWithPeer,
+  lastBytesIn,
+  leave,
+  post,
+  requestOf,
+} from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -49,7 +57,7 @@ const strangersOf = ({ isStrange }: Args): number => isStrange.filter((one) => o
 /** A side with QPs of its domain, and one QP for each strange request in the domain `pd`. */
 async function begin(program: ProgramContext, args: Args, isStrangeHere: boolean) {
   const { lengthBytes, isStrange } = args;
-  const side = await meetPeer(program, { areaBytes: lengthBytes * isStrange.length });
+  const side = await connectWithPeer(program, { areaBytes: lengthBytes * isStrange.length });
   const { endpoint, cq } = side;
   const pd: IbvPd = isStrangeHere ? await allocPd(endpoint.context) : endpoint.pd;
   const strangers = await createRcQps({ ...endpoint, pd }, strangersOf(args), { send: cq, receive: cq }, {});

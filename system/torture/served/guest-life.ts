@@ -66,7 +66,7 @@ export class GuestLife {
   readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
   /** What the next command writes to the HCR's toggle bit; undefined: the register is to be asked. */
   #nextToggle: number | undefined;
-  /** How often the register of commands is looked at before a command is given up. */
+  /** How often the register of commands is looked at before a command is abandoned. */
   patience = usualPatience;
   /** What each store carries instead of its value, and what is written into memory instead: for guests that go mad. */
   distort: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes;

@@ -1,6 +1,6 @@
 /**
  * A served HCA, its server and its clients in one thread, with a clock that is counted: each look at it takes a little, so
- * that the same story runs the same way on any computer, and a device that never comes to rest is given up all the same.
+ * that the same story runs the same way on any computer, and a device that never comes to rest is abandoned all the same.
  *
  *     VfioUserClient ══ socket ══► VfioUserServer ─► Slot ─► device        turn(): messages, then the model, in turns
  */
@@ -14,7 +14,7 @@ import { Emulation } from '../../serve/emulation.ts';
 import { servingParameters } from '../../serve/parameters.ts';
 import type { Slot } from '../../serve/slot.ts';
 
-/** Of each look at the clock: an access is given up after 20,000 looks, some 300,000 steps of the model. */
+/** Of each look at the clock: an access is abandoned after 20,000 looks, some 300,000 steps of the model. */
 const LOOK_MS = 0.05;
 /** Of the model, between two polls of the socket. */
 const SLICE_MS = 5;

@@ -62,8 +62,8 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       1,
       ({ slot }) => {
         const kept: Uint8Array[] = [];
-        const reset = slot.clientGone.bind(slot);
-        slot.clientGone = () => {
+        const reset = slot.clientDisconnected.bind(slot);
+        slot.clientDisconnected = () => {
           kept.push(new Uint8Array(40 * 2 ** 20));
           reset();
         };

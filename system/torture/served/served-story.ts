@@ -193,8 +193,8 @@ class StoryRun {
     const { emulation, slot, longestTurnMs } = this.#device;
     for (const { access, message, causes } of emulation.defects)
       this.find('thrown', [`${access}: ${message}`, ...causes.map(({ stack }) => stack)].join('\n'));
-    const { givenUpLoadCount } = slot.access;
-    if (givenUpLoadCount > 0) this.find('unanswered', `${givenUpLoadCount} loads were given up`);
+    const { abandonedLoadCount } = slot.access;
+    if (abandonedLoadCount > 0) this.find('unanswered', `${abandonedLoadCount} loads were given up`);
     this.longestTurnMs = Math.max(this.longestTurnMs, longestTurnMs);
     if (longestTurnMs > silenceMs) this.find('silence', `${longestTurnMs.toFixed(0)} ms in one turn`);
     const open = openDescriptors();

@@ -14,7 +14,7 @@ export interface LinkRule {
   end?(): void;
 }
 
-/** Told of what breaks a rule. */
+/** Notified of what breaks a rule. */
 export type Accuse = (what: string) => void;
 
 export const pageBytes = 4096;

@@ -62,7 +62,7 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq), event(aCq)]);
-    // Nobody is told of the third; arming finds it, wherever the consumer is.
+    // No event reports the third; arming finds it, wherever the consumer is.
     a.send(write(given));
     await bench.run(10);
     aCq.arm(NEXT, 3, UAR, 0);
@@ -99,7 +99,7 @@ describe('arming', () => {
     a.send({ ...send, isSolicited: true });
     await bench.run(10);
     expect(bench.b.events.lines).toEqual([event(bCq)]);
-    // The solicited one is not consumed yet, but has been told of: armed again, nothing fires.
+    // The solicited one is not consumed yet, but has been reported: armed again, nothing fires.
     bCq.arm(SOLICITED, 2, UAR, 1);
     await bench.run(1);
     expect(bench.b.events.lines).toHaveLength(1);

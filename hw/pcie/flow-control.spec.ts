@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { creditsOf, dataOf, headersOf, ReceiveCredits, TransmitCredits, tlpCredits } from './credits.ts';
+import { creditsOf, dataOf, headersOf, ReceiveCredits, TransmitCredits, tlpCredits } from './flow-control.ts';
 
 describe('transmit credits', () => {
   /** What is missing, in units that a TLP with so many units of data may not have; 0 is nothing. */
   const lacking = (credits: TransmitCredits, dataCredits: number): string => {
-    const lack = credits.lack(tlpCredits(dataCredits));
-    return `${headersOf(lack) === 0 ? '' : 'header'}${dataOf(lack) === 0 ? '' : 'data'}`;
+    const deficit = credits.deficit(tlpCredits(dataCredits));
+    return `${headersOf(deficit) === 0 ? '' : 'header'}${dataOf(deficit) === 0 ? '' : 'data'}`;
   };
 
   it('PCIe 2.6.1: let a TLP go when header and data are there, and say what is missing', () => {
@@ -23,7 +23,7 @@ describe('transmit credits', () => {
   it('PCIe 2.6.1: never run out when infinite was advertised', () => {
     const credits = new TransmitCredits(0, 0);
     for (let tlp = 0; tlp < 10_000; tlp++) {
-      expect(credits.lack(tlpCredits(256))).toBe(0);
+      expect(credits.deficit(tlpCredits(256))).toBe(0);
       credits.consume(tlpCredits(256));
     }
   });
@@ -71,7 +71,7 @@ describe('both sides together', () => {
           const receive = new ReceiveCredits(headers, data, 25, 17);
           const held: number[] = [];
           for (const [isSend, units] of steps) {
-            if (isSend && transmit.lack(tlpCredits(units)) === 0) {
+            if (isSend && transmit.deficit(tlpCredits(units)) === 0) {
               transmit.consume(tlpCredits(units));
               expect(receive.receive(tlpCredits(units))).toBe(true);
               held.push(units);
@@ -89,7 +89,7 @@ describe('both sides together', () => {
             transmit.limit = receive.allocated;
           }
           // All given back: the largest TLP can go.
-          expect(transmit.lack(tlpCredits(17))).toBe(0);
+          expect(transmit.deficit(tlpCredits(17))).toBe(0);
         },
       ),
       { numRuns: 60 },

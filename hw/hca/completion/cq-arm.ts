@@ -1,5 +1,5 @@
 /**
- * Completion events: which CQE tells software, and when. A CQ that is armed fires once, for the next CQE or the next solicited
+ * Completion events: which CQE raises an event, and when. A CQ that is armed fires once, for the next CQE or the next solicited
  * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
  * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
  *
@@ -95,7 +95,7 @@ export class CompletionNotifier {
 
   /**
    * A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. Fires at once for CQEs that are neither
-   * consumed nor told of by an earlier event, which the context keeps as its last notified counter: a program that arms
+   * consumed nor reported by an earlier event, which the context keeps as its last notified counter: a program that arms
    * before it polls gets one event for a CQE, not two.
    */
   arm(cq: number, command: number, consumer: number, cycle: number): void {

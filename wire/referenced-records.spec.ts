@@ -2,23 +2,23 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../base/parameter.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes, joinEnds } from '../sim/channel.ts';
-import { LentRecords } from './lent-records.ts';
 import { blocksOf } from './link-credits.ts';
 import { Opcode } from './opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET } from './packet.ts';
 import { wireParameters } from './parameters.ts';
+import { ReferencedRecords } from './referenced-records.ts';
 import { WireBench } from './wire-bench.ts';
 import { takenBytesMax, wireChannelBytes } from './wire-sizing.ts';
 
-/** Loans that a spec makes and settles by hand. */
-class HandMadeLoans {
-  lentCount = 0;
-  settledCount = 0;
+/** References that a spec issues and releases by hand. */
+class HandMadeReferences {
+  referenceCount = 0;
+  releasedCount = 0;
   callCount = 0;
 
-  callIn(): void {
+  snapshot(): void {
     this.callCount++;
-    this.settledCount = this.lentCount;
+    this.releasedCount = this.referenceCount;
   }
 }
 
@@ -27,75 +27,75 @@ function ring() {
   const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
   const [writer, reader] = [new ChannelWriter(buffer), new ChannelReader(buffer)];
   joinEnds(writer, reader, new Float64Array(1), 0);
-  const loans = new HandMadeLoans();
-  const lent = new LentRecords(reader, loans, 2048);
+  const references = new HandMadeReferences();
+  const referenced = new ReferencedRecords(reader, references, 2048);
   const take = (): number => {
     writer.append(0, 1, 64);
     return reader.take();
   };
-  return { reader, loans, lent, take };
+  return { reader, references, referenced, take };
 }
 
 describe('records given back', () => {
   it('are released at once when nothing is lent', () => {
-    const { reader, lent, take } = ring();
-    lent.release(take());
-    expect([lent.heldCount, reader.takenBytes]).toEqual([0, 0]);
+    const { reader, referenced, take } = ring();
+    referenced.release(take());
+    expect([referenced.heldCount, reader.takenBytes]).toEqual([0, 0]);
   });
 
   it('keep their room until all loans made before are settled, in the order made', () => {
-    const { reader, loans, lent, take } = ring();
+    const { reader, references, referenced, take } = ring();
     const offsets = [take(), take(), take(), take()];
-    loans.lentCount = 2;
-    lent.release(offsets[0]!);
-    loans.lentCount = 5;
-    lent.release(offsets[1]!);
-    expect([lent.heldCount, reader.takenBytes]).toEqual([2, 512]);
-    loans.settledCount = 2;
-    lent.release(offsets[2]!);
-    expect([lent.heldCount, reader.takenBytes]).toEqual([2, 384]);
-    loans.settledCount = 5;
-    lent.release(offsets[3]!);
-    expect([lent.heldCount, reader.takenBytes]).toEqual([0, 0]);
-    expect(loans.callCount).toBe(0);
+    references.referenceCount = 2;
+    referenced.release(offsets[0]!);
+    references.referenceCount = 5;
+    referenced.release(offsets[1]!);
+    expect([referenced.heldCount, reader.takenBytes]).toEqual([2, 512]);
+    references.releasedCount = 2;
+    referenced.release(offsets[2]!);
+    expect([referenced.heldCount, reader.takenBytes]).toEqual([2, 384]);
+    references.releasedCount = 5;
+    referenced.release(offsets[3]!);
+    expect([referenced.heldCount, reader.takenBytes]).toEqual([0, 0]);
+    expect(references.callCount).toBe(0);
   });
 
   it('give their room back when the other end is to have its share, calling loans in only if they must', () => {
-    const { reader, loans, lent, take } = ring();
-    loans.lentCount = 1;
-    for (let count = 0; count < 16; count++) lent.release(take());
-    lent.makeRoom();
-    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([16, 2048, 0]);
-    loans.settledCount = 1;
-    loans.lentCount = 2;
+    const { reader, references, referenced, take } = ring();
+    references.referenceCount = 1;
+    for (let count = 0; count < 16; count++) referenced.release(take());
+    referenced.makeRoom();
+    expect([referenced.heldCount, reader.takenBytes, references.callCount]).toEqual([16, 2048, 0]);
+    references.releasedCount = 1;
+    references.referenceCount = 2;
     const unconsumed = take();
-    lent.makeRoom();
-    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([0, 128, 0]);
-    lent.release(unconsumed);
-    for (let count = 0; count < 16; count++) lent.release(take());
-    lent.makeRoom();
-    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([0, 0, 1]);
+    referenced.makeRoom();
+    expect([referenced.heldCount, reader.takenBytes, references.callCount]).toEqual([0, 128, 0]);
+    referenced.release(unconsumed);
+    for (let count = 0; count < 16; count++) referenced.release(take());
+    referenced.makeRoom();
+    expect([referenced.heldCount, reader.takenBytes, references.callCount]).toEqual([0, 0, 1]);
   });
 
   it('call nothing in on account of packets that nobody has given back', () => {
-    const { loans, lent, take } = ring();
-    loans.lentCount = 1;
+    const { references, referenced, take } = ring();
+    references.referenceCount = 1;
     for (let count = 0; count < 20; count++) take();
-    lent.makeRoom();
-    expect(loans.callCount).toBe(0);
+    referenced.makeRoom();
+    expect(references.callCount).toBe(0);
   });
 });
 
 describe('a wire port whose payload is lent', () => {
   it('returns credits at once, and keeps the payload', async () => {
-    const loans = new HandMadeLoans();
-    const bench = new WireBench({}, undefined, loans);
+    const references = new HandMadeReferences();
+    const bench = new WireBench({}, undefined, references);
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.send(Opcode.RC_RDMA_WRITE_ONLY, 512, 9));
     bench.b.consumesAtOnce = false;
     await bench.runTo(upPs + 1_000_000);
     const [offset] = bench.b.held;
-    loans.lentCount = 1;
+    references.referenceCount = 1;
     expect(bench.b.port.receiveBufferedBytes).toBeGreaterThan(0);
     bench.b.consumeAll();
     expect(bench.b.port.receiveBufferedBytes).toBe(0);
@@ -107,7 +107,7 @@ describe('a wire port whose payload is lent', () => {
     await bench.runTo(upPs + 20_000_000);
     expect(bench.b.arrivals).toHaveLength(41);
     expect(bench.b.port.rxBytes.slice(start, start + 512)).toEqual(before);
-    expect(loans.callCount).toBe(0);
+    expect(references.callCount).toBe(0);
   });
 
   it('never lacks room for what the credits admit, though no loan is ever settled but when it is called in', async () => {
@@ -115,9 +115,9 @@ describe('a wire port whose payload is lent', () => {
     const packetCount = 6000;
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
       const seen: string[] = [];
-      for (const isLending of [true, false]) {
-        const loans = new HandMadeLoans();
-        const bench = new WireBench(changes, undefined, isLending ? loans : undefined);
+      for (const isReferencing of [true, false]) {
+        const references = new HandMadeReferences();
+        const bench = new WireBench(changes, undefined, isReferencing ? references : undefined);
         const upPs = await bench.bringUp();
         const end = bench.a;
         let psn = 0;
@@ -125,14 +125,14 @@ describe('a wire port whose payload is lent', () => {
           const bytes = (psn * 331) % 4097;
           while (psn < packetCount && end.port.canTransmit(Opcode.RC_SEND_ONLY, bytes)) {
             end.send(Opcode.RC_SEND_ONLY, bytes, psn++);
-            loans.lentCount++;
+            references.referenceCount++;
           }
         };
         end.port.onSpace(sendAll);
         end.at(upPs, sendAll);
         await bench.runTo(upPs + 10_000_000_000);
         expect(psn).toBe(packetCount);
-        expect(loans.callCount > 0).toBe(isLending);
+        expect(references.callCount > 0).toBe(isReferencing);
         seen.push(JSON.stringify([bench.b.arrivals, bench.b.port.received, end.port.transmitted]));
       }
       expect(seen[0] === seen[1]).toBe(true);

@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { PayloadLoans } from './payload-loans.ts';
+import { PayloadReferences } from './payload-references.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
-import { FLAG_LENT, FLAG_POISONED, MEMORY_WRITE, WORD_FLAGS } from './tlp.ts';
+import { FLAG_POISONED, FLAG_REFERENCE, MEMORY_WRITE, WORD_FLAGS } from './tlp.ts';
 import { ZeroCopyWriter } from './zero-copy-writer.ts';
 
 const CARRIED_RECORD_BYTES = 64 + 256;
-const LENT_RECORD_BYTES = 64;
+const REFERENCE_RECORD_BYTES = 64;
 const WINDOW = 0xfee0_0000;
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
-/** A device that lends 4 KiB of its memory to the root complex. */
-function lendingBench(options: RootComplexBenchOptions = {}, isLending = true) {
+/** A device whose payload the root complex reads by reference out of 4 KiB of memory. */
+function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = true) {
   const memory = pattern(4096);
-  const loans = new PayloadLoans(memory);
-  const bench = rootComplexBench({ ...options, shared: { loans } });
-  const writer = isLending ? new ZeroCopyWriter(bench.device, loans) : bench.device;
+  const references = new PayloadReferences(memory);
+  const bench = rootComplexBench({ ...options, shared: { references } });
+  const writer = isReferencing ? new ZeroCopyWriter(bench.device, references) : bench.device;
   const send = (address: number, from = 0, lengthBytes = 256, flags = 0): void =>
     writer.sendMemoryWrite(address, 5, memory, from, lengthBytes, flags);
   /** Whether `length` bytes have been written at `address` as they lie in the device from `from` on. */
@@ -23,11 +23,11 @@ function lendingBench(options: RootComplexBenchOptions = {}, isLending = true) {
     bench.memory.bytes
       .subarray(address, address + length)
       .every((byte, at) => byte === ((from + at) * 7 + 3) % 256);
-  return { ...bench, hostMemory: bench.memory, memory, loans, writer, send, hasWritten };
+  return { ...bench, hostMemory: bench.memory, memory, references, writer, send, hasWritten };
 }
 
 /** Bytes of channel that one write takes. */
-function recordBytesOf(bench: ReturnType<typeof lendingBench>, send: () => void): number {
+function recordBytesOf(bench: ReturnType<typeof referenceBench>, send: () => void): number {
   let recordBytes = -1;
   const { receiveTlp } = bench.rootComplex;
   bench.host.onReceive((offset, kind) => {
@@ -41,22 +41,22 @@ function recordBytesOf(bench: ReturnType<typeof lendingBench>, send: () => void)
 
 describe('lent payload', () => {
   it('is not in the record, and is written from where it lies', () => {
-    const bench = lendingBench();
-    expect(recordBytesOf(bench, () => bench.send(0x2001, 77))).toBe(LENT_RECORD_BYTES);
+    const bench = referenceBench();
+    expect(recordBytesOf(bench, () => bench.send(0x2001, 77))).toBe(REFERENCE_RECORD_BYTES);
     expect(bench.hasWritten(0x2001, 77)).toBe(true);
-    expect([bench.loans.lentCount, bench.loans.settledCount]).toEqual([1, 1]);
+    expect([bench.references.referenceCount, bench.references.releasedCount]).toEqual([1, 1]);
   });
 
   it('is carried when it is short, lies in another memory, or is not shared with the other end', () => {
-    const short = lendingBench();
+    const short = referenceBench();
     expect(recordBytesOf(short, () => short.send(0x2000, 0, 127))).toBe(64 + 128);
-    const other = lendingBench();
+    const other = referenceBench();
     const send = () => other.writer.sendMemoryWrite(0x2000, 5, pattern(256), 0, 256);
     expect(recordBytesOf(other, send)).toBe(CARRIED_RECORD_BYTES);
-    const unwired = lendingBench({}, false);
+    const unwired = referenceBench({}, false);
     expect(recordBytesOf(unwired, () => unwired.send(0x2000))).toBe(CARRIED_RECORD_BYTES);
     for (const bench of [short, other, unwired]) {
-      expect(bench.loans.lentCount).toBe(0);
+      expect(bench.references.referenceCount).toBe(0);
       expect(bench.hasWritten(0x2000, 0, 127)).toBe(true);
     }
   });
@@ -66,8 +66,8 @@ describe('lent payload', () => {
       endpoint: { transmitBufferTlps: 2, postedFifoTlps: 16 },
       rootPort: { postedHeaders: 2, postedData: 40 },
     };
-    const seen = [true, false].map((isLending) => {
-      const bench = lendingBench(options, isLending);
+    const seen = [true, false].map((isReferencing) => {
+      const bench = referenceBench(options, isReferencing);
       for (let tlp = 0; tlp < 12; tlp++) bench.send(0x2000 + tlp * 256, tlp * 256);
       expect(bench.device.transmitter.waitingCount).toBeGreaterThan(8);
       const times: number[] = [];
@@ -76,7 +76,7 @@ describe('lent payload', () => {
         times.push(bench.rootComplex.writes.writtenBytes);
       }
       expect(bench.hasWritten(0x2000, 0, 12 * 256)).toBe(true);
-      expect(bench.loans.settledCount).toBe(isLending ? 12 : 0);
+      expect(bench.references.releasedCount).toBe(isReferencing ? 12 : 0);
       const { transmitter } = bench.device;
       const { received } = bench.host.receiver;
       return JSON.stringify([times, transmitter.linkBytes, [...transmitter.stallPs], received]);
@@ -91,57 +91,57 @@ describe('lent payload', () => {
       ['writeOutsideMemory', 2 ** 31, 0],
     ] as const;
     for (const [fault, address, flags] of cases) {
-      const bench = lendingBench();
+      const bench = referenceBench();
       bench.send(address, 0, 256, flags);
-      expect(bench.loans.settledCount).toBe(0);
+      expect(bench.references.releasedCount).toBe(0);
       bench.run(1_000_000);
       expect(bench.rootComplex.log.counts[fault], fault).toBe(1);
-      expect(bench.loans.settledCount, fault).toBe(1);
+      expect(bench.references.releasedCount, fault).toBe(1);
       expect(bench.hostMemory.bytes.every((byte) => byte === 0)).toBe(true);
     }
   });
 
   it('is read where it lies by an interrupt message, and settled', () => {
-    const bench = lendingBench();
+    const bench = referenceBench();
     bench.send(WINDOW + 0x1000, 1);
     bench.run(1_000_000);
     const data = new DataView(bench.memory.buffer).getUint32(1, true);
     expect(bench.interrupts[0]).toMatch(new RegExp(` fee01000 ${data}$`));
-    expect(bench.loans.settledCount).toBe(1);
+    expect(bench.references.releasedCount).toBe(1);
   });
 
   it('of a TLP that is dropped on arrival is settled with the next, and no loan before it early', () => {
     // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be there at once.
-    const bench = lendingBench({
+    const bench = referenceBench({
       endpoint: { postedFifoTlps: 200, transmitBufferTlps: 64 },
       rootPort: { postedHeaders: 127, postedData: 2047 },
       rootComplex: { writeLatencyPs: 50_000_000, readLatencyPs: 50_000_000 },
     });
     // A device that breaks the credits.
-    bench.device.transmitter.posted.credits.lack = () => 0;
+    bench.device.transmitter.posted.credits.deficit = () => 0;
     for (let tlp = 0; tlp < 130; tlp++) bench.send(0x2000 + tlp * 128, 0, 128);
     bench.run(30_000_000);
     expect(bench.rootComplex.log.counts.overflow).toBe(2);
-    expect(bench.loans.settledCount).toBe(0);
+    expect(bench.references.releasedCount).toBe(0);
     bench.run(100_000_000);
-    expect(bench.loans.settledCount).toBe(128);
+    expect(bench.references.releasedCount).toBe(128);
     bench.send(0x2000, 0, 128);
     bench.run(200_000_000);
-    expect(bench.loans.settledCount).toBe(131);
+    expect(bench.references.releasedCount).toBe(131);
   });
 
   it('is read from a copy once it was called in, and nothing is lent until all of that was read', () => {
-    const bench = lendingBench();
-    const { loans } = bench;
-    loans.callIn();
-    expect(loans.canLend(bench.memory, 256)).toBe(true);
+    const bench = referenceBench();
+    const { references } = bench;
+    references.snapshot();
+    expect(references.canReference(bench.memory, 256)).toBe(true);
     bench.send(0x2000, 0);
     bench.send(0x2100, 256);
-    loans.callIn();
-    expect([loans.lentCount, loans.settledCount]).toEqual([2, 2]);
+    references.snapshot();
+    expect([references.referenceCount, references.releasedCount]).toEqual([2, 2]);
     bench.memory.fill(0xee);
     bench.send(0x4000, 512);
-    expect(loans.lentCount).toBe(2);
+    expect(references.referenceCount).toBe(2);
     bench.run(300_000);
     bench.send(0x5000, 512);
     bench.run(1_000_000);
@@ -151,33 +151,33 @@ describe('lent payload', () => {
     bench.send(0x6000, 512);
     bench.run(2_000_000);
     expect(bench.hasWritten(0x6000, 512)).toBe(true);
-    expect([loans.lentCount, loans.settledCount]).toEqual([4, 4]);
+    expect([references.referenceCount, references.releasedCount]).toEqual([4, 4]);
   });
 
   it('is counted past 2^32 by names of 32 bits', () => {
-    const loans = new PayloadLoans(new Uint8Array(256));
-    loans.lentCount = 2 ** 32 - 2;
-    loans.settledCount = 2 ** 32 - 2;
-    const names = Array.from({ length: 4 }, () => loans.lend());
+    const references = new PayloadReferences(new Uint8Array(256));
+    references.referenceCount = 2 ** 32 - 2;
+    references.releasedCount = 2 ** 32 - 2;
+    const names = Array.from({ length: 4 }, () => references.issue());
     expect(names).toEqual([-1, 0, 1, 2]);
-    for (const name of names.slice(0, 3)) loans.settle(name);
-    expect(loans.settledCount).toBe(2 ** 32 + 1);
-    loans.callIn();
-    loans.settle(names[3]!);
-    expect(loans.canLend(loans.source, 256)).toBe(true);
+    for (const name of names.slice(0, 3)) references.release(name);
+    expect(references.releasedCount).toBe(2 ** 32 + 1);
+    references.snapshot();
+    references.release(names[3]!);
+    expect(references.canReference(references.source, 256)).toBe(true);
   });
 
   it('is marked by a flag that no other TLP has', () => {
-    const bench = lendingBench();
+    const bench = referenceBench();
     const flags: number[] = [];
     bench.host.onReceive((offset) => {
-      flags.push(bench.host.reader.words[(offset >> 2) + WORD_FLAGS]! & FLAG_LENT);
+      flags.push(bench.host.reader.words[(offset >> 2) + WORD_FLAGS]! & FLAG_REFERENCE);
       bench.host.consume(offset);
     });
     bench.send(0x2000);
     bench.device.sendMemoryRead(0x2000, 4, 256, 1, 0x100);
     bench.device.sendMessage(0x20, 5, 0x100);
     bench.run(1_000_000);
-    expect(flags).toEqual([FLAG_LENT, 0, 0]);
+    expect(flags).toEqual([FLAG_REFERENCE, 0, 0]);
   });
 });

@@ -43,7 +43,7 @@ export class TransmitCredits {
   }
 
   /** Which credits a TLP that takes `credits` must wait for: 0 when it may leave, else see {@link headersOf}. */
-  lack(credits: number): number {
+  deficit(credits: number): number {
     return ((this.limit | GUARD) - this.consumed - credits) & this.#halves;
   }
 

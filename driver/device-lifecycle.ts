@@ -1,6 +1,5 @@
 /**
- * Whether a device still lives. Whoever finds that it does not says so here, once, with the reason; everybody who waits
- * for the device is told.
+ * Whether a device still lives. The first to find that it does not reports it here, with the reason; all waiters are notified.
  *
  *   a command without an answer ────────┐
  *   a closing command that failed ──────┤
@@ -29,7 +28,7 @@ export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
   'UNMAP_FA',
 ]);
 
-export class DeviceLife {
+export class DeviceLifecycle {
   private readonly listeners: (() => void)[] = [];
   /** Why the device is dead; undefined while it lives. */
   reason: string | undefined;

@@ -7,10 +7,10 @@ import { exactPs, type LogicalProcess, type ProcessInstant } from '../../../sim/
 import type { HostNode } from '../node/host-node.ts';
 
 /** Plain data. */
-export interface PartOutlook {
+export interface PartActivity {
   /** Nothing is due but polls, and looks of the health timer at a device. */
-  readonly isQuiet: boolean;
-  /** Programs of a host have polled since the outlook before, and done nothing else. */
+  readonly isQuiescent: boolean;
+  /** Programs of a host have polled since the report before, and done nothing else. */
   readonly isPolling: boolean;
   /** Hosts whose programs have not ended, with the instant since which they do nothing but poll, or now. */
   readonly waiting: readonly ProcessInstant[];
@@ -22,25 +22,26 @@ export interface PartOutlook {
   readonly nextPs: number;
 }
 
-/** Takes the outlooks of one part. */
-export class PartLookout {
-  readonly #hosts: readonly HostLookout[];
+/** Reports the activity of one part. */
+export class PartMonitor {
+  readonly #hosts: readonly HostMonitor[];
   readonly #devices: readonly LogicalProcess[];
 
   /** @param devices the logical processes of the part that are no hosts */
   constructor(hosts: readonly HostNode[], devices: readonly LogicalProcess[]) {
-    this.#hosts = hosts.map((host) => new HostLookout(host));
+    this.#hosts = hosts.map((host) => new HostMonitor(host));
     this.#devices = devices;
     for (const host of this.#hosts) host.node.lp.addTimeKeeper(host);
   }
 
-  /** The outlook now, since the one before. */
-  take(): Omit<PartOutlook, 'nextPs'> {
-    for (const host of this.#hosts) host.look();
+  /** The activity since the report before. */
+  take(): Omit<PartActivity, 'nextPs'> {
+    for (const host of this.#hosts) host.sample();
     const waiting = this.#hosts.filter(({ node }) => !node.lp.isEnded);
     return {
-      isQuiet:
-        this.#devices.every(({ dueCount }) => dueCount === 0) && this.#hosts.every(({ isQuiet }) => isQuiet),
+      isQuiescent:
+        this.#devices.every(({ dueCount }) => dueCount === 0) &&
+        this.#hosts.every(({ isQuiescent }) => isQuiescent),
       isPolling: this.#hosts.some(({ isPolling }) => isPolling),
       waiting: waiting.map(({ node, sincePs }) => ({
         name: node.lp.name,
@@ -63,14 +64,14 @@ function programWaitsOf({ node, host }: HostNode): string[] {
 const pollIndex = cpuCauses.indexOf('poll');
 const idleIndex = cpuCauses.indexOf('idle');
 
-/** One host, with its books at the last look. */
-class HostLookout {
+/** One host, with its statistics at the last report. */
+class HostMonitor {
   readonly node: HostNode;
-  isQuiet = false;
+  isQuiescent = false;
   isPolling = false;
   /** Since when it does nothing but poll; now when it does something else. */
   sincePs = 0;
-  #lookedPs = 0;
+  #sampledPs = 0;
   #recordCount = 0;
   #workCycles = 0;
   #pollCycles = 0;
@@ -82,10 +83,10 @@ class HostLookout {
   /** A new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.sincePs -= ps;
-    this.#lookedPs -= ps;
+    this.#sampledPs -= ps;
   }
 
-  look(): void {
+  sample(): void {
     const { lp, host, healthTimerCount } = this.node;
     const work = cyclesOf(host.cores, (cause) => cause !== pollIndex && cause !== idleIndex);
     const polls = cyclesOf(host.cores, (cause) => cause === pollIndex);
@@ -93,10 +94,10 @@ class HostLookout {
     const wasPolling = this.isPolling;
     this.isPolling = isIdleElse && polls > this.#pollCycles;
     if (!this.isPolling) this.sincePs = lp.nowPs;
-    else if (!wasPolling) this.sincePs = this.#lookedPs;
+    else if (!wasPolling) this.sincePs = this.#sampledPs;
     const pollers = this.isPolling ? host.cores.filter(({ current }) => current?.mode === 'busy').length : 0;
-    this.isQuiet = lp.dueCount === healthTimerCount + pollers;
-    [this.#lookedPs, this.#recordCount] = [lp.nowPs, lp.recordCount];
+    this.isQuiescent = lp.dueCount === healthTimerCount + pollers;
+    [this.#sampledPs, this.#recordCount] = [lp.nowPs, lp.recordCount];
     [this.#workCycles, this.#pollCycles] = [work, polls];
   }
 }

@@ -1,0 +1,66 @@
+/**
+ * Received packets that were consumed while references to their payload are outstanding: their records stay in the ring of
+ * the channel until those references are released. Credits and statistics are not affected.
+ *
+ * Referenced records lie before everything taken since, in a ring of which the other end counts on its share. Before that
+ * share is touched, a snapshot releases them.
+ */
+import type { ChannelReader } from '../sim/channel.ts';
+import { Fifo } from '../sim/fifo.ts';
+
+/** The slice of hw/pcie/payload-references.ts that the owner of the memory uses. */
+export interface RecordReferences {
+  /** Numbers of the last reference issued, and of the last one released: they are released in the order issued. */
+  readonly referenceCount: number;
+  readonly releasedCount: number;
+  /** From now on the memory is not read: all references issued so far are released. */
+  snapshot(): void;
+}
+
+const RECORD_BYTES_MIN = 64;
+
+export class ReferencedRecords {
+  readonly #reader: ChannelReader;
+  readonly #references: RecordReferences;
+  readonly #takenBytesMax: number;
+  /** Consumed records, each visible at the count of released references that frees it; as many as the ring has room for. */
+  readonly #held: Fifo;
+
+  /** @param takenBytesMax room in the ring that records taken may have, and still leave the other end its share */
+  constructor(reader: ChannelReader, references: RecordReferences, takenBytesMax: number) {
+    this.#reader = reader;
+    this.#references = references;
+    this.#takenBytesMax = takenBytesMax;
+    this.#held = new Fifo({
+      name: 'records lent',
+      capacity: reader.bytes.length / RECORD_BYTES_MIN,
+      whenFull: 'never: the channel holds no more records',
+    });
+  }
+
+  /** Records held. */
+  get heldCount(): number {
+    return this.#held.count;
+  }
+
+  /** Releases a record when all references issued so far are released, and those held for references that are. */
+  release(offset: number): void {
+    const { referenceCount, releasedCount } = this.#references;
+    this.#releaseHeld(releasedCount);
+    if (referenceCount === releasedCount) this.#reader.release(offset);
+    else this.#held.push(offset, referenceCount);
+  }
+
+  /** Keeps the other end's share of the ring free. */
+  makeRoom(): void {
+    if (this.#reader.takenBytes <= this.#takenBytesMax || this.#held.isEmpty) return;
+    this.#releaseHeld(this.#references.releasedCount);
+    if (this.#reader.takenBytes <= this.#takenBytesMax) return;
+    this.#references.snapshot();
+    this.#releaseHeld(this.#references.releasedCount);
+  }
+
+  #releaseHeld(releasedCount: number): void {
+    while (this.#held.headCycle <= releasedCount) this.#reader.release(this.#held.pop());
+  }
+}
