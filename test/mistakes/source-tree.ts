@@ -1,20 +1,14 @@
 /** A copy of the repository's source in a temporary folder, in which one file at a time can be other than it is. */
-import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Mistake } from './mistake.ts';
 
 export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What stands beside the sources. */
+const notSource: ReadonlySet<string> = new Set(['.git', 'node_modules', 'dist']);
 
 /**
  * The source with a mistake in it.
@@ -31,16 +25,9 @@ export class SourceTree implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'hca-mistakes-'));
 
   constructor() {
-    const listing = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-      cwd: repositoryRoot,
-      encoding: 'utf8',
-      maxBuffer: 1 << 26,
-    });
-    for (const file of listing.split('\0').filter((name) => name !== '' && name !== 'node_modules')) {
-      const target = join(this.folder, file);
-      mkdirSync(dirname(target), { recursive: true });
-      copyFileSync(join(repositoryRoot, file), target);
-    }
+    // Without git: a clone's files may have come without its history.
+    const isSource = (path: string): boolean => !notSource.has(relative(repositoryRoot, path));
+    cpSync(repositoryRoot, this.folder, { recursive: true, filter: isSource });
     symlinkSync(join(repositoryRoot, 'node_modules'), join(this.folder, 'node_modules'));
   }
 
