@@ -171,7 +171,7 @@ describe('interrupt messages', () => {
     expect(test.host.cores[0]!.report().cycles.interrupt).toBe(75);
   });
 
-  it('that name no core or vector are counted as strays', async () => {
+  it('that name no core or vector are counted as unrouted', async () => {
     const { host, runTo } = newTestHost();
     host.interrupts.message(0xfee0_0000, 31);
     host.interrupts.message(0xfee0_0000, 32 + 32);

@@ -14,7 +14,7 @@ import { assertRange } from '../base/assert.ts';
 import { BlockCopier } from '../base/block-copy.ts';
 import { bytesPerGib, bytesPerMib } from '../base/units.ts';
 
-/** Notified of each write to a page it watches, after the bytes have landed. */
+/** Notified of each write to a page it watches, after the bytes are in memory. */
 export interface PageWatcher {
   pageWritten(): void;
 }

@@ -37,13 +37,13 @@ function ring() {
 }
 
 describe('records given back', () => {
-  it('are released at once when nothing is lent', () => {
+  it('are released at once when there is no reference', () => {
     const { reader, referenced, take } = ring();
     referenced.release(take());
     expect([referenced.heldCount, reader.takenBytes]).toEqual([0, 0]);
   });
 
-  it('keep their room until all loans made before are settled, in the order made', () => {
+  it('keep their room until all references issued before are released, in the order issued', () => {
     const { reader, references, referenced, take } = ring();
     const offsets = [take(), take(), take(), take()];
     references.referenceCount = 2;
@@ -60,7 +60,7 @@ describe('records given back', () => {
     expect(references.callCount).toBe(0);
   });
 
-  it('give their room back when the other end is to have its share, calling loans in only if they must', () => {
+  it('give their room back when the other end is to have its share, taking a snapshot only if they must', () => {
     const { reader, references, referenced, take } = ring();
     references.referenceCount = 1;
     for (let count = 0; count < 16; count++) referenced.release(take());
@@ -86,7 +86,7 @@ describe('records given back', () => {
   });
 });
 
-describe('a wire port whose payload is lent', () => {
+describe('a wire port with zero-copy payload', () => {
   it('returns credits at once, and keeps the payload', async () => {
     const references = new HandMadeReferences();
     const bench = new WireBench({}, undefined, references);
@@ -110,7 +110,7 @@ describe('a wire port whose payload is lent', () => {
     expect(references.callCount).toBe(0);
   });
 
-  it('never lacks room for what the credits admit, though no loan is ever settled but when it is called in', async () => {
+  it('never lacks room for what the credits admit, though references are released by snapshots alone', async () => {
     // More than any of these rings holds: 2 KiB each in the mean.
     const packetCount = 6000;
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
@@ -141,7 +141,7 @@ describe('a wire port whose payload is lent', () => {
 });
 
 describe('the ring of a wire', () => {
-  it('has room for what credits hold twice, and beside it for what is lent', () => {
+  it('has room for what credits hold twice, and beside it for what is referenced', () => {
     const config = fc.record({
       speed: fc.constantFrom('SDR' as const, 'QDR' as const, 'EDR' as const),
       lanes: fc.constantFrom('1' as const, '4' as const, '12' as const),

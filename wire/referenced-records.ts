@@ -32,7 +32,7 @@ export class ReferencedRecords {
     this.#references = references;
     this.#takenBytesMax = takenBytesMax;
     this.#held = new Fifo({
-      name: 'records lent',
+      name: 'referenced records',
       capacity: reader.bytes.length / RECORD_BYTES_MIN,
       whenFull: 'never: the channel holds no more records',
     });

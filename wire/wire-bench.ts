@@ -94,7 +94,7 @@ export class WireBench {
 
   /**
    * @param shuffle reorders what happens at one instant
-   * @param loans by which payload that the second end has received is lent
+   * @param loans by which payload that the second end has received is zero-copy
    */
   constructor(changes: Partial<WireConfig> = {}, shuffle?: () => number, references?: RecordReferences) {
     this.config = { ...defaultsOf(wireParameters), ...changes };

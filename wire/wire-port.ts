@@ -52,7 +52,7 @@ export interface WirePortOptions {
   readonly reader: ChannelReader;
   /** The two are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
-  /** By which payload of received packets is lent: it stays in {@link WirePort.rxBytes}, after its packet was consumed, while it is. */
+  /** References to payload of received packets: it stays in {@link WirePort.rxBytes} until they are released, also after its packet was consumed. */
   readonly references?: RecordReferences | undefined;
 }
 

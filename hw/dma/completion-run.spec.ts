@@ -119,7 +119,7 @@ describe('a run of completions', () => {
     ['is of a read that has ended', { tag: 1 }, { other: (tag, tags) => tags.release(tag) }],
     ['is of a read that has timed out', { tag: 1 }, { other: (tag, tags) => tags.expire(tag, 2_000_000) }],
     [
-      'has bytes that have landed elsewhere',
+      'has bytes that were placed elsewhere',
       { tag: 1 },
       {
         other: (tag, _, kept) => {

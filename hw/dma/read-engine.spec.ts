@@ -167,7 +167,7 @@ describe('the DMA read engine', () => {
     );
   });
 
-  it('takes landed completions that end no request without an edge of their own, and is none the faster for it', () => {
+  it('takes completions of early-placed bytes that end no request without an edge of their own, at the same simulated times', () => {
     const run = (returnsCompletionCredits: boolean) => {
       const bench = new DmaBench({ tagCount: 6 }, returnsCompletionCredits);
       const reports = withRequesters(bench, 2);

@@ -10,7 +10,7 @@
  *   reads are answered. Completions of one read come in address order (PCIe Base 3.0, 2.3.1.1) and may be interleaved
  *   with those of others.
  * - Each requester's reports come in the order of its requests, one per cycle over all requesters. The cycle given
- *   to `onDone` is the one in which the last byte has landed; it may lie a few cycles ahead of the edge being run, so
+ *   to `onDone` is the one in which the last byte is in place; it may lie a few cycles ahead of the edge being run, so
  *   the callee only leaves work for later cycles than that.
  * - A failed request is reported once all its reads have come to an end; nothing lands for it afterwards.
  * - A tag is free as soon as the header of the last completion has been taken, for use in that very cycle.

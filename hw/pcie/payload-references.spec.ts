@@ -39,7 +39,7 @@ function recordBytesOf(bench: ReturnType<typeof referenceBench>, send: () => voi
   return recordBytes;
 }
 
-describe('lent payload', () => {
+describe('zero-copy payload', () => {
   it('is not in the record, and is written from where it lies', () => {
     const bench = referenceBench();
     expect(recordBytesOf(bench, () => bench.send(0x2001, 77))).toBe(REFERENCE_RECORD_BYTES);
@@ -110,7 +110,7 @@ describe('lent payload', () => {
     expect(bench.references.releasedCount).toBe(1);
   });
 
-  it('of a TLP that is dropped on arrival is settled with the next, and no loan before it early', () => {
+  it('of a TLP that is dropped on arrival is released with the next, and no reference before it early', () => {
     // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be there at once.
     const bench = referenceBench({
       endpoint: { postedFifoTlps: 200, transmitBufferTlps: 64 },
@@ -130,7 +130,7 @@ describe('lent payload', () => {
     expect(bench.references.releasedCount).toBe(131);
   });
 
-  it('is read from a copy once it was called in, and nothing is lent until all of that was read', () => {
+  it('is read from a copy once it after a snapshot, and no reference is issued until all of that was read', () => {
     const bench = referenceBench();
     const { references } = bench;
     references.snapshot();

@@ -2,7 +2,7 @@
  * Transaction layer packets as channel records: kinds, flows, and where each field of a record lies.
  *
  * The transaction descriptor (2.2.6) is the word of requester id, tag and traffic class. A completion has its request's.
- * Byte count, data word and aux hold anything in a TLP whose kind has none. The payload follows the record, unless it is lent.
+ * Byte count, data word and aux are undefined in a TLP whose kind has none. The payload follows the record, unless it is zero-copy.
  */
 import { layout } from '../../base/layout.ts';
 import { bits32, f64, named, u32 } from '../../base/layout-field.ts';
@@ -78,8 +78,8 @@ export const tlpRecord = layout('TLP record', header, {
   byteCount: u32(0x2c, 'of a completion: still to come, this one included'),
   data: u32(0x30, 'of a configuration write or a message'),
   aux: u32(0x34, 'completer id; target of a configuration request; message code'),
-  referencedOffset: u32(0x38, 'place of a lent payload'),
-  reference: u32(0x3c, 'its loan: payload-references.ts'),
+  referencedOffset: u32(0x38, 'place of zero-copy payload'),
+  reference: u32(0x3c, 'its reference: payload-references.ts'),
 });
 
 /** The record of an UpdateFC: flow and new limit, as flow-control.ts counts. */

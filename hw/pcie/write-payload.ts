@@ -28,7 +28,7 @@ export class CarriedPayload implements WritePayload {
   finish(): void {}
 }
 
-/** It lies where a device of the same thread has lent it, if it did (ZeroCopyWriter). */
+/** Zero-copy payload is read where a device of the same thread keeps it (ZeroCopyWriter). */
 export class ZeroCopyPayload implements WritePayload {
   bytes: Uint8Array;
   readonly #words: Int32Array;

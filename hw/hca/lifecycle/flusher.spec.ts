@@ -150,7 +150,7 @@ describe('taking a QP away', () => {
 });
 
 describe('a QP left lying in error', () => {
-  it('is looked at so many times in vain, and then only when a doorbell is rung', async () => {
+  it('is polled so many times without a receive, and then only when a doorbell is rung', async () => {
     const given = await scene({ hca: { errorFlushLooks: 3, errorFlushPollNs: 5000 } });
     const { bench, b, bCq } = given;
     b.toError();

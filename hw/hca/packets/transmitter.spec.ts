@@ -21,7 +21,7 @@ describe('the transmitter', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
-  it('hardly tries a packet in vain behind a busy cable, and statistics as waiting for it what the port books', async () => {
+  it('seldom offers a packet to a busy cable, and accounts as stalled on the wire for the time that the port counts as waiting', async () => {
     const { bench, a, aCq, local, target } = await scene();
     const { port, wire, dataPath } = bench.a;
     const sendPacket = vi.spyOn(port, 'sendPacket');
