@@ -10,6 +10,7 @@ import {
   type DataPathBench,
   type DataPathNode,
   dataPathBench,
+  oneLineCaches,
   tightest,
 } from './testing/data-path-bench.ts';
 import { Cq, connectedPair, pattern, Region, Srq } from './testing/data-path-verbs.ts';
@@ -65,17 +66,6 @@ async function interrupted(
 interface Bottleneck extends BenchOptions {
   readonly isLoopback?: boolean;
 }
-
-const oneLineCaches = {
-  qpcCacheEntries: 1,
-  qpcCacheWays: 1,
-  cqcCacheEntries: 1,
-  cqcCacheWays: 1,
-  mptCacheEntries: 1,
-  mptCacheWays: 1,
-  mttCacheLines: 1,
-  mttCacheWays: 1,
-};
 
 /** Machines in which the mixture of all operations waits for one thing more than for others. */
 const bottlenecks: readonly Bottleneck[] = [

@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Random } from '../../sim/index.ts';
-import { type BenchOptions, dataPathBench, tightest } from './testing/data-path-bench.ts';
+import { type BenchOptions, dataPathBench, oneLineCaches, tightest } from './testing/data-path-bench.ts';
 import { countersOf, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { repeatsIn } from './testing/repeated-packets.ts';
 import { scene, summaryOf } from './testing/scenario.ts';
-
-const oneLineCaches = {
-  qpcCacheEntries: 1,
-  qpcCacheWays: 1,
-  cqcCacheEntries: 1,
-  cqcCacheWays: 1,
-  mptCacheEntries: 1,
-  mptCacheWays: 1,
-  mttCacheLines: 1,
-  mttCacheWays: 1,
-};
 
 const stallers: Record<string, BenchOptions> = {
   'the default sizes': {},

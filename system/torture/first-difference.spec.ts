@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../machine/machine.ts';
-import { differencesOf, firstDifference } from './first-difference.ts';
+import { differencesOf, firstDifference, whereTheyPart } from './first-difference.ts';
 import { machineOf, programsOf } from './run-story.ts';
 import { storyOfSeed } from './story-of-seed.ts';
 
@@ -8,6 +8,14 @@ describe('the first difference of two runs', () => {
   it('is none where the runs are the same', async () => {
     const again = { partition: 'single', shuffleSeed: 5 } as const;
     expect(await firstDifference({ ...storyOfSeed(3), again })).toEqual([]);
+  });
+
+  it('is found to the picosecond, at the instant from which the states differ', async () => {
+    const counted = (from: bigint) => async (ps: bigint) => [{ requester: { count: ps < from ? 0 : 1 } }];
+    expect(await whereTheyPart(counted(1_234_567n), counted(2_000_000n), 1_900_000n)).toEqual([
+      'the runs part at 1234567 ps:',
+      'node 0 requester count: 1 / 0',
+    ]);
   });
 
   it('is named by node, block and value', () => {

@@ -13,9 +13,20 @@ export async function firstDifference(story: Story): Promise<string[]> {
   const { again } = story;
   if (again === undefined) return [];
   const { endPs } = await playStory(story, alone);
+  return whereTheyPart(
+    (ps) => stateAt(story, alone, ps),
+    (ps) => stateAt(story, again, ps),
+    endPs,
+  );
+}
+
+type StatesAt = (ps: bigint) => Promise<readonly BlockState[]>;
+
+/** The same of any two runs, which are equal up to an instant and differ from there to `endPs`, if they differ there. */
+export async function whereTheyPart(one: StatesAt, other: StatesAt, endPs: bigint): Promise<string[]> {
   const differencesAt = async (ps: bigint): Promise<string[]> => {
-    const [one, other] = [await stateAt(story, alone, ps), await stateAt(story, again, ps)];
-    return one.flatMap((state, node) => differencesOf(`node ${node}`, state, other[node]!));
+    const [states, others] = [await one(ps), await other(ps)];
+    return states.flatMap((state, node) => differencesOf(`node ${node}`, state, others[node]!));
   };
   let differences = await differencesAt(endPs);
   if (differences.length === 0) return [];
@@ -29,6 +40,7 @@ export async function firstDifference(story: Story): Promise<string[]> {
   return [`the runs part at ${differsPs} ps:`, ...differences];
 }
 
+/** A run that fails before `ps` is compared as it was left. */
 async function stateAt(story: Story, how: NonNullable<Story['again']>, ps: bigint): Promise<BlockState[]> {
   await using machine = await machineOf(story, how);
   for (const program of programsOf(story)) await machine.load(program);

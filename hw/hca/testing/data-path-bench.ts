@@ -89,6 +89,18 @@ export const tightest: Partial<HcaConfig> = {
   mttCacheWays: 2,
 };
 
+/** Each context and translation evicts the one before. */
+export const oneLineCaches = {
+  qpcCacheEntries: 1,
+  qpcCacheWays: 1,
+  cqcCacheEntries: 1,
+  cqcCacheWays: 1,
+  mptCacheEntries: 1,
+  mptCacheWays: 1,
+  mttCacheLines: 1,
+  mttCacheWays: 1,
+};
+
 export interface BenchOptions {
   readonly hca?: Partial<HcaConfig>;
   readonly dma?: Partial<DmaConfig>;
