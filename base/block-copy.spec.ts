@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BlockCopier } from './block-copy.ts';
+import { BlockCopier, copyShort } from './block-copy.ts';
+import { runtime, useRuntime } from './runtime.ts';
 
 const MEMORY_BYTES = 4096;
 
@@ -37,6 +38,35 @@ test('copies just the bytes asked for, whatever their number and place', () => {
     expect(Buffer.compare(to, wanted)).toBe(0);
   });
   fc.assert(property, { seed: 1, numRuns: 20_000 });
+});
+
+test('leaves long blocks to the runtime that is set when the copier is made, in whatever order modules were loaded', () => {
+  const standing = runtime();
+  const lengths: number[] = [];
+  const copyBytes: typeof standing.copyBytes = (to, toOffset, from, fromOffset, lengthBytes) => {
+    lengths.push(lengthBytes);
+    standing.copyBytes(to, toOffset, from, fromOffset, lengthBytes);
+  };
+  useRuntime({ ...standing, copyBytes });
+  const copier = new BlockCopier();
+  useRuntime(standing);
+  const to = new Uint8Array(MEMORY_BYTES);
+  for (const lengthBytes of [64, 2048]) copier.copy(to, 8, patterned(5), 8, lengthBytes);
+  expect(lengths).toEqual([2048]);
+  expect(to.subarray(8, 2056)).toEqual(patterned(5).subarray(8, 2056));
+});
+
+test('copies a few bytes from any address to any other', () => {
+  const from = patterned(9);
+  const fromView = new DataView(from.buffer);
+  const property = fc.property(fc.nat(70), fc.nat(70), fc.nat(300), (fromOffset, toOffset, lengthBytes) => {
+    const to = new DataView(new ArrayBuffer(400));
+    copyShort(to, toOffset, fromView, fromOffset, lengthBytes);
+    const wanted = new Uint8Array(400);
+    wanted.set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
+    expect(new Uint8Array(to.buffer)).toEqual(wanted);
+  });
+  fc.assert(property, { seed: 2, numRuns: 500 });
 });
 
 test('copies between memories that begin anywhere in their buffers, and more of them than it remembers', () => {

@@ -18,8 +18,6 @@ const ENGINE_BYTES = 32;
 const INDEX_MASK = 0x3fff_ffff;
 /** Ways that a copier knows again. */
 const KNOWN_COUNT = 8;
-/** The runtime's, of when this module is loaded: to ask each time takes as long as a short copy. */
-const engineCopy = runtime().copyBytes;
 
 /** A memory and the elements that lie over its bytes. */
 class Block {
@@ -73,6 +71,8 @@ const NO_WAY = new Way(NO_BLOCK, NO_BLOCK);
  * are at hand, since to look one up takes longer than to copy 64 bytes.
  */
 export class BlockCopier {
+  /** The runtime's, of when the copier is made: to ask each time takes as long as a short copy. */
+  readonly #engineCopy = runtime().copyBytes;
   #first = NO_WAY;
   #second = NO_WAY;
   readonly #known: Way[] = [];
@@ -94,8 +94,23 @@ export class BlockCopier {
     } else if ((alignment & 3) === 0 && lengthBytes < ENGINE_BYTES_BY_WORDS) {
       copyWords(way.toBlock.words, toOffset >>> 2, way.fromBlock.words, fromOffset >>> 2, lengthBytes >> 2);
     } else {
-      copyUnaligned(way.toBlock, toOffset, way.fromBlock, fromOffset, lengthBytes);
+      this.#copyUnaligned(way.toBlock, toOffset, way.fromBlock, fromOffset, lengthBytes);
     }
+  }
+
+  /** Words between unaligned ends where both memories are unaligned alike; else bytes. */
+  #copyUnaligned(to: Block, toOffset: number, from: Block, fromOffset: number, lengthBytes: number): void {
+    const isAlike = ((toOffset ^ fromOffset) & 3) === 0 && (to.skew | from.skew) === 0;
+    if (lengthBytes >= (isAlike ? ENGINE_BYTES_BY_WORDS : ENGINE_BYTES)) {
+      this.#engineCopy(to.bytes, toOffset, from.bytes, fromOffset, lengthBytes);
+      return;
+    }
+    const head = isAlike ? Math.min(-toOffset & 3, lengthBytes) : lengthBytes;
+    const words = (lengthBytes - head) >> 2;
+    copyBytes(to.bytes, toOffset, from.bytes, fromOffset, head);
+    copyWords(to.words, (toOffset + head) >>> 2, from.words, (fromOffset + head) >>> 2, words);
+    const done = head + words * 4;
+    copyBytes(to.bytes, toOffset + done, from.bytes, fromOffset + done, lengthBytes - done);
   }
 
   /** Has another way at hand, in place of the one that came there first. */
@@ -115,6 +130,20 @@ export class BlockCopier {
     else known[this.#newest++ & (KNOWN_COUNT - 1)] = way;
     return way;
   }
+}
+
+/** Copies what is soon copied, a WQE or less, at any addresses: by words and what is left by bytes. */
+export function copyShort(
+  to: DataView,
+  toOffset: number,
+  from: DataView,
+  fromOffset: number,
+  lengthBytes: number,
+): void {
+  let at = 0;
+  for (; at + 4 <= lengthBytes; at += 4)
+    to.setUint32(toOffset + at, from.getUint32(fromOffset + at, true), true);
+  for (; at < lengthBytes; at++) to.setUint8(toOffset + at, from.getUint8(fromOffset + at));
 }
 
 function copyLongs(
@@ -169,27 +198,6 @@ function copyFour(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset
   to[toOffset + 1] = from[fromOffset + 1]!;
   to[toOffset + 2] = from[fromOffset + 2]!;
   to[toOffset + 3] = from[fromOffset + 3]!;
-}
-
-/** Words between unaligned ends where both memories are unaligned alike; else bytes. */
-function copyUnaligned(
-  to: Block,
-  toOffset: number,
-  from: Block,
-  fromOffset: number,
-  lengthBytes: number,
-): void {
-  const isAlike = ((toOffset ^ fromOffset) & 3) === 0 && (to.skew | from.skew) === 0;
-  if (lengthBytes >= (isAlike ? ENGINE_BYTES_BY_WORDS : ENGINE_BYTES)) {
-    engineCopy(to.bytes, toOffset, from.bytes, fromOffset, lengthBytes);
-    return;
-  }
-  const head = isAlike ? Math.min(-toOffset & 3, lengthBytes) : lengthBytes;
-  const words = (lengthBytes - head) >> 2;
-  copyBytes(to.bytes, toOffset, from.bytes, fromOffset, head);
-  copyWords(to.words, (toOffset + head) >>> 2, from.words, (fromOffset + head) >>> 2, words);
-  const done = head + words * 4;
-  copyBytes(to.bytes, toOffset + done, from.bytes, fromOffset + done, lengthBytes - done);
 }
 
 function copyBytes(

@@ -11,6 +11,7 @@
 import { blueFlameCopyBytes, uarOffset } from '../abi/bar-map.ts';
 import { wqeStamp, wqeUnitBytes } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
+import { copyShort } from '../base/block-copy.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
@@ -168,11 +169,10 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
   const { blueFlameBusAddress, blueFlameRegisterBytes } = context.info;
   const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 1);
   const at = cpu.pushDeviceStore(blueFlameBusAddress + half, copyBytes, 'writeCombining');
-  const bytes = cpu.storeBytes;
-  for (let offset = 0; offset < wqeBytes; offset++) bytes[at + offset] = bytes[storeOffset + offset]!;
-  const { address } = ring.slotAt(ring.head);
-  const memory = context.platform.memory.bytes;
-  for (let offset = wqeBytes; offset < copyBytes; offset++) bytes[at + offset] = memory[address + offset]!;
+  const view = cpu.storeView;
+  copyShort(view, at, view, storeOffset, wqeBytes);
+  const behind = ring.slotAt(ring.head).address + wqeBytes;
+  copyShort(view, at + wqeBytes, context.platform.memory.viewNow, behind, copyBytes - wqeBytes);
   context.blueFlameHalf ^= 1;
   return copyBytes / blueFlameCopyBytes;
 }

@@ -183,7 +183,7 @@ function writeInline(view: DataView, base: number, start: number, wr: IbvSendWr,
         count = 0;
       }
       if (byte === 0 || ((addr + byte) & 0xfff) === 0) physical = memory.physicalAddress(addr + byte);
-      view.setUint8(at++, memory.bytes[physical++]!);
+      view.setUint8(at++, memory.bytesNow[physical++]!);
       count++;
       if ((at - base) % inlineBoundaryBytes === 0) {
         view.setUint32(header, inlineBit | count);

@@ -13,6 +13,7 @@ import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../..
 import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
+import { copyShort } from '../../../base/block-copy.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { noLine, type Qpn, type QpSlot, WQE_LINE_BYTES } from '../objects/index.ts';
@@ -65,8 +66,7 @@ export class Doorbells {
   readonly #assemblyAt = new Float64Array(ASSEMBLY_COUNT).fill(-1);
   readonly #assemblyHave = new Int32Array(ASSEMBLY_COUNT);
   readonly #assemblyWant = new Int32Array(ASSEMBLY_COUNT);
-  readonly #assemblyBytes = new Uint8Array(ASSEMBLY_COUNT * WQE_LINE_BYTES);
-  readonly #assemblyView = new DataView(this.#assemblyBytes.buffer);
+  readonly #assemblyView = new DataView(new ArrayBuffer(ASSEMBLY_COUNT * WQE_LINE_BYTES));
   #assemblyNext = 0;
 
   constructor(core: HcaCore) {
@@ -217,8 +217,7 @@ export class Doorbells {
     const base = assembly * WQE_LINE_BYTES;
     const have = this.#assemblyHave[assembly]!;
     const take = Math.min(lengthBytes, this.#assemblyWant[assembly]! - have);
-    for (let index = 0; index < take; index++)
-      this.#assemblyBytes[base + have + index] = view.getUint8(at + index);
+    copyShort(this.#assemblyView, base + have, view, at, take);
     this.#assemblyHave[assembly] = have + take;
     if (have + take < this.#assemblyWant[assembly]!) return;
     this.#assemblyAt[assembly] = -1;
@@ -244,7 +243,7 @@ export class Doorbells {
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: number): void {
-    const { qps, sram } = this.#core;
+    const { qps, sramView } = this.#core;
     const fields = blueFlameHead.fields;
     const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
     const counter = fields.wqeCounter.get(this.#assemblyView, base);
@@ -262,7 +261,7 @@ export class Doorbells {
     }
     const to = line.placeOf(counter, pair.sqStrideBytes);
     const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
-    for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
+    copyShort(sramView, to, this.#assemblyView, base, bytes);
     pair.wqeLine = line;
     line.firstCounter = counter;
     line.validCount = 1;
