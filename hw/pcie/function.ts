@@ -18,6 +18,7 @@
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ResetKind } from '../../base/registers.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -268,16 +269,32 @@ export class PcieFunction {
     this.msix.reset();
     if (kind === 'fundamental') {
       this.intx.powerOn();
-      this.completer.clear();
+      this.completer.reset();
       this.#capture(0);
     } else {
       this.intx.reset();
     }
-    this.outbox.clear();
-    this.#latch.clear();
+    this.outbox.reset();
+    this.#latch.reset();
     this.#freeCycle = cycle + this.config.resetCycles;
     if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
     this.#target?.functionReset(cycle);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      requests: this.#requests.count,
+      isHeldInReset: this.#isHeldInReset,
+      isAbsent: this.#isAbsent,
+      requesterId: this.#requesterId,
+      registers: this.space.inspect(),
+      completer: this.completer.inspect(),
+      outbox: this.outbox.inspect(),
+      errorLatch: this.#latch.inspect(),
+      msix: this.msix.inspect(),
+      intx: this.intx.inspect(),
+    };
   }
 
   /**

@@ -19,10 +19,12 @@
  * edge after the current instant.
  */
 import { InvariantError } from '../../base/assert.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
 import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
 import { CompletionFields } from './completion-fields.ts';
+import { dataOf, headersOf } from './flow-control.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
@@ -31,6 +33,7 @@ import { LinkTransmitter } from './link-transmitter.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
+  COMPLETION_FLOW,
   CONFIG_READ,
   CONFIG_WRITE,
   carriedBytesOf,
@@ -80,6 +83,8 @@ export interface LinkPortOptions {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** By flow. */
+const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
 
 export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly link: LinkConfig;
@@ -462,6 +467,27 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   /** See {@link LinkReceiver.drainUndelivered}. */
   drainUndelivered(): TrafficCount {
     return this.receiver.drainUndelivered(this.#trafficClassCount);
+  }
+
+  /**
+   * See Block.inspect. Credits are told as they are once what has come and was freed counts: whether the port has been called since
+   * makes no difference. Nor does it tell of TLPs whose flow gives no credits back.
+   */
+  inspect(): BlockState {
+    const { flows } = this.transmitter;
+    return Object.fromEntries(flows.map((flow, index) => [FLOW_NAMES[index], this.#inspectFlow(flow)]));
+  }
+
+  #inspectFlow({ flow, fifo, credits }: TransmitFlow): BlockState {
+    const limit = (this.#limitsFlows & (1 << flow)) === 0 ? credits.limit : this.#limits[flow]!;
+    const givesCredits = flow !== COMPLETION_FLOW || this.returnsCompletionCredits;
+    return {
+      waiting: fifo.count,
+      waitsFor: this.transmitter.stallReasonOf(flow) ?? 'nothing',
+      consumed: [headersOf(credits.consumed), dataOf(credits.consumed)],
+      limit: [headersOf(limit), dataOf(limit)],
+      received: givesCredits ? this.receiver.creditsOf(flow).heldCount : 0,
+    };
   }
 
   // ---- inside ----

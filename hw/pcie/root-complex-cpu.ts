@@ -9,6 +9,7 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -250,6 +251,16 @@ export class RootComplexCpu {
     const returnPs = Math.max(this.#lp.nowPs + this.#returnLatencyPs, settledPs);
     this.#lastReturnPs = returnPs;
     this.#lp.queue.schedule(returnPs, this.#returnHandler, tag);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      requests: this.#queues.map(({ count }) => count),
+      nextCore: this.#nextCore,
+      freeTags: [...this.#freeTags],
+      absent: this.#absentDone.size,
+    };
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -10,6 +10,7 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import type { RunAhead } from '../../sim/run-ahead.ts';
@@ -112,6 +113,16 @@ export class RootComplex {
     this.writes.rebase(cycles);
     this.reads.rebase(cycles);
     this.cpu.rebase(ps, cycles);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      writes: this.writes.inspect(),
+      reads: this.reads.inspect(),
+      cpu: this.cpu.inspect(),
+      completionWasLast: this.#completionWasLast,
+    };
   }
 
   /** The root complex as one core uses it. */

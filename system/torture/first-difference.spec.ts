@@ -44,6 +44,17 @@ describe('the state of the blocks', () => {
     }
     expect(states[1]).toEqual(states[0]);
     expect(states[2]).toEqual(states[0]);
+    const blocks = [
+      'rootComplex',
+      'rootPort',
+      'linkPort',
+      'pcieFunction',
+      'dmaRead',
+      'dmaWrite',
+      'requester',
+    ];
+    for (const state of states[0]![0] as object[])
+      expect(Object.keys(state)).toEqual(expect.arrayContaining(blocks));
     // Of several instants, the states of the blocks differ: it is not rest that is compared.
     expect(new Set(states[0]!.map((state) => JSON.stringify(state))).size).toBeGreaterThan(2);
   });
