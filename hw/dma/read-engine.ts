@@ -84,6 +84,8 @@ export class DmaReadEngine implements CompletionRunReceiver {
   timeouts = 0;
   /** What a root complex in the same thread needs to place bytes early. */
   readonly earlyPlaces: EarlyPlaces | undefined;
+  /** What the link port is to be connected to besides the function: who takes completions whose bytes have been placed early. */
+  readonly completionRuns: CompletionRunReceiver | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #runAhead: RunAhead;
@@ -144,7 +146,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
       capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
       whenFull: 'never: a read has its tag until its last completion',
     });
-    if (early !== undefined && !link.returnsCompletionCredits) link.attachRunReceiver(this);
+    this.completionRuns = early === undefined || link.returnsCompletionCredits ? undefined : this;
     this.#returnStage = domain.addStage(this.#return, this);
     this.#timeoutStage = domain.addStage(this.#expire, this);
     this.#issueCycles = config.readIssueCycles;

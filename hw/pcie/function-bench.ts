@@ -7,7 +7,7 @@ import type { ConfigAccess } from './enumerate.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
 import type { BarTarget } from './function-port.ts';
-import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
+import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
 import type { MessageSender } from './msix.ts';
 import {
   COMPLETION,
@@ -125,6 +125,7 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     },
   };
   fn.connect({ target, messageSender: sender, reads });
+  pair.device.connect({ receiver: fn });
   /** The edge at which the device core acts when a test makes it do something now. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {
@@ -148,7 +149,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   const messages: number[] = [];
   let tag = 0;
 
-  host.onReceive((offset, kind) => {
+  onReceive(host, (offset, kind) => {
     const word = offset >> 2;
     const { words, bytes, floats } = host.reader;
     if (kind === COMPLETION || kind === COMPLETION_DATA) {

@@ -31,6 +31,7 @@ import { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
 import { Intx } from './intx.ts';
+import type { TlpReceiver } from './link-port.ts';
 import { MessageOutbox } from './message-outbox.ts';
 import { type MessageSender, Msix } from './msix.ts';
 import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './request-decoder.ts';
@@ -89,7 +90,8 @@ export interface FunctionPorts {
   readonly reads?: DeviceReads;
 }
 
-export class PcieFunction {
+/** The link port's receiver: whoever makes the function connects it there. */
+export class PcieFunction implements TlpReceiver {
   readonly config: FunctionConfig;
   readonly space: ConfigSpace;
   readonly bars: Bars;
@@ -163,7 +165,6 @@ export class PcieFunction {
     const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
     port.onSendSpace(POSTED, wakeEgress);
-    port.deliverTo(this);
     domain.addEdgeKeeper(this);
   }
 
@@ -179,8 +180,8 @@ export class PcieFunction {
   /** Connects the device core; to be called once, before time starts. */
   connect({ target, messageSender, reads = this.#reads }: FunctionPorts): void {
     this.#target = target;
-    this.#decoder.connect(target);
-    this.msix.connect(messageSender);
+    this.#decoder.connect({ target });
+    this.msix.connect({ messageSender });
     this.#reads = reads;
   }
 

@@ -2,7 +2,7 @@
  * One end of a PCIe link: what an endpoint or a root complex sends TLPs through and gets them from.
  *
  *     sendMemoryWrite … ──► LinkTransmitter ──► channel ══► other end
- *     onReceive ◄────────── LinkReceiver ◄───── channel ◄══ other end
+ *     ports.receiver ◄───── LinkReceiver ◄───── channel ◄══ other end
  *                  consume ──► UpdateFC, Ack ──► the transmitter's lanes
  *
  * Everything that reaches a port at one instant (TLPs handed over, records delivered, records consumed) commutes:
@@ -64,10 +64,18 @@ export interface TlpReceiver {
   receiveTlp(offset: number, kind: number): void;
 }
 
-/** Optional receiver of runs of completions with data, called before they are counted. */
+/** Optional receiver of completions with data, called before they are counted. */
 export interface CompletionRunReceiver {
   /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
   receiveCompletionRun(offset: number): boolean;
+}
+
+/** Who is behind the port. */
+export interface LinkPortPorts {
+  /** Gets TLPs and sideband records. */
+  readonly receiver: TlpReceiver;
+  /** May take completions with data, ahead of their calls too, that need not go to the receiver; left out: none is taken so. */
+  readonly completionRuns?: CompletionRunReceiver | undefined;
 }
 
 export interface LinkPortOptions {
@@ -83,6 +91,8 @@ export interface LinkPortOptions {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
+const NO_RECEIVER: TlpReceiver = { receiveTlp: () => {} };
+const NO_RUNS: CompletionRunReceiver = { receiveCompletionRun: () => false };
 /** By flow. */
 const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
 
@@ -105,8 +115,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly #trafficClassCount: number;
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
-  #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
-  #runReceiver: CompletionRunReceiver = { receiveCompletionRun: () => false };
+  #tlpReceiver = NO_RECEIVER;
+  #runReceiver = NO_RUNS;
   /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
@@ -140,19 +150,10 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- who is told ----
 
-  /** Sets the receiver of TLPs and sideband records. */
-  deliverTo(receiver: TlpReceiver): void {
+  /** See Block.connect; before time starts. */
+  connect({ receiver, completionRuns = NO_RUNS }: LinkPortPorts): void {
     this.#tlpReceiver = receiver;
-  }
-
-  /** Likewise, a function. */
-  onReceive(listener: TlpReceiver['receiveTlp']): void {
-    this.deliverTo({ receiveTlp: listener });
-  }
-
-  /** Lets `runReceiver` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
-  attachRunReceiver(runReceiver: CompletionRunReceiver): void {
-    this.#runReceiver = runReceiver;
+    this.#runReceiver = completionRuns;
   }
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */

@@ -80,8 +80,8 @@ export class Msix {
     this.reset();
   }
 
-  connect(sender: MessageSender): void {
-    this.#sender = sender;
+  connect({ messageSender }: { readonly messageSender: MessageSender }): void {
+    this.#sender = messageSender;
   }
 
   /** Vectors requested and not yet sent. */

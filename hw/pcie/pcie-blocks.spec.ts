@@ -8,7 +8,7 @@ import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
 import { BAR0, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { Intx } from './intx.ts';
-import { answer, type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
+import { answer, type LinkBenchOptions, linkBench, linkPair, onReceive, runPair } from './link-bench.ts';
 import { PcieLinkPort } from './link-port.ts';
 import { STALL_REASONS } from './link-stall.ts';
 import { MessageOutbox } from './message-outbox.ts';
@@ -201,7 +201,7 @@ function slowLink(
   });
   hostDomain.wake(drain, 1);
   let arrivedCount = 0;
-  host.onReceive((offset) => {
+  onReceive(host, (offset) => {
     arrivedCount++;
     held.push(offset);
   });
@@ -342,7 +342,7 @@ describe('the root complex and its parts', () => {
     const bench = rootComplexBench({ endpoint: { postedHeaders: 1 }, rootPort: { postedFifoTlps: 1 } });
     const { rootComplex, config, device } = bench;
     const held: number[] = [];
-    device.onReceive((offset) => held.push(offset));
+    onReceive(device, (offset) => held.push(offset));
     let [storedCount, heardCount] = [0, 0];
     rootComplex.onCoreSpace(0, () => heardCount++);
     const store = (): void =>

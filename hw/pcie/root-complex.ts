@@ -101,7 +101,7 @@ export class RootComplex {
     const places = device?.earlyPlaces;
     this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
     this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
-    port.deliverTo(this);
+    port.connect({ receiver: this });
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
     }

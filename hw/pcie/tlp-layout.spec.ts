@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { ackNak, DLLP_UPDATE_FC_NP, updateFc, updateFcTypeOf } from './dllp.ts';
-import { answer, linkPair, runPair } from './link-bench.ts';
+import { answer, linkPair, onReceive, runPair } from './link-bench.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NON_POSTED, STATUS_UNSUPPORTED_REQUEST, TLP_KIND_NAMES } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
@@ -11,7 +11,7 @@ import { decodeTlpHeader, encodeTlpHeader, formatTlpHeader } from './tlp-layout.
 function headerOf(send: (port: PcieLinkPort) => void): { hex: string; log: string } {
   const bench = linkPair();
   const seen = { hex: '', log: '' };
-  bench.host.onReceive((offset) => {
+  onReceive(bench.host, (offset) => {
     seen.hex = toHex(encodeTlpHeader(bench.host.reader, offset));
     const log = tlpHeaderOf(bench.host.reader, offset).map((dword) => dword.toString(16).padStart(8, '0'));
     seen.log = log.join('').slice(0, seen.hex.length);
