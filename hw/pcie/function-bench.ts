@@ -8,6 +8,7 @@ import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
 import type { BarTarget } from './function-port.ts';
 import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
+import type { ConfigRequest } from './link-port.ts';
 import type { MessageSender } from './msix.ts';
 import {
   COMPLETION,
@@ -142,6 +143,16 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
   };
 }
 
+/** A request of the host for the first dword of the function's configuration space. */
+export const configRequest = (tag: number): ConfigRequest => ({
+  targetId: FUNCTION_ID,
+  register: 0,
+  lengthBytes: 4,
+  trafficClass: CONFIG_CLASS,
+  tag,
+  requesterId: ROOT_ID,
+});
+
 /** Software on the host, one request at a time. */
 function hostSide(pair: ReturnType<typeof linkPair>) {
   const { host, hostLp, deviceLp, link } = pair;
@@ -190,7 +201,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
 
   const configRead = (register: number, lengthBytes: number, id = FUNCTION_ID): Answer | undefined => {
     const asked = nextTag();
-    host.sendConfigRead(id, register, lengthBytes, CONFIG_CLASS, asked, ROOT_ID);
+    host.sendConfigRead({ ...configRequest(asked), targetId: id, register, lengthBytes });
     return answerTo(asked);
   };
   const configWrite = (
@@ -200,7 +211,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
     id = FUNCTION_ID,
   ): Answer | undefined => {
     const asked = nextTag();
-    host.sendConfigWrite(id, register, lengthBytes, value, CONFIG_CLASS, asked, ROOT_ID);
+    host.sendConfigWrite({ ...configRequest(asked), targetId: id, register, lengthBytes, value });
     return answerTo(asked);
   };
   const read = (address: number, lengthBytes: number): Answer | undefined => {

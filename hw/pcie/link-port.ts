@@ -70,6 +70,24 @@ export interface CompletionRunReceiver {
   receiveCompletionRun(offset: number): boolean;
 }
 
+/** A configuration request: of 1 to 4 bytes of the target function's configuration space, within one dword. */
+export interface ConfigRequest {
+  /** Bus, device and function. */
+  readonly targetId: number;
+  readonly register: number;
+  readonly lengthBytes: number;
+  readonly trafficClass: number;
+  readonly tag: number;
+  readonly requesterId: number;
+}
+
+export interface ConfigWriteRequest extends ConfigRequest {
+  /** Has the byte for `register` in its lowest bits. */
+  readonly value: number;
+  /** Left out: none. */
+  readonly flags?: number;
+}
+
 /** Who is behind the port. */
 export interface LinkPortPorts {
   /** Gets TLPs and sideband records. */
@@ -269,51 +287,26 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return this.transmitter.target.copier;
   }
 
-  /** Reads 1 to 4 bytes of the target function's configuration space, within one dword. */
-  sendConfigRead(
-    targetId: number,
-    register: number,
-    lengthBytes: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-  ): void {
-    const { transmitter } = this;
-    const offset = this.#place(
-      transmitter.nonPosted,
-      CONFIG_READ,
-      register,
-      lengthBytes,
-      0,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
-    transmitter.target.set(offset, WORD_AUX, targetId);
+  /** Reads configuration space. */
+  sendConfigRead(request: ConfigRequest): void {
+    this.#placeConfig(CONFIG_READ, request, 0);
     this.commit();
   }
 
-  /** Writes 1 to 4 bytes, within one dword; `value` has the byte for `register` in its lowest bits. */
-  sendConfigWrite(
-    targetId: number,
-    register: number,
-    lengthBytes: number,
-    value: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-    flags = 0,
-  ): void {
-    const { transmitter } = this;
-    const offset = this.#place(
-      transmitter.nonPosted,
-      CONFIG_WRITE,
-      register,
-      lengthBytes,
-      flags,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
-    transmitter.target.set(offset, WORD_DATA, value);
-    transmitter.target.set(offset, WORD_AUX, targetId);
+  /** Writes configuration space. */
+  sendConfigWrite(request: ConfigWriteRequest): void {
+    const offset = this.#placeConfig(CONFIG_WRITE, request, request.flags ?? 0);
+    this.transmitter.target.set(offset, WORD_DATA, request.value);
     this.commit();
+  }
+
+  #placeConfig(kind: number, request: ConfigRequest, flags: number): number {
+    const { targetId, register, lengthBytes, trafficClass, tag, requesterId } = request;
+    const { transmitter } = this;
+    const descriptor = descriptorOf(requesterId, tag, trafficClass);
+    const offset = this.#place(transmitter.nonPosted, kind, register, lengthBytes, flags, descriptor);
+    transmitter.target.set(offset, WORD_AUX, targetId);
+    return offset;
   }
 
   /** Sends a message without data, such as Assert_INTA. */

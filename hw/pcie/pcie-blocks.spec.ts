@@ -6,7 +6,7 @@ import { Completer } from './completer.ts';
 import { ConfigSpace } from './config-space.ts';
 import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
-import { BAR0, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { Intx } from './intx.ts';
 import { answer, type LinkBenchOptions, linkBench, linkPair, onReceive, runPair } from './link-bench.ts';
 import { PcieLinkPort } from './link-port.ts';
@@ -66,8 +66,8 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
     // Errors: outside of the BARs, poisoned, of another function.
     () => host.sendMemoryWrite(0x1000, 12, zeros, 0, 4),
     () => host.sendMemoryWrite(BAR0, 12, zeros, 0, 4, FLAG_POISONED),
-    () => host.sendConfigRead(FUNCTION_ID + 1, 0, 4, 13, 100 + random.below(100), 8),
-    () => host.sendConfigWrite(FUNCTION_ID, 0x3c, 1, random.below(256), 13, 100 + random.below(100), 8),
+    () => host.sendConfigRead({ ...configRequest(100 + random.below(100)), targetId: FUNCTION_ID + 1 }),
+    () => host.sendConfigWrite({ ...configRequest(200), register: 0x3c, value: random.below(256) }),
     () => void fn.requestInterrupt(random.below(8), bench.cycleNow()),
     () => fn.setIntx(random.chance(0.5), bench.cycleNow()),
     () => fn.reportCompletionTimeout(),
@@ -182,7 +182,7 @@ function slowLink(
     (index) =>
       index % 2 === 0
         ? device.sendMemoryRead(0, 4, 64, index, 0)
-        : device.sendConfigWrite(0, 0, 4, 0, 4, index, 0),
+        : device.sendConfigWrite({ ...configRequest(index), value: 0 }),
     (index) => answer(device, { tag: index, trafficClass: 12, data: bytes }),
   ];
   const sent = [0, 0, 0];
