@@ -5,6 +5,7 @@
  * - strictPriority: the waiting requester that was added first.
  * - weighted: as roundRobin, but a requester keeps its turn for up to `weight` TLPs while it has some.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { DmaConfig } from './parameters.ts';
 
 export type ArbitrationPolicy = DmaConfig['readArbitration'];
@@ -46,6 +47,11 @@ export class Arbiter {
   reset(): void {
     this.#last = -1;
     this.#turnsLeft = 0;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { last: this.#last, turnsLeft: this.#turnsLeft };
   }
 }
 

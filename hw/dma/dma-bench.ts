@@ -9,7 +9,6 @@ import { LogicalProcess } from '../../sim/logical-process.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
-  type CompletionRunReceiver,
   descriptorOf,
   FLAG_POISONED,
   FLAG_STATUS_SHIFT,
@@ -58,7 +57,6 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   /** What each flow still accepts. */
   readonly room = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   announce: (offset: number) => void = () => {};
-  runReceiver: CompletionRunReceiver = { receiveCompletionRun: () => false };
   onRead: (read: SentRead) => void = () => {};
   readonly #lp: LogicalProcess;
   readonly #spaceListeners: (() => void)[][] = [[], []];
@@ -68,10 +66,6 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.#lp = lp;
     this.returnsCompletionCredits = returnsCompletionCredits;
     this.reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(SLOT_BYTES * SLOT_COUNT)));
-  }
-
-  attachRunReceiver(runReceiver: CompletionRunReceiver): void {
-    this.runReceiver = runReceiver;
   }
 
   passCompletion(offset: number): void {
@@ -211,7 +205,8 @@ export class DmaBench {
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
     this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram, hasEarlyPlacement: true });
     link.announce = (offset) => {
-      if (!link.runReceiver.receiveCompletionRun(offset)) this.reads.receiveCompletion(offset);
+      if (this.reads.completionRuns?.receiveCompletionRun(offset) !== true)
+        this.reads.receiveCompletion(offset);
     };
     this.#stage = domain.addStage((cycle) => this.#act(cycle));
     this.#event = lp.queue.addHandler((index) => this.#events[index]!());

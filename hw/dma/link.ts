@@ -21,7 +21,6 @@ export interface DmaReadLink {
   ): void;
   /** Gives the buffer space of a received TLP back to the sender. */
   consume(offset: number): void;
-  attachRunReceiver: PcieLinkPort['attachRunReceiver'];
   passCompletion: PcieLinkPort['passCompletion'];
   passLimits: PcieLinkPort['passLimits'];
   countCompletions: PcieLinkPort['countCompletions'];

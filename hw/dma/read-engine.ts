@@ -21,6 +21,7 @@
 
 import { assertRange } from '../../base/assert.ts';
 import type { BusAddress } from '../../base/units.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -83,6 +84,8 @@ export class DmaReadEngine implements CompletionRunReceiver {
   timeouts = 0;
   /** What a root complex in the same thread needs to place bytes early. */
   readonly earlyPlaces: EarlyPlaces | undefined;
+  /** What the link port is to be connected to besides the function: who takes completions whose bytes have been placed early. */
+  readonly completionRuns: CompletionRunReceiver | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #runAhead: RunAhead;
@@ -143,7 +146,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
       capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
       whenFull: 'never: a read has its tag until its last completion',
     });
-    if (early !== undefined && !link.returnsCompletionCredits) link.attachRunReceiver(this);
+    this.completionRuns = early === undefined || link.returnsCompletionCredits ? undefined : this;
     this.#returnStage = domain.addStage(this.#return, this);
     this.#timeoutStage = domain.addStage(this.#expire, this);
     this.#issueCycles = config.readIssueCycles;
@@ -222,6 +225,29 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#placement.rebase(cycles);
     this.#lastReportCycle -= cycles;
     this.#expireCycle -= cycles;
+  }
+
+  /** See Block.inspect. The same whether completions that have come were taken early or wait for their edge. */
+  inspect(): BlockState {
+    return {
+      requesters: Object.fromEntries(this.#queues.map((queue) => [queue.name, queue.inspect()])),
+      waitsFor: this.#stalls.reason ?? 'nothing',
+      arbiter: this.#arbiter.inspect(),
+      tags: this.#tags.inspect(this.#arrivedBytes()),
+    };
+  }
+
+  /** By tag: bytes of completions that have come and were not taken yet; one without data ends its read. */
+  #arrivedBytes(): ReadonlyMap<number, number> {
+    const arrived = new Map<number, number>();
+    for (const offset of this.#completions.values) {
+      const record = offset >> 2;
+      const hasData = this.#words[record + WORD_KIND] === COMPLETION_DATA;
+      const bytes = hasData ? this.#words[record + WORD_LENGTH]! : Number.POSITIVE_INFINITY;
+      const tag = tagOf(this.#words[record + WORD_DESCRIPTOR]!);
+      arrived.set(tag, (arrived.get(tag) ?? 0) + bytes);
+    }
+    return arrived;
   }
 
   /** True when no request is held and no tag is out. */

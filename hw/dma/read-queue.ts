@@ -10,6 +10,7 @@
 
 import { asInteger } from '../../base/parameter.ts';
 import type { Wide } from '../../base/wide.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { DmaStatus } from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
@@ -149,6 +150,17 @@ export class ReadQueue {
     }
     this.issuing = this.head;
     this.unsentCount = 0;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    let request = this.head;
+    const requests = Array.from({ length: this.count }, () => {
+      const { unsentBytes, status, cookie } = request;
+      request = request.next;
+      return { unsentBytes, status, cookie };
+    });
+    return { requests };
   }
 
   #nextIssuing(): void {

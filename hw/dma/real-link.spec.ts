@@ -30,10 +30,11 @@ function copier(copies: readonly Copy[], tagCount: number, shuffle?: () => numbe
   const sram = new Uint8Array(SLOT_BYTES * copies.length);
   const writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
   const reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });
-  link.onReceive((offset, kind) => {
+  const receiveTlp = (offset: number, kind: number): void => {
     if (kind === COMPLETION_DATA || kind === COMPLETION) reads.receiveCompletion(offset);
     else link.consume(offset);
-  });
+  };
+  link.connect({ receiver: { receiveTlp }, completionRuns: reads.completionRuns });
   const arrived: number[] = [];
   const statuses: number[] = [];
   const written: number[] = [];

@@ -55,7 +55,7 @@ interface Story {
 }
 
 /** A card that reads and writes, shares its memory with the root complex, and is watched from both sides. */
-function storyBench(story: Story, seesDeviceEdges: boolean) {
+function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   const sram = Uint8Array.from(
     { length: SLOT_BYTES * SLOT_COUNT * 3 },
     (_, at) => (at * 7 + (at >> 9)) & 0xff,
@@ -95,11 +95,15 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const answerTo = (): number => (++readCount % story.poisonEvery === 0 ? READ_POISONED : STATUS_SUCCESS);
   rootComplex.reads.faults = { answerTo };
   const log: string[] = [];
-  device.onReceive((offset, kind) => {
+  const receiveTlp = (offset: number, kind: number): void => {
     const isPoisoned = (device.reader.words[(offset >> 2) + WORD_FLAGS]! & FLAG_POISONED) !== 0;
     if (isPoisoned) log.push(`${deviceLp.nowPs} poisoned completion`);
     if (kind === COMPLETION_DATA || kind === COMPLETION) reads.receiveCompletion(offset);
     else device.consume(offset);
+  };
+  device.connect({
+    receiver: { receiveTlp },
+    completionRuns: isByEdges ? undefined : reads.completionRuns,
   });
   const { write } = memory;
   const plainWrite = write.bind(memory);
@@ -210,8 +214,7 @@ function seen(story: Story, windowPs: number, isWitnessed = false): string[] {
 
 /** Likewise but for the device's edges, and with each completion taken at one if `isByEdges`. */
 function seenAfterwards(story: Story, isByEdges: boolean): string[] {
-  const bench = storyBench(story, false);
-  if (isByEdges) bench.device.attachRunReceiver({ receiveCompletionRun: () => false });
+  const bench = storyBench(story, false, isByEdges);
   return seenOf(bench, story, Number.POSITIVE_INFINITY, false);
 }
 

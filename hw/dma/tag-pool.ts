@@ -10,6 +10,7 @@
  * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
 import type { Wide } from '../../base/wide.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { ReadRequest } from './read-queue.ts';
 
 export const TAG_FREE = 0;
@@ -18,6 +19,8 @@ export const TAG_ACTIVE = 1;
 const TAG_EXPIRED = 2;
 /** In flight at a reset: what still comes is discarded silently (PCIe Base 3.0, 6.6.2). */
 export const TAG_ABANDONED = 3;
+
+const NOTHING_ARRIVED: ReadonlyMap<number, number> = new Map();
 
 /** A tag, and the memory read that has it. */
 export class ReadTag {
@@ -122,6 +125,19 @@ export class TagPool {
       if (tag.state !== TAG_FREE) tag.state = TAG_ABANDONED;
     }
     this.#gatherFree();
+  }
+
+  /**
+   * See Block.inspect: the tags of which something is still to come, and how much.
+   * @param arrivedBytes by tag: what has come of it and was not taken yet
+   */
+  inspect(arrivedBytes: ReadonlyMap<number, number> = NOTHING_ARRIVED): BlockState {
+    return Object.fromEntries(
+      this.tags.flatMap(({ number, state, remainingBytes }) => {
+        const bytesToCome = remainingBytes - (arrivedBytes.get(number) ?? 0);
+        return state === TAG_FREE || bytesToCome <= 0 ? [] : [[number, { state, bytesToCome }]];
+      }),
+    );
   }
 
   #gatherFree(): void {

@@ -40,6 +40,11 @@ export class StallClock {
     return this.#reason === reason;
   }
 
+  /** Why the engine waits, by name; undefined while it does not. */
+  get reason(): string | undefined {
+    return Object.keys(readStalls)[this.#reason];
+  }
+
   /** From `cycle` on the engine waits for this reason. */
   begin(reason: number, cycle: number): void {
     if (this.#reason === reason) return;

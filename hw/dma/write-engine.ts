@@ -18,6 +18,7 @@
 
 import { assertInvariant, assertRange } from '../../base/assert.ts';
 import type { BusAddress } from '../../base/units.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -134,6 +135,11 @@ export class DmaWriteEngine {
     this.account.rebase(cycles);
     this.#queue.rebase(cycles);
     this.#stalls.rebase(cycles);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { ...this.#queue.inspect(), waitsFor: this.#stalls.reason ?? 'nothing' };
   }
 
   /** True when no request is held. */

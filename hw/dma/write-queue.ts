@@ -5,6 +5,7 @@
 
 import { asInteger } from '../../base/parameter.ts';
 import type { Wide } from '../../base/wide.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
 export type WriteDone = (cookie: number, cycle: number) => void;
@@ -121,6 +122,17 @@ export class WriteQueue {
       request.readyCycle -= cycles;
       request = request.next;
     } while (request !== this.head);
+  }
+
+  /** See Block.inspect: the requests, the oldest first. */
+  inspect(): BlockState {
+    let request = this.head;
+    const requests = Array.from({ length: this.count }, () => {
+      const { owner, remainingBytes, cookie } = request!;
+      request = request!.next;
+      return { owner: owner.name, remainingBytes, cookie };
+    });
+    return { requests };
   }
 
   #grow(entry: WriteRequest): void {

@@ -123,6 +123,7 @@ export class Hca implements BarTarget {
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
+    this.linkPort.connect({ receiver: pcieFunction, completionRuns: this.dmaRead.completionRuns });
     const icm = new IcmMap();
     this.control = new ControlSide({
       domain,

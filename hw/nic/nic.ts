@@ -118,6 +118,7 @@ export class Nic implements BarTarget {
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
+    this.linkPort.connect({ receiver: pcieFunction, completionRuns: this.dmaRead.completionRuns });
     this.interrupts = new NicInterrupts({ domain, port: pcieFunction, writes: this.dmaWrite, counters });
     const { interrupts } = this;
     this.#linkStage = domain.addStage(this.#linkChanged, this);

@@ -4,6 +4,7 @@
  *
  *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
  */
+import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount, stallReasons } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { FunctionPort } from './function-port.ts';
@@ -104,8 +105,13 @@ export class Completer {
   }
 
   /** Forgets all answers and gives their requests back: the link went down. */
-  clear(): void {
+  reset(): void {
     while (!this.#waiting.isEmpty) this.#port.consume(this.#request[this.#waiting.pop()]!);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { answers: this.#waiting.count };
   }
 
   #sendSlot(slot: number): void {

@@ -24,6 +24,7 @@ import {
 } from '../../abi/pci/index.ts';
 import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
 import type { ResetKind } from '../../base/registers.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import { VitalProductData } from './vital-product-data.ts';
 
@@ -114,6 +115,16 @@ export class ConfigSpace {
   reset(kind: ResetKind): void {
     this.#file.reset(kind);
     this.#refresh();
+  }
+
+  /** See Block.inspect: the dwords that are not 0, by their offsets. */
+  inspect(): BlockState {
+    const dwords = Array.from({ length: CONFIG_SPACE_BYTES / 4 }, (_, index) =>
+      this.#file.stored(4 * index, 4),
+    );
+    return Object.fromEntries(
+      dwords.flatMap((value, index) => (value === 0 ? [] : [[4 * index, value >>> 0]])),
+    );
   }
 
   /** 0 for D0, 3 for D3hot. */

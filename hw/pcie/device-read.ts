@@ -51,6 +51,16 @@ export class DeviceReads {
     }
   }
 
+  /** The reads held, the oldest first. */
+  get all(): readonly DeviceRead[] {
+    let read = this.oldest;
+    return Array.from({ length: this.count }, () => {
+      const one = read;
+      read = one.next;
+      return one;
+    });
+  }
+
   /** Adds a read, the youngest now, to be filled in. The caller has checked that there is room. */
   append(): DeviceRead {
     const read = this.#free;

@@ -5,6 +5,7 @@
  * The latch is bounded; an error that finds it full is counted and forgotten, as back-to-back errors in hardware are.
  */
 import { UncorrectableError } from '../../abi/pci/index.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { TlpHeader } from './tlp-header.ts';
@@ -60,8 +61,14 @@ export class ErrorLatch {
     return this.#entries[0]?.visibleCycle ?? Number.POSITIVE_INFINITY;
   }
 
-  clear(): void {
+  /** Forgets what has not taken effect yet. */
+  reset(): void {
     this.#entries.length = 0;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { entries: this.#entries.length };
   }
 
   /** A new epoch: see EdgeKeeper. */

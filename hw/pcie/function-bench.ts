@@ -7,7 +7,8 @@ import type { ConfigAccess } from './enumerate.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
 import type { BarTarget } from './function-port.ts';
-import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
+import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
+import type { ConfigRequest } from './link-port.ts';
 import type { MessageSender } from './msix.ts';
 import {
   COMPLETION,
@@ -125,6 +126,7 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     },
   };
   fn.connect({ target, messageSender: sender, reads });
+  pair.device.connect({ receiver: fn });
   /** The edge at which the device core acts when a test makes it do something now. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {
@@ -141,6 +143,16 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
   };
 }
 
+/** A request of the host for the first dword of the function's configuration space. */
+export const configRequest = (tag: number): ConfigRequest => ({
+  targetId: FUNCTION_ID,
+  register: 0,
+  lengthBytes: 4,
+  trafficClass: CONFIG_CLASS,
+  tag,
+  requesterId: ROOT_ID,
+});
+
 /** Software on the host, one request at a time. */
 function hostSide(pair: ReturnType<typeof linkPair>) {
   const { host, hostLp, deviceLp, link } = pair;
@@ -148,7 +160,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   const messages: number[] = [];
   let tag = 0;
 
-  host.onReceive((offset, kind) => {
+  onReceive(host, (offset, kind) => {
     const word = offset >> 2;
     const { words, bytes, floats } = host.reader;
     if (kind === COMPLETION || kind === COMPLETION_DATA) {
@@ -189,7 +201,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
 
   const configRead = (register: number, lengthBytes: number, id = FUNCTION_ID): Answer | undefined => {
     const asked = nextTag();
-    host.sendConfigRead(id, register, lengthBytes, CONFIG_CLASS, asked, ROOT_ID);
+    host.sendConfigRead({ ...configRequest(asked), targetId: id, register, lengthBytes });
     return answerTo(asked);
   };
   const configWrite = (
@@ -199,7 +211,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
     id = FUNCTION_ID,
   ): Answer | undefined => {
     const asked = nextTag();
-    host.sendConfigWrite(id, register, lengthBytes, value, CONFIG_CLASS, asked, ROOT_ID);
+    host.sendConfigWrite({ ...configRequest(asked), targetId: id, register, lengthBytes, value });
     return answerTo(asked);
   };
   const read = (address: number, lengthBytes: number): Answer | undefined => {

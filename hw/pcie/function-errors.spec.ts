@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { BAR0, BAR2, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('requests the function cannot take', () => {
@@ -129,7 +129,8 @@ describe('requests the function cannot take', () => {
 
   it('PCIe 2.7.2: does not carry out a poisoned configuration write', () => {
     const bench = enabledBench();
-    bench.host.sendConfigWrite(FUNCTION_ID, 0x3c, 1, 0x5a, 13, 77, 8, FLAG_POISONED);
+    const request = { ...configRequest(77), register: 0x3c, lengthBytes: 1 };
+    bench.host.sendConfigWrite({ ...request, value: 0x5a, flags: FLAG_POISONED });
     bench.settle();
     expect(bench.answers.get(77)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
     expect(bench.software.config(0x3c, 1)).toBe(0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, enabledBench, FUNCTION_ID } from './function-bench.ts';
+import { BAR0, configRequest, enabledBench } from './function-bench.ts';
 import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('resets', () => {
@@ -29,8 +29,8 @@ describe('resets', () => {
 
   it('take no request for resetCycles', () => {
     const bench = enabledBench({ resetCycles: 500 });
-    bench.host.sendConfigWrite(FUNCTION_ID, 0x68, 2, 0x8000, 13, 201, 8);
-    bench.host.sendConfigRead(FUNCTION_ID, 0x00, 4, 13, 202, 8);
+    bench.host.sendConfigWrite({ ...configRequest(201), register: 0x68, lengthBytes: 2, value: 0x8000 });
+    bench.host.sendConfigRead(configRequest(202));
     bench.settle();
     const apartPs = bench.answers.get(202)!.timePs - bench.answers.get(201)!.timePs;
     // 500 cycles of 2,341.92 ps = 1,170,960 ps, and at most a cycle and the difference of the two completions.
@@ -52,7 +52,7 @@ describe('resets', () => {
     bench.write(0x1000, [1, 2, 3, 4]);
     expect(bench.software.config(0x158)).not.toBe(0);
     bench.host.sendSideband(SIDEBAND_RESET, 1);
-    bench.host.sendConfigRead(FUNCTION_ID, 0, 4, 13, 203, 8);
+    bench.host.sendConfigRead(configRequest(203));
     bench.host.sendMemoryWrite(BAR0, 12, new Uint8Array(4), 0, 4);
     bench.settle();
     expect(bench.answers.has(203)).toBe(false);

@@ -3,7 +3,6 @@
  */
 import type { ChannelReader } from '../../sim/channel.ts';
 import type { CompletionFields } from './completion-fields.ts';
-import type { TlpReceiver } from './link-port.ts';
 import type { Flow } from './tlp.ts';
 
 /** The slice of a `PcieLinkPort` that an endpoint's function uses. */
@@ -11,8 +10,6 @@ export interface FunctionPort {
   readonly reader: ChannelReader;
   /** Bus, device and function that completions from here carry. */
   completerId: number;
-  /** Hands `receiver` every TLP that arrives, at its time. */
-  deliverTo(receiver: TlpReceiver): void;
   /** Gives a TLP's buffer and credits back. */
   consume(offset: number): void;
   canSend(flow: Flow): boolean;

@@ -34,6 +34,7 @@ function machine() {
       },
     },
   });
+  device.connect({ receiver: fn });
   const settle = (): void => {
     const untilPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + 10_000_000;
     bench.run(untilPs);

@@ -18,6 +18,7 @@
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ResetKind } from '../../base/registers.ts';
+import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -30,6 +31,7 @@ import { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
 import { Intx } from './intx.ts';
+import type { TlpReceiver } from './link-port.ts';
 import { MessageOutbox } from './message-outbox.ts';
 import { type MessageSender, Msix } from './msix.ts';
 import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './request-decoder.ts';
@@ -88,7 +90,8 @@ export interface FunctionPorts {
   readonly reads?: DeviceReads;
 }
 
-export class PcieFunction {
+/** The link port's receiver: whoever makes the function connects it there. */
+export class PcieFunction implements TlpReceiver {
   readonly config: FunctionConfig;
   readonly space: ConfigSpace;
   readonly bars: Bars;
@@ -162,7 +165,6 @@ export class PcieFunction {
     const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
     port.onSendSpace(POSTED, wakeEgress);
-    port.deliverTo(this);
     domain.addEdgeKeeper(this);
   }
 
@@ -178,8 +180,8 @@ export class PcieFunction {
   /** Connects the device core; to be called once, before time starts. */
   connect({ target, messageSender, reads = this.#reads }: FunctionPorts): void {
     this.#target = target;
-    this.#decoder.connect(target);
-    this.msix.connect(messageSender);
+    this.#decoder.connect({ target });
+    this.msix.connect({ messageSender });
     this.#reads = reads;
   }
 
@@ -268,16 +270,32 @@ export class PcieFunction {
     this.msix.reset();
     if (kind === 'fundamental') {
       this.intx.powerOn();
-      this.completer.clear();
+      this.completer.reset();
       this.#capture(0);
     } else {
       this.intx.reset();
     }
-    this.outbox.clear();
-    this.#latch.clear();
+    this.outbox.reset();
+    this.#latch.reset();
     this.#freeCycle = cycle + this.config.resetCycles;
     if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
     this.#target?.functionReset(cycle);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      requests: this.#requests.count,
+      isHeldInReset: this.#isHeldInReset,
+      isAbsent: this.#isAbsent,
+      requesterId: this.#requesterId,
+      registers: this.space.inspect(),
+      completer: this.completer.inspect(),
+      outbox: this.outbox.inspect(),
+      errorLatch: this.#latch.inspect(),
+      msix: this.msix.inspect(),
+      intx: this.intx.inspect(),
+    };
   }
 
   /**

@@ -9,6 +9,7 @@
  * Promises: messages alternate; the last one sent always brings the wire to the level wanted at that time.
  * Source: PCI Express Base Specification 3.1, 2.2.8.1 and 6.1.2.
  */
+import type { BlockState } from '../../sim/block.ts';
 import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } from './tlp.ts';
 
 export class Intx {
@@ -60,6 +61,11 @@ export class Intx {
   reset(): void {
     this.#isAsserted = false;
     this.#isEnabled = true;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { isAsserted: this.#isAsserted, isEnabled: this.#isEnabled, isWireHigh: this.#isWireHigh };
   }
 
   /** After a fundamental reset both ends of the wire are low without a message. */

@@ -11,7 +11,7 @@ import {
   linkParameters,
   rootPortParameters,
 } from './link-parameters.ts';
-import { PcieLinkPort } from './link-port.ts';
+import { PcieLinkPort, type TlpReceiver } from './link-port.ts';
 import { descriptorOf, FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts';
 
 export interface Received {
@@ -59,6 +59,11 @@ export function linkPair(options: LinkBenchOptions = {}) {
   return { link, endpoint, rootPort, deviceLp, hostLp, device, host };
 }
 
+/** Connects a port to a function that gets what arrives. */
+export function onReceive(port: PcieLinkPort, receiveTlp: TlpReceiver['receiveTlp']): void {
+  port.connect({ receiver: { receiveTlp } });
+}
+
 /** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stand there. */
 export function runPair(
   deviceLp: LogicalProcess,
@@ -93,8 +98,8 @@ export function linkBench(options: LinkBenchOptions = {}) {
     });
     port.consume(offset);
   };
-  pair.host.onReceive(record(pair.host, atHost));
-  pair.device.onReceive(record(pair.device, atDevice));
+  onReceive(pair.host, record(pair.host, atHost));
+  onReceive(pair.device, record(pair.device, atDevice));
   const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
   return { ...pair, atHost, atDevice, run };
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { creditsOf } from './flow-control.ts';
-import { answer, type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
+import { answer, type LinkBenchOptions, linkBench, linkPair, onReceive, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
   COMPLETION,
@@ -101,7 +101,7 @@ describe('a link port', () => {
     const bench = linkPair({ rootPort: { nonPostedHeaders: 1, postedHeaders: 1 } });
     const seen: number[] = [];
     const held: number[] = [];
-    bench.host.onReceive((offset, kind) => {
+    onReceive(bench.host, (offset, kind) => {
       seen.push(kind);
       held.push(offset);
     });
@@ -131,7 +131,7 @@ describe('a link port', () => {
   it('PCIe 2.4.1: lets a completion with relaxed ordering pass a write that lacks credits', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 1 } });
     const seen: number[] = [];
-    bench.host.onReceive((_, kind) => seen.push(kind));
+    onReceive(bench.host, (_, kind) => seen.push(kind));
     bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
     bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
     answer(bench.device, { tag: 3, trafficClass: 12, flags: FLAG_RELAXED_ORDERING });
@@ -153,7 +153,7 @@ describe('a link port', () => {
   it('PCIe 2.6.1: counts a transmitter that overruns its credits', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 2 } });
     let seen = 0;
-    bench.host.onReceive(() => seen++);
+    onReceive(bench.host, () => seen++);
     bench.device.transmitter.posted.credits.limit = creditsOf(4, 512);
     for (let tlp = 0; tlp < 4; tlp++) bench.device.sendMemoryWrite(0, 5, zeros, 0, 4);
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
@@ -267,7 +267,7 @@ describe('random traffic over tiny fifos and credits', () => {
       host.consume(held.shift()!);
       if (held.length > 0) hostDomain.wake(drain, cycle + 3);
     });
-    host.onReceive((offset, kind) => {
+    onReceive(host, (offset, kind) => {
       const { words, floats } = host.reader;
       const descriptor = words[(offset >> 2) + WORD_DESCRIPTOR]!;
       arrivals.push(
@@ -353,7 +353,7 @@ describe('what reaches a port at one instant', () => {
     const trace: string[] = [];
     for (const name of ['device', 'host'] as const) {
       const port = bench[name];
-      port.onReceive((offset, kind) => {
+      onReceive(port, (offset, kind) => {
         trace.push(`${name} ${kind} ${port.reader.floats[(offset >> 3) + FLOAT_TIME]}`);
         port.consume(offset);
       });

@@ -2,7 +2,7 @@
  * One end of a PCIe link: what an endpoint or a root complex sends TLPs through and gets them from.
  *
  *     sendMemoryWrite … ──► LinkTransmitter ──► channel ══► other end
- *     onReceive ◄────────── LinkReceiver ◄───── channel ◄══ other end
+ *     ports.receiver ◄───── LinkReceiver ◄───── channel ◄══ other end
  *                  consume ──► UpdateFC, Ack ──► the transmitter's lanes
  *
  * Everything that reaches a port at one instant (TLPs handed over, records delivered, records consumed) commutes:
@@ -19,10 +19,12 @@
  * edge after the current instant.
  */
 import { InvariantError } from '../../base/assert.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
 import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
 import { CompletionFields } from './completion-fields.ts';
+import { dataOf, headersOf } from './flow-control.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
@@ -31,6 +33,7 @@ import { LinkTransmitter } from './link-transmitter.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
+  COMPLETION_FLOW,
   CONFIG_READ,
   CONFIG_WRITE,
   carriedBytesOf,
@@ -61,10 +64,36 @@ export interface TlpReceiver {
   receiveTlp(offset: number, kind: number): void;
 }
 
-/** Optional receiver of runs of completions with data, called before they are counted. */
+/** Optional receiver of completions with data, called before they are counted. */
 export interface CompletionRunReceiver {
   /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
   receiveCompletionRun(offset: number): boolean;
+}
+
+/** A configuration request: of 1 to 4 bytes of the target function's configuration space, within one dword. */
+export interface ConfigRequest {
+  /** Bus, device and function. */
+  readonly targetId: number;
+  readonly register: number;
+  readonly lengthBytes: number;
+  readonly trafficClass: number;
+  readonly tag: number;
+  readonly requesterId: number;
+}
+
+export interface ConfigWriteRequest extends ConfigRequest {
+  /** Has the byte for `register` in its lowest bits. */
+  readonly value: number;
+  /** Left out: none. */
+  readonly flags?: number;
+}
+
+/** Who is behind the port. */
+export interface LinkPortPorts {
+  /** Gets TLPs and sideband records. */
+  readonly receiver: TlpReceiver;
+  /** May take completions with data, ahead of their calls too, that need not go to the receiver; left out: none is taken so. */
+  readonly completionRuns?: CompletionRunReceiver | undefined;
 }
 
 export interface LinkPortOptions {
@@ -80,6 +109,10 @@ export interface LinkPortOptions {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
+const NO_RECEIVER: TlpReceiver = { receiveTlp: () => {} };
+const NO_RUNS: CompletionRunReceiver = { receiveCompletionRun: () => false };
+/** By flow. */
+const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
 
 export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly link: LinkConfig;
@@ -100,8 +133,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly #trafficClassCount: number;
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
-  #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
-  #runReceiver: CompletionRunReceiver = { receiveCompletionRun: () => false };
+  #tlpReceiver = NO_RECEIVER;
+  #runReceiver = NO_RUNS;
   /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
@@ -135,19 +168,10 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- who is told ----
 
-  /** Sets the receiver of TLPs and sideband records. */
-  deliverTo(receiver: TlpReceiver): void {
+  /** See Block.connect; before time starts. */
+  connect({ receiver, completionRuns = NO_RUNS }: LinkPortPorts): void {
     this.#tlpReceiver = receiver;
-  }
-
-  /** Likewise, a function. */
-  onReceive(listener: TlpReceiver['receiveTlp']): void {
-    this.deliverTo({ receiveTlp: listener });
-  }
-
-  /** Lets `runReceiver` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
-  attachRunReceiver(runReceiver: CompletionRunReceiver): void {
-    this.#runReceiver = runReceiver;
+    this.#runReceiver = completionRuns;
   }
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
@@ -263,51 +287,26 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return this.transmitter.target.copier;
   }
 
-  /** Reads 1 to 4 bytes of the target function's configuration space, within one dword. */
-  sendConfigRead(
-    targetId: number,
-    register: number,
-    lengthBytes: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-  ): void {
-    const { transmitter } = this;
-    const offset = this.#place(
-      transmitter.nonPosted,
-      CONFIG_READ,
-      register,
-      lengthBytes,
-      0,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
-    transmitter.target.set(offset, WORD_AUX, targetId);
+  /** Reads configuration space. */
+  sendConfigRead(request: ConfigRequest): void {
+    this.#placeConfig(CONFIG_READ, request, 0);
     this.commit();
   }
 
-  /** Writes 1 to 4 bytes, within one dword; `value` has the byte for `register` in its lowest bits. */
-  sendConfigWrite(
-    targetId: number,
-    register: number,
-    lengthBytes: number,
-    value: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-    flags = 0,
-  ): void {
-    const { transmitter } = this;
-    const offset = this.#place(
-      transmitter.nonPosted,
-      CONFIG_WRITE,
-      register,
-      lengthBytes,
-      flags,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
-    transmitter.target.set(offset, WORD_DATA, value);
-    transmitter.target.set(offset, WORD_AUX, targetId);
+  /** Writes configuration space. */
+  sendConfigWrite(request: ConfigWriteRequest): void {
+    const offset = this.#placeConfig(CONFIG_WRITE, request, request.flags ?? 0);
+    this.transmitter.target.set(offset, WORD_DATA, request.value);
     this.commit();
+  }
+
+  #placeConfig(kind: number, request: ConfigRequest, flags: number): number {
+    const { targetId, register, lengthBytes, trafficClass, tag, requesterId } = request;
+    const { transmitter } = this;
+    const descriptor = descriptorOf(requesterId, tag, trafficClass);
+    const offset = this.#place(transmitter.nonPosted, kind, register, lengthBytes, flags, descriptor);
+    transmitter.target.set(offset, WORD_AUX, targetId);
+    return offset;
   }
 
   /** Sends a message without data, such as Assert_INTA. */
@@ -462,6 +461,27 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   /** See {@link LinkReceiver.drainUndelivered}. */
   drainUndelivered(): TrafficCount {
     return this.receiver.drainUndelivered(this.#trafficClassCount);
+  }
+
+  /**
+   * See Block.inspect. Credits are told as they are once what has come and was freed counts: whether the port has been called since
+   * makes no difference. Nor does it tell of TLPs whose flow gives no credits back.
+   */
+  inspect(): BlockState {
+    const { flows } = this.transmitter;
+    return Object.fromEntries(flows.map((flow, index) => [FLOW_NAMES[index], this.#inspectFlow(flow)]));
+  }
+
+  #inspectFlow({ flow, fifo, credits }: TransmitFlow): BlockState {
+    const limit = (this.#limitsFlows & (1 << flow)) === 0 ? credits.limit : this.#limits[flow]!;
+    const givesCredits = flow !== COMPLETION_FLOW || this.returnsCompletionCredits;
+    return {
+      waiting: fifo.count,
+      waitsFor: this.transmitter.stallReasonOf(flow) ?? 'nothing',
+      consumed: [headersOf(credits.consumed), dataOf(credits.consumed)],
+      limit: [headersOf(limit), dataOf(limit)],
+      received: givesCredits ? this.receiver.creditsOf(flow).heldCount : 0,
+    };
   }
 
   // ---- inside ----

@@ -29,6 +29,11 @@ export class StallAccount {
     this.#sincePs[flow] = nowPs;
   }
 
+  /** Why the oldest TLP of the flow waits now; undefined when none does. */
+  reasonOf(flow: number): string | undefined {
+    return STALL_REASONS[this.#reason[flow]!];
+  }
+
   /** A new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) this.#sincePs[flow] = this.#sincePs[flow]! - ps;

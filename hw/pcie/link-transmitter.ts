@@ -170,6 +170,11 @@ export class LinkTransmitter extends LinkLanes {
     return this.durationPs(this.linkBytes);
   }
 
+  /** Why the oldest TLP that waits in a flow's fifo does so; undefined when none does. */
+  stallReasonOf(flow: number): string | undefined {
+    return this.#stalls.reasonOf(flow);
+  }
+
   /** Brings the stall times up to `nowPs`. */
   closeAccount(nowPs: number): void {
     this.#stalls.close(nowPs);

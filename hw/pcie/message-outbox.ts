@@ -5,6 +5,7 @@
  * The outbox holds a bounded number of error messages; when it is full a further one is dropped and counted, which the
  * standard allows: error messages are hints, the status registers are the record.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { FunctionPort } from './function-port.ts';
 import type { Intx } from './intx.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL, POSTED } from './tlp.ts';
@@ -48,7 +49,13 @@ export class MessageOutbox {
     this.#port.sendMessage(error ?? this.#intx.takeMessage(), this.#trafficClass, requesterId);
   }
 
-  clear(): void {
+  /** Forgets the errors not sent yet: the wire is the legacy interrupt's own. */
+  reset(): void {
     this.#codes.length = 0;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { errors: [...this.#codes] };
   }
 }

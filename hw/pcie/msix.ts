@@ -13,6 +13,7 @@
  */
 import { msixTableEntry } from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { Bars } from './bars.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
@@ -79,8 +80,8 @@ export class Msix {
     this.reset();
   }
 
-  connect(sender: MessageSender): void {
-    this.#sender = sender;
+  connect({ messageSender }: { readonly messageSender: MessageSender }): void {
+    this.#sender = messageSender;
   }
 
   /** Vectors requested and not yet sent. */
@@ -175,6 +176,31 @@ export class Msix {
       isMasked.set(this.#view, entry, 1);
     }
     this.control(false, false, false);
+  }
+
+  /** See Block.inspect: of the vectors, those that software has programmed or unmasked, or that are pending. */
+  inspect(): BlockState {
+    const vectors = Array.from({ length: this.vectorCount }, (_, vector) => this.#inspectVector(vector));
+    return {
+      isEnabled: this.#isEnabled,
+      isFunctionMasked: this.#isFunctionMasked,
+      mayMaster: this.#mayMaster,
+      vectors: Object.fromEntries(
+        vectors.flatMap((state, vector) => (state === undefined ? [] : [[vector, state]])),
+      ),
+    };
+  }
+
+  #inspectVector(vector: number): BlockState | undefined {
+    const entry = this.#tableOffset + vector * ENTRY_BYTES;
+    const state = {
+      addressHigh: addressHigh.get(this.#view, entry),
+      addressLow: addressLow.get(this.#view, entry),
+      data: messageData.get(this.#view, entry),
+      isUnmasked: isMasked.get(this.#view, entry) === 0,
+      isPending: this.isPending(vector),
+    };
+    return Object.values(state).some(Boolean) ? state : undefined;
   }
 
   #isMasked(vector: number): boolean {

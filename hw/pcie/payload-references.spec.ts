@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { onReceive } from './link-bench.ts';
 import { PayloadReferences } from './payload-references.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { FLAG_POISONED, FLAG_REFERENCE, MEMORY_WRITE, WORD_FLAGS } from './tlp.ts';
@@ -30,7 +31,7 @@ function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = t
 function recordBytesOf(bench: ReturnType<typeof referenceBench>, send: () => void): number {
   let recordBytes = -1;
   const { receiveTlp } = bench.rootComplex;
-  bench.host.onReceive((offset, kind) => {
+  onReceive(bench.host, (offset, kind) => {
     if (kind === MEMORY_WRITE) recordBytes = bench.host.reader.words[(offset >> 2) + 2]!;
     receiveTlp.call(bench.rootComplex, offset, kind);
   });
@@ -170,7 +171,7 @@ describe('zero-copy payload', () => {
   it('is marked by a flag that no other TLP has', () => {
     const bench = referenceBench();
     const flags: number[] = [];
-    bench.host.onReceive((offset) => {
+    onReceive(bench.host, (offset) => {
       flags.push(bench.host.reader.words[(offset >> 2) + WORD_FLAGS]! & FLAG_REFERENCE);
       bench.host.consume(offset);
     });

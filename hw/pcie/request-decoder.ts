@@ -87,7 +87,7 @@ export class RequestDecoder {
     this.#effects = effects;
   }
 
-  connect(target: BarTarget): void {
+  connect({ target }: { readonly target: BarTarget }): void {
     this.#target = target;
   }
 

@@ -3,7 +3,7 @@
  * a link, and a device that is a bare link port: the test speaks for it.
  */
 import { defaultsOf } from '../../base/parameter.ts';
-import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
+import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
 import { RootComplex } from './root-complex.ts';
 import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
 import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
@@ -89,7 +89,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
   });
   const atDevice: AtDevice[] = [];
   const { reader } = pair.device;
-  pair.device.onReceive((offset, kind) => {
+  onReceive(pair.device, (offset, kind) => {
     const word = offset >> 2;
     const lengthBytes = reader.words[word + WORD_LENGTH]!;
     const hasPayload = kind === COMPLETION_DATA || kind === MEMORY_WRITE;

@@ -9,11 +9,12 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
-import type { PcieLinkPort } from './link-port.ts';
+import type { ConfigRequest, PcieLinkPort } from './link-port.ts';
 import { CoreQueue, type CoreRequest } from './root-complex-core-queue.ts';
 import {
   ACCESS_POISONED,
@@ -53,6 +54,18 @@ export interface CpuParts extends RootComplexParts {
   readonly coreCount: number;
   /** The root complex's stage that hands requests to the link. */
   readonly egressStage: number;
+}
+
+/** A core's access to a configuration register. */
+export interface ConfigurationAccess {
+  /** CONFIG_READ or CONFIG_WRITE. */
+  readonly kind: number;
+  /** Bus, device and function. */
+  readonly target: number;
+  readonly register: number;
+  readonly lengthBytes: number;
+  /** What is written; 0 for a read. */
+  readonly value: number;
 }
 
 export class RootComplexCpu {
@@ -158,21 +171,11 @@ export class RootComplexCpu {
     this.#take(core, MEMORY_READ, address, lengthBytes, trafficClass).done = done;
   }
 
-  /** @param kind CONFIG_READ or CONFIG_WRITE */
-  configure(
-    core: number,
-    kind: number,
-    target: number,
-    register: number,
-    lengthBytes: number,
-    value: number,
-    trafficClass: number,
-    done: AccessDone,
-  ): void {
+  configure(core: number, access: ConfigurationAccess, trafficClass: number, done: AccessDone): void {
     this.configCount++;
-    const request = this.#take(core, kind, register, lengthBytes, trafficClass);
-    request.target = target;
-    request.value = value;
+    const request = this.#take(core, access.kind, access.register, access.lengthBytes, trafficClass);
+    request.target = access.target;
+    request.value = access.value;
     request.done = done;
   }
 
@@ -252,6 +255,16 @@ export class RootComplexCpu {
     this.#lp.queue.schedule(returnPs, this.#returnHandler, tag);
   }
 
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      requests: this.#queues.map(({ count }) => count),
+      nextCore: this.#nextCore,
+      freeTags: [...this.#freeTags],
+      absent: this.#absentDone.size,
+    };
+  }
+
   /** A new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.#lastReturnPs -= ps;
@@ -303,10 +316,21 @@ export class RootComplexCpu {
     if (kind === MEMORY_READ) {
       this.#port.sendMemoryRead(address, trafficClass, lengthBytes, tag, ROOT_COMPLEX_ID);
     } else if (kind === CONFIG_READ) {
-      this.#port.sendConfigRead(target, address, lengthBytes, trafficClass, tag, ROOT_COMPLEX_ID);
+      this.#port.sendConfigRead(this.#configRequest(request, tag));
     } else if (kind === CONFIG_WRITE) {
-      this.#port.sendConfigWrite(target, address, lengthBytes, value, trafficClass, tag, ROOT_COMPLEX_ID);
+      this.#port.sendConfigWrite({ ...this.#configRequest(request, tag), value });
     }
+  }
+
+  #configRequest({ target, address, lengthBytes, trafficClass }: CoreRequest, tag: number): ConfigRequest {
+    return {
+      targetId: target,
+      register: address,
+      lengthBytes,
+      trafficClass,
+      tag,
+      requesterId: ROOT_COMPLEX_ID,
+    };
   }
 
   #timeOut(tag: number): void {

@@ -8,6 +8,7 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { jitterOf } from './completion-jitter.ts';
@@ -119,6 +120,18 @@ export class RootComplexReads implements AnsweredReads {
   /** Reads taken and not answered whole. */
   get heldCount(): number {
     return this.#reads.count;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      reads: this.#reads.all.map(({ descriptor, address, remainingBytes, status }) => ({
+        tag: tagOf(descriptor),
+        address,
+        remainingBytes,
+        status,
+      })),
+    };
   }
 
   /** A non-posted request has arrived. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { answer, linkPair } from './link-bench.ts';
+import { answer, linkPair, onReceive } from './link-bench.ts';
 import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import type { LinkTap } from './root-complex-tap.ts';
@@ -113,7 +113,7 @@ describe('a root complex under traffic from both sides', () => {
         sent++;
       }
     });
-    device.onReceive((offset) => {
+    onReceive(device, (offset) => {
       const { words } = device.reader;
       const isLast = words[(offset >> 2) + WORD_LENGTH] === words[(offset >> 2) + WORD_BYTE_COUNT];
       device.consume(offset);
@@ -157,7 +157,7 @@ describe('a root complex under traffic from both sides', () => {
       }
       domain.wake(stage, cycle + 1);
     });
-    device.onReceive((offset) => {
+    onReceive(device, (offset) => {
       const { words } = device.reader;
       if (words[(offset >> 2) + WORD_LENGTH] === words[(offset >> 2) + WORD_BYTE_COUNT]) outstanding--;
       device.consume(offset);

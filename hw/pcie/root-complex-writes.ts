@@ -4,6 +4,7 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -101,6 +102,11 @@ export class RootComplexWrites {
   /** The cycle of that instant, or one that is over. */
   get settledCycle(): number {
     return this.#lastCycle;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { writes: this.#fifo.count };
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { defaultsOf } from '../../base/parameter.ts';
+import { configRequest } from './function-bench.ts';
 import { answer } from './link-bench.ts';
 import { linkParameters, rootPortParameters } from './link-parameters.ts';
 import { type AtDevice, type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
@@ -151,7 +152,7 @@ describe('the root complex, to a device', () => {
     const bench = rootComplexBench();
     bench.device.sendMemoryRead(1 << 20, 4, 8, 1, 0x100);
     bench.device.sendMemoryRead(0xfee0_0000, 4, 4, 2, 0x100);
-    bench.device.sendConfigRead(0, 0, 4, 13, 3, 0x100);
+    bench.device.sendConfigRead({ ...configRequest(3), requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ kind, status, tag }) => [kind, status, tag])).toEqual([
       [COMPLETION, STATUS_UNSUPPORTED_REQUEST, 1],

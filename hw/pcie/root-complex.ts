@@ -10,13 +10,14 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
+import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import type { RunAhead } from '../../sim/run-ahead.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CorePort } from './root-complex-core-port.ts';
-import { RootComplexCpu } from './root-complex-cpu.ts';
+import { type ConfigurationAccess, RootComplexCpu } from './root-complex-cpu.ts';
 import type { AccessDone, HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
 import { DeviceFaultLog } from './root-complex-log.ts';
 import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
@@ -100,7 +101,7 @@ export class RootComplex {
     const places = device?.earlyPlaces;
     this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
     this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
-    port.deliverTo(this);
+    port.connect({ receiver: this });
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
     }
@@ -112,6 +113,16 @@ export class RootComplex {
     this.writes.rebase(cycles);
     this.reads.rebase(cycles);
     this.cpu.rebase(ps, cycles);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      writes: this.writes.inspect(),
+      reads: this.reads.inspect(),
+      cpu: this.cpu.inspect(),
+      completionWasLast: this.#completionWasLast,
+    };
   }
 
   /** The root complex as one core uses it. */
@@ -153,7 +164,8 @@ export class RootComplex {
 
   /** Reads a configuration dword of function `target` (bus, device, function). */
   configRead(core: number, target: number, register: number, done: AccessDone): void {
-    this.#configure(core, CONFIG_READ, target, register, DWORD_BYTES, 0, done);
+    const access = { kind: CONFIG_READ, target, register, lengthBytes: DWORD_BYTES, value: 0 };
+    this.#configure(core, access, done);
   }
 
   /** Writes a configuration dword, or as few of its bytes as are given; the others are not touched. */
@@ -165,22 +177,14 @@ export class RootComplex {
     done: AccessDone,
     lengthBytes: number = DWORD_BYTES,
   ): void {
-    this.#configure(core, CONFIG_WRITE, target, register, lengthBytes, value, done);
+    this.#configure(core, { kind: CONFIG_WRITE, target, register, lengthBytes, value }, done);
   }
 
   /** Functions of device 0 are behind the root port; whether such a function exists is the device's answer. */
-  #configure(
-    core: number,
-    kind: number,
-    target: number,
-    register: number,
-    lengthBytes: number,
-    value: number,
-    done: AccessDone,
-  ): void {
-    const isPresent = target >> DEVICE_SHIFT === this.#config.deviceBus << (BUS_SHIFT - DEVICE_SHIFT);
+  #configure(core: number, access: ConfigurationAccess, done: AccessDone): void {
+    const isPresent = access.target >> DEVICE_SHIFT === this.#config.deviceBus << (BUS_SHIFT - DEVICE_SHIFT);
     const { config } = this.#trafficClasses;
-    if (isPresent) this.cpu.configure(core, kind, target, register, lengthBytes, value, config, done);
+    if (isPresent) this.cpu.configure(core, access, config, done);
     else this.cpu.answerAbsent(done);
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { ackNak, DLLP_UPDATE_FC_NP, updateFc, updateFcTypeOf } from './dllp.ts';
-import { answer, linkPair, runPair } from './link-bench.ts';
+import { configRequest } from './function-bench.ts';
+import { answer, linkPair, onReceive, runPair } from './link-bench.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NON_POSTED, STATUS_UNSUPPORTED_REQUEST, TLP_KIND_NAMES } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
@@ -11,7 +12,7 @@ import { decodeTlpHeader, encodeTlpHeader, formatTlpHeader } from './tlp-layout.
 function headerOf(send: (port: PcieLinkPort) => void): { hex: string; log: string } {
   const bench = linkPair();
   const seen = { hex: '', log: '' };
-  bench.host.onReceive((offset) => {
+  onReceive(bench.host, (offset) => {
     seen.hex = toHex(encodeTlpHeader(bench.host.reader, offset));
     const log = tlpHeaderOf(bench.host.reader, offset).map((dword) => dword.toString(16).padStart(8, '0'));
     seen.log = log.join('').slice(0, seen.hex.length);
@@ -57,12 +58,19 @@ const cases: [name: string, send: (port: PcieLinkPort) => void, hex: string][] =
   ],
   [
     'a configuration read of BAR0: CfgRd0, 1 DW, bus 1',
-    (port) => port.sendConfigRead(0x0100, 0x10, 4, 13, 3, 0x0000),
+    (port) => port.sendConfigRead({ ...configRequest(3), register: 0x10, requesterId: 0 }),
     '04000001' + '0000030f' + '01000010',
   ],
   [
     'a configuration write of one byte at 0x3d: CfgWr0, enable 2',
-    (port) => port.sendConfigWrite(0x0100, 0x3d, 1, 0xff, 13, 3, 0x0000),
+    (port) =>
+      port.sendConfigWrite({
+        ...configRequest(3),
+        register: 0x3d,
+        lengthBytes: 1,
+        value: 0xff,
+        requesterId: 0,
+      }),
     '44000001' + '00000302' + '0100003c',
   ],
   [

@@ -31,7 +31,14 @@ import { passBit } from '../../../base/index.ts';
 import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from '../memory/index.ts';
+import type {
+  DmaReads,
+  DmaWrites,
+  IcmMap,
+  InterruptPort,
+  PageRequest,
+  SramAllocator,
+} from '../memory/index.ts';
 import type { Cqn, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
@@ -162,13 +169,7 @@ export class EventWriter {
 
   /** A page of an on-demand region is wanted. False: no queue takes such events. */
   postPageRequest(
-    side: number,
-    isWrite: boolean,
-    qpn: Qpn,
-    key: number,
-    address: number,
-    lengthBytes: number,
-    token: number,
+    { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
     cycle: number,
   ): boolean {
     const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);

@@ -7,6 +7,7 @@ export type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-po
 export { IcmMap } from './icm.ts';
 export {
   PageFaults,
+  type PageRequest,
   type PageRequestSink,
   pageRequestSides,
   SIDE_REQUESTER,

@@ -33,20 +33,23 @@ const UNRESOLVABLE = 3;
 const TOKEN_ENTRY_BITS = 22;
 const TOKEN_USES = 2 ** (32 - TOKEN_ENTRY_BITS);
 
+/** A page that is wanted, and for what. */
+export interface PageRequest {
+  readonly side: number;
+  readonly isWrite: boolean;
+  readonly qpn: Qpn;
+  readonly key: number;
+  readonly address: VirtualAddress;
+  readonly lengthBytes: number;
+  /** Software answers by it. */
+  readonly token: number;
+}
+
 export interface PageRequestSink {
   canPost(): boolean;
   onSpace(listener: (cycle: number) => void): void;
   /** False: no event queue takes page requests. */
-  postPageRequest(
-    side: number,
-    isWrite: boolean,
-    qpn: Qpn,
-    key: number,
-    address: VirtualAddress,
-    lengthBytes: number,
-    token: number,
-    cycle: number,
-  ): boolean;
+  postPageRequest(request: PageRequest, cycle: number): boolean;
 }
 
 /** A side of QPs that waits for pages: it may go on, or fail. */
@@ -191,17 +194,16 @@ export class PageFaults {
   #ask(entry: number, cycle: number): void {
     this.#uses[entry] = (this.#uses[entry]! + 1) % TOKEN_USES;
     this.#state[entry] = OUTSTANDING;
-    const isPosted = this.#sink.postPageRequest(
-      entry % SIDES,
-      this.#isWrite[entry] === 1,
-      this.#qps.numberOf[Math.floor(entry / SIDES)]!,
-      this.#key[entry]!,
-      this.#address[entry]!,
-      this.#bytes[entry]!,
-      this.#tokenOf(entry),
-      cycle,
-    );
-    if (!isPosted) this.#end(entry, true, cycle);
+    const request: PageRequest = {
+      side: entry % SIDES,
+      isWrite: this.#isWrite[entry] === 1,
+      qpn: this.#qps.numberOf[Math.floor(entry / SIDES)]!,
+      key: this.#key[entry]!,
+      address: this.#address[entry]!,
+      lengthBytes: this.#bytes[entry]!,
+      token: this.#tokenOf(entry),
+    };
+    if (!this.#sink.postPageRequest(request, cycle)) this.#end(entry, true, cycle);
   }
 
   #end(entry: number, isRefused: boolean, cycle: number): void {

@@ -173,10 +173,11 @@ export class DataPathNode {
       trafficClasses: { register: 12, config: 13 },
       device: { earlyPlaces: this.reads.earlyPlaces, references: this.references },
     });
-    link.onReceive((offset, kind) => {
+    const receiveTlp = (offset: number, kind: number): void => {
       if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
       else link.consume(offset);
-    });
+    };
+    link.connect({ receiver: { receiveTlp }, completionRuns: this.reads.completionRuns });
     this.#mapIcm();
     this.wire = new WirePort({
       lp,

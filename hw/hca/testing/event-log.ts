@@ -2,7 +2,7 @@
 
 import type { CompletionEvents } from '../completion/cq-arm.ts';
 import type { AsyncEventSink } from '../events/async-events.ts';
-import { type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
+import { type PageRequest, type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
 
 export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSink {
   /** One line per event: `qp 0x11 0x40`, `srq 0x14 0x1`, `cq 1 0x20` (syndrome), `comp 0x20 eq 5`, `eq 5 ci 3 arm`, `page responder write qp 0x40 key 0x100 at 0x2000 bytes 64`. */
@@ -49,13 +49,7 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
   readonly pageTokens: number[] = [];
 
   postPageRequest(
-    side: number,
-    isWrite: boolean,
-    qpn: number,
-    key: number,
-    address: number,
-    lengthBytes: number,
-    token: number,
+    { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
     cycle: number,
   ): boolean {
     const what = `${pageRequestSides[side]} ${isWrite ? 'write' : 'read'} qp ${hex(qpn)}`;

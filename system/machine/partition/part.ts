@@ -18,6 +18,7 @@ import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/ind
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
+import { inspectHca, inspectHost, inspectNic } from '../node/inspect.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
@@ -159,11 +160,9 @@ export class MachinePart {
   /** The state of the blocks, by node. */
   inspect(): PartState {
     return [
-      ...this.hosts.map((host): PartState[number] => [host.node, { host: heldByHost(host) }]),
-      ...this.hcas.map((hca): PartState[number] => [
-        hca.node,
-        { ...hca.hca.dataPath.inspect(), held: heldByHca(hca) },
-      ]),
+      ...this.hosts.map((host): PartState[number] => [host.node, inspectHost(host)]),
+      ...this.hcas.map((hca): PartState[number] => [hca.node, inspectHca(hca)]),
+      ...this.nics.map((nic): PartState[number] => [nic.node, inspectNic(nic)]),
     ];
   }
 

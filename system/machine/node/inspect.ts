@@ -1,0 +1,33 @@
+/** The state of a node's blocks, by name: see Block.inspect. What a host and its adapter tell are named apart, since they may be in two threads. */
+import type { BlockState } from '../../../sim/index.ts';
+import type { HcaNode } from './hca-node.ts';
+import { heldByHca, heldByHost } from './held.ts';
+import type { HostNode } from './host-node.ts';
+import type { NicNode } from './nic-node.ts';
+
+export function inspectHost(host: HostNode): BlockState {
+  const { rootComplex, port } = host;
+  return { host: heldByHost(host), rootComplex: rootComplex.inspect(), rootPort: port.inspect() };
+}
+
+export function inspectHca(node: HcaNode): BlockState {
+  const { hca } = node;
+  return { ...hca.dataPath.inspect(), ...inspectBus(hca), held: heldByHca(node) };
+}
+
+export const inspectNic = ({ nic }: NicNode): BlockState => inspectBus(nic);
+
+/** What every adapter has between its core and the link. */
+function inspectBus({
+  linkPort,
+  pcieFunction,
+  dmaRead,
+  dmaWrite,
+}: HcaNode['hca'] | NicNode['nic']): BlockState {
+  return {
+    linkPort: linkPort.inspect(),
+    pcieFunction: pcieFunction.inspect(),
+    dmaRead: dmaRead.inspect(),
+    dmaWrite: dmaWrite.inspect(),
+  };
+}
