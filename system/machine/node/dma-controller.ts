@@ -23,7 +23,7 @@ export class DmaController {
     this.#host = host;
     this.#accessCycles = config.host.cost.configAccess;
     this.vector = interrupts.vectorCount - vectorFromLast;
-    for (const core of host.cores) core.memoryBus = this.bus;
+    for (const core of host.cores) core.connect({ memoryBus: this.bus });
     this.dma = new SystemDma({
       lp: host.logicalProcess,
       config: config.systemDma,
