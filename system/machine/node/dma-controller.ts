@@ -6,6 +6,7 @@ import type { CoreThread, Host } from '../../../host/index.ts';
 import { TrafficClass } from '../../../hw/dma/index.ts';
 import type { RootComplex } from '../../../hw/pcie/index.ts';
 import { MemoryBus, SystemDma } from '../../../hw/system-dma/index.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 
 /** The last vector is the IOMMU's, where there is one. */
@@ -36,6 +37,10 @@ export class DmaController {
         interrupts.message(address, data);
       },
     });
+  }
+
+  inspect(): BlockState {
+    return { systemDma: this.dma.inspect(), memoryBus: this.bus.inspect() };
   }
 
   /** Has `handler` run at each interrupt of the controller, in interrupt context. @returns how to take it back */

@@ -159,10 +159,14 @@ export class MachinePart {
   /** The state of the blocks, by node. */
   inspect(): PartState {
     return [
-      ...this.hosts.map((host): PartState[number] => [host.node, { host: heldByHost(host) }]),
+      ...this.hosts.map((host): PartState[number] => [host.node, host.inspect()]),
       ...this.hcas.map((hca): PartState[number] => [
         hca.node,
-        { ...hca.hca.dataPath.inspect(), held: heldByHca(hca) },
+        { ...hca.hca.dataPath.inspect(), wirePort: hca.hca.wirePort.inspect(), held: heldByHca(hca) },
+      ]),
+      ...this.nics.map(({ node, nic }): PartState[number] => [
+        node,
+        { ...nic.inspect(), port: nic.port.inspect() },
       ]),
     ];
   }
