@@ -16,6 +16,7 @@
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { asInteger } from '../base/parameter.ts';
 import type { Wide } from '../base/wide.ts';
+import type { BlockState } from '../sim/block.ts';
 import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } from '../sim/epoch.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
@@ -182,6 +183,23 @@ export class CoreThread {
   /** Whether it waits for a time or a signal, or is about to leave the core for that, and nothing has ended the wait yet. */
   get isAwaiting(): boolean {
     return (this.mode === 'waiting' || this.after === 'leave') && !this.isWoken;
+  }
+
+  inspect(): BlockState {
+    const { level, mode, after, owedCycles, kernelDepth } = this;
+    return {
+      level,
+      mode,
+      after,
+      owedCycles,
+      kernelDepth,
+      isSpinPending: this.isSpinPending,
+      isBlocked: this.isBlocked,
+      isFrozen: this.isFrozen,
+      awaitsDrain: this.awaitsDrain,
+      isWoken: this.isWoken,
+      ...(this.#store === undefined ? {} : { store: this.#store.inspect() }),
+    };
   }
 
   get storeBytes(): Uint8Array {

@@ -17,6 +17,7 @@
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
 import type { Wide } from '../base/wide.ts';
+import type { BlockState } from '../sim/block.ts';
 import type { Clock } from '../sim/clock.ts';
 import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -42,6 +43,13 @@ export interface CoreOptions {
   readonly serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
 }
 
+export interface CorePorts {
+  readonly memoryBus: {
+    /** Picoseconds for which others have had the bus so far. */
+    heldPsAt(nowPs: number): number;
+  };
+}
+
 const kernelStoreSpaceBytes = 65_536;
 /** Of one instant: stores leave, the core stands still for those that cannot, threads go on. */
 const PHASES_OF_CORE = 3;
@@ -61,8 +69,6 @@ export class Core {
   readonly waits: CoreWaits;
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
-  /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
-  memoryBus: { heldPsAt(nowPs: number): number } | undefined;
   /** The thread that has the core. */
   current: CoreThread | undefined;
   /** The thread whose code runs now. */
@@ -70,6 +76,8 @@ export class Core {
   /** Times a thread was switched in, interrupts apart. */
   contextSwitchCount = 0;
 
+  /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
+  memoryBus: CorePorts['memoryBus'] | undefined;
   readonly #storeSpaceBytes: number;
   readonly #serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
   readonly #threads: CoreThread[] = [];
@@ -108,6 +116,11 @@ export class Core {
     this.#interruptThread = this.newThread(`interrupts of core ${options.index}`, levelInterrupt);
     this.#spins = new CoreSpins(this);
     this.#stores = new CoreStores(this, options.storeBufferEntries);
+  }
+
+  /** A core that is not connected has the bus to memory for itself. */
+  connect({ memoryBus }: CorePorts): void {
+    this.memoryBus = memoryBus;
   }
 
   /** The thread that an event concerns. */
@@ -192,6 +205,23 @@ export class Core {
     let ahead = Math.max(0, -open);
     for (const thread of this.#threads) if (thread.mode !== 'ended') ahead += thread.owedCycles;
     return cpuReportOf(cycles, total, ahead);
+  }
+
+  /** Which thread has the core, which want it, and each that has not ended, by its place and name. */
+  inspect(): BlockState {
+    const elapsed = this.clock.cyclesElapsed(this.process.nowPs);
+    const { current } = this;
+    const isAlive = (thread: CoreThread): boolean =>
+      thread === this.#interruptThread ? thread === current : thread.mode !== 'ended';
+    return {
+      current: current?.name ?? 'none',
+      aheadCycles: Math.max(0, this.localCycle - elapsed),
+      ready: this.#ready.inspect(),
+      threads: Object.fromEntries(
+        this.#threads.filter(isAlive).map((thread) => [`${thread.slot} ${thread.name}`, thread.inspect()]),
+      ),
+      writeCombining: this.target.writeCombining.inspect(),
+    };
   }
 
   /** The program's thread that has not ended, if there is one. */

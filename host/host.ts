@@ -12,6 +12,7 @@
  */
 import { assertRange } from '../base/assert.ts';
 import { bytesPerKib, bytesPerMib } from '../base/units.ts';
+import type { BlockState } from '../sim/block.ts';
 import { Clock } from '../sim/clock.ts';
 import type { ExactPs } from '../sim/epoch.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -143,7 +144,7 @@ export class Host {
   }
 
   /** Puts an IOMMU's domain to use, before the first device is driven. Its faults interrupt on the platform's last vector. */
-  useIommu(port: IommuPort, costs: IommuCosts): () => void {
+  useIommu(port: IommuPort, costs: IommuCosts): void {
     const domain = new IommuDomain(port, this.mm, costs);
     this.iommu = domain;
     const { interrupts } = this;
@@ -153,7 +154,7 @@ export class Host {
       await cpu.settle();
     });
     const { address, data } = interrupts.messageFor(vector);
-    return () => interrupts.message(address, data);
+    port.connect({ processor: { faultRecorded: () => interrupts.message(address, data) } });
   }
 
   /** The running thread's own time in picoseconds of the epoch, simulated time when none runs. */
@@ -257,6 +258,12 @@ export class Host {
     cpu.charge('systemCall', systemCallEntry + systemCallExit);
     this.systemCalls.add(name, path);
     this.#processOfThread.get(cpu)?.systemCalls.add(name, path);
+  }
+
+  /** What the blocks of the host's hardware hold, by name: see Block.inspect. Memory and its management are left out. */
+  inspect(): BlockState {
+    const cores = this.cores.map((core) => [`core${core.index}`, core.inspect()]);
+    return { interrupts: this.interrupts.inspect(), ...Object.fromEntries(cores) };
   }
 
   /** Accounts of cores, system calls and interrupts up to now. */

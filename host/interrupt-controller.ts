@@ -13,6 +13,7 @@
  */
 import { assertRange, InvariantError } from '../base/assert.ts';
 import { nsToPs } from '../base/units.ts';
+import type { BlockState } from '../sim/block.ts';
 import { PHASE_HARDWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import type { Core } from './core.ts';
@@ -190,6 +191,19 @@ export class InterruptController {
       const most = (line.isPending ? 1 : 0) + (line.isInService ? 1 : 0);
       return waiting >= (line.isPending ? 1 : 0) && waiting <= most;
     });
+  }
+
+  /** What is on its way, and each vector and pin that is not as it was made, by name. */
+  inspect(): BlockState {
+    const lines = this.#lines
+      .filter(({ isPending, isInService, isAsserted, handler }) =>
+        [isPending, isInService, isAsserted, handler !== undefined].includes(true),
+      )
+      .map(({ name, core, isPending, isInService, isAsserted, handler }) => [
+        String(name),
+        { core, isPending, isInService, isAsserted, hasHandler: handler !== undefined },
+      ]);
+    return { delivering: this.deliveringCount, lines: Object.fromEntries(lines) };
   }
 
   /** A message has reached its core, or what a pin said. */

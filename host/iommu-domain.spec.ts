@@ -8,6 +8,7 @@ function newDomain() {
   const all = newTestMemory();
   const config = defaultsOf(iommuParameters);
   const iommu = new Iommu(all.memory, config, () => 0);
+  iommu.connect({ processor: { faultRecorded: () => {} } });
   return { ...all, iommu, domain: new IommuDomain(iommu, all.mm, config) };
 }
 

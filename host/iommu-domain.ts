@@ -25,6 +25,8 @@ import type { MemoryManager } from './mm/index.ts';
 
 /** The registers of the hardware that the kernel uses. */
 export interface IommuPort {
+  /** The fault event interrupt goes to the processor. */
+  connect(ports: { readonly processor: { faultRecorded(): void } }): void;
   setRoot(address: number): void;
   invalidate(address: number): void;
   takeFaults(): readonly { readonly address: number; readonly reason: string; readonly atPs: ExactPs }[];

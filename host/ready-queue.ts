@@ -5,6 +5,7 @@
  * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
  * their slots. A thread that lost the core stands in front of its level.
  */
+import type { BlockState } from '../sim/block.ts';
 import { type CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 
 const noThread = -1;
@@ -22,6 +23,12 @@ export class ReadyQueue {
 
   addVector(vector: number): void {
     this.#vectors.push(vector);
+  }
+
+  inspect(): BlockState {
+    const namesOf = (level: 0 | 1): string[] => this.#threads[level].map(({ name }) => name);
+    const vectors = [...this.#vectors].sort((one, other) => one - other);
+    return { vectors, kernel: namesOf(levelKernel), program: namesOf(levelProgram) };
   }
 
   /** Takes the highest pending vector. */

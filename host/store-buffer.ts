@@ -13,6 +13,7 @@
 import { ConfigurationError } from '../base/assert.ts';
 import { viewOf } from '../base/bytes.ts';
 import type { Wide } from '../base/wide.ts';
+import type { BlockState } from '../sim/block.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import type { WriteCombiningBuffers } from './write-combining.ts';
@@ -165,6 +166,21 @@ export class StoreBuffer {
       if (entries > entryLimit) return store.cycle;
     }
     return Number.POSITIVE_INFINITY;
+  }
+
+  /** Its stores, the oldest first: kind, address and length; those of commits, then those that no commit has yet. */
+  inspect(): BlockState {
+    const storesTo = (from: Store, to: Store): number[][] => {
+      const stores: number[][] = [];
+      for (let store = from; store !== to; store = store.next)
+        stores.push([store.kind, store.address, store.lengthBytes]);
+      return stores;
+    };
+    return {
+      committed: storesTo(this.#head, this.#open),
+      uncommitted: storesTo(this.#open, this.#tail),
+      progressBytes: this.#progressBytes,
+    };
   }
 
   /** Entries of the oldest store that have left already. */

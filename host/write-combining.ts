@@ -11,6 +11,7 @@
  * is no order but the one above. Every method stops where the root complex takes no more stores, says how far it
  * came, and goes on from there when called again.
  */
+import type { BlockState } from '../sim/block.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 
 const lineBytes = 64;
@@ -82,6 +83,12 @@ export class WriteCombiningBuffers {
   flush(): boolean {
     while (this.#occupiedCount > 0) if (!this.#leaveOldest()) return false;
     return true;
+  }
+
+  /** The lines that are held, the oldest first, and how many bytes of each are written. */
+  inspect(): BlockState {
+    const buffers = [...this.#order.subarray(0, this.#occupiedCount)];
+    return { lines: buffers.map((buffer) => [this.#lines[buffer]!, this.#writtenCounts[buffer]!]) };
   }
 
   #storeInLine(line: number, offset: number, source: Uint8Array, at: number, length: number): boolean {

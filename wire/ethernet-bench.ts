@@ -20,6 +20,8 @@ export class EthernetEnd {
   /** Offsets of frames not yet consumed. */
   readonly held: number[] = [];
   consumesAtOnce = true;
+  /** What is done when the port may take a frame again. */
+  onSpace: () => void = () => {};
   readonly #actions: (() => void)[] = [];
   readonly #at: number;
 
@@ -39,8 +41,11 @@ export class EthernetEnd {
       reader: new ChannelReader(into),
       seed,
     });
-    this.port.onFrame((offset) => this.#receive(offset));
-    this.port.onLinkState((isUp, nowPs) => this.linkStates.push({ isUp, nowPs }));
+    this.port.connect({
+      receiver: { frameArrived: (offset) => this.#receive(offset) },
+      sender: { spaceFreed: () => this.onSpace() },
+      link: { linkChanged: (isUp, nowPs) => void this.linkStates.push({ isUp, nowPs }) },
+    });
     this.#at = this.lp.queue.addHandler((index) => this.#actions[index]!());
   }
 
@@ -61,7 +66,7 @@ export class EthernetEnd {
     const sendSome = (): void => {
       while (sent < count && this.port.canTransmit()) this.send(lengthBytes, sent++);
     };
-    this.port.onSpace(sendSome);
+    this.onSpace = sendSome;
     sendSome();
   }
 

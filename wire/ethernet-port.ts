@@ -1,8 +1,8 @@
 /**
  * One end of an Ethernet cable: takes frames from a MAC, serialises them, and delivers those of the other end.
  *
- *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ onFrame … consume
- *          ▲ onSpace          (exact byte times)          lost? corrupted?
+ *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ frameArrived … consume
+ *          ▲ spaceFreed       (exact byte times)          lost? corrupted?
  *
  * Promises:
  * - Full duplex, no flow control: no sender is throttled, and a receiver that cannot keep up drops and counts.
@@ -14,12 +14,13 @@
  *
  * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record says whether it is
  * right. How two ports find each other is that of link-training.ts; auto-negotiation and link fault signalling are not
- * modelled. Listeners only leave work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
+ * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 import { InvariantError } from '../base/assert.ts';
 import { layout } from '../base/layout.ts';
 import { u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
+import type { BlockState } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
@@ -73,6 +74,21 @@ export interface EthernetPortOptions {
   readonly seed: number;
 }
 
+export interface EthernetPortPorts {
+  readonly receiver: {
+    /** A frame has arrived whole; it must be given back by {@link EthernetPort.consume}. */
+    frameArrived(offset: number): void;
+  };
+  readonly sender: {
+    /** A frame that was refused may be worth another try. */
+    spaceFreed(): void;
+  };
+  readonly link: {
+    /** The link has come up or gone down. */
+    linkChanged(isUp: boolean, nowPs: number): void;
+  };
+}
+
 export class EthernetPort {
   readonly config: EthernetConfig;
   readonly transmitted = new EthernetTransmitCounters();
@@ -97,9 +113,7 @@ export class EthernetPort {
   #isLinkUp = false;
   #changedPs = -1;
   #heldFrames = 0;
-  #frameListener: ((offset: number) => void) | undefined;
-  #spaceListener: () => void = () => {};
-  #stateListener: (isUp: boolean, nowPs: number) => void = () => {};
+  #ports!: EthernetPortPorts;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: EthernetPortOptions) {
@@ -127,6 +141,20 @@ export class EthernetPort {
     lp.addTimeKeeper(this);
   }
 
+  connect(ports: EthernetPortPorts): void {
+    this.#ports = ports;
+  }
+
+  /** What it holds, but for what lies in the channels and the numbers of its statistics. */
+  inspect(): BlockState {
+    return {
+      physicalState: this.#training.physicalState,
+      isLinkUp: this.#isLinkUp,
+      heldFrames: this.#heldFrames,
+      isWaitedFor: this.#spaceDuePs !== NEVER,
+    };
+  }
+
   /** A new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#serializer.rebase(ps);
@@ -150,14 +178,9 @@ export class EthernetPort {
     return this.#isLinkUp === this.#lp.nowPs > this.#changedPs;
   }
 
-  /** `listener` is called when the link comes up and when it goes down. */
-  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
-    this.#stateListener = listener;
-  }
-
   // ---- transmit ----
 
-  /** Whether a frame can be sent now. After a refusal the space listener is called when it is worth asking again. */
+  /** Whether a frame can be sent now. After a refusal the sender is called when it is worth asking again. */
   canTransmit(): boolean {
     const nowPs = this.#lp.nowPs;
     const readyPs = this.#serializer.freePs - this.#aheadPs;
@@ -167,10 +190,6 @@ export class EthernetPort {
       this.#lp.queue.schedule(readyPs, this.#spaceEvent);
     }
     return false;
-  }
-
-  onSpace(listener: () => void): void {
-    this.#spaceListener = listener;
   }
 
   /**
@@ -210,11 +229,6 @@ export class EthernetPort {
   }
 
   // ---- receive ----
-
-  /** `listener` is handed every frame that arrives whole; it must be given back by {@link consume}. */
-  onFrame(listener: (offset: number) => void): void {
-    this.#frameListener = listener;
-  }
 
   /** Where in {@link rxBytes} the frame's header begins. */
   frameStart(offset: number): number {
@@ -288,8 +302,7 @@ export class EthernetPort {
       received.deliveredFrames++;
       received.deliveredBytes += wireBytes;
       this.#heldFrames++;
-      if (this.#frameListener === undefined) this.consume(offset);
-      else this.#frameListener(offset);
+      this.#ports.receiver.frameArrived(offset);
       return;
     }
     this.#reader.release(offset);
@@ -298,7 +311,7 @@ export class EthernetPort {
   #spaceDue(): void {
     if (this.#lp.nowPs < this.#spaceDuePs) return;
     this.#spaceDuePs = NEVER;
-    this.#spaceListener();
+    this.#ports.sender.spaceFreed();
   }
 
   #sendStep(step: number): void {
@@ -315,6 +328,6 @@ export class EthernetPort {
   #linkChanged(isUp: boolean): void {
     this.#isLinkUp = isUp;
     this.#changedPs = this.#lp.nowPs;
-    this.#stateListener(isUp, this.#lp.nowPs);
+    this.#ports.link.linkChanged(isUp, this.#lp.nowPs);
   }
 }

@@ -179,7 +179,7 @@ describe('books and credits', () => {
         while (psn < sizes.length && end.port.canTransmit(RC_SEND_ONLY, sizes[psn]!))
           end.send(RC_SEND_ONLY, sizes[psn]!, psn++);
       };
-      end.port.onSpace(sendSome);
+      end.onSpace = sendSome;
       for (let nowPs = upPs; nowPs < upPs + 400_000_000; nowPs += 400_000) end.at(nowPs, sendSome);
     }
     await bench.runTo(upPs + 900_000_000);

@@ -44,6 +44,10 @@ export class HeldPackets {
     return this.#packets.length === this.#copyCount ? undefined : this.#packets.find(({ isCopy }) => !isCopy);
   }
 
+  get count(): number {
+    return this.#packets.length;
+  }
+
   get canCopy(): boolean {
     return this.#copyCount < COPIES_MAX;
   }

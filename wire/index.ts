@@ -13,5 +13,5 @@ export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export * from './rnr-timer.ts';
 export { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
-export { type PacketReceiver, WirePort } from './wire-port.ts';
+export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

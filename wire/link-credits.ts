@@ -8,6 +8,8 @@
  * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
  * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
  */
+import type { BlockState } from '../sim/block.ts';
+
 const BLOCK_SHIFT = 6;
 export const CREDIT_BLOCK_BYTES = 1 << BLOCK_SHIFT;
 export const BUFFER_BLOCKS_MAX = 2048;
@@ -41,6 +43,10 @@ export class CreditSender {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
     this.#newLimit = creditLimit;
     this.newLimitPs = nowPs;
+  }
+
+  inspect(): BlockState {
+    return { totalBlocksSent: this.totalBlocksSent, limit: this.#newLimit };
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -101,6 +107,11 @@ export class CreditReceiver {
   takeCreditLimit(): number {
     this.#unreturnedBlocks = 0;
     return (this.#adjustedBlocksReceived + this.freeBlocks) & COUNT_MASK;
+  }
+
+  /** Not which blocks have been told of to the sender: that follows when the port gets round to it. */
+  inspect(): BlockState {
+    return { freeBlocks: this.freeBlocks, adjustedBlocksReceived: this.#adjustedBlocksReceived };
   }
 
   /** The link has come up: what is still held stays held. */

@@ -17,20 +17,24 @@ function pluggedPort() {
   const config = defaultsOf(wireParameters);
   const port = new WirePort({ lp, config, ...loopbackPlug(config) });
   const arrivals: { timePs: number; psn: number }[] = [];
-  port.deliverTo({
-    packetArrived: (offset) => {
-      arrivals.push({ timePs: lp.nowPs, psn: port.rxWords[(offset >> 2) + WORD_PSN]! });
-      port.consume(offset);
-    },
-  });
   const states: boolean[] = [];
-  port.onLinkState((isUp) => states.push(isUp));
+  const sender = { spaceFreed: (): void => {} };
+  port.connect({
+    receiver: {
+      packetArrived: (offset) => {
+        arrivals.push({ timePs: lp.nowPs, psn: port.rxWords[(offset >> 2) + WORD_PSN]! });
+        port.consume(offset);
+      },
+    },
+    sender,
+    link: { linkChanged: (isUp) => void states.push(isUp) },
+  });
   const actions: (() => void)[] = [];
   const handler = lp.queue.addHandler((index) => actions[index]!());
   const at = (timePs: number, action: () => void): void => {
     lp.queue.schedule(timePs, handler, actions.push(action) - 1);
   };
-  return { lp, port, arrivals, states, at, runner: new SingleRunner([lp]) };
+  return { lp, port, sender, arrivals, states, at, runner: new SingleRunner([lp]) };
 }
 
 describe('a port with a loopback plug', () => {
@@ -48,7 +52,7 @@ describe('a port with a loopback plug', () => {
   });
 
   it('receives what it sends, after a serialisation and a latency, and never runs out of credits', async () => {
-    const { lp, port, arrivals, at, runner } = pluggedPort();
+    const { lp, port, sender, arrivals, at, runner } = pluggedPort();
     at(0, () => port.setEnabled(true));
     await runner.runTo(20_000_000);
     let sent = 0;
@@ -58,7 +62,7 @@ describe('a port with a loopback plug', () => {
         port.txWords[(offset >> 2) + WORD_PSN] = sent++;
       }
     };
-    port.onSpace(() => send());
+    sender.spaceFreed = send;
     at(20_000_001, send);
     await runner.runTo(60_000_000);
     expect(arrivals.map(({ psn }) => psn)).toEqual(Array.from({ length: 100 }, (_, psn) => psn));

@@ -128,7 +128,7 @@ describe('a wire port with zero-copy payload', () => {
             references.referenceCount++;
           }
         };
-        end.port.onSpace(sendAll);
+        end.onSpace = sendAll;
         end.at(upPs, sendAll);
         await bench.runTo(upPs + 10_000_000_000);
         expect(psn).toBe(packetCount);

@@ -27,6 +27,8 @@ export class WireEnd {
   readonly held: number[] = [];
   /** Whether packets are consumed as they arrive, or held. */
   consumesAtOnce = true;
+  /** What is done when the port may take a packet again. */
+  onSpace: () => void = () => {};
   #at: number;
 
   constructor(
@@ -46,8 +48,11 @@ export class WireEnd {
       reader: new ChannelReader(into),
       references,
     });
-    this.port.deliverTo({ packetArrived: (offset) => this.#receive(offset) });
-    this.port.onLinkState((isUp, nowPs) => this.linkStates.push({ isUp, nowPs }));
+    this.port.connect({
+      receiver: { packetArrived: (offset) => this.#receive(offset) },
+      sender: { spaceFreed: () => this.onSpace() },
+      link: { linkChanged: (isUp, nowPs) => void this.linkStates.push({ isUp, nowPs }) },
+    });
     this.#at = lp.queue.addHandler((index) => this.#actions[index]!());
   }
 

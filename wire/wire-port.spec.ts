@@ -19,7 +19,7 @@ async function aboutToSend() {
   expect(port.expectPacket(100, 0)).toBeLessThanOrEqual(100);
   const upPs = await bench.bringUp();
   const spacePs: number[] = [];
-  port.onSpace(() => spacePs.push(lp.nowPs));
+  bench.a.onSpace = () => void spacePs.push(lp.nowPs);
   return { bench, port, lp, upPs, readyPs: upPs + 391_000, spacePs };
 }
 
@@ -115,7 +115,7 @@ describe('a wire port', () => {
     const bench = new WireBench({ transmitAheadBytes: 512 });
     const upPs = await bench.bringUp();
     const spacePs: number[] = [];
-    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    bench.a.onSpace = () => void spacePs.push(bench.a.lp.nowPs);
     bench.a.at(upPs, () => {
       expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(true);
       bench.a.send(Opcode.RC_SEND_ONLY, 2048);
@@ -228,7 +228,7 @@ describe('a wire port', () => {
     bench.b.consumesAtOnce = false;
     let sent = 0;
     const spacePs: number[] = [];
-    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    bench.a.onSpace = () => void spacePs.push(bench.a.lp.nowPs);
     bench.a.at(nowPs, () => {
       while (bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048))
         bench.a.send(Opcode.RC_SEND_ONLY, 2048, sent++);
@@ -344,7 +344,7 @@ describe('a wire port', () => {
     const creditsPs = consumedPs + 1 + 8 * 250 + LATENCY_PS;
     bench.b.at(consumedPs, () => bench.b.consumeAll());
     const spacePs: number[] = [];
-    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    bench.a.onSpace = () => void spacePs.push(bench.a.lp.nowPs);
     // Records of an instant come before its events: the credits are there, but count only from the next picosecond on.
     bench.a.at(creditsPs, () => expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false));
     await bench.runTo(creditsPs + 1_000_000);

@@ -2,7 +2,7 @@
  * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
  *
  *     sendPacket ──▶ credits, serializer ──▶ channel ═══▶ receiver … consume
- *          ▲ onSpace     ▲ blocks of credit ◀═══ flow control packets ◀──┘
+ *          ▲ spaceFreed  ▲ blocks of credit ◀═══ flow control packets ◀──┘
  *
  * Promises:
  * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the
@@ -13,8 +13,9 @@
  *   picosecond on, and what a call causes inside the port happens one picosecond later: at that instant, whenever
  *   between then and the end of the process's turn the port gets round to it.
  *
- * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
+ * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
+import type { BlockState } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
@@ -39,7 +40,7 @@ import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
 import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
-import { WireSender } from './wire-sender.ts';
+import { WireSender, type WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -60,6 +61,16 @@ export interface WirePortOptions {
 export interface PacketReceiver {
   /** A packet has arrived whole: its buffer must be given back ({@link WirePort.consume}). */
   packetArrived(offset: number, payloadBytes: number): void;
+}
+
+/** Who a port speaks to. */
+export interface WirePortPorts {
+  readonly receiver: PacketReceiver;
+  readonly sender: WireSenderPorts['sender'];
+  readonly link: {
+    /** The link has come up or gone down. */
+    linkChanged(isUp: boolean, nowPs: number): void;
+  };
 }
 
 export class WirePort implements LateSender {
@@ -87,8 +98,8 @@ export class WirePort implements LateSender {
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
-  #packetReceiver: PacketReceiver = { packetArrived: (offset) => this.consume(offset) };
-  #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
+  #receiver!: PacketReceiver;
+  #link!: WirePortPorts['link'];
   #trainedRef: EventRef = 0;
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
@@ -134,10 +145,6 @@ export class WirePort implements LateSender {
       linkChanged: (isUp) => this.#linkChanged(isUp),
     });
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
-    this.#sender.onFaults(
-      (atPs) => this.#scheduleHeld(atPs),
-      (atPs) => this.#packetLost(atPs),
-    );
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
     this.#isPlugged = options.isLoopbackPlug === true;
     lp.addTimeKeeper(this);
@@ -148,6 +155,29 @@ export class WirePort implements LateSender {
     lp.addInbound(reader, wireLatencyPs(config), this);
     lp.addOutbound(writer);
     lp.addLateSender(this);
+  }
+
+  connect({ receiver, sender, link }: WirePortPorts): void {
+    this.#receiver = receiver;
+    this.#link = link;
+    const port = {
+      heldDue: (atPs: number) => this.#scheduleHeld(atPs),
+      packetLost: (atPs: number) => this.#packetLost(atPs),
+    };
+    this.#sender.connect({ sender, port });
+  }
+
+  /**
+   * What it holds, but for what lies in the channels, and for what is done whenever the port gets round to it: that may be now in
+   * one partition and a moment later in another.
+   */
+  inspect(): BlockState {
+    return {
+      physicalState: this.#training.physicalState,
+      isLinkUp: this.#isLinkUp,
+      sender: this.#sender.inspect(),
+      buffers: this.#buffers.inspect(),
+    };
   }
 
   // ---- link state ----
@@ -176,26 +206,16 @@ export class WirePort implements LateSender {
     return this.#lp.nowPs < this.#changeDuePs ? this.#isOnWire : this.#isLinkUp;
   }
 
-  /** Adds a listener for the link coming up and going down. */
-  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
-    this.#stateListeners.push(listener);
-  }
-
   // ---- transmit ----
 
   /**
    * Whether a packet can be sent now: the serializer has little booked, and lane 0 has credit. After a refusal the
-   * space listener is called when it is worth asking again.
+   * sender is called when it is worth asking again.
    */
   canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     return !this.#isOnWire || this.#sender.canSend(opcode, payloadBytes, flags, virtualLane);
-  }
-
-  /** `listener` is called when a packet that was refused may be worth another try. */
-  onSpace(listener: () => void): void {
-    this.#sender.onSpace(listener);
   }
 
   /** Sends a packet as {@link beginPacket} does, or returns NOT_SENT where {@link canTransmit} says no: both in one. */
@@ -211,7 +231,7 @@ export class WirePort implements LateSender {
    * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
    * does not retry before it can be sent.
    * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
-   *   from `fromPs` on, and the space listener is called for it only if the link goes down
+   *   from `fromPs` on, and the sender is called for it only if the link goes down
    */
   expectPacket(fromPs: number, formingPs: number): number {
     const { nowPs } = this.#lp;
@@ -234,11 +254,6 @@ export class WirePort implements LateSender {
   }
 
   // ---- receive ----
-
-  /** Sets the receiver of packets that arrive whole. */
-  deliverTo(receiver: PacketReceiver): void {
-    this.#packetReceiver = receiver;
-  }
 
   /** Gives a received packet's buffer back. */
   consume(offset: number): void {
@@ -338,7 +353,7 @@ export class WirePort implements LateSender {
     const statistics = isCorrupted ? counters.corrupted : counters.delivered;
     statistics.count(opcode, packetBytesIn(flags), payloadBytes);
     if (isCorrupted) this.consume(offset);
-    else this.#packetReceiver.packetArrived(offset, payloadBytes);
+    else this.#receiver.packetArrived(offset, payloadBytes);
   }
 
   #scheduleFlowControl(nowPs: number): void {
@@ -421,6 +436,6 @@ export class WirePort implements LateSender {
     } else {
       this.#sender.linkDown();
     }
-    for (const listener of this.#stateListeners) listener(isUp, nowPs);
+    this.#link.linkChanged(isUp, nowPs);
   }
 }

@@ -3,10 +3,11 @@
  * record that arrives when its last byte has left and crossed the cable.
  *
  *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
- *          ▲ onSpace
+ *          ▲ spaceFreed
  *
  * It is notified of the link by its port, which calls it only while packets go on the wire.
  */
+import type { BlockState } from '../sim/block.ts';
 import type { ChannelWriter } from '../sim/channel.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
@@ -37,7 +38,13 @@ import {
 } from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
-import { NOT_WAITING, SendWait, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } from './send-wait.ts';
+import {
+  NOT_WAITING,
+  SendWait,
+  WAITING_FOR_CREDITS,
+  WAITING_FOR_SERIALIZER,
+  waitNames,
+} from './send-wait.ts';
 import { WireFaults } from './wire-faults.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -46,6 +53,19 @@ const NO_PLUG = -1;
 const FLOW_CONTROL_SYMBOLS = 65_536;
 /** In place of a record: the packet has not been sent. */
 export const NOT_SENT = -1;
+
+export interface WireSenderPorts {
+  readonly sender: {
+    /** A packet that was refused may be worth another try. */
+    spaceFreed(): void;
+  };
+  readonly port: {
+    /** {@link WireSender.sendHeld} is to be called at this instant. */
+    heldDue(atPs: number): void;
+    /** The other end is to be told by this instant of the credits that a lost packet took. */
+    packetLost(atPs: number): void;
+  };
+}
 
 export class WireSender {
   readonly counters = new TransmitCounters();
@@ -62,12 +82,10 @@ export class WireSender {
   readonly #held = new HeldPackets();
   /** A packet held back is due and waits for credits: no other takes them. */
   #isStarved = false;
-  #dueListener: (ps: number) => void = () => {};
-  #lossListener: (ps: number) => void = () => {};
   readonly #flowControlPs: number;
   /** Queued for the arrival of each record that goes into a loopback plug. */
   #plugEvent = NO_PLUG;
-  #spaceListener: () => void = () => {};
+  #ports!: WireSenderPorts;
   #spaceDuePs = NEVER;
 
   constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
@@ -81,18 +99,18 @@ export class WireSender {
     this.#flowControlPs = this.serializer.durationPs(FLOW_CONTROL_SYMBOLS * Number(config.lanes));
   }
 
-  /**
-   * `dueListener` is called with the instant at which {@link sendHeld} is to be called, `lossListener` with the one at which the
-   * other end is to be notified of credits that a lost packet took.
-   */
-  onFaults(dueListener: (ps: number) => void, lossListener: (ps: number) => void): void {
-    this.#dueListener = dueListener;
-    this.#lossListener = lossListener;
+  connect(ports: WireSenderPorts): void {
+    this.#ports = ports;
   }
 
-  /** `listener` is called when a packet that was refused may be worth another try. */
-  onSpace(listener: () => void): void {
-    this.#spaceListener = listener;
+  /** What it holds; not what the serializer has booked, since flow control is put there whenever the port gets round to it. */
+  inspect(): BlockState {
+    return {
+      credits: this.#credits.inspect(),
+      waitsFor: waitNames[this.#wait.reason]!,
+      heldPackets: this.#held.count,
+      isStarved: this.#isStarved,
+    };
   }
 
   /** The records come back through a plug: `event` is to be queued for the arrival of each. */
@@ -174,8 +192,8 @@ export class WireSender {
   /** A flow control packet has brought a new limit. */
   limitReceived(creditLimit: number): void {
     this.#credits.limitReceived(creditLimit, this.#lp.nowPs);
-    if (this.#isStarved) this.#dueListener(this.#lp.nowPs + 1);
-    if (this.#wait.reason === WAITING_FOR_CREDITS) this.#spaceListener();
+    if (this.#isStarved) this.#ports.port.heldDue(this.#lp.nowPs + 1);
+    if (this.#wait.reason === WAITING_FOR_CREDITS) this.#ports.sender.spaceFreed();
   }
 
   /** The link has come up: nothing sent, nothing promised. */
@@ -198,7 +216,7 @@ export class WireSender {
     for (let packet = held.firstDue(nowPs); packet !== undefined; packet = held.firstDue(nowPs))
       if (!this.#letGo(packet, nowPs)) return;
     const { duePs } = held;
-    if (duePs < NEVER) this.#dueListener(duePs);
+    if (duePs < NEVER) this.#ports.port.heldDue(duePs);
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -285,7 +303,7 @@ export class WireSender {
     } else if (isCorrupted) counters.corruptedCount++;
     if (isLost) {
       counters.lost.count(opcode, packetBytes, payloadBytes);
-      if (virtualLane !== MANAGEMENT_LANE) this.#lossListener(nowPs + this.#flowControlPs);
+      if (virtualLane !== MANAGEMENT_LANE) this.#ports.port.packetLost(nowPs + this.#flowControlPs);
     }
     if (copy !== undefined) {
       const duePs = atPs + copy.delayPs;
@@ -315,7 +333,7 @@ export class WireSender {
   /** From the next instant on all of its record is there to be kept. */
   #hold(packet: HeldPacket): void {
     this.#held.hold(packet);
-    this.#dueListener(this.#lp.nowPs + 1);
+    this.#ports.port.heldDue(this.#lp.nowPs + 1);
   }
 
   /** Puts a packet held back on the link. False when it waits for credits, before all others. */
@@ -326,7 +344,7 @@ export class WireSender {
     this.#isStarved = !isManagement && !this.#credits.canSend(blocksOf(packetBytes), this.#lp.nowPs);
     if (this.#isStarved) {
       packet.duePs = Math.min(packet.duePs, this.#lp.nowPs);
-      if (this.#credits.newLimitPs === this.#lp.nowPs) this.#dueListener(this.#lp.nowPs + 1);
+      if (this.#credits.newLimitPs === this.#lp.nowPs) this.#ports.port.heldDue(this.#lp.nowPs + 1);
       return false;
     }
     const arrivalPs = this.#occupy(packetBytes, atPs, virtualLane);
@@ -385,7 +403,7 @@ export class WireSender {
   #spaceDue(): void {
     if (this.#lp.nowPs < this.#spaceDuePs) return;
     this.#spaceDuePs = NEVER;
-    if (this.#wait.reason !== NOT_WAITING) this.#spaceListener();
+    if (this.#wait.reason !== NOT_WAITING) this.#ports.sender.spaceFreed();
   }
 }
 

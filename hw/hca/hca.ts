@@ -166,6 +166,8 @@ export class Hca implements BarTarget {
       tap: setup.tap,
     });
     this.control.connect({ dataPath: this.dataPath.control, device: this });
+    const { receiver, transmitter } = this.dataPath.blocks;
+    this.wirePort.connect({ receiver, sender: transmitter, link: this.control.ports[0]! });
     domain.addEdgeKeeper(this);
   }
 

@@ -22,6 +22,7 @@ function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParame
     },
   };
   const iommu = new Iommu(memory, { ...defaultsOf(iommuParameters), ...parts }, () => 77);
+  iommu.connect({ processor: { faultRecorded: () => {} } });
   iommu.setRoot(0x1000);
   const map = (device: number, physical: number, rights: number): void => {
     for (let level = 4; level > 1; level--)
@@ -63,7 +64,7 @@ describe('the IOMMU', () => {
   it('refuses what is not mapped, or not for this, records it, and interrupts once until the log is read', () => {
     const { bytes, iommu, map } = newIommu({ faultLogEntries: 2 });
     let interrupts = 0;
-    iommu.onFault = () => interrupts++;
+    iommu.connect({ processor: { faultRecorded: () => interrupts++ } });
     map(0x5000, 0x8000, 1);
     expect(iommu.write(0x5000, 8, eight, 0)).toBe(false);
     expect(iommu.canRead(0x9000, 8)).toBe(false);

@@ -21,6 +21,7 @@ import {
   levelCount,
 } from '../../abi/iommu-tables.ts';
 import { nsToPs } from '../../base/units.ts';
+import type { BlockState } from '../../sim/block.ts';
 import type { ExactPs } from '../../sim/epoch.ts';
 import type { HostMemory } from '../pcie/index.ts';
 import { Iotlb } from './iotlb.ts';
@@ -35,6 +36,13 @@ export interface IommuFault {
   readonly atPs: ExactPs;
 }
 
+export interface IommuPorts {
+  readonly processor: {
+    /** A fault is recorded, and none was before: the fault event interrupt. */
+    faultRecorded(): void;
+  };
+}
+
 export class Iommu implements HostMemory {
   readonly iotlb: Iotlb;
   /** Faults since the processor last took them, oldest first; what no longer fits is counted. */
@@ -45,8 +53,6 @@ export class Iommu implements HostMemory {
   invalidationCount = 0;
   /** Fault event interrupts raised. */
   interruptCount = 0;
-  /** Called when a fault is recorded and none was before: the fault event interrupt. */
-  onFault: () => void = () => {};
 
   readonly #memory: HostMemory;
   readonly #config: IommuConfig;
@@ -54,6 +60,7 @@ export class Iommu implements HostMemory {
   readonly #walkPs: number;
   readonly #entry = new Uint8Array(entryBytes);
   readonly #entryView = new DataView(this.#entry.buffer);
+  #processor!: IommuPorts['processor'];
   #rootAddress = -1;
 
   constructor(memory: HostMemory, config: IommuConfig, instantPs: () => ExactPs) {
@@ -62,6 +69,24 @@ export class Iommu implements HostMemory {
     this.#instantPs = instantPs;
     this.#walkPs = levelCount * nsToPs(config.walkLevelNs);
     this.iotlb = new Iotlb(config.iotlbEntries, config.iotlbWays);
+  }
+
+  connect({ processor }: IommuPorts): void {
+    this.#processor = processor;
+  }
+
+  inspect(): BlockState {
+    return {
+      rootAddress: this.#rootAddress,
+      faults: this.faults.map(({ address, reason }) => [address, reason]),
+      iotlb: this.iotlb.inspect(),
+    };
+  }
+
+  /** As after power-on: no page table, no translation, no fault. */
+  reset(): void {
+    this.setRoot(-1);
+    this.takeFaults();
   }
 
   /** All device addresses; which of them mean something is a matter of the page table. */
@@ -159,6 +184,6 @@ export class Iommu implements HostMemory {
     this.faults.push({ address, reason, atPs: this.#instantPs() });
     if (this.faults.length > 1) return;
     this.interruptCount++;
-    this.onFault();
+    this.#processor.faultRecorded();
   }
 }

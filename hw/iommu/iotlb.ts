@@ -1,5 +1,7 @@
 /** The IOTLB: device page to frame and rights, set-associative, least recently used in a set. */
 
+import type { BlockState } from '../../sim/index.ts';
+
 const none = -1;
 
 export class Iotlb {
@@ -31,6 +33,14 @@ export class Iotlb {
       return at;
     }
     return none;
+  }
+
+  /** Page, frame and rights of each entry, the one used longest ago first. */
+  inspect(): BlockState {
+    const places = [...this.#pages.keys()]
+      .filter((at) => this.#pages[at] !== none)
+      .sort((one, other) => this.#usedAt[one]! - this.#usedAt[other]!);
+    return { entries: places.map((at) => [at, this.#pages[at]!, this.#frames[at]!, this.#rights[at]!]) };
   }
 
   frameAt(place: number): number {

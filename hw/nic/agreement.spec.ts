@@ -3,46 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { NicCause } from '../../abi/nic/index.ts';
 import { Random } from '../../sim/random.ts';
 import { ethernetImbalance } from '../../wire/index.ts';
-import { frameBetween, NicBench, type NicMachine, US } from './testing/nic-bench.ts';
+import { NicBench, type NicMachine, US } from './testing/nic-bench.ts';
+import { RingTraffic } from './testing/ring-traffic.ts';
 
 const RING = 16;
 const FRAMES = 60;
 const { RXT0, RXDMT0, TXDW } = NicCause;
-
-/** Keeps a machine's rings going: gives what is done back, sends what is left. */
-class Traffic {
-  sent = 0;
-  done = 0;
-  got = 0;
-  readonly received: string[] = [];
-  readonly #machine: NicMachine;
-  readonly #node: number;
-  readonly #random: Random;
-
-  constructor(machine: NicMachine, node: number) {
-    this.#machine = machine;
-    this.#node = node;
-    this.#random = new Random(7, `traffic${node}`);
-  }
-
-  async turn(): Promise<void> {
-    const machine = this.#machine;
-    while (this.done < this.sent && machine.transmitDescriptor(this.done % RING).done === 1) this.done++;
-    while (this.sent < FRAMES && this.sent - this.done < RING - 1) {
-      const bytes = this.#random.between(14, 1514);
-      machine.putFrame(this.sent % RING, frameBetween(this.#node, 1 - this.#node, bytes, this.sent));
-      this.sent++;
-    }
-    machine.post('tdt', this.sent % RING);
-    while (machine.receiveDescriptor(this.got % RING).done === 1) {
-      this.received.push(machine.received(this.got % RING).join());
-      machine.giveBuffer(this.got % RING);
-      this.got++;
-    }
-    machine.post('rdt', (this.got + RING - 1) % RING);
-    machine.post('ims', RXT0 | RXDMT0 | TXDW);
-  }
-}
 
 async function outcome(shuffle?: () => number) {
   const bench = new NicBench({
@@ -58,9 +24,11 @@ async function outcome(shuffle?: () => number) {
     await machine.write('eitr', 8, 0);
     await machine.write('eict', 6, 0);
   }
-  const traffic = machines.map((machine, node) => new Traffic(machine, node));
+  const traffic = machines.map(
+    (machine, node) => new RingTraffic(machine, node, RING, FRAMES, new Random(7, `traffic${node}`)),
+  );
   for (let turn = 0; turn < 80; turn++) {
-    for (const one of traffic) await one.turn();
+    for (const one of traffic) one.turn();
     await bench.run(4 * US);
   }
   return { bench, traffic, machines };
@@ -101,10 +69,13 @@ describe('two NICs under traffic both ways, with loss', () => {
       expect(ethernetImbalance(from.nic.port.transmitted, port.received)).toEqual({ frames: 0, bytes: 0 });
       expect(from.nic.port.transmitted).toMatchObject({ frames: FRAMES });
       expect(c.arrivals).toBe(c.accepted + c.filtered + c.wrongLength + c.missed + c.disabledDrops);
-      expect(c.accepted).toBe(c.delivered + to.nic.receiveBuffer.count);
+      expect(c.accepted).toBe(c.delivered + to.nic.blocks.receiveBuffer.count);
       expect(traffic[node]!.got).toBe(c.delivered);
       expect(c.interruptsRaised).toBe(
-        c.interruptMessages + c.interruptsModerated + c.interruptsForgotten + to.nic.interrupts.waitingCount,
+        c.interruptMessages +
+          c.interruptsModerated +
+          c.interruptsForgotten +
+          to.nic.blocks.interrupts.waitingCount,
       );
       expect(to.interrupts).toHaveLength(c.interruptMessages);
       const cycles = to.nic.domain.clock.cyclesElapsed(bench.nowPs);

@@ -12,7 +12,7 @@
  * only leaves work for later edges.
  */
 import { NicDmaError } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 
 const stalls = stallReasons('engine', 'data');
 const { engine: STALL_ROOM, data: STALL_DATA } = stalls;
@@ -127,6 +127,23 @@ export class BusMaster {
     this.#unsentBytes = 0;
     this.#outstanding = 0;
     this.account.rest(cycle);
+  }
+
+  inspect(): BlockState {
+    const { address, bytesLeft, place, isBusy, error } = this;
+    return {
+      address,
+      bytesLeft,
+      place,
+      isBusy,
+      error,
+      unsentBytes: this.#unsentBytes,
+      burstsUnderWay: this.#outstanding,
+    };
+  }
+
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
   }
 
   #run(cycle: number): void {

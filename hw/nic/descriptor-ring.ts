@@ -12,7 +12,7 @@
  * that has been stopped is thrown away. A tail outside the ring, a length that is not one, an unaligned address: fault.
  */
 import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
-import type { ClockDomain } from '../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
@@ -185,6 +185,27 @@ export class DescriptorRing {
     this.isFaulty = false;
     this.#isFetching = false;
     this.stopped();
+  }
+
+  inspect(): BlockState {
+    const { baseLow, baseHigh, lengthBytes, head, tail, prefetch, cachedCount } = this;
+    const { isEnabled, isFaulty, isStopping } = this;
+    return {
+      baseLow,
+      baseHigh,
+      lengthBytes,
+      head,
+      tail,
+      prefetch,
+      isEnabled,
+      isFaulty,
+      isStopping,
+      cachedCount,
+      cacheHead: this.#cacheHead,
+      fetchIndex: this.#fetchIndex,
+      fetching: this.#isFetching ? this.#fetchCount : 0,
+      hasArrived: this.#hasArrived,
+    };
   }
 
   get #base(): number {

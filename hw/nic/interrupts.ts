@@ -11,7 +11,7 @@
  */
 import { eitrUnitNs, nicBits, nicCauseGroup, nicCausesAll, nicMsix } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
-import type { ClockDomain } from '../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import type { NicCounters } from './counters.ts';
 
 const NO_VECTOR = -1;
@@ -160,6 +160,22 @@ export class NicInterrupts {
   /** Vectors whose message is due and has not left. */
   get waitingCount(): number {
     return this.#isRaised.reduce((sum, isRaised) => sum + isRaised, 0);
+  }
+
+  inspect(): BlockState {
+    return {
+      icr: this.#icr,
+      ims: this.#ims,
+      eiac: this.#eiac,
+      iam: this.#iam,
+      isPinAsserted: this.#isPinAsserted,
+      eitr: [...this.eitr],
+      eict: [...this.eict],
+      causes: [...this.#causes],
+      isRaised: [...this.#isRaised],
+      events: [...this.#events],
+      hasSent: [...this.#lastCycle].map(Number.isFinite),
+    };
   }
 
   // ---- inside ----

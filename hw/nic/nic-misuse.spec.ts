@@ -57,7 +57,7 @@ describe('bad programming of a ring', () => {
     expect((await a.read('icr')) & NicCause.PROGERR).toBe(NicCause.PROGERR);
     expect(a.transmitDescriptor(lengths.length - 1)).toMatchObject({ done: 1, error: 1 });
     expect(b.nic.counters.arrivals).toBe(0);
-    expect(a.nic.transmitBuffer.isEmpty).toBe(true);
+    expect(a.nic.blocks.transmitBuffer.isEmpty).toBe(true);
   });
 });
 

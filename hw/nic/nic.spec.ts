@@ -150,7 +150,7 @@ describe('the rings', () => {
     await made.run(200 * US);
     expect(a.nic.port.busyPs - busyBefore).toBe(63 * 1538 * 800);
     expect(b.nic.counters.delivered).toBe(63);
-    const { account } = a.nic.transmitMac;
+    const { account } = a.nic.blocks.transmitMac;
     account.close(a.nic.domain.cycle);
     expect(account.overlapCount).toBe(0);
     expect(account.stalledCycles[0]! * 4000).toBeGreaterThan(0.95 * 62 * 1538 * 800);
@@ -165,7 +165,7 @@ describe('the bus-master engine', () => {
     const seen: number[][] = [];
     for (let step = 0; step < 300; step++) {
       await run(10_000);
-      const { transmitBusMaster: engine } = a.nic;
+      const { transmitBusMaster: engine } = a.nic.blocks;
       if (engine.isBusy) seen.push([engine.address - address, engine.wordsLeft, engine.place]);
     }
     expect(seen.length).toBeGreaterThan(10);
@@ -293,7 +293,7 @@ function expectBalances({ a, b }: NicBench): void {
     const { counters: c } = to.nic;
     expect(c.arrivals).toBe(to.nic.port.received.deliveredFrames);
     expect(c.arrivals).toBe(c.accepted + c.filtered + c.wrongLength + c.missed + c.disabledDrops);
-    expect(c.accepted).toBe(c.delivered + c.released + c.droppedByReset + to.nic.receiveBuffer.count);
+    expect(c.accepted).toBe(c.delivered + c.released + c.droppedByReset + to.nic.blocks.receiveBuffer.count);
     for (const account of to.nic.accounts)
       expect([account.name, account.overlapCount]).toEqual([account.name, 0]);
   }

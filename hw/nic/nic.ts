@@ -1,5 +1,5 @@
 /**
- * The conventional NIC: one logical process from the PCIe link to the Ethernet cable. This file only wires it.
+ * The conventional NIC: one logical process from the PCIe link to the Ethernet cable. Its blocks are wired in nic-blocks.ts.
  *
  *   PCIe link ── PcieFunction ──BAR0──► registers ─► rings, engines, masks          ┌─► TransmitMac ─┐
  *                     │        ──BAR2──► packet buffer: transmit half │ receive half │                ├─ EthernetPort ── cable
@@ -8,8 +8,14 @@
  *
  * Stages are added from the output side back: function, DMA engines, interrupts, MAC, engines, rings.
  */
-import { NicBar, NicCause, nicBits } from '../../abi/nic/index.ts';
-import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import { NicBar } from '../../abi/nic/index.ts';
+import {
+  type BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  connectBlocks,
+  type LogicalProcess,
+} from '../../sim/index.ts';
 import { EthernetPort } from '../../wire/index.ts';
 import {
   DmaMessageSender,
@@ -19,20 +25,13 @@ import {
   trafficClassCount,
 } from '../dma/index.ts';
 import { type BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
-import type { BusMaster } from './bus-master.ts';
-import { readingBusMaster, writingBusMaster } from './bus-master-ports.ts';
 import { NicCounters } from './counters.ts';
-import { DescriptorRing } from './descriptor-ring.ts';
-import { NicInterrupts } from './interrupts.ts';
+import { makeBlocks, type NicBlock, type NicBlocks, nicWires } from './nic-blocks.ts';
 import { checkSetup, type NicSetup } from './nic-setup.ts';
-import { PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
-import { ReceiveEngine } from './receive-engine.ts';
-import { ReceiveMac } from './receive-mac.ts';
 import { NicRegisters } from './registers.ts';
 import { NicStatistics } from './statistics.ts';
-import { cacheBytesOf, TransmitEngine } from './transmit-engine.ts';
-import { TransmitMac } from './transmit-mac.ts';
+import { cacheBytesOf } from './transmit-engine.ts';
 
 const MESSAGE_FIFO_DEPTH = 8;
 const KIB = 1024;
@@ -48,17 +47,7 @@ export class Nic implements BarTarget {
   readonly dmaWrite: DmaWriteEngine;
   readonly port: EthernetPort;
   readonly counters = new NicCounters();
-  readonly interrupts: NicInterrupts;
-  readonly transmitRing: DescriptorRing;
-  readonly receiveRing: DescriptorRing;
-  readonly transmitEngine: TransmitEngine;
-  readonly receiveEngine: ReceiveEngine;
-  readonly transmitBusMaster: BusMaster;
-  readonly receiveBusMaster: BusMaster;
-  readonly transmitMac: TransmitMac;
-  readonly receiveMac: ReceiveMac;
-  readonly transmitBuffer: PacketBuffer;
-  readonly receiveBuffer: PacketBuffer;
+  readonly blocks: NicBlocks;
   readonly registers: NicRegisters;
   /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
   onAccess: ((cycle: number) => void) | undefined;
@@ -67,9 +56,8 @@ export class Nic implements BarTarget {
   /** Packet buffer (BAR2), then descriptor caches. */
   readonly #sram: Uint8Array;
   readonly #bufferBytes: number;
-  readonly #linkStage: number;
+  readonly #all: readonly NicBlock[];
   #resetUntilCycle = 0;
-  #isLinkChanged = false;
   #isResetting = false;
   #barBytes: Uint8Array = NOTHING;
   #barView: DataView = new DataView(NOTHING.buffer);
@@ -82,11 +70,8 @@ export class Nic implements BarTarget {
     this.config = config;
     this.domain = lp.addClockDomain(config.coreClockMHz);
     const { domain, counters } = this;
-    const transmitBytes = config.transmitBufferKib * KIB;
-    const receiveBytes = config.receiveBufferKib * KIB;
-    const cacheBytes = cacheBytesOf(config);
-    this.#bufferBytes = transmitBytes + receiveBytes;
-    this.#sram = new Uint8Array(this.#bufferBytes + 2 * cacheBytes);
+    this.#bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
+    this.#sram = new Uint8Array(this.#bufferBytes + 2 * cacheBytesOf(config));
     const sram = this.#sram;
     this.linkPort = new PcieLinkPort({
       lp,
@@ -119,39 +104,14 @@ export class Nic implements BarTarget {
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
     this.linkPort.connect({ receiver: pcieFunction, completionRuns: this.dmaRead.completionRuns });
-    this.interrupts = new NicInterrupts({ domain, port: pcieFunction, writes: this.dmaWrite, counters });
-    const { interrupts } = this;
-    this.#linkStage = domain.addStage(this.#linkChanged, this);
-    port.onLinkState((_isUp, nowPs) => {
-      this.#isLinkChanged = true;
-      domain.wakeAfter(this.#linkStage, nowPs);
-    });
-    this.transmitBuffer = new PacketBuffer(0, transmitBytes);
-    this.receiveBuffer = new PacketBuffer(transmitBytes, receiveBytes);
-    const shared = { domain, config, counters, sram, interrupts, port, lp, pcieFunction };
-    this.transmitMac = new TransmitMac({ ...shared, buffer: this.transmitBuffer });
-    this.transmitBusMaster = readingBusMaster(domain, config, this.dmaRead);
-    this.receiveBusMaster = writingBusMaster(domain, config, this.dmaWrite, sram);
-    this.transmitRing = this.#makeRing('transmit', this.#bufferBytes);
-    this.receiveRing = this.#makeRing('receive', this.#bufferBytes + cacheBytes);
-    this.transmitEngine = new TransmitEngine({
-      ...shared,
-      ring: this.transmitRing,
-      buffer: this.transmitBuffer,
-      writes: this.dmaWrite,
-      frameBytesMax: port.frameBytesMax,
-    });
-    this.receiveEngine = new ReceiveEngine({
-      ...shared,
-      ring: this.receiveRing,
-      buffer: this.receiveBuffer,
-      writes: this.dmaWrite,
-    });
-    this.receiveMac = new ReceiveMac({ ...shared, buffer: this.receiveBuffer });
-    this.#connect();
+    const { dmaRead, dmaWrite } = this;
+    this.blocks = makeBlocks({ lp, domain, config, counters, sram, port, pcieFunction, dmaRead, dmaWrite });
+    this.#all = Object.values<NicBlock>(this.blocks);
+    const { blocks } = this;
+    connectBlocks({ ...blocks, port }, nicWires({ ...blocks, port }));
     this.#statistics = new NicStatistics(counters, port);
     this.registers = new NicRegisters(
-      { ...this.#blocks(), statistics: this.#statistics },
+      { ...blocks, counters, statistics: this.#statistics },
       this.#effects(),
       setup.macAddress,
     );
@@ -160,18 +120,28 @@ export class Nic implements BarTarget {
 
   /** The cycle accounts of all blocks, for the report. */
   get accounts(): readonly BlockAccount[] {
+    const b = this.blocks;
     return [
       this.pcieFunction.account,
       this.dmaRead.account,
       this.dmaRead.returnAccount,
       this.dmaWrite.account,
-      this.transmitEngine.account,
-      this.transmitBusMaster.account,
-      this.transmitMac.account,
-      this.receiveMac.account,
-      this.receiveEngine.account,
-      this.receiveBusMaster.account,
+      b.transmitEngine.account,
+      b.transmitBusMaster.account,
+      b.transmitMac.account,
+      b.receiveMac.account,
+      b.receiveEngine.account,
+      b.receiveBusMaster.account,
     ];
+  }
+
+  /** What each block holds, by name, and the registers: see Block.inspect. After a reset the same as when the card was made. */
+  inspect(): BlockState {
+    const states = Object.entries<NicBlock>(this.blocks).map(([name, block]) => [
+      name,
+      block.inspect?.() ?? {},
+    ]);
+    return { ...Object.fromEntries(states), registers: this.registers.inspect() };
   }
 
   barWrite(
@@ -212,52 +182,8 @@ export class Nic implements BarTarget {
     this.#reset(cycle);
   }
 
-  /** Who calls whom. */
-  #connect(): void {
-    const { transmitEngine, transmitBusMaster, transmitMac, receiveEngine, receiveBusMaster } = this;
-    this.transmitRing.connect({ engine: transmitEngine });
-    transmitBusMaster.connect({ engine: transmitEngine });
-    transmitMac.connect({ engine: transmitEngine });
-    transmitEngine.connect({ busMaster: transmitBusMaster, mac: transmitMac });
-    this.receiveRing.connect({ engine: receiveEngine });
-    receiveBusMaster.connect({ engine: receiveEngine });
-    this.receiveMac.connect({ engine: receiveEngine });
-    receiveEngine.connect({ busMaster: receiveBusMaster });
-  }
-
-  #makeRing(name: 'transmit' | 'receive', cacheOffset: number): DescriptorRing {
-    const { counters, interrupts } = this;
-    return new DescriptorRing({
-      name,
-      domain: this.domain,
-      reads: this.dmaRead,
-      cacheOffset,
-      cacheEntries: this.config.descriptorCacheEntries,
-      resetPrefetch: nicBits.queueControl.prefetch.resetValue,
-      counters,
-      interrupts,
-    });
-  }
-
-  #blocks() {
-    const { counters, interrupts, transmitRing, receiveRing, transmitEngine, receiveEngine } = this;
-    const { transmitBusMaster, receiveBusMaster, transmitMac, receiveMac, receiveBuffer } = this;
-    return {
-      counters,
-      interrupts,
-      transmitRing,
-      receiveRing,
-      transmitEngine,
-      receiveEngine,
-      transmitBusMaster,
-      receiveBusMaster,
-      transmitMac,
-      receiveMac,
-      receiveBuffer,
-    };
-  }
-
   #effects() {
+    const { transmitMac, transmitBuffer, receiveBuffer } = this.blocks;
     return {
       isResetting: (cycle: number) => cycle < this.#resetUntilCycle,
       isLinkUp: () => this.port.isUp,
@@ -269,15 +195,9 @@ export class Nic implements BarTarget {
       transmitKib: this.config.transmitBufferKib,
       receiveKib: this.config.receiveBufferKib,
       frameBytesMax: this.port.frameBytesMax,
-      isTransmitIdle: () => this.transmitMac.isIdle && this.transmitBuffer.isEmpty,
-      isReceiveIdle: () => this.receiveBuffer.isEmpty,
+      isTransmitIdle: () => transmitMac.isIdle && transmitBuffer.isEmpty,
+      isReceiveIdle: () => receiveBuffer.isEmpty,
     };
-  }
-
-  #linkChanged(cycle: number): void {
-    if (!this.#isLinkChanged) return;
-    this.#isLinkChanged = false;
-    this.interrupts.set(NicCause.LSC, cycle);
   }
 
   /** Everything behind configuration space as after power-on; frames and transfers on their way are gone. */
@@ -285,40 +205,19 @@ export class Nic implements BarTarget {
     if (this.#isResetting) return;
     this.#isResetting = true;
     this.counters.resets++;
-    this.counters.droppedByReset += this.receiveBuffer.count;
+    this.counters.droppedByReset += this.blocks.receiveBuffer.count;
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
-    this.transmitBusMaster.reset(cycle);
-    this.receiveBusMaster.reset(cycle);
-    this.transmitRing.reset();
-    this.receiveRing.reset();
-    this.transmitEngine.reset(cycle);
-    this.receiveEngine.reset(cycle);
-    this.transmitBuffer.clear();
-    this.receiveBuffer.clear();
-    this.transmitMac.reset(cycle);
-    this.receiveMac.reset(cycle);
-    this.interrupts.reset(cycle);
+    this.port.setEnabled(false);
+    for (const block of this.#all) block.reset(cycle);
     this.#statistics.reset();
     this.registers.reset();
-    this.port.setEnabled(false);
-    this.#isLinkChanged = false;
     this.#isResetting = false;
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
     this.#resetUntilCycle -= cycles;
-    this.interrupts.rebase(cycles);
-    this.transmitRing.rebase(cycles);
-    this.receiveRing.rebase(cycles);
-    this.transmitEngine.account.rebase(cycles);
-    this.receiveEngine.account.rebase(cycles);
-    this.transmitBusMaster.account.rebase(cycles);
-    this.receiveBusMaster.account.rebase(cycles);
-    this.transmitMac.rebase(cycles);
-    this.receiveMac.rebase(cycles);
-    this.transmitBuffer.rebase(cycles);
-    this.receiveBuffer.rebase(cycles);
+    for (const block of this.#all) block.rebase?.(cycles);
   }
 }

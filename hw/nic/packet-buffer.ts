@@ -7,6 +7,8 @@
  *
  * A frame being filled is reserved at the most it may need and committed at what it has. It can be seen some cycles after.
  */
+import type { BlockState } from '../../sim/index.ts';
+
 export const NO_ROOM = -1;
 
 const ALIGNMENT = 16;
@@ -90,12 +92,21 @@ export class PacketBuffer {
     this.count--;
   }
 
-  clear(): void {
+  reset(): void {
     this.#head = 0;
     this.count = 0;
     this.usedBytes = 0;
     this.#tail = 0;
     this.#reservedAt = NO_ROOM;
+  }
+
+  inspect(): BlockState {
+    return {
+      frames: Array.from({ length: this.count }, (_, index) => [this.placeOf(index), this.bytesOf(index)]),
+      usedBytes: this.usedBytes,
+      tail: this.#tail,
+      reservedAt: this.#reservedAt,
+    };
   }
 
   /** Frames lie between the oldest's place and the tail; an empty buffer starts over at its base. */

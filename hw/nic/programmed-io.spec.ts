@@ -61,7 +61,7 @@ describe('programmed I/O through the packet buffer', () => {
     expect(b.interrupts.map(({ vector }) => vector)).toEqual([0]);
     expect(await takeFrame(b)).toEqual([...frame]);
     expect(await takeFrame(b)).toBeUndefined();
-    expect(b.nic.receiveBuffer.isEmpty).toBe(true);
+    expect(b.nic.blocks.receiveBuffer.isEmpty).toBe(true);
     // No DMA took part: all that crossed the link were loads, stores and the message.
     expect(
       [a.nic.dmaRead, b.nic.dmaRead].map((engine) =>

@@ -9,7 +9,7 @@
  */
 import { NicCause, NicDmaError, nicReceiveDescriptor, nicWriteBack } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import { onesComplementSum } from './checksum.ts';
@@ -26,6 +26,7 @@ const { descriptor: STALL_DESCRIPTOR, data: STALL_DATA, writeBack: STALL_WRITE_B
 const TAKE_UP = 0;
 const MOVE = 1;
 const REPORT = 2;
+const stepNames = ['takeUp', 'move', 'report'] as const;
 
 const RESET_BUFFER_BYTES = 2048;
 export const RECEIVE_BUFFER_BYTES_MIN = 64;
@@ -128,6 +129,29 @@ export class ReceiveEngine {
     this.#isAnnounced = false;
     this.#writeBack.reset();
     this.account.rest(cycle);
+  }
+
+  inspect(): BlockState {
+    const { isProgrammed, bufferBytes, lowWater, checksumStart } = this;
+    const isAtWork = this.#step !== TAKE_UP;
+    return {
+      isProgrammed,
+      bufferBytes,
+      lowWater,
+      checksumStart,
+      step: stepNames[this.#step]!,
+      descriptorAt: isAtWork ? this.#at : 'none',
+      error: isAtWork ? this.#error : NicDmaError.NONE,
+      moving: isAtWork ? this.#moving : 0,
+      frameMoved: this.#frameMoved,
+      hasWaited: this.#hasWaited,
+      isAnnounced: this.#isAnnounced,
+      writeBackSlot: this.#writeBack.nextSlot,
+    };
+  }
+
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
   }
 
   #run(cycle: number): void {

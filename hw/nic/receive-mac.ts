@@ -8,7 +8,13 @@
  * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22.
  */
 import { ethernetFcsBytes, NicCause } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain, Fifo, type LogicalProcess } from '../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+} from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
@@ -66,15 +72,18 @@ export class ReceiveMac {
       whenFull: 'the frame is dropped and counted',
     });
     this.#stage = domain.addStage(this.#run, this);
-    port.onFrame((offset) => {
-      const cycle = domain.clock.cycleAfter(parts.lp.nowPs);
-      this.#arrived.push(offset, cycle);
-      domain.wake(this.#stage, cycle);
-    });
   }
 
   connect({ engine }: ReceiveMacPorts): void {
     this.#engine = engine;
+  }
+
+  /** The port has a frame at this offset, whole. */
+  frameArrived(offset: number): void {
+    const { domain, lp } = this.#parts;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    this.#arrived.push(offset, cycle);
+    domain.wake(this.#stage, cycle);
   }
 
   /** Registers as after reset; what arrived is still in the port, and is dropped as reception is off. */
@@ -85,6 +94,21 @@ export class ReceiveMac {
     this.takesLong = false;
     this.takesBroadcasts = false;
     this.account.rest(cycle);
+  }
+
+  /** The registers. Frames that have arrived are the port's until they are taken, and so are told of by it. */
+  inspect(): BlockState {
+    const { isOn, isUnicastPromiscuous, isMulticastPromiscuous, takesLong, takesBroadcasts } = this;
+    return {
+      isOn,
+      isUnicastPromiscuous,
+      isMulticastPromiscuous,
+      takesLong,
+      takesBroadcasts,
+      longBytesMax: this.longBytesMax,
+      address: [...this.address],
+      isAddressValid: this.isAddressValid,
+    };
   }
 
   #run(cycle: number): void {

@@ -7,6 +7,7 @@
  */
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { NicCounters } from './counters.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
@@ -76,6 +77,17 @@ export class NicRegisters {
     receiveMac.address.set(this.#boardAddress);
     receiveMac.isAddressValid = true;
     receiveMac.longBytesMax = this.#registers.value('rlpml');
+  }
+
+  /** What is stored in each register, zeros left out; what a register shows without storing it is told by its block. */
+  inspect(): BlockState {
+    const state: Record<string, number> = {};
+    for (const [name, { offset, sizeBytes }] of Object.entries(nicBar0.registers))
+      for (let at = offset; at < offset + sizeBytes; at += DWORD_BYTES) {
+        const value = this.#file.stored(at, DWORD_BYTES);
+        if (value !== 0) state[sizeBytes === DWORD_BYTES ? name : `${name}+${at - offset}`] = value;
+      }
+    return state;
   }
 
   /** Reads at `offset` of BAR0 into the beginning of `into`, which is zero. */

@@ -16,7 +16,7 @@ import {
   nicWriteBack,
 } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import { insertChecksum } from './checksum.ts';
@@ -39,6 +39,8 @@ const {
 const TAKE_UP = 0;
 const MOVE = 1;
 const REPORT = 2;
+
+const stepNames = ['takeUp', 'move', 'report'] as const;
 
 const { fields } = nicTransmitDescriptor;
 
@@ -126,6 +128,25 @@ export class TransmitEngine {
     this.#frameBytes = 0;
     this.#writeBack.reset();
     this.account.rest(cycle);
+  }
+
+  inspect(): BlockState {
+    const { isOn, padsShort } = this;
+    const isAtWork = this.#step !== TAKE_UP;
+    return {
+      isOn,
+      padsShort,
+      step: stepNames[this.#step]!,
+      descriptorAt: isAtWork ? this.#at : 'none',
+      error: isAtWork ? this.#error : NicDmaError.NONE,
+      frameAt: this.#frameAt,
+      frameBytes: this.#frameAt === NO_ROOM ? 0 : this.#frameBytes,
+      writeBackSlot: this.#writeBack.nextSlot,
+    };
+  }
+
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
   }
 
   #run(cycle: number): void {

@@ -8,7 +8,13 @@
  * because a cable was pulled.
  */
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain, type LogicalProcess, stallReasons } from '../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  stallReasons,
+} from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
@@ -62,11 +68,16 @@ export class TransmitMac {
     this.#lengthBytes = new Int32Array(programmedFrames);
     this.#visibleCycle = new Float64Array(programmedFrames);
     this.#stage = parts.domain.addStage(this.#run, this);
-    parts.port.onSpace(() => parts.domain.wakeAfter(this.#stage, parts.lp.nowPs));
   }
 
   connect({ engine }: TransmitMacPorts): void {
     this.#engine = engine;
+  }
+
+  /** The port may take a frame again. */
+  spaceFreed(): void {
+    const { domain, lp } = this.#parts;
+    domain.wakeAfter(this.#stage, lp.nowPs);
   }
 
   /** A frame can be taken from `cycle` on. */
@@ -100,6 +111,19 @@ export class TransmitMac {
     this.#head = 0;
     this.#count = 0;
     this.account.rest(cycle);
+  }
+
+  inspect(): BlockState {
+    const slots = Array.from(
+      { length: this.#count },
+      (_, index) => (this.#head + index) % this.#place.length,
+    );
+    return {
+      isProgrammed: this.isProgrammed,
+      programmedCount: this.programmedCount,
+      isSending: this.#isSending,
+      programmed: slots.map((slot) => [this.#place[slot]!, this.#lengthBytes[slot]!]),
+    };
   }
 
   get #waiting(): number {

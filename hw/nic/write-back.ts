@@ -41,6 +41,11 @@ export class WriteBack {
     this.#writes.request(this.#requester, address, nicWriteBack.lengthBytes, this.#staging, at, 0);
   }
 
+  /** The place of the next one in the staging: it says how many were sent since the reset, round and round. */
+  get nextSlot(): number {
+    return this.#next;
+  }
+
   reset(): void {
     this.#next = 0;
   }

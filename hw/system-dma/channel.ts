@@ -1,6 +1,7 @@
 /** One channel of the system DMA controller: base and current registers, mode, request and mask. */
 import { SystemDmaMode, SystemDmaTransfer, systemDmaBits, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
+import type { BlockState } from '../../sim/index.ts';
 
 const FOUR_GIB = 0x1_0000_0000;
 
@@ -99,6 +100,21 @@ export class SystemDmaChannel {
     this.failures++;
     this.isRequested = false;
     this.isMasked = true;
+  }
+
+  inspect(): BlockState {
+    const { mode, isMasked, isRequested, hasReachedCount, hasFailed, address, count, device } = this;
+    return {
+      mode,
+      isMasked,
+      isRequested,
+      hasReachedCount,
+      hasFailed,
+      address,
+      count,
+      device,
+      base: [this.#baseAddress, this.#baseCount, this.#baseDevice],
+    };
   }
 
   clear(): void {

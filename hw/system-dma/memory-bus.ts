@@ -10,6 +10,7 @@
  * cycles are of a cause of their own, {@link BUS_WAIT_CAUSE}. With nobody taking the bus this costs nothing.
  */
 import { InvariantError } from '../../base/assert.ts';
+import type { BlockState } from '../../sim/index.ts';
 
 const FREE = -1;
 
@@ -29,6 +30,10 @@ export class MemoryBus {
   /** Number of the master that has the bus, or -1. */
   get master(): number {
     return this.#master;
+  }
+
+  inspect(): BlockState {
+    return { master: this.#master };
   }
 
   /** Picoseconds the bus has been held from the beginning up to `nowPs`, the present instant. */

@@ -1,110 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import {
-  NicBar,
-  nicBits,
-  SystemDmaMode,
-  SystemDmaTransfer,
-  systemDmaBits,
-  systemDmaChannelPorts,
-  systemDmaPorts,
-} from '../../abi/nic/index.ts';
+import { NicBar, nicBits, SystemDmaMode, SystemDmaTransfer, systemDmaBits } from '../../abi/nic/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { fieldOf, withField } from '../../base/registers.ts';
-import { LogicalProcess } from '../../sim/index.ts';
 import { frameBetween, NicBench, type NicMachine, US } from '../nic/testing/nic-bench.ts';
-import type { AccessDone } from '../pcie/index.ts';
-import { BenchMemory } from '../pcie/root-complex-bench.ts';
 import { MemoryBus } from './memory-bus.ts';
-import { type SystemDmaConfig, systemDmaParameters } from './parameters.ts';
+import { systemDmaParameters } from './parameters.ts';
 import { SystemDma } from './system-dma.ts';
+import { channelPort, commonPort, order, systemDmaBench } from './testing/system-dma-bench.ts';
 
-const channelPort = systemDmaChannelPorts.registers;
-const commonPort = systemDmaPorts.registers;
-const { mode: MODE, status: STATUS } = systemDmaBits;
-
-const modeOf = (mode: number, transfer: number): number =>
-  withField(withField(0, MODE.mode, mode), MODE.transfer, transfer);
-
-interface Order {
-  readonly mode?: number;
-  readonly transfer?: number;
-  readonly address: number;
-  readonly device: number;
-  readonly words: number;
-  readonly flags?: number;
-}
-
-/** Programmes a channel, as a CPU does, and requests it. */
-function order(dma: SystemDma, channel: number, { address, device, words, ...rest }: Order): void {
-  const base = channel * 0x20;
-  const mode = modeOf(rest.mode ?? SystemDmaMode.BLOCK, rest.transfer ?? SystemDmaTransfer.READ);
-  dma.portWrite(base + channelPort.addressLow.offset, address);
-  dma.portWrite(base + channelPort.count.offset, words);
-  dma.portWrite(base + channelPort.deviceLow.offset, device % 2 ** 32);
-  dma.portWrite(base + channelPort.deviceHigh.offset, Math.floor(device / 2 ** 32));
-  dma.portWrite(base + channelPort.mode.offset, mode | (rest.flags ?? 0));
-  dma.portWrite(commonPort.command.offset, 1);
-  dma.portWrite(commonPort.mask.offset, dma.portRead(commonPort.mask.offset) & ~(1 << channel));
-  dma.portWrite(commonPort.request.offset, 1 << channel);
-}
-
-/** A controller alone, at 100 MHz: cycle n is at n × 10 ns. Its device is a list of stores and a function of loads. */
-function bench(changes: Partial<SystemDmaConfig> = {}) {
-  const lp = new LogicalProcess('host');
-  const memory = new BenchMemory(0x1000);
-  for (let at = 0; at < memory.bytes.length; at++) memory.bytes[at] = (at * 5) & 0xff;
-  const bus = new MemoryBus();
-  const holds: [from: number, to: number][] = [];
-  bus.onTaken((nowPs) => holds.push([nowPs / 10_000, -1]));
-  bus.onGiven((nowPs) => {
-    holds[holds.length - 1]![1] = nowPs / 10_000;
-  });
-  const stores: [cycle: number, address: number, bytes: number[]][] = [];
-  const device = {
-    room: Number.POSITIVE_INFINITY,
-    onSpace: () => {},
-    loadStatus: 0,
-    loads: [] as number[],
-    canStore: () => device.room > 0,
-    onStoreSpace: (listener: () => void) => {
-      device.onSpace = listener;
-    },
-    cpuStore: (address: number, _class: number, source: Uint8Array, offset: number, lengthBytes: number) => {
-      device.room--;
-      stores.push([lp.nowPs / 10_000, address, [...source.subarray(offset, offset + lengthBytes)]]);
-    },
-    cpuLoad: (address: number, _lengthBytes: number, done: AccessDone) => {
-      device.loads.push(address);
-      answers.push(done);
-      lp.queue.schedule(lp.nowPs + 400_000, answered, answers.length - 1);
-    },
-  };
-  const answers: AccessDone[] = [];
-  const answered = lp.queue.addHandler(
-    (index) =>
-      answers[index]!(device.loadStatus, device.loadStatus === 0 ? 0xa0b0_0000 + index : 0xffff_ffff),
-    1,
-  );
-  const interrupts: [channel: number, cycle: number][] = [];
-  const dma = new SystemDma({
-    lp,
-    config: { ...defaultsOf(systemDmaParameters), ...changes },
-    memory,
-    bus,
-    port: device,
-    trafficClass: 12,
-    interrupt: (channel, nowPs) => interrupts.push([channel, nowPs / 10_000]),
-  });
-  const runTo = (cycle: number): void => {
-    lp.advance(cycle * 10_000);
-    lp.nowPs = cycle * 10_000;
-  };
-  return { lp, memory, bus, holds, stores, device, interrupts, dma, runTo };
-}
+const { status: STATUS } = systemDmaBits;
 
 describe('a system DMA controller', () => {
   it('8237A data sheet: moves a block, holding the bus from the first word to the last', () => {
-    const { dma, runTo, stores, holds, interrupts, memory } = bench();
+    const { dma, runTo, stores, holds, interrupts, memory } = systemDmaBench();
     runTo(10);
     order(dma, 1, { address: 0x100, device: 0x8000, words: 4 });
     runTo(100);
@@ -120,7 +28,7 @@ describe('a system DMA controller', () => {
   });
 
   it('8237A data sheet: steals single cycles: the bus is abandoned after every word', () => {
-    const { dma, runTo, stores, holds, bus } = bench();
+    const { dma, runTo, stores, holds, bus } = systemDmaBench();
     runTo(10);
     order(dma, 0, { mode: SystemDmaMode.SINGLE, address: 0, device: 0x8000, words: 3 });
     runTo(100);
@@ -136,7 +44,7 @@ describe('a system DMA controller', () => {
   });
 
   it('counts address and words where software can read them while it runs', () => {
-    const { dma, runTo } = bench();
+    const { dma, runTo } = systemDmaBench();
     order(dma, 2, { address: 0x200, device: 0x1_0000_8000, words: 5 });
     const seen: number[][] = [];
     for (let cycle = 1; cycle < 40; cycle++) {
@@ -151,7 +59,7 @@ describe('a system DMA controller', () => {
   });
 
   it('moves words from a device into memory, waiting with the bus for each', () => {
-    const { dma, runTo, memory, device, holds, interrupts } = bench();
+    const { dma, runTo, memory, device, holds, interrupts } = systemDmaBench();
     runTo(10);
     order(dma, 0, { transfer: SystemDmaTransfer.WRITE, address: 0x300, device: 0x9000, words: 2 });
     runTo(200);
@@ -163,7 +71,7 @@ describe('a system DMA controller', () => {
   });
 
   it('waits with the bus while the device takes no store', () => {
-    const { lp, dma, runTo, stores, device, holds } = bench();
+    const { lp, dma, runTo, stores, device, holds } = systemDmaBench();
     device.room = 1;
     order(dma, 0, { address: 0, device: 0x8000, words: 2 });
     runTo(50);
@@ -180,7 +88,7 @@ describe('a system DMA controller', () => {
   });
 
   it('8237A data sheet: begins anew at terminal count when it is told to, else masks itself', () => {
-    const { dma, runTo } = bench();
+    const { dma, runTo } = systemDmaBench();
     order(dma, 0, { address: 0x10, device: 0x8000, words: 2, flags: 1 << 4 });
     order(dma, 1, { address: 0x10, device: 0x8000, words: 2 });
     runTo(100);
@@ -195,7 +103,7 @@ describe('a system DMA controller', () => {
   });
 
   it('counts down and keeps the device’s address when it is told to', () => {
-    const { dma, runTo, stores, memory } = bench();
+    const { dma, runTo, stores, memory } = systemDmaBench();
     order(dma, 0, { address: 0x108, device: 0x8000, words: 3, flags: (1 << 5) | (1 << 8) });
     runTo(100);
     expect(stores.map(([, address]) => address)).toEqual([0x8000, 0x8000, 0x8000]);
@@ -208,7 +116,7 @@ describe('a system DMA controller', () => {
     ['fixed', [0, 0, 0, 3, 3, 3]],
     ['rotating', [0, 3, 0, 3, 0, 3]],
   ] as const)('8237A data sheet: gives the bus to channels by %s priority', (priority, order_) => {
-    const { dma, runTo, stores } = bench({ priority });
+    const { dma, runTo, stores } = systemDmaBench({ priority });
     for (const channel of [3, 0]) {
       order(dma, channel, { mode: SystemDmaMode.SINGLE, address: 0, device: channel * 0x1000, words: 3 });
     }
@@ -223,7 +131,7 @@ describe('a system DMA controller', () => {
     ['a mode that is none', { mode: 3, address: 0, device: 0x8000, words: 4 }],
     ['a transfer that is none', { transfer: 0, address: 0, device: 0x8000, words: 4 }],
   ])('stops a channel with %s, with an error and an interrupt, and others go on', (_, bad) => {
-    const { dma, runTo, stores, interrupts, bus } = bench();
+    const { dma, runTo, stores, interrupts, bus } = systemDmaBench();
     order(dma, 0, bad);
     order(dma, 1, { address: 0, device: 0x8000, words: 2 });
     runTo(100);
@@ -234,7 +142,7 @@ describe('a system DMA controller', () => {
   });
 
   it('stops a channel whose load fails, and leaves memory as it was', () => {
-    const { dma, runTo, device, memory, bus } = bench();
+    const { dma, runTo, device, memory, bus } = systemDmaBench();
     device.loadStatus = 1;
     const before = [...memory.bytes.subarray(0, 8)];
     order(dma, 0, { transfer: SystemDmaTransfer.WRITE, address: 0, device: 0x9000, words: 2 });
@@ -246,7 +154,7 @@ describe('a system DMA controller', () => {
   });
 
   it('stops behind the word under way when it is masked, and goes on where it was', () => {
-    const { dma, runTo, stores, bus } = bench();
+    const { dma, runTo, stores, bus } = systemDmaBench();
     order(dma, 0, { address: 0, device: 0x8000, words: 10 });
     runTo(12);
     dma.portWrite(commonPort.mask.offset, 0xf);
@@ -262,7 +170,7 @@ describe('a system DMA controller', () => {
   });
 
   it('8237A data sheet: gives up the word under way at a master clear', () => {
-    const { dma, runTo, stores, bus, device } = bench();
+    const { dma, runTo, stores, bus, device } = systemDmaBench();
     order(dma, 0, { address: 0x100, device: 0x8000, words: 10 });
     runTo(5);
     dma.portWrite(commonPort.masterClear.offset, 0);
@@ -278,7 +186,7 @@ describe('a system DMA controller', () => {
   });
 
   it('reads all ones at ports that are not there', () => {
-    const { dma } = bench();
+    const { dma } = systemDmaBench();
     expect([dma.portRead(0x18), dma.portRead(0x9c)]).toEqual([0xffff_ffff, 0xffff_ffff]);
     dma.portWrite(0x18, 1);
     dma.portWrite(0x9c, 1);

@@ -16,7 +16,13 @@
  */
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain, type LogicalProcess, stallReasons } from '../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  stallReasons,
+} from '../../sim/index.ts';
 import type { AccessDone, HostMemory } from '../pcie/index.ts';
 import { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
@@ -36,6 +42,9 @@ const STORE = 3;
 const LOADING = 4;
 const LOADED = 5;
 const REST = 6;
+const stepNames = ['idle', 'ask', 'word', 'store', 'loading', 'loaded', 'rest'] as const;
+/** Channel 0 is the first to be looked at. */
+const LAST_CHANNEL_AT_FIRST = systemDmaChannelCount - 1;
 
 /** The controller's own port of the root complex: a core port fits. */
 interface SystemDmaDevicePort {
@@ -77,7 +86,7 @@ export class SystemDma {
   readonly #ports: SystemDmaPorts;
   #step = IDLE;
   #channel = NO_CHANNEL;
-  #lastChannel = systemDmaChannelCount - 1;
+  #lastChannel = LAST_CHANNEL_AT_FIRST;
   #isFirstWord = true;
   /** Cycle from which the next step may be taken. */
   #dueCycle = 0;
@@ -94,6 +103,7 @@ export class SystemDma {
       isAtWork: (channel) => channel === this.#channel && !this.#isCleared,
       cleared: () => {
         this.#isCleared = true;
+        this.#lastChannel = LAST_CHANNEL_AT_FIRST;
       },
       written: () => this.#wakeNow(),
     });
@@ -122,6 +132,17 @@ export class SystemDma {
   /** Nothing is being moved. */
   get isIdle(): boolean {
     return this.#step === IDLE;
+  }
+
+  /** Behind a master clear the same as after power-on, once a word that is under way has come to nothing. */
+  inspect(): BlockState {
+    return {
+      isEnabled: this.#ports.isEnabled,
+      step: stepNames[this.#step]!,
+      channel: this.#channel,
+      lastChannel: this.#lastChannel,
+      channels: this.channels.map((channel) => channel.inspect()),
+    };
   }
 
   // ---- the machine ----
@@ -280,7 +301,7 @@ export class SystemDma {
   }
 
   #giveBus(cycle: number): void {
-    this.#lastChannel = this.#channel;
+    this.#lastChannel = this.#isCleared ? LAST_CHANNEL_AT_FIRST : this.#channel;
     this.#channel = NO_CHANNEL;
     this.#step = REST;
     this.#options.bus.give(this.#options.lp.nowPs);

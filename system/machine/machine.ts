@@ -363,8 +363,9 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * The state of the blocks of each node now: what each block of the data path holds, the queue pairs, what DMA engines, PCIe
-   * function, link and root complex hold, and counts of all that is held. Two runs of the same machine tell the same at the same instant, in whatever partition.
+   * The state of the blocks of each node now: of the HCA's data path and its wire port, with the queue pairs, or of the NIC; of DMA
+   * engines, PCIe function, link and root complex; of the processor, the IOMMU and the system DMA controller; and counts of all that
+   * is held. Two runs of the same machine tell the same at the same instant, in whatever partition.
    */
   async inspect(): Promise<BlockState[]> {
     this.#checkIdle('inspect the blocks');

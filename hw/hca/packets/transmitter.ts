@@ -124,7 +124,12 @@ export class Transmitter {
     this.requests = core.requestPackets;
     this.responses = core.responsePackets;
     this.#stage = core.domain.addStage(this.#run, this);
-    port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
+  }
+
+  /** The port may take a packet again. */
+  spaceFreed(): void {
+    const { domain, lp } = this.#core;
+    domain.wakeAfter(this.#stage, lp.nowPs);
   }
 
   connect({ requester, responses, errors }: TransmitterPorts): void {

@@ -35,8 +35,6 @@ export interface LinkStateSource {
   readonly isLinkUp: boolean;
   /** Switches the port's transmitter and receiver on or off: a cable comes up when both its ends are on. */
   setEnabled(isEnabled: boolean): void;
-  /** Tells when the cable has come up or gone down, with the instant in picoseconds. */
-  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void;
 }
 
 /** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
@@ -157,13 +155,13 @@ export class HcaPort implements PortAddress {
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();
-    const { link } = setup;
-    if (link === undefined) return;
-    this.#isLinkUp = link.isLinkUp;
-    link.onLinkState((isUp, nowPs) => {
-      this.#isLinkUp = isUp;
-      setup.domain.wakeAfter(this.#stage, nowPs);
-    });
+    this.#isLinkUp = setup.link?.isLinkUp ?? false;
+  }
+
+  /** The cable has come up or gone down. */
+  linkChanged(isUp: boolean, nowPs: number): void {
+    this.#isLinkUp = isUp;
+    this.setup.domain.wakeAfter(this.#stage, nowPs);
   }
 
   /** A port that is not connected carries no packets. */

@@ -130,7 +130,6 @@ export class Receiver {
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
-    port.deliverTo(this);
   }
 
   connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {

@@ -16,7 +16,7 @@ import { ControlSide } from '../control-side.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { ContextTable } from '../objects/context-table.ts';
-import type { LinkStateSource, LinkTraffic } from '../port/port.ts';
+import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
 /** What the control side asked of the data path, in order, and how it answers. */
@@ -116,14 +116,14 @@ class Cable implements LinkStateSource, LinkTraffic {
   isEnabled = false;
   #isPlugged = false;
   readonly #nowPs: () => number;
-  #listener: (isUp: boolean, nowPs: number) => void = () => undefined;
+  #port: Pick<HcaPort, 'linkChanged'> | undefined;
 
   constructor(nowPs: () => number) {
     this.#nowPs = nowPs;
   }
 
-  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
-    this.#listener = listener;
+  connect(port: Pick<HcaPort, 'linkChanged'>): void {
+    this.#port = port;
   }
 
   setEnabled(isEnabled: boolean): void {
@@ -140,7 +140,7 @@ class Cable implements LinkStateSource, LinkTraffic {
     const isUp = this.#isPlugged && this.isEnabled;
     if (isUp === this.isLinkUp) return;
     this.isLinkUp = isUp;
-    this.#listener(isUp, this.#nowPs());
+    this.#port?.linkChanged(isUp, this.#nowPs());
   }
 }
 
@@ -206,6 +206,7 @@ export class ControlBench {
       nodeIndex: 0,
     });
     this.control.connect({ dataPath: this.dataPath, device: this });
+    this.cable.connect(this.control.ports[0]!);
   }
 
   /** As the device does. */

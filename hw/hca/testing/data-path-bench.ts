@@ -211,6 +211,8 @@ export class DataPathNode {
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
     });
+    const { receiver, transmitter } = this.dataPath.blocks;
+    this.port.connect({ receiver, sender: transmitter });
     this.#stage = domain.addStage(this.#perform, this);
   }
 

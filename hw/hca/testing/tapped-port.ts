@@ -8,6 +8,7 @@ import {
   type PacketReceiver,
   virtualLaneOf,
   type WirePort,
+  type WirePortPorts,
   WORD_AETH,
   WORD_DESTINATION_QPN,
   WORD_DMA_LENGTH,
@@ -65,10 +66,11 @@ export interface HandMadePacket {
   readonly operands?: readonly number[];
 }
 
-export class TappedPort implements PacketPort {
+export class TappedPort implements PacketPort, PacketReceiver {
   readonly packets: Packet[] = [];
   /** Packets that this answers true for never reach the data path. */
   drops: (packet: Packet) => boolean = () => false;
+  #receiver!: PacketReceiver;
   readonly #port: WirePort;
   readonly #lp: LogicalProcess;
 
@@ -127,19 +129,17 @@ export class TappedPort implements PacketPort {
     return this.#port.sendPacket(opcode, payloadBytes, flags, atPs, virtualLane);
   }
 
-  onSpace(listener: () => void): void {
-    this.#port.onSpace(listener);
+  /** Puts itself between the port and the data path. */
+  connect({ receiver, sender }: Pick<WirePortPorts, 'receiver' | 'sender'>): void {
+    this.#receiver = receiver;
+    this.#port.connect({ receiver: this, sender, link: { linkChanged: () => {} } });
   }
 
-  deliverTo(receiver: PacketReceiver): void {
-    this.#port.deliverTo({
-      packetArrived: (offset, payloadBytes) => {
-        const packet = this.#decode(offset);
-        this.packets.push(packet);
-        if (this.drops(packet)) this.#port.consume(offset);
-        else receiver.packetArrived(offset, payloadBytes);
-      },
-    });
+  packetArrived(offset: number, payloadBytes: number): void {
+    const packet = this.#decode(offset);
+    this.packets.push(packet);
+    if (this.drops(packet)) this.#port.consume(offset);
+    else this.#receiver.packetArrived(offset, payloadBytes);
   }
 
   consume(offset: number): void {

@@ -6,6 +6,7 @@ import type { CoreThread, Host } from '../../../host/index.ts';
 import { TrafficClass } from '../../../hw/dma/index.ts';
 import type { RootComplex } from '../../../hw/pcie/index.ts';
 import { MemoryBus, SystemDma } from '../../../hw/system-dma/index.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 
 /** The last vector is the IOMMU's, where there is one. */
@@ -23,7 +24,7 @@ export class DmaController {
     this.#host = host;
     this.#accessCycles = config.host.cost.configAccess;
     this.vector = interrupts.vectorCount - vectorFromLast;
-    for (const core of host.cores) core.memoryBus = this.bus;
+    for (const core of host.cores) core.connect({ memoryBus: this.bus });
     this.dma = new SystemDma({
       lp: host.logicalProcess,
       config: config.systemDma,
@@ -36,6 +37,10 @@ export class DmaController {
         interrupts.message(address, data);
       },
     });
+  }
+
+  inspect(): BlockState {
+    return { systemDma: this.dma.inspect(), memoryBus: this.bus.inspect() };
   }
 
   /** Has `handler` run at each interrupt of the controller, in interrupt context. @returns how to take it back */

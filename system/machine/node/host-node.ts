@@ -31,7 +31,14 @@ import {
   RootComplex,
   type SharedDevice,
 } from '../../../hw/pcie/index.ts';
-import { ChannelWriter, type ExactPs, exactPs, LogicalProcess, Random } from '../../../sim/index.ts';
+import {
+  type BlockState,
+  ChannelWriter,
+  type ExactPs,
+  exactPs,
+  LogicalProcess,
+  Random,
+} from '../../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
 import {
   FaultLog,
@@ -46,6 +53,7 @@ import type { LogLine } from '../program.ts';
 import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
+import { heldByHost } from './held.ts';
 import { NicSoftware } from './nic-software.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
@@ -158,7 +166,7 @@ export class HostNode implements BusMap {
     this.accesses = accesses;
     if (this.accesses !== undefined) this.accesses.ownership = this.#frameOwnership();
     this.iommu = parts.iommu;
-    if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
+    if (parts.iommu !== undefined) this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
     this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);
@@ -178,6 +186,16 @@ export class HostNode implements BusMap {
       frames,
       isMovable: (frame) => mm.pages.has(frame, pageAnonymous) && !mm.pages.has(frame, pageStable),
       hasOnDemandRegions: () => (this.driver?.onDemandCounts()?.pagesEntered ?? 0) > 0,
+    };
+  }
+
+  /** The state of the blocks, by name, and counts of what is held. */
+  inspect(): BlockState {
+    return {
+      host: heldByHost(this),
+      processor: this.host.inspect(),
+      ...(this.iommu === undefined ? {} : { iommu: this.iommu.inspect() }),
+      ...(this.systemDma === undefined ? {} : this.systemDma.inspect()),
     };
   }
 

@@ -1,21 +1,26 @@
 /** The state of a node's blocks, by name: see Block.inspect. What a host and its adapter tell are named apart, since they may be in two threads. */
 import type { BlockState } from '../../../sim/index.ts';
 import type { HcaNode } from './hca-node.ts';
-import { heldByHca, heldByHost } from './held.ts';
+import { heldByHca } from './held.ts';
 import type { HostNode } from './host-node.ts';
 import type { NicNode } from './nic-node.ts';
 
 export function inspectHost(host: HostNode): BlockState {
   const { rootComplex, port } = host;
-  return { host: heldByHost(host), rootComplex: rootComplex.inspect(), rootPort: port.inspect() };
+  return { ...host.inspect(), rootComplex: rootComplex.inspect(), rootPort: port.inspect() };
 }
 
 export function inspectHca(node: HcaNode): BlockState {
   const { hca } = node;
-  return { ...hca.dataPath.inspect(), ...inspectBus(hca), held: heldByHca(node) };
+  const wirePort = hca.wirePort.inspect();
+  return { ...hca.dataPath.inspect(), wirePort, ...inspectBus(hca), held: heldByHca(node) };
 }
 
-export const inspectNic = ({ nic }: NicNode): BlockState => inspectBus(nic);
+export const inspectNic = ({ nic }: NicNode): BlockState => ({
+  ...nic.inspect(),
+  port: nic.port.inspect(),
+  ...inspectBus(nic),
+});
 
 /** What every adapter has between its core and the link. */
 function inspectBus({

@@ -51,9 +51,9 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     busyPs: Math.floor(port.busyPs),
     isQuiet: lp.isDrained,
     counters: { ...nic.counters },
-    messages: [...nic.interrupts.messages],
+    messages: [...nic.blocks.interrupts.messages],
     heldFrames: port.heldFrames,
-    bufferedFrames: nic.receiveBuffer.count,
+    bufferedFrames: nic.blocks.receiveBuffer.count,
     faultsFired: faultLog.counts(),
   };
 }
@@ -64,13 +64,14 @@ function cancelledMessagesOf({ dmaWrite }: NicNode['nic']): number {
   return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
 }
 
-function vectorsOf({ pcieFunction, interrupts }: NicNode['nic']): VectorLedger[] {
+function vectorsOf({ pcieFunction, blocks }: NicNode['nic']): VectorLedger[] {
+  const { messages } = blocks.interrupts;
   const { counters, vectorCount } = pcieFunction.msix;
   const rows = Array.from({ length: vectorCount }, (_, vector) => ({
     vector,
-    requested: interrupts.messages[vector] ?? 0,
+    requested: messages[vector] ?? 0,
     moderated: 0,
-    messages: interrupts.messages[vector] ?? 0,
+    messages: messages[vector] ?? 0,
     masked: counters.masked[vector]!,
     coalesced: counters.coalesced[vector]!,
     dropped: counters.dropped[vector]!,

@@ -1,0 +1,43 @@
+/** Notices that the cable's link has come up or gone down, and sets the cause LSC at the edge that follows. */
+import { NicCause } from '../../abi/nic/index.ts';
+import type { BlockState, ClockDomain } from '../../sim/index.ts';
+
+export interface LinkWatchPorts {
+  readonly interrupts: { set(causes: number, cycle: number): void };
+}
+
+export class LinkWatch {
+  readonly #domain: ClockDomain;
+  readonly #stage: number;
+  #interrupts!: LinkWatchPorts['interrupts'];
+  #isChanged = false;
+
+  constructor(domain: ClockDomain) {
+    this.#domain = domain;
+    this.#stage = domain.addStage(this.#run, this);
+  }
+
+  connect({ interrupts }: LinkWatchPorts): void {
+    this.#interrupts = interrupts;
+  }
+
+  /** The port's call. */
+  linkChanged(_isUp: boolean, nowPs: number): void {
+    this.#isChanged = true;
+    this.#domain.wakeAfter(this.#stage, nowPs);
+  }
+
+  reset(): void {
+    this.#isChanged = false;
+  }
+
+  inspect(): BlockState {
+    return { isChanged: this.#isChanged };
+  }
+
+  #run(cycle: number): void {
+    if (!this.#isChanged) return;
+    this.#isChanged = false;
+    this.#interrupts.set(NicCause.LSC, cycle);
+  }
+}

@@ -1,0 +1,90 @@
+/** What holds for every block of the controller, whatever it does: contracts that each new block is held to by being listed. */
+import { describe, expect, it } from 'vitest';
+import { SystemDmaMode, SystemDmaTransfer, systemDmaChannelCount } from '../../abi/nic/index.ts';
+import { Random } from '../../sim/index.ts';
+import { commonPort, order, systemDmaBench } from './testing/system-dma-bench.ts';
+
+const WORDS_MAX = 8;
+const { SINGLE, BLOCK } = SystemDmaMode;
+const { READ, WRITE } = SystemDmaTransfer;
+
+type Bench = ReturnType<typeof systemDmaBench>;
+
+const statesOf = ({ dma, bus }: Bench): string =>
+  JSON.stringify({ systemDma: dma.inspect(), memoryBus: bus.inspect() }, null, 1);
+
+const accountsOf = ({ dma }: Bench) => [dma.account];
+
+const makeBench = (seed: number): Bench =>
+  systemDmaBench({ priority: seed % 2 === 0 ? 'rotating' : 'fixed' });
+
+/** A controller that has been given random transfers for some time, with a device that does not always take them. */
+function interrupted(seed: number): { readonly bench: Bench; readonly cycle: number } {
+  const random = new Random(seed);
+  const bench = makeBench(seed);
+  const { dma, device, runTo } = bench;
+  let cycle = 1;
+  for (let step = 0; step < 1 + random.below(12); step++) {
+    const channel = random.below(systemDmaChannelCount);
+    order(dma, channel, {
+      mode: random.chance(0.5) ? SINGLE : BLOCK,
+      transfer: random.chance(0.5) ? READ : WRITE,
+      address: random.chance(0.9) ? 0x100 : 0x1_0000,
+      device: 0x8000 + channel * 0x1000,
+      words: 1 + random.below(WORDS_MAX),
+    });
+    device.room = random.chance(0.3) ? 0 : 100;
+    if (device.room > 0) device.onSpace();
+    cycle += 1 + random.below(60);
+    runTo(cycle);
+  }
+  return { bench, cycle };
+}
+
+describe('every block of the controller', () => {
+  it('8237A data sheet: is as after power-on behind a master clear, in whatever state', () => {
+    let changedCount = 0;
+    for (let seed = 1; seed <= 60; seed++) {
+      const fresh = statesOf(makeBench(seed));
+      const { bench, cycle } = interrupted(seed);
+      if (statesOf(bench) !== fresh) changedCount++;
+      bench.dma.portWrite(commonPort.masterClear.offset, 0);
+      bench.device.onSpace();
+      // A load that is under way comes back first.
+      bench.runTo(cycle + 100);
+      expect(statesOf(bench), `seed ${seed}`).toBe(fresh);
+    }
+    expect(changedCount).toBeGreaterThan(50);
+  });
+
+  it('accounts for each of its cycles once, at whatever instant it is asked', () => {
+    for (let seed = 100; seed < 140; seed++) {
+      const { bench, cycle } = interrupted(seed);
+      for (const account of accountsOf(bench)) {
+        const { name, busyCycles, idleCycles, stalledCycles, overlapCount } = account.closedAt(cycle);
+        const stalled = stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
+        expect([name, busyCycles + idleCycles + stalled, overlapCount]).toEqual([name, cycle, 0]);
+      }
+    }
+  });
+
+  it('stalls for each of the reasons that it declares, and moves every word once', () => {
+    const bench = systemDmaBench();
+    const { dma, device, memory, stores, runTo } = bench;
+    device.room = 3;
+    order(dma, 0, { address: 0x100, device: 0x8000, words: WORDS_MAX });
+    order(dma, 1, { transfer: WRITE, address: 0x200, device: 0x9000, words: 2 });
+    runTo(100);
+    expect(stores).toHaveLength(3);
+    device.room = WORDS_MAX;
+    device.onSpace();
+    runTo(500);
+    expect(stores.flatMap(([, , bytes]) => bytes)).toEqual([
+      ...memory.bytes.subarray(0x100, 0x100 + WORDS_MAX * 4),
+    ]);
+    expect(device.loads).toEqual([0x9000, 0x9004]);
+    for (const { name, stallReasons, stalledCycles } of accountsOf(bench))
+      for (const [index, reason] of stallReasons.entries())
+        expect(stalledCycles[index], `${name}: ${reason}`).toBeGreaterThan(0);
+  });
+});
