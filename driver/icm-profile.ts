@@ -86,7 +86,11 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
     bases[name] = totalBytes;
     totalBytes += tableBytes(counts[name], entryBytes[name]);
   }
-  if (totalBytes > Number(limits.maxIcmBytes)) throw new KernelError('ENOMEM', 'the tables do not fit ICM');
+  if (totalBytes > Number(limits.maxIcmBytes))
+    throw new KernelError(
+      'ENOMEM',
+      `the ICM tables take ${totalBytes} bytes, expected at most ${limits.maxIcmBytes}`,
+    );
   return {
     regions: regionsOf(bases, counts, entryBytes),
     reserved: reservedOf(limits, counts),

@@ -360,7 +360,8 @@ export class ProcessContext implements KernelContext {
 
   private port(number: number): Port {
     const port = this.device.ports[number - 1];
-    if (port === undefined) throw new KernelError('EINVAL', `port ${number}`);
+    if (port === undefined)
+      throw new KernelError('EINVAL', `port is ${number}, expected 1 to ${this.device.ports.length}`);
     return port;
   }
 

@@ -189,7 +189,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#makeRings();
     this.#msix = await findMsix(cpu, platform);
     if (Math.min(this.#msix.vectorCount, platform.interrupts.vectorCount) < nicVectorCount)
-      throw new NetError('ENODEV', `fewer than ${nicVectorCount} interrupt vectors`);
+      throw new NetError('ENODEV', `interrupt vectors: fewer than ${nicVectorCount}`);
     this.#attach();
     this.#undo.push((thread) => disableMsix(thread, platform, this.#msix));
     if (!(await this.#start(cpu))) throw new NetError('ENOMEM', 'no buffers for the receive ring');
