@@ -52,7 +52,7 @@ export interface IcmProfile {
   readonly regions: { readonly [Name in MappedTable]: IcmRegion };
   /** Entries of each table that are mapped before INIT_HCA. */
   readonly reserved: { readonly [Name in MappedTable]: number };
-  /** What SET_ICM_SIZE is told. */
+  /** Parameter of SET_ICM_SIZE. */
   readonly totalBytes: number;
   readonly bases: { readonly [Name in TableName]: number };
   readonly counts: { readonly [Name in TableName]: number };

@@ -309,7 +309,7 @@ export class ProcessContext implements KernelContext {
     this.onClose(this);
   }
 
-  /** The device has died: the program is told, and whoever waits for a completion looks what there is. */
+  /** The device has died: the program gets its event, and threads that wait for a completion wake and poll. */
   deviceFatal(): void {
     this.events.deviceFatal();
     for (const handle of this.cqs.handles()) this.cqs.get(handle).channel?.events.push(handle);

@@ -44,7 +44,7 @@ const guidsPerBlock = 8;
 const pkeysPerBlock = 32;
 /** VL counts that are tried in turn while the device says they are too many. */
 const vlCounts = [8, 4, 2, 1] as const;
-/** FDR10, which only the vendor's attribute tells from QDR. */
+/** FDR10, which only the vendor's attribute distinguishes from QDR. */
 const speedFdr10 = 8;
 const extendedSpeeds: { readonly [code: number]: number } = {
   [LinkSpeedExtended.FDR]: 16,

@@ -61,7 +61,7 @@ export class Core {
   readonly waits: CoreWaits;
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
-  /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
+  /** The bus to memory, where a DMA controller may hold it: a core that works meanwhile is later by as much. */
   memoryBus: { heldPsAt(nowPs: number): number } | undefined;
   /** The thread that has the core. */
   current: CoreThread | undefined;

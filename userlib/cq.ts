@@ -212,7 +212,7 @@ async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Pro
   old.unmap();
 }
 
-/** A power of two above what is asked, so that a full CQ can be told from an empty one. */
+/** A power of two above what is asked, so that a full CQ is distinct from an empty one. */
 function entriesFor(verbName: string, context: IbvContext, cqeMin: number): number {
   if (!Number.isInteger(cqeMin) || cqeMin < 1 || cqeMin > context.info.maxCqe) {
     throw new VerbsError(verbName, 'EINVAL', `${cqeMin} entries, expected 1 to ${context.info.maxCqe}`);

@@ -131,7 +131,7 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   if (opcode === CqeOpcode.ERROR) {
     wc.status = statusBySyndrome[errorCqe.fields.syndrome.get(view, address)]!;
     wc.vendorErr = errorCqe.fields.vendorSyndrome.get(view, address);
-    // The opcode of a failed request is not told; what is left says only which queue it was on.
+    // An error CQE does not carry the opcode of the request, only which queue it was on.
     wc.opcode = isSend ? WcOpcode.IBV_WC_SEND : WcOpcode.IBV_WC_RECV;
     wc.byteLen = 0;
     return true;

@@ -59,7 +59,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   #isResetting = false;
   #sent = 0;
   #wasFull = false;
-  /** Tail that the device was told, and whether somebody is telling it. */
+  /** Tail last written to the device (TDT), and whether a thread is writing it. */
   #rung = 0;
   #isRinging = false;
 

@@ -242,7 +242,7 @@ export class SocketCalls {
     await this.#enter(cpu, 'poll', 'dataPath');
     const { platform, counts } = this.#stack;
     const watch = platform.stopwatch();
-    // Whoever wakes one of the sockets has been charged for it; passing it on costs nothing more.
+    // The thread that wakes one of the sockets has been charged for it; passing it on costs nothing more.
     const woken = new WaitQueue(platform, counts, this.#stack.costs.wakeUp);
     const queues = requests.flatMap(({ fd }) => this.#queuesOf(fd));
     for (const queue of queues) queue.forwardTo(woken);

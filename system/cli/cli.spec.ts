@@ -83,7 +83,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
     ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
     ["unknown command 'mvoe'", ['mvoe']],
-    ['say what to do', []],
+    ['expected a command', []],
   ];
   it.each(cases)('%s', async (words, args) => {
     const { code, out, err } = await hca(...args);
@@ -187,7 +187,7 @@ describe('hca move', () => {
     // Five paths compared, then the whole file three ways.
     expect(out.match(/equal/g)).toHaveLength(8);
     expect(out).toContain('0 cycles of host 1 for RDMA WRITE, 0 cycles of host 0 for RDMA READ');
-    expect(out).toContain('The books balance');
+    expect(out).toContain('The ledgers balance');
     const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
     expect([report.schema, report.checks.balanced]).toEqual(['hca-report/1', true]);
     expect(readFileSync(path, 'utf8')).not.toMatch(/per-device|wallMs|threads/);

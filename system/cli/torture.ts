@@ -46,14 +46,14 @@ interface TortureOptions {
   readonly json?: string;
 }
 
-/** Failures that are told as they come; all of them are in the JSON. */
+/** Failures that are printed as they occur; all of them are in the JSON. */
 const failuresPrinted = 30;
 
 export function addTortureCommand(program: Command): void {
   program
     .command('torture')
-    .description('play random stories of programs, hardware and faults, and judge what came of them')
-    .option('--seed <n>', 'play the story of this seed, and say what it is', integer(0, seedMax))
+    .description('play random stories of programs, hardware and faults, and judge their outcome')
+    .option('--seed <n>', 'play the story of this seed, and describe it', integer(0, seedMax))
     .option('--seeds <first..last>', 'play the stories of these seeds', seedRange)
     .option('--scene <name>', `play this scene with the seeds: ${sceneNames.join(', ')}`, sceneName)
     .option('--story <file>', 'play the story of a file that --save wrote')
@@ -233,7 +233,7 @@ function printTally({ stories, refused, coverage, failures }: Tally, seconds: nu
   counted('Steps of programs', coverage.steps);
   counted('Objects of programs', coverage.objects);
   const changed = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
-  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges met are in the JSON.`);
+  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`);
   const rate = (stories / seconds).toFixed(2);
   screen.print(
     `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,

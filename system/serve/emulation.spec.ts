@@ -51,7 +51,7 @@ describe('a kernel driver behind a slot', () => {
     const { requested, sent, delivered, raised } = node!.interrupts[0]!;
     expect([requested, sent, delivered, raised]).toEqual(Array(4).fill(bench.raised.length));
     const text = renderServeReport(report);
-    for (const words of ['INIT_HCA', 'owner', 'The books balance', 'Not measured'])
+    for (const words of ['INIT_HCA', 'owner', 'The ledgers balance', 'Not measured'])
       expect(text).toContain(words);
     expect(renderServeReport(JSON.parse(JSON.stringify(report)))).toBe(text);
   });

@@ -1,5 +1,5 @@
 /**
- * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are somebody else's.
+ * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
  *
  *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
  *                        ╚═══╝ loopback plug
@@ -39,7 +39,7 @@ export interface ServedPlan extends HcaPlan {
 }
 
 export const guestName = (node: number): string => `guest${node}`;
-/** The end of a channel that nobody is at. */
+/** The unconnected end of a channel. */
 export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
