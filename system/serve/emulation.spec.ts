@@ -56,6 +56,20 @@ describe('a kernel driver behind a slot', () => {
     expect(renderServeReport(JSON.parse(JSON.stringify(report)))).toBe(text);
   });
 
+  it('sees the same device without shortcuts', async () => {
+    const reports = await Promise.all(
+      [true, false].map(async (shortcuts) => {
+        const bench = new SlotBench({ shortcuts });
+        const { slot, driver } = await probed(bench);
+        expect(bench.emulation.hcas[0]!.hca.shared.earlyPlaces !== undefined).toBe(shortcuts);
+        await driver.remove(slot.cpu);
+        bench.work();
+        return reportOf(bench);
+      }),
+    );
+    expect(reports[1]).toEqual(reports[0]);
+  });
+
   it('finds the ports of two cabled HCAs active once both are open, and down before', async () => {
     const bench = new SlotBench({ hcaCount: 2, cabling: 'cable' });
     const ports = bench.emulation.hcas.map(({ hca }) => hca.control.ports[0]!);

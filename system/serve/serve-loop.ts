@@ -43,11 +43,12 @@ export class ServeLoop {
     this.#order = order;
     this.#notice = notice;
     this.#sliceMs = serving.sliceUs / 1000;
-    const { config, cabling, faults, timeScale, analysis } = order;
+    const { config, cabling, faults, shortcuts, timeScale, analysis } = order;
     this.emulation = new Emulation({
       config,
       cabling,
       faults,
+      shortcuts,
       timeScale,
       analysis,
       serving,

@@ -31,6 +31,8 @@ export interface ServedChoice {
   readonly hcaCount: number;
   readonly cabling: Cabling;
   readonly faults: readonly Fault[];
+  /** Left out: true. */
+  readonly shortcuts?: boolean;
 }
 
 export interface ServedPlan extends HcaPlan {
@@ -43,13 +45,14 @@ export const guestName = (node: number): string => `guest${node}`;
 export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
-export function planServed({ config, hcaCount, cabling, faults }: ServedChoice): ServedPlan {
+export function planServed(choice: ServedChoice): ServedPlan {
+  const { config, hcaCount, cabling, faults, shortcuts = true } = choice;
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
     throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
   if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
   const channels: Record<string, SharedArrayBuffer> = {};
-  const how = { shuffleSeed: undefined, shortcuts: true };
+  const how = { shuffleSeed: undefined, shortcuts };
   const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, ...how };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);

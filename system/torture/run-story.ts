@@ -169,8 +169,8 @@ export interface PlayOptions {
 
 /** The machine of a story, without programs. */
 export function machineOf(
-  { set, faults }: Story,
-  { partition, shuffleSeed, epochPs, isUnwatched, isPlain }: Again,
+  { set, faults, isPlain: isAlwaysPlain }: Story,
+  { partition, shuffleSeed, epochPs, isUnwatched, isPlain = isAlwaysPlain }: Again,
   { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
 ): Promise<Machine> {
   return Machine.create({
