@@ -1,6 +1,6 @@
 /**
  * Ring arithmetic. A *counter* runs freely and wraps at its own width (16, 24 or 32 bits); an *index* is the counter
- * masked to the ring. The bit just above the mask tells the pass, and from it comes the ownership bit.
+ * masked to the ring. The bit just above the mask is the parity of the pass, and from it comes the ownership bit.
  *
  *   counter  0000 0000 0101 0011      ring of 64 entries: logEntries = 6
  *                      ^^ ^^^^^^      index = counter & 63

@@ -91,7 +91,7 @@ async function runOnce(load: Load, partition: Partition): Promise<{ wallSeconds:
   await machine.load({ node: 1, run: { url: moduleUrl, exportName: 'server' }, args });
   await machine.run();
   const { checks } = await machine.report();
-  if (!checks.balanced) throw new Error(`the books do not balance: ${JSON.stringify(checks)}`);
+  if (!checks.balanced) throw new Error(`the ledgers do not balance: ${JSON.stringify(checks)}`);
   const { wallMs, events, records, clockEdges } = await machine.runFacts();
   return { wallSeconds: wallMs / 1000, events: events + records + clockEdges };
 }

@@ -21,18 +21,19 @@ function keepCompiledIn(folder) {
 
 const start = (folder) => import(pathToFileURL(join(folder, 'system/cli/main.js')).href);
 
-if (!existsSync(join(root, 'build/checkout.ts'))) {
-  const caches = XDG_CACHE_HOME || (HOME && join(HOME, '.cache'));
-  keepCompiledIn(caches && join(caches, 'hca-emulator', 'compiled'));
-  await start(join(root, 'dist/package'));
-} else if (Number(process.versions.node.split('.')[0]) >= 24) {
+const isCheckout = existsSync(join(root, 'build/checkout.ts'));
+
+if (Number(process.versions.node.split('.')[0]) < 24) {
+  const remedy = isCheckout ? '; after npm ci (without --omit=dev), npx hca brings Node 24' : '';
+  process.stderr.write(`hca: Node 24 or newer is needed, this is ${process.version}${remedy}\n`);
+  process.exitCode = 2;
+} else if (isCheckout) {
   keepCompiledIn(join(root, 'dist/compiled'));
   const { builtCheckout } = await import('../build/checkout.ts');
   const folder = builtCheckout();
   if (folder) await start(folder);
 } else {
-  process.stderr.write(
-    `hca: Node ${process.version} cannot run the sources; use npx hca, which brings Node 24\n`,
-  );
-  process.exitCode = 2;
+  const caches = XDG_CACHE_HOME || (HOME && join(HOME, '.cache'));
+  keepCompiledIn(caches && join(caches, 'hca-emulator', 'compiled'));
+  await start(join(root, 'dist/package'));
 }

@@ -16,7 +16,7 @@ import { withLocalNames } from './local-names.ts';
 import { withPlainFields } from './plain-fields.ts';
 import { withWideFields } from './wide-fields.ts';
 
-export const root: string = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 
 type Modules = (id: string) => ModuleInfo | null;
 

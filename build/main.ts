@@ -4,11 +4,11 @@
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundleInto, root } from './bundle.ts';
 import { buildCheckout } from './checkout.ts';
 
 async function packageBuild(): Promise<void> {
-  const folder = join(root, 'dist', 'package');
+  const { bundleInto } = await import('./bundle.ts');
+  const folder = join(import.meta.dirname, '..', 'dist', 'package');
   rmSync(folder, { recursive: true, force: true });
   await bundleInto(folder);
 }
@@ -16,6 +16,16 @@ async function packageBuild(): Promise<void> {
 try {
   await (process.argv[2] === '--package' ? packageBuild() : buildCheckout());
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`${whyNot(error)}\n`);
   process.exitCode = 1;
+}
+
+function whyNot(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== 'ERR_MODULE_NOT_FOUND' || !error.message.includes("'rolldown'")) return error.message;
+  return (
+    'hca-emulator: not built. Building takes rolldown, a development dependency that is not installed. ' +
+    'npm ci without --omit=dev installs it; the packed package (npm pack) is built already.'
+  );
 }

@@ -2,7 +2,7 @@
  * Object numbers: which are taken, which come next. One allocator per table (QPN, CQN, SRQN, PD, MPT slot, UAR).
  *
  * As in Linux, a number may carry *generation* bits above the table's index, so that a stale number or key of a dead
- * object is told from its successor's. They move on when the search wraps, and with `reuse: 'first'` at every release:
+ * object is distinct from its successor's. They move on when the search wraps, and with `reuse: 'first'` at every release:
  *
  *   number  | generation | index |      index < count, a power of two; mask says how many bits there are in all
  *
@@ -67,7 +67,7 @@ export class NumberAllocator {
     return number;
   }
 
-  /** Takes a certain number that is free, so that nobody else gets it. */
+  /** Takes a certain number that is free, so that no other object gets it. */
   take(number: number): void {
     const index = number & (this.range.count - 1);
     if (this.isTaken(index)) throw new InvariantError(`${this.range.name} to take`, number, 'free');

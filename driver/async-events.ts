@@ -1,5 +1,5 @@
 /**
- * Where events go: the EQE's number finds the object, the object's owner is told. Completion events wake their channel,
+ * Where events go: the EQE's number finds the object, the object's owner is notified. Completion events wake their channel,
  * command events their thread, asynchronous ones become the verbs' event types (interface sheet 6.7).
  *
  * An event for an object that no longer exists is counted and dropped: it was on its way when the object was destroyed.

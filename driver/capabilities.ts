@@ -25,9 +25,13 @@ const eqsMax = 128;
 export async function queryFirmware(cpu: Cpu, commands: CommandInterface): Promise<Firmware> {
   const firmware = await commands.query(cpu, 'QUERY_FW', {}, (bytes, at) => queryFw.decode(bytes, at));
   if (firmware.commandInterfaceRevision !== commandInterfaceRevision) {
-    throw new KernelError('ENODEV', `command interface revision ${firmware.commandInterfaceRevision}`);
+    throw new KernelError(
+      'ENODEV',
+      `command interface revision is ${firmware.commandInterfaceRevision}, expected ${commandInterfaceRevision}`,
+    );
   }
-  if (firmware.firmwarePages === 0) throw new KernelError('ENODEV', 'the firmware asks for no pages');
+  if (firmware.firmwarePages === 0)
+    throw new KernelError('ENODEV', 'QUERY_FW: firmware pages are 0, expected at least 1');
   return firmware;
 }
 
@@ -38,10 +42,18 @@ export async function queryLimits(
   platform: DriverPlatform,
 ): Promise<DeviceLimits> {
   const limits = await commands.query(cpu, 'QUERY_DEV_CAP', {}, (bytes, at) => queryDevCap.decode(bytes, at));
-  if (limits.logMinPageBytes > 12) throw new KernelError('ENODEV', 'the smallest page is above 4 KiB');
-  if (limits.ports < 1 || limits.ports > 2) throw new KernelError('ENODEV', `${limits.ports} ports`);
+  if (limits.logMinPageBytes > 12)
+    throw new KernelError(
+      'ENODEV',
+      `QUERY_DEV_CAP: the smallest page is 2^${limits.logMinPageBytes} bytes, expected at most 4 KiB`,
+    );
+  if (limits.ports < 1 || limits.ports > 2)
+    throw new KernelError('ENODEV', `QUERY_DEV_CAP: ports is ${limits.ports}, expected 1 or 2`);
   if (uarAreaBytesOf(limits) > platform.pci.bars[Bar.UAR]!.sizeBytes) {
-    throw new KernelError('ENODEV', 'the UAR area does not fit BAR2');
+    throw new KernelError(
+      'ENODEV',
+      `the UAR area has ${uarAreaBytesOf(limits)} bytes, expected at most the ${platform.pci.bars[Bar.UAR]!.sizeBytes} of BAR2`,
+    );
   }
   return limits;
 }

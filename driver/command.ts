@@ -10,7 +10,7 @@
  * after a reset; a token names its slot and its use, so that a late answer to an abandoned command is recognised and
  * dropped. A command not answered in time, or one that should have taken something from the device and failed, makes the
  * device dead: whatever waits and whatever comes fails at once with EIO, but for those that take something from the
- * device, which holds nothing any more. An answer that is there without its interrupt is found by looking.
+ * device, which holds nothing any more. An answer whose interrupt is lost is found by polling the event queue.
  * Sources: interface sheet 2.2, 3.1 to 3.3; golden captures, observation 11.
  */
 import { bar0 } from '../abi/bar-map.ts';
@@ -53,7 +53,7 @@ interface Answer {
 }
 
 const allOnes = 0xffff_ffff;
-/** So long the register is looked at in even steps. */
+/** For this long the register is polled at even intervals. */
 const patiencePs = msToPs(1);
 const goDword = hcrGoOffset;
 const outHighDword = hcr.fields.outParam.wordOffset;
@@ -64,7 +64,7 @@ export class CommandInterface {
   postedCount = 0;
   /** Completion events whose token belonged to no command in flight. */
   unexpectedAnswers = 0;
-  /** Commands whose event was there although no interrupt had said so. */
+  /** Commands whose event was found by polling, without its interrupt. */
   recoveredAnswers = 0;
   private readonly platform: DriverPlatform;
   private readonly config: DriverConfig;
@@ -106,7 +106,7 @@ export class CommandInterface {
     if (count > 1) this.idleSlots.shift();
   }
 
-  /** Says how to look for a command's event when its interrupt does not come. */
+  /** Sets how a command's event is polled for when its interrupt does not come. */
   onLateEvent(poll: (cpu: Cpu) => Promise<void>): void {
     this.pollEvents = poll;
   }
@@ -232,7 +232,7 @@ export class CommandInterface {
     }
   }
 
-  /** Waits for the event, and looks into the event queue when it is late. */
+  /** Waits for the event, and polls the event queue when it is late. */
   private async waitForEvent(cpu: Cpu, slot: Slot, restPs: number): Promise<void> {
     const patiencePs = Math.min(restPs, usToPs(this.config.eventPollUs));
     if (await slot.answered.wait(cpu, patiencePs)) return;
@@ -240,7 +240,7 @@ export class CommandInterface {
     await this.pollEvents?.(cpu);
     if (!slot.isAnswered) return;
     this.recoveredAnswers++;
-    this.platform.log?.('a command was answered and no interrupt said so');
+    this.platform.log?.('a command event was found by polling: its interrupt is lost');
   }
 
   private giveUp(name: CommandName): never {
@@ -325,7 +325,7 @@ export class CommandInterface {
     }
   }
 
-  /** Pause before the next look: constant at first, then a part of what has been waited, for commands that take long. */
+  /** Pause before the next poll: constant at first, then a part of what has been waited, for commands that take long. */
   private pollPausePs(waitedPs: number): number {
     return Math.max(
       nsToPs(this.config.commandPollIntervalNs),

@@ -11,7 +11,7 @@ import { log2Exact } from '../base/units.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import type { EventQueue } from './eq.ts';
-import { KernelError, require } from './kernel-error.ts';
+import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateCq } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
@@ -37,7 +37,8 @@ export async function createCq(
 ): Promise<CompletionQueue> {
   checkEntries(device, request.entries);
   const eq = device.completionEqs[request.completionVector];
-  require(eq !== undefined, `completion vector ${request.completionVector}`);
+  require(eq !==
+    undefined, `completionVector is ${request.completionVector}, expected 0 to ${device.completionEqs.length - 1}`);
   const buffer = await mapBuffer(cpu, device, process, request.bufferAddress, request.entries * cqeBytes);
   let record: UserRecord | undefined;
   const cqn = device.numbers.cqs.allocate();
@@ -109,7 +110,8 @@ export async function moderateCq(
   count: number,
   periodUs: number,
 ): Promise<void> {
-  require(is16Bits(count) && is16Bits(periodUs), 'moderation of 16 bits each');
+  requireWithin('count', count, 0, 0xffff);
+  requireWithin('periodUs', periodUs, 0, 0xffff);
   const command = { inputModifier: cq.cqn, opcodeModifier: modify.moderate };
   await device.commands.executeWithMailbox(cpu, 'MODIFY_CQ', command, (bytes, address) => {
     cqc.encodeInto({ moderationCount: count, moderationPeriodUs: periodUs }, bytes, address);
@@ -133,11 +135,10 @@ export async function destroyCq(
   await unmapBuffer(cpu, device, process, cq.buffer);
 }
 
-const is16Bits = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= 0xffff;
-
 function checkEntries(device: Device, entries: number): void {
   const max = 2 ** device.limits.logMaxCqEntries;
-  require(Number.isInteger(Math.log2(entries)) && entries <= max, `a CQ of ${entries} entries`);
+  require(Number.isInteger(Math.log2(entries)) &&
+    entries <= max, `entries is ${entries}, expected a power of two up to ${max}`);
 }
 
 async function useContext(cpu: Cpu, device: Device, cqn: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** What queryDevice tells (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
+/** What queryDevice returns (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
 import { CapabilityFlag, hasCapability } from '../abi/capability-flags.ts';
 import { cqc } from '../abi/cqc.ts';
 import { mcgMembersMax } from '../abi/mcg.ts';

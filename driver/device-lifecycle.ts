@@ -1,17 +1,17 @@
 /**
- * Whether a device still lives. The first to find that it does not reports it here, with the reason; all waiters are notified.
+ * Whether a device is usable. The first to find that it is not reports it here, with the reason; all waiters are notified.
  *
  *   a command without an answer ────────┐
  *   a closing command that failed ──────┤
  *   all ones where a register was ──────┼──► die ──► commands fail, waiters wake, the driver restarts the device
  *   a code in the catastrophic buffer ──┘
  *
- * Death is for good: a device that was reset and probed again gets a life of its own. Source: interface sheet 2.6, 3.3.
+ * A dead device stays dead: one that was reset and probed again has a lifecycle of its own. Source: interface sheet 2.6, 3.3.
  */
 import type { CommandName } from '../abi/commands.ts';
 
 /**
- * Commands that take something from the device. One that fails ends its life; of a dead device they have succeeded, for
+ * Commands that take something from the device. One that fails makes the device dead; of a dead device they have succeeded, for
  * it holds nothing any more (Linux: mlx4_closing_cmd_fatal_error).
  */
 export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
@@ -30,7 +30,7 @@ export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
 
 export class DeviceLifecycle {
   private readonly listeners: (() => void)[] = [];
-  /** Why the device is dead; undefined while it lives. */
+  /** Why the device is dead; undefined while it is usable. */
   reason: string | undefined;
 
   get isDead(): boolean {

@@ -78,7 +78,7 @@ function largestAlignedRun(pages: number, physical: number, virtual: number): nu
   return size;
 }
 
-/** Tells the device of the runs: one command, or several when a mailbox does not hold all entries. */
+/** Maps the runs: one command, or several when a mailbox does not hold all entries. */
 export async function donate(
   cpu: Cpu,
   commands: CommandInterface,

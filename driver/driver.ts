@@ -40,7 +40,7 @@ export class Driver implements KernelDevice, Patient {
   private readonly config: DriverConfig;
   private readonly health: HealthTimer;
   private readonly contexts = new Set<ProcessContext>();
-  /** Doorbell pages still mapped by contexts that were cut off: nobody else may ring them. */
+  /** Doorbell pages still mapped by contexts that were cut off: no other context may ring them. */
   private readonly staleUars = new Set<number>();
   private readonly restarted: Signal;
   private teardown = new Teardown();
@@ -127,10 +127,10 @@ export class Driver implements KernelDevice, Patient {
     platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
     cpu.charge('driver', platform.costs.createObject);
     if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
-    // Somebody wants it: the health timer looks for one that is away again.
+    // The device is wanted: the health timer checks again for one that is away.
     if (!this.isProbed) this.health.used();
     const { device } = this;
-    // A process that was killed here would leave a context that nobody closes.
+    // A process that was killed here would leave a context that is never closed.
     platform.kernelEntered?.(cpu);
     try {
       const context = new ProcessContext(device, process, (closed) => this.closed(closed));
@@ -172,7 +172,7 @@ export class Driver implements KernelDevice, Patient {
     };
   }
 
-  /** The device has died; whoever found out goes on, and a thread of the kernel does the rest. */
+  /** The device has died; the thread that found out goes on, and a kernel thread does the rest. */
   private died(device: Device): void {
     if (this.probed !== device || this.isRestarting) return;
     this.isRestarting = true;
@@ -199,7 +199,7 @@ export class Driver implements KernelDevice, Patient {
     this.restarted.raise();
   }
 
-  /** Probes if there is something to probe; else the health timer looks until there is. */
+  /** Probes if there is something to probe; else the health timer checks until there is. */
   private async probeAgain(cpu: Cpu): Promise<void> {
     this.teardown = new Teardown();
     try {

@@ -2,7 +2,7 @@
  * Event queues: a ring in host memory that the device fills and an interrupt handler empties.
  *
  *   SW2HW_EQ -> device writes EQEs -> interrupt -> handler: settle, take entries whose owner bit is of this pass,
- *   dispatch, tell the consumer counter every 128 entries, at the end tell it and arm
+ *   dispatch, ring the consumer counter every 128 entries, at the end ring and arm
  *
  * Promises: an entry is read only after its owner bit says so; the queue is armed once per interrupt, after the last
  * entry found, and the device raises the next interrupt at once if more came meanwhile (interface sheet 6.10).
@@ -111,7 +111,7 @@ export class EventQueue {
     this.ring(cpu, 1);
   }
 
-  /** Tells the device the consumer counter, and arms the queue with `arm` 1. */
+  /** Writes the consumer counter to the device, and arms the queue with `arm` 1. */
   ring(cpu: Cpu, arm: 0 | 1): void {
     eqDoorbell.fields.arm.set(this.doorbell, 0, arm);
     eqDoorbell.fields.consumerCounter.set(this.doorbell, 0, this.consumerCounter);

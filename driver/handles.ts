@@ -27,7 +27,8 @@ export class HandleTable<T> {
   /** The object; EINVAL for a handle that is none of this context's. */
   get(handle: Handle): T {
     const object = this.objects.get(handle);
-    if (object === undefined) throw new KernelError('EINVAL', `${handle} is no ${this.kind} of this context`);
+    if (object === undefined)
+      throw new KernelError('EINVAL', `handle ${handle} names no ${this.kind} of this context`);
     return object;
   }
 

@@ -1,13 +1,13 @@
 /**
- * The health timer of a device: looks after it when nothing else would notice.
+ * The health timer of a device: finds failures that nothing else would report.
  *
  *   every interval ── alive? ─┬─ error buffer: a code, or all ones ──► the device dies
- *                             └─ entries in an event queue that nobody took since the last look ──► served
+ *                             └─ entries in an event queue not taken since the last check ──► served
  *                  └─ away? ──── vendor id readable again ──► the driver probes it
  *
  * The first is Linux' (mlx4 catas.c, interface sheet 2.6), the second what Linux does for newer adapters when an interrupt
- * got lost. After `healthIdleTicks` looks with nothing to see and nothing done by software in between, the timer stops
- * until the driver is used again: simulated time has an end, and a machine in which everybody waits for nothing is told.
+ * is lost. After `healthIdleTicks` checks without a finding or a use of the driver the timer stops until the driver is used
+ * again, so that a machine in which every thread waits for nothing ends with a DeadlockError.
  */
 import { swap32 } from '../base/bytes.ts';
 import { usToPs } from '../base/units.ts';
@@ -25,12 +25,12 @@ export interface Patient {
   readonly current: Device | undefined;
   /** Whether the driver would take the device back, should it appear. */
   readonly isAway: boolean;
-  /** It is there again. */
+  /** The device answers again. */
   comeBack(cpu: Cpu): Promise<void>;
 }
 
 export class HealthTimer {
-  /** Looks taken, and event queues found with entries that no interrupt had announced. */
+  /** Checks made, and event queues found with entries that no interrupt had announced. */
   tickCount = 0;
   recoveredCount = 0;
   private readonly platform: DriverPlatform;
@@ -41,7 +41,7 @@ export class HealthTimer {
   private idleTicks = 0;
   private activity = 0;
   private seenActivity = 0;
-  /** Events taken out of each queue at the last look, where entries were waiting. */
+  /** Events taken out of each queue at the last check, where entries were waiting. */
   private readonly waiting = new Map<EventQueue, number>();
 
   constructor(platform: DriverPlatform, config: DriverConfig, patient: Patient) {
@@ -60,7 +60,7 @@ export class HealthTimer {
     this.isStopped = true;
   }
 
-  /** The driver was used: looking goes on, if it had ceased. */
+  /** The driver was used: checks go on, if they had stopped. */
   used(): void {
     this.activity++;
     if (!this.isRunning && !this.isStopped) this.arm();
@@ -106,7 +106,7 @@ export class HealthTimer {
     }
   }
 
-  /** Serves queues whose entries have been waiting since the last look. */
+  /** Serves queues whose entries have been waiting since the last check. */
   private async recoverEvents(cpu: Cpu, device: Device): Promise<void> {
     for (const queue of [device.asyncEq, ...device.completionEqs]) {
       const hasWaited = this.waiting.get(queue) === queue.handledEvents;

@@ -52,7 +52,7 @@ export interface IcmProfile {
   readonly regions: { readonly [Name in MappedTable]: IcmRegion };
   /** Entries of each table that are mapped before INIT_HCA. */
   readonly reserved: { readonly [Name in MappedTable]: number };
-  /** What SET_ICM_SIZE is told. */
+  /** Parameter of SET_ICM_SIZE. */
   readonly totalBytes: number;
   readonly bases: { readonly [Name in TableName]: number };
   readonly counts: { readonly [Name in TableName]: number };
@@ -86,7 +86,11 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
     bases[name] = totalBytes;
     totalBytes += tableBytes(counts[name], entryBytes[name]);
   }
-  if (totalBytes > Number(limits.maxIcmBytes)) throw new KernelError('ENOMEM', 'the tables do not fit ICM');
+  if (totalBytes > Number(limits.maxIcmBytes))
+    throw new KernelError(
+      'ENOMEM',
+      `the ICM tables take ${totalBytes} bytes, expected at most ${limits.maxIcmBytes}`,
+    );
   return {
     regions: regionsOf(bases, counts, entryBytes),
     reserved: reservedOf(limits, counts),

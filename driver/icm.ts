@@ -1,6 +1,6 @@
 /**
  * One table of ICM, the device's context memory in host pages: mapped in chunks of 256 KiB when the first object in a
- * chunk is made, unmapped when its last one dies. Chunks of reserved entries stay for the device's life.
+ * chunk is made, unmapped when its last one dies. Chunks of reserved entries stay until the device is removed.
  *
  *   entry index -> chunk (index × entry bytes / 256 KiB) -> runs of host pages -> MAP_ICM
  *
@@ -69,7 +69,7 @@ export class IcmTable {
     });
   }
 
-  /** The counterpart of `use`; unmaps chunks that nobody uses any more. */
+  /** The counterpart of `use`; unmaps chunks without users. */
   async release(cpu: Cpu, index: number, count = 1): Promise<void> {
     await this.lock.run(cpu, async () => {
       for (let at = this.chunkOf(index); at <= this.chunkOf(index + count - 1); at++) {

@@ -309,7 +309,7 @@ export class ProcessContext implements KernelContext {
     this.onClose(this);
   }
 
-  /** The device has died: the program is told, and whoever waits for a completion looks what there is. */
+  /** The device has died: the program gets its event, and threads that wait for a completion wake and poll. */
   deviceFatal(): void {
     this.events.deviceFatal();
     for (const handle of this.cqs.handles()) this.cqs.get(handle).channel?.events.push(handle);
@@ -360,7 +360,8 @@ export class ProcessContext implements KernelContext {
 
   private port(number: number): Port {
     const port = this.device.ports[number - 1];
-    if (port === undefined) throw new KernelError('EINVAL', `port ${number}`);
+    if (port === undefined)
+      throw new KernelError('EINVAL', `port is ${number}, expected 1 to ${this.device.ports.length}`);
     return port;
   }
 

@@ -42,3 +42,10 @@ function nameOfErrno(errno: number): ErrnoName {
 export function require(condition: boolean, reason: string): asserts condition {
   if (!condition) throw new KernelError('EINVAL', reason);
 }
+
+/** Throws EINVAL that names field, value and range unless the value is a whole number from `min` to `max`. */
+export function requireWithin(field: string, value: number, min: number, max: number): void {
+  require(Number.isInteger(value) &&
+    value >= min &&
+    value <= max, `${field} is ${value}, expected ${min} to ${max}`);
+}

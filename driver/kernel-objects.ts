@@ -1,4 +1,4 @@
-/** What a context keeps of its objects, who uses them, and what it tells the library about itself. */
+/** What a context keeps of its objects, who uses them, and what the library must know of it. */
 import { cqeBytes } from '../abi/cqe.ts';
 import type { BlockingQueue } from './blocking-queue.ts';
 import type { CompletionQueue } from './cq.ts';

@@ -3,7 +3,7 @@
  * device file of one process; every object belongs to the context that made it, and dies with it.
  *
  * Each call takes the thread that makes it, and rejects with a KernelError (`code`, `errno`) that leaves everything as
- * it was. Queue memory and doorbell records are the process's own pages: the kernel pins them and tells the device.
+ * it was. Queue memory and doorbell records are the process's own pages: the kernel pins them and gives their addresses to the device.
  */
 import type { Cpu, ProcessMemory } from './platform.ts';
 import type {

@@ -141,9 +141,12 @@ export async function deregisterRegion(
 
 /** Remote writes and atomics need the right to write locally, as InfiniBand demands (10.6.3.1). */
 function checkAccess(access: number): void {
-  require((access & ~knownAccess) === 0, `access flags 0x${access.toString(16)}`);
+  require((access & ~knownAccess) ===
+    0, `access is 0x${access.toString(16)}, expected flags of 0x${knownAccess.toString(16)} only`);
   const writesRemotely = (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) !== 0;
-  require(!writesRemotely || (access & IBV_ACCESS_LOCAL_WRITE) !== 0, 'remote write without local write');
+  require(!writesRemotely ||
+    (access & IBV_ACCESS_LOCAL_WRITE) !==
+      0, `access is 0x${access.toString(16)}, expected IBV_ACCESS_LOCAL_WRITE with remote write or atomic`);
 }
 
 const slotOf = (device: Device, number: number): number => number & (device.profile.counts.dmpt - 1);

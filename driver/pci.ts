@@ -44,7 +44,10 @@ export async function enableFunction(cpu: Cpu, platform: DriverPlatform): Promis
   const { pci } = platform;
   const id = await pci.readConfig32(cpu, vendorId.offset);
   if (fieldOf(id, vendorField) !== pciIdentity.vendorId) {
-    throw new KernelError('ENODEV', `no device of vendor 0x${pciIdentity.vendorId.toString(16)}`);
+    throw new KernelError(
+      'ENODEV',
+      `vendor id is 0x${fieldOf(id, vendorField).toString(16)}, expected 0x${pciIdentity.vendorId.toString(16)}`,
+    );
   }
   for (const bar of [Bar.CONFIGURATION, Bar.UAR]) {
     if ((pci.bars[bar]?.sizeBytes ?? 0) === 0) throw new KernelError('ENODEV', `BAR${bar} is missing`);
@@ -87,7 +90,7 @@ export async function waitForVendorId(cpu: Cpu, platform: DriverPlatform, limitU
   const watch = platform.stopwatch();
   while (fieldOf(await platform.pci.readConfig32(cpu, vendorId.offset), vendorField) === 0xffff) {
     if (watch.elapsedPs >= usToPs(limitUs))
-      throw new KernelError('ENODEV', 'the device did not come back from reset');
+      throw new KernelError('ENODEV', 'the device does not answer configuration reads after its reset');
     await cpu.sleep(usToPs(1_000));
   }
 }

@@ -33,7 +33,7 @@ import type { Decoded } from '../base/layout.ts';
 import { usToPs } from '../base/units.ts';
 import type { PortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
-import { CommandFailure, KernelError } from './kernel-error.ts';
+import { CommandFailure, KernelError, requireWithin } from './kernel-error.ts';
 import type { Cpu, DriverPlatform, Signal } from './platform.ts';
 import { AsyncEventType, type MtuVerb, type PortAttr, type PortStateVerb } from './uapi.ts';
 
@@ -44,7 +44,7 @@ const guidsPerBlock = 8;
 const pkeysPerBlock = 32;
 /** VL counts that are tried in turn while the device says they are too many. */
 const vlCounts = [8, 4, 2, 1] as const;
-/** FDR10, which only the vendor's attribute tells from QDR. */
+/** FDR10, which only the vendor's attribute distinguishes from QDR. */
 const speedFdr10 = 8;
 const extendedSpeeds: { readonly [code: number]: number } = {
   [LinkSpeedExtended.FDR]: 16,
@@ -154,8 +154,7 @@ export class Port {
 
   /** Subnet prefix of the port followed by the GUID of this entry: 16 bytes. */
   async gid(cpu: Cpu, index: number): Promise<Uint8Array> {
-    if (!Number.isInteger(index) || index < 0 || index >= this.gidCount)
-      throw new KernelError('EINVAL', `GID index ${index}`);
+    requireWithin('GID index', index, 0, this.gidCount - 1);
     const { gidPrefix } = await this.portInfo(cpu);
     const block = Math.floor(index / guidsPerBlock);
     const guids = await this.get(cpu, SmpAttribute.GUID_INFO, block, (bytes, at) =>
@@ -169,8 +168,7 @@ export class Port {
   }
 
   async pkey(cpu: Cpu, index: number): Promise<number> {
-    if (!Number.isInteger(index) || index < 0 || index >= this.pkeyCount)
-      throw new KernelError('EINVAL', `P_Key index ${index}`);
+    requireWithin('P_Key index', index, 0, this.pkeyCount - 1);
     const block = Math.floor(index / pkeysPerBlock);
     const table = await this.get(cpu, SmpAttribute.PKEY_TABLE, block, (bytes, at) =>
       pkeyTable.decode(bytes, at),

@@ -151,7 +151,7 @@ async function startFirmware({ cpu, platform, commands, teardown }: Probe): Prom
   return firmware;
 }
 
-/** Steps 8 and 11; a device that does not tell its port ids is served all the same. */
+/** Steps 8 and 11; a device that does not report its port ids is served all the same. */
 async function queryPorts({ cpu, commands }: Probe, limits: DeviceLimits): Promise<PortLimits[]> {
   const ports: PortLimits[] = [];
   for (let port = 1; port <= limits.ports; port++) ports.push(await queryPortLimits(cpu, commands, port));

@@ -122,7 +122,7 @@ function standingFields(geometry: QpGeometry): Context {
   };
 }
 
-/** What only the first transition tells: where the queues and the record are. */
+/** What only the first transition carries: where the queues and the record are. */
 function initFields(geometry: QpGeometry): Context {
   return {
     logPageSize4k: geometry.translation.logPageBytes - log2Exact(icmPageBytes),
@@ -144,7 +144,7 @@ interface Selected<T> {
   readonly mask: number;
 }
 
-/** log2 of a number of outstanding reads, rounded up; 0 reads and 1 read look alike. */
+/** log2 of a number of outstanding reads, rounded up; 0 reads and 1 read have the same code. */
 const logReads = (reads: number): number => (reads <= 1 ? 0 : log2Ceil(reads));
 
 function requesterFields(attr: QpAttr, mask: number): Selected<Context> {

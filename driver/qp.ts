@@ -11,12 +11,12 @@ import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import type { IcmTable } from './icm.ts';
 import { responderResourcesOf } from './icm-profile.ts';
-import { KernelError, require } from './kernel-error.ts';
+import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { commandForTransition } from './qp-attributes.ts';
 import { type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
-import { AccessFlag, type MtuVerb, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
+import { AccessFlag, MtuVerb, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
 
 export interface QueuePair {
@@ -154,46 +154,48 @@ function checkSizes(device: Device, request: CreateQp): void {
   const { limits } = device;
   const logMax = limits.logMaxQpWqes;
   const { logSendWqes, logSendStride, receiveWqes, logReceiveStride } = request;
-  require(Object.values<number>(QpTypeVerb).includes(request.type), `QP type ${request.type}`);
+  require(Object.values<number>(QpTypeVerb).includes(
+    request.type,
+  ), `type is ${request.type}, expected one of ${Object.values(QpTypeVerb).join(', ')}`);
   // The headroom comes on top of what a program may ask for, so one power of two more is in order.
-  require(logSendWqes <= logMax + 1 && logSendWqes < 16, `a send queue of 2^${logSendWqes} WQEs`);
-  require(logSendStride >= 6 && logSendStride <= 11, `a send stride of 2^${logSendStride} bytes`);
-  require(receiveWqes === 0 || Number.isInteger(Math.log2(receiveWqes)), `${receiveWqes} receive WQEs`);
-  require(receiveWqes <= 2 ** logMax, `a receive queue of ${receiveWqes} WQEs`);
-  require(receiveWqes === 0 || (logReceiveStride >= 4 && logReceiveStride <= 11), 'a receive stride');
-  require(request.srq < 0 || receiveWqes === 0, 'a QP with an SRQ has no receive queue of its own');
+  require(logSendWqes <= logMax + 1 &&
+    logSendWqes < 16, `logSendWqes is ${logSendWqes}, expected 0 to ${Math.min(logMax + 1, 15)}`);
+  require(logSendStride >= 6 && logSendStride <= 11, `logSendStride is ${logSendStride}, expected 6 to 11`);
+  require(receiveWqes === 0 ||
+    Number.isInteger(Math.log2(receiveWqes)), `receiveWqes is ${receiveWqes}, expected 0 or a power of two`);
+  require(receiveWqes <= 2 ** logMax, `receiveWqes is ${receiveWqes}, expected at most ${2 ** logMax}`);
+  require(receiveWqes === 0 ||
+    (logReceiveStride >= 4 &&
+      logReceiveStride <= 11), `logReceiveStride is ${logReceiveStride}, expected 4 to 11`);
+  require(request.srq < 0 ||
+    receiveWqes === 0, `receiveWqes is ${receiveWqes}, expected 0 for a QP with an SRQ`);
   const bytes = 2 ** (logSendWqes + logSendStride) + receiveWqes * 2 ** logReceiveStride;
   require(request.bufferBytes >=
-    bytes, `a buffer of ${request.bufferBytes} bytes for ${bytes} bytes of queues`);
+    bytes, `bufferBytes is ${request.bufferBytes}, expected at least ${bytes} for both queues`);
 }
 
 function checkValues(device: Device, attr: QpAttr, mask: number): void {
-  const check = (attribute: number, isValid: boolean, what: string): void =>
-    require((mask & attribute) === 0 || isValid, what);
-  const within = (value: number | undefined, max: number): boolean =>
-    value === undefined || (Number.isInteger(value) && value >= 0 && value <= max);
-  const isPort = (port: number | undefined): boolean => device.ports[(port ?? 0) - 1] !== undefined;
+  const check = (attribute: number, name: string, value: number | undefined, max: number, min = 0): void => {
+    if ((mask & attribute) !== 0) requireWithin(name, value ?? 0, min, max);
+  };
   const { limits } = device;
+  const ports = device.ports.length;
   const maxPkey = Math.max(...device.ports.map((port) => port.pkeyCount)) - 1;
-  check(QpAttrMask.IBV_QP_PORT, isPort(attr.portNum), 'port number');
-  check(QpAttrMask.IBV_QP_PKEY_INDEX, within(attr.pkeyIndex, maxPkey), 'P_Key index');
-  check(QpAttrMask.IBV_QP_AV, attr.ahAttr !== undefined && isPort(attr.ahAttr.portNum), 'address');
-  check(QpAttrMask.IBV_QP_PATH_MTU, within((attr.pathMtu ?? 0) - 1, 4), 'path MTU');
-  check(QpAttrMask.IBV_QP_TIMEOUT, within(attr.timeout, counterMax.timeout), 'ACK timeout');
-  check(QpAttrMask.IBV_QP_RETRY_CNT, within(attr.retryCnt, counterMax.retry), 'retry count');
-  check(QpAttrMask.IBV_QP_RNR_RETRY, within(attr.rnrRetry, counterMax.retry), 'RNR retry count');
-  check(QpAttrMask.IBV_QP_MIN_RNR_TIMER, within(attr.minRnrTimer, counterMax.timeout), 'RNR NAK timer');
-  check(QpAttrMask.IBV_QP_SQ_PSN, within(attr.sqPsn, counterMax.psn), 'send PSN');
-  check(QpAttrMask.IBV_QP_RQ_PSN, within(attr.rqPsn, counterMax.psn), 'receive PSN');
-  check(QpAttrMask.IBV_QP_DEST_QPN, within(attr.destQpNum, counterMax.psn), 'remote QPN');
+  check(QpAttrMask.IBV_QP_PORT, 'portNum', attr.portNum, ports, 1);
+  check(QpAttrMask.IBV_QP_PKEY_INDEX, 'pkeyIndex', attr.pkeyIndex, maxPkey);
+  check(QpAttrMask.IBV_QP_AV, 'ahAttr.portNum', attr.ahAttr?.portNum, ports, 1);
+  check(QpAttrMask.IBV_QP_PATH_MTU, 'pathMtu', attr.pathMtu, MtuVerb.IBV_MTU_4096, 1);
+  check(QpAttrMask.IBV_QP_TIMEOUT, 'timeout', attr.timeout, counterMax.timeout);
+  check(QpAttrMask.IBV_QP_RETRY_CNT, 'retryCnt', attr.retryCnt, counterMax.retry);
+  check(QpAttrMask.IBV_QP_RNR_RETRY, 'rnrRetry', attr.rnrRetry, counterMax.retry);
+  check(QpAttrMask.IBV_QP_MIN_RNR_TIMER, 'minRnrTimer', attr.minRnrTimer, counterMax.timeout);
+  check(QpAttrMask.IBV_QP_SQ_PSN, 'sqPsn', attr.sqPsn, counterMax.psn);
+  check(QpAttrMask.IBV_QP_RQ_PSN, 'rqPsn', attr.rqPsn, counterMax.psn);
+  check(QpAttrMask.IBV_QP_DEST_QPN, 'destQpNum', attr.destQpNum, counterMax.psn);
   const requesterMax = 2 ** limits.logMaxRequesterReads;
   const responderMax = responderResourcesOf(device.profile);
-  check(QpAttrMask.IBV_QP_MAX_QP_RD_ATOMIC, within(attr.maxRdAtomic, requesterMax), 'outstanding reads');
-  check(
-    QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC,
-    within(attr.maxDestRdAtomic, responderMax),
-    'responder resources',
-  );
+  check(QpAttrMask.IBV_QP_MAX_QP_RD_ATOMIC, 'maxRdAtomic', attr.maxRdAtomic, requesterMax);
+  check(QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC, 'maxDestRdAtomic', attr.maxDestRdAtomic, responderMax);
 }
 
 function remember(qp: QueuePair, to: QpStateVerb, attr: QpAttr, mask: number): void {

@@ -9,7 +9,7 @@ import { srqNextSegment } from '../abi/wqe.ts';
 import { log2Exact } from '../base/units.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
-import { KernelError, require } from './kernel-error.ts';
+import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateSrq } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
@@ -66,7 +66,7 @@ export async function armSrq(
   srq: SharedReceiveQueue,
   limit: number,
 ): Promise<void> {
-  require(Number.isInteger(limit) && limit >= 0 && limit <= srq.maxWr, `an SRQ limit of ${limit}`);
+  requireWithin('srqLimit', limit, 0, srq.maxWr);
   await device.commands.execute(cpu, 'ARM_SRQ', { inputModifier: srq.srqn, input: limit });
 }
 
@@ -97,11 +97,12 @@ function checkSize(device: Device, request: CreateSrq): void {
   const { wqeCount, wqeStrideBytes } = request;
   const strideMin = srqNextSegment.sizeBytes + dataPointerBytes;
   const strideMax = device.limits.maxReceiveDescriptorBytes;
-  require(Number.isInteger(Math.log2(wqeCount)) &&
-    wqeCount <= 2 ** device.limits.logMaxSrqWqes, `an SRQ of ${wqeCount} WQEs`);
-  require(Number.isInteger(Math.log2(wqeStrideBytes)) &&
-    wqeStrideBytes >= strideMin &&
-    wqeStrideBytes <= strideMax, `an SRQ stride of ${wqeStrideBytes} bytes`);
+  const wqesMax = 2 ** device.limits.logMaxSrqWqes;
+  const isCount = Number.isInteger(Math.log2(wqeCount)) && wqeCount <= wqesMax;
+  require(isCount, `wqeCount is ${wqeCount}, expected a power of two up to ${wqesMax}`);
+  const isStride =
+    Number.isInteger(Math.log2(wqeStrideBytes)) && wqeStrideBytes >= strideMin && wqeStrideBytes <= strideMax;
+  require(isStride, `wqeStrideBytes is ${wqeStrideBytes}, expected a power of two from ${strideMin} to ${strideMax}`);
 }
 
 async function useContext(cpu: Cpu, device: Device, srqn: number): Promise<void> {

@@ -22,9 +22,12 @@ export interface UserRecord {
 
 /** A range that could be memory. Throws EINVAL. */
 export function checkRange(address: number, lengthBytes: number): void {
-  require(Number.isSafeInteger(address) && address >= 0, `address ${address}`);
-  require(Number.isSafeInteger(lengthBytes) && lengthBytes > 0, `length ${lengthBytes}`);
-  require(highWordOf(address + lengthBytes) < 2 ** 20, 'the range ends beyond the address space');
+  require(Number.isSafeInteger(address) &&
+    address >= 0, `address is ${address}, expected 0 to ${Number.MAX_SAFE_INTEGER}`);
+  require(Number.isSafeInteger(lengthBytes) &&
+    lengthBytes > 0, `lengthBytes is ${lengthBytes}, expected 1 to ${Number.MAX_SAFE_INTEGER}`);
+  require(highWordOf(address + lengthBytes) <
+    2 ** 20, `the range ends at 0x${(address + lengthBytes).toString(16)}, expected an end below 2^52`);
 }
 
 /** Pins pages; throws what a system call returns. */
@@ -38,10 +41,16 @@ export function pinPages(
   checkRange(address, lengthBytes);
   const pages = process.pin(cpu, address, lengthBytes, access);
   if (pages === 'EFAULT') {
-    throw new KernelError('EFAULT', `no memory of this kind at 0x${address.toString(16)}`);
+    throw new KernelError(
+      'EFAULT',
+      `${lengthBytes} bytes at 0x${address.toString(16)} are not mapped with ${access} access`,
+    );
   }
   if (pages === 'ENOMEM')
-    throw new KernelError('ENOMEM', 'the limit of pinned memory is reached, or memory has run out');
+    throw new KernelError(
+      'ENOMEM',
+      `${lengthBytes} bytes cannot be pinned: RLIMIT_MEMLOCK is reached or memory has run out`,
+    );
   return pages;
 }
 
@@ -80,7 +89,8 @@ export function mapRecord(
   address: number,
   lengthBytes: number,
 ): UserRecord {
-  require(address % lengthBytes === 0, `a doorbell record is aligned to its ${lengthBytes} bytes`);
+  require(address % lengthBytes ===
+    0, `the doorbell record is at 0x${address.toString(16)}, expected a multiple of ${lengthBytes}`);
   const pages = pinPages(cpu, process, address, lengthBytes);
   return { pages, physicalAddress: pages.pages[0]! + (address % pageBytes) };
 }

@@ -12,7 +12,7 @@ describe('the examples', () => {
     // Both ways: twice 4096 bytes at 4 GB/s on the cable and twice twice over PCIe, and no more than twice that.
     expect(roundTripUs).toBeGreaterThan(2 * (4096 / 4000));
     expect(roundTripUs).toBeLessThan(20);
-    expect(report).toContain('The books balance');
+    expect(report).toContain('The ledgers balance');
     expect(report).toContain('host 0: 0 on the data path');
   });
 

@@ -112,7 +112,7 @@ export class CoreThread {
   /** What is left of a long wait behind the deadline that is queued. */
   deadlineRestPs = 0;
 
-  /** Tells which call of a library the thread waits in; undefined where none has said so. */
+  /** Names the library call that the thread waits in; undefined where none has named itself. */
   #describeWait: (() => string) | undefined;
 
   /** System calls that the thread is in: it is not killed there. */
@@ -290,7 +290,7 @@ export class CoreThread {
 
   /**
    * Settles, spins until `isReady` holds, and ends with what `take` returns. `take` runs at the instant at which the
-   * condition is found to hold, as part of the thread's code: so a program that waits and then looks is resumed once, not
+   * condition is found to hold, as part of the thread's code: so a program that waits and then polls is resumed once, not
    * for each of its steps.
    */
   spinThen<T>(

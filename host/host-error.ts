@@ -17,7 +17,7 @@ export class ProgramFailedError extends RunError {
   }
 }
 
-/** A thread was used while it was not running: two things at once on one core, or a wait that nobody awaited. */
+/** A thread was used while it was not running: two things at once on one core, or a wait that was not awaited. */
 export class ThreadNotRunningError extends RunError {
   override readonly name = 'ThreadNotRunningError';
 

@@ -181,7 +181,7 @@ export const costParameters = {
   ),
   createObject: cycles(10_000, 'estimate: 4 us', 'Allocating and naming one PD, CQ, QP or SRQ.'),
   interruptHandler: cycles(500, 'estimate: 0.2 us', "The driver's part of one interrupt."),
-  eventDispatch: cycles(250, 'estimate: 0.1 us', 'Handing one event to whom it concerns.'),
+  eventDispatch: cycles(250, 'estimate: 0.1 us', 'Dispatching one event to its CQ, QP, SRQ or command.'),
 } as const;
 
 /** All tables of the host by the name of their part. */

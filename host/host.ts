@@ -312,7 +312,7 @@ export class Host {
   }
 }
 
-/** Whatever was thrown, a proxy too: looking at it must not throw. */
+/** Whatever was thrown, a proxy too: examining it must not throw. */
 function isProcessKilled(thrown: unknown): boolean {
   try {
     return thrown instanceof ProcessKilledError;

@@ -4,10 +4,10 @@
  *
  *   root complex ── readInto / write ──┐
  *   store buffers ──────────── write ──┤── bytes ── views of the kernel and of programs
- *                                      └── watch: a write to a watched 4 KiB page tells the spinning core
+ *                                      └── watch: a write to a watched 4 KiB page wakes the spinning core
  *
  * Promises: an access that is not wholly within memory does nothing and is answered false, which the root complex
- * turns into Unsupported Request; a write is complete before its watchers are told. An unwatched write costs one
+ * turns into Unsupported Request; a write is complete before its watchers are notified. An unwatched write costs one
  * comparison for that.
  */
 import { assertRange } from '../base/assert.ts';

@@ -219,7 +219,7 @@ export class ProcessMemory {
     threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pages.length);
   }
 
-  /** {@link onInvalidate} for a driver, which hears which thread changes the translations; undefined: none does. */
+  /** {@link onInvalidate} for a driver, which is given the thread that changes the translations, undefined when none does. */
   watchPages(watcher: PageWatcher): () => void {
     return this.space.onInvalidate({
       invalidate: (start, end) => watcher.invalidate(this.#runningThread(), start, end),

@@ -1,7 +1,7 @@
 /**
  * A signal between threads of a host: raised by one (often an interrupt handler), awaited by others.
  *
- * It takes effect at the raising thread's own time. Raised while nobody waits, it lets the next thread that waits
+ * It takes effect at the raising thread's own time. Raised while no thread waits, it lets the next thread that waits
  * through at once; several raises until then are one.
  */
 import { InvariantError } from '../base/assert.ts';
@@ -21,7 +21,7 @@ export interface HostClock {
 export class Signal {
   readonly #clock: HostClock;
   readonly #waiting: CoreThread[] = [];
-  /** When it was raised while nobody waited, in the epoch that was then. */
+  /** When it was raised without a waiting thread, in the epoch of that time. */
   #raisedPs = notRaised;
   #raisedUs = 0;
 

@@ -218,7 +218,7 @@ export class StoreBuffer {
   #findSpace(lengthBytes: number): void {
     const size = this.bytes.length;
     const isEmpty = this.#head === this.#tail;
-    // A byte stays free, so that a full space does not look like an empty one.
+    // A byte stays free, so that a full space is distinct from an empty one.
     const beforeOldest = isEmpty ? size : this.#head.offset - 1;
     let tail = isEmpty ? 0 : this.#spaceTail;
     let end = tail > beforeOldest ? size : beforeOldest;

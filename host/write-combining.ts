@@ -1,5 +1,5 @@
 /**
- * The write-combining buffers of one core: a few lines of 64 bytes in which stores to write-combining pages meet
+ * The write-combining buffers of one core: a few lines of 64 bytes in which stores to write-combining pages are combined
  * before they leave as one TLP each.
  *
  *     store ──> buffer of its 64-byte line ──┬─ all 64 bytes written ──> one TLP, at once

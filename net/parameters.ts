@@ -81,22 +81,22 @@ export const netDriverParameters = {
     10_000,
     'µs',
     [10, 10_000_000],
-    'estimate; Linux looks every 2 s (ixgbe service task)',
-    'How often the rings are looked at for lost interrupts and frames that do not leave.',
+    'estimate; Linux checks every 2 s (ixgbe service task)',
+    'Interval of the watchdog, which checks the rings for lost interrupts and for frames that do not leave.',
   ),
   watchdogIdleTicks: number(
     500,
-    'looks',
+    'checks',
     [1, 1_000_000],
     'choice: Linux never stops',
-    'After so many looks with nothing to see, looking stops until the device is used again.',
+    'The watchdog stops after this many checks without a finding, until the device is used again.',
   ),
   transmitHangTicks: number(
     5,
-    'looks',
+    'checks',
     [1, 10_000],
     'estimate; Linux: 5 s (watchdog_timeo)',
-    'A transmit ring that does not move for so many looks is hung: the adapter is reset.',
+    'A transmit ring that does not advance for this many checks is hung: the adapter is reset.',
   ),
 } as const;
 

@@ -33,7 +33,7 @@ export interface UserMemory {
   store(cpu: Cpu, address: number, source: Uint8Array): Promise<boolean>;
 }
 
-/** Is told when a new epoch of simulated time begins: every instant that it keeps is `ps` less. */
+/** Notified when a new epoch of simulated time begins: every instant that it keeps becomes `ps` less. */
 interface TimeKeeper {
   rebase(ps: number): void;
 }

@@ -113,7 +113,7 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
     expect(responder![name]).toEqual({ receives, events, state: responderState, isUntouched: true });
   });
 
-  it('no other process notices, and the books balance', () => {
+  it('no other process notices, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

@@ -103,7 +103,7 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
     });
   });
 
-  it('no other process notices, and the books balance', () => {
+  it('no other process notices, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });
@@ -153,7 +153,7 @@ describe.each(bothPartitions)('in partition %s, with small tables in the device'
     expect(tables['contexts']).toMatchObject({ code: 'ENOMEM', again: 'ok' });
   });
 
-  it('no other process notices, and the books balance', () => {
+  it('no other process notices, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

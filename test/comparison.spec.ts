@@ -32,7 +32,7 @@ const rowOf = (path: ComparePath, messages?: number, machine: MachineOptions = {
   });
 
 describe('the same bytes', () => {
-  it.each(comparePaths)('arrive by %s, and the books balance', async (path) => {
+  it.each(comparePaths)('arrive by %s, and the ledgers balance', async (path) => {
     const row = await rowOf(path);
     expect(row).toMatchObject({ isEqual: true, isBalanced: true, messages: 4, totalBytes: 8192 });
     expect(row.latencyPs).toBeGreaterThan(0);

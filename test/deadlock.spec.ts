@@ -41,7 +41,7 @@ it('names program, call and object where nothing is left to do', async () => {
   ]);
 });
 
-it('names them where programs poll in vain', async () => {
+it('names them where programs poll for what never comes', async () => {
   expect(
     await waitsOf([
       ['inPolls', 0],

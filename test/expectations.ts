@@ -4,7 +4,7 @@ import type { Report } from '../system/machine/report/schema.ts';
 import type { Outcome } from './machines.ts';
 import type { BystanderResult } from './programs/bystander.ts';
 
-/** The bystanders made rounds and found no mistake; and the books balance. */
+/** The bystanders made rounds and found no mistake; and the ledgers balance. */
 export function expectUntouched({ results, report }: Outcome): void {
   const [client, server] = results.slice(-2) as unknown as BystanderResult[];
   expect(client!.rounds).toBeGreaterThan(3);

@@ -1,7 +1,7 @@
 /**
  * Faults of the fault plan: whatever is lost, broken or invented, requests end in order and at most once, with the status
  * or the event that the specifications name; what has succeeded has its bytes in place; the peer is unharmed; and the
- * books balance.
+ * ledgers balance.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';

@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 type Hardware = Readonly<Record<string, number>>;
 
-/** Runs a storm and holds it to its end: nothing wrong, and books that balance. */
+/** Runs a storm and holds it to its end: nothing wrong, and ledgers that balance. */
 async function expectCalm(args: StormArgs, set: Hardware): Promise<void> {
   const programs = programsOf('on-demand-storm', 'storm', args as unknown as JsonValue);
   const { results, report } = await runPrograms(programs, { set });

@@ -176,7 +176,7 @@ describe.each<[string, ParameterValues]>([
     });
   });
 
-  it('the books balance', () => {
+  it('the ledgers balance', () => {
     expectBalanced(outcome.report);
   });
 });

@@ -72,7 +72,7 @@ describe('the package', () => {
     expect(files.filter((path) => /\bspec\b|testing|(?<!\.d)\.ts$/.test(path))).toEqual([]);
   });
 
-  it('runs programs, stops anywhere, shows registers, memory and books, and injects faults, from JavaScript', () => {
+  it('runs programs, stops anywhere, shows registers, memory and ledgers, and injects faults, from JavaScript', () => {
     const program = written(
       'program.js',
       'export const greet = async ({ args, node, verbs }) => ({ args, node, devices: verbs.devices.length });',
@@ -97,7 +97,7 @@ describe('the package', () => {
         seen.push([...(await machine.readVirtual(1, 'mark', Number(text), 3))]);
         seen.push((await machine.run()).reason, (await machine.ledgers()).hcas.length);
         const report = await machine.report();
-        seen.push(report.checks.balanced, renderReport(report).includes('The books balance'));
+        seen.push(report.checks.balanced, renderReport(report).includes('The ledgers balance'));
       }
       {
         const faults = [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }];

@@ -33,7 +33,7 @@ interface Streamed {
   readonly endedPs: number;
 }
 
-/** A stream under these faults: whole, and with the books in balance. */
+/** A stream under these faults: whole, and with ledgers in balance. */
 async function streamUnder(faults: FaultPlan): Promise<Outcome & { readonly endedPs: number }> {
   const outcome = await runPrograms(streamOf(small), { set: quick, faults });
   const [sent, received] = outcome.results as unknown as readonly [Streamed, Streamed];

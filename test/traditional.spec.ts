@@ -1,6 +1,6 @@
 /**
  * The traditional path under everything that can go wrong: what programs see is what POSIX says, no byte is lost or changed,
- * others go on, and the books balance. In one thread, and cut wherever it can be cut.
+ * others go on, and the ledgers balance. In one thread, and cut wherever it can be cut.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../system/machine/machine.ts';

@@ -25,7 +25,8 @@ export function checkAddress(verbName: string, attr: AhAttr): void {
     ['portNum', portNum, uint8Max],
   );
   if (isGlobal === 0) return;
-  if (grh === undefined) throw new VerbsError(verbName, 'EINVAL', 'isGlobal without grh');
+  if (grh === undefined)
+    throw new VerbsError(verbName, 'EINVAL', 'grh is left out, expected one with isGlobal 1');
   checkArguments(
     verbName,
     ['bytes of dgid', grh.dgid.length, gidBytes],
@@ -34,5 +35,6 @@ export function checkAddress(verbName: string, attr: AhAttr): void {
     ['hopLimit', grh.hopLimit, uint8Max],
     ['trafficClass', grh.trafficClass, uint8Max],
   );
-  if (grh.dgid.length < gidBytes) throw new VerbsError(verbName, 'EINVAL', 'dgid has 16 bytes');
+  if (grh.dgid.length < gidBytes)
+    throw new VerbsError(verbName, 'EINVAL', `bytes of dgid is ${grh.dgid.length}, expected ${gidBytes}`);
 }

@@ -43,7 +43,8 @@ export async function createCq(
     const buffer = mapOrFail('ibv_create_cq', context, entries * cqeBytes);
     const record = context.cqRecords.take();
     try {
-      if (record === undefined) throw new VerbsError('ibv_create_cq', 'ENOMEM', 'no doorbell record');
+      if (record === undefined)
+        throw new VerbsError('ibv_create_cq', 'ENOMEM', 'no memory for a doorbell record');
       const { handle, cqn } = await context.kernel.createCq(context.cpu, {
         entries,
         bufferAddress: buffer.address,
@@ -80,7 +81,11 @@ export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
     if (entries === ring.entries) return;
     await cq.cpu.settle();
     if (outstanding(ring) + 1 > entries)
-      throw new VerbsError('ibv_resize_cq', 'EINVAL', 'too many completions');
+      throw new VerbsError(
+        'ibv_resize_cq',
+        'EINVAL',
+        `the CQ holds ${outstanding(ring)} completions, expected fewer than ${entries}`,
+      );
     const buffer = mapOrFail('ibv_resize_cq', context, entries * cqeBytes);
     disownEntries(cq, buffer, entries);
     try {
@@ -207,7 +212,7 @@ async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Pro
   old.unmap();
 }
 
-/** A power of two above what is asked, so that a full CQ can be told from an empty one. */
+/** A power of two above what is asked, so that a full CQ is distinct from an empty one. */
 function entriesFor(verbName: string, context: IbvContext, cqeMin: number): number {
   if (!Number.isInteger(cqeMin) || cqeMin < 1 || cqeMin > context.info.maxCqe) {
     throw new VerbsError(verbName, 'EINVAL', `${cqeMin} entries, expected 1 to ${context.info.maxCqe}`);

@@ -37,7 +37,8 @@ export const deregMr = (mr: IbvMr): Promise<void> =>
 /** An address for UD sends; needs no system call on InfiniBand (ibv_create_ah). */
 export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
   checkAddress('ibv_create_ah', attr);
-  if (attr.portNum < 1 || attr.portNum > 2) throw new VerbsError('ibv_create_ah', 'EINVAL', 'port number');
+  if (attr.portNum < 1 || attr.portNum > 2)
+    throw new VerbsError('ibv_create_ah', 'EINVAL', `portNum is ${attr.portNum}, expected 1 or 2`);
   const route = attr.isGlobal === 1 ? attr.grh : undefined;
   const rate = attr.staticRate ?? 0;
   const vector = addressVector.encode({

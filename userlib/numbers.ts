@@ -21,7 +21,7 @@ export const isAddress = (value: number): boolean =>
 export const isUint64 = (value: bigint): boolean =>
   typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
 
-/** Whether the first `numSge` buffers of a list are there and can be told to the device; `numSge` is within the queue's. */
+/** Whether the first `numSge` buffers of a list are there and fit a data pointer; `numSge` is within the queue's. */
 export function isListValid(sgList: readonly IbvSge[], numSge: number): boolean {
   if (numSge > sgList.length) return false;
   for (let at = 0; at < numSge; at++) {

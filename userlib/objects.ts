@@ -203,6 +203,6 @@ export class IbvWc {
   slid = 0;
   sl = 0;
   dlidPathBits = 0;
-  /** Counter of the WQE that completed, as the device told it; not part of libibverbs. */
+  /** Counter of the WQE that completed, from the CQE; not part of libibverbs. */
   wqeCounter = 0;
 }

@@ -77,13 +77,13 @@ export interface UserMemory {
    */
   physicalAddress(address: number): number;
   /**
-   * Has `listener` told before translations of [start, end) go away or are replaced (mmu_notifier), in the middle of
+   * Notifies `listener` before translations of [start, end) go away or are replaced (mmu_notifier), in the middle of
    * the system call that does it: it must not wait. Absent where memory is never taken away. @returns how to take it back
    */
   onInvalidate?(listener: InvalidationListener): () => void;
 }
 
-/** Told why: `unmap`, `clear` (the page is replaced), `protect` (rights withdrawn), `release` (the process ends). */
+/** Notified with the reason: `unmap`, `clear` (the page is replaced), `protect` (rights withdrawn), `release` (the process ends). */
 export interface InvalidationListener {
   invalidate(start: number, end: number, reason: string): void;
 }
@@ -102,7 +102,7 @@ export interface VerbsCosts {
   readonly copyBytesPerCycle: number;
 }
 
-/** Told whose buffers are the device's, for a watch of the contract of use. Times are the core's own, `ownPs`. */
+/** Notified of which buffers are the device's, for a watch of the contract of use. Times are the core's own, `ownPs`. */
 export interface BufferWatch {
   sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, ownPs: number): void;
   /** This request and those before it in its queue. */

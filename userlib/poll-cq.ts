@@ -58,7 +58,8 @@ export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Prom
 
 /** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many. @throws VerbsError EINVAL */
 export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
-  if (!(max > 0)) throw new VerbsError('ibv_poll_cq', 'EINVAL', `waiting for ${max} completions never ends`);
+  if (!(max > 0))
+    throw new VerbsError('ibv_poll_cq', 'EINVAL', `max is ${max}, expected at least 1 for a call that waits`);
   const { cpu, ring, context } = cq;
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
   cpu.waitsIn(ring.pollText);
@@ -76,7 +77,11 @@ export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<nu
 export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): number {
   const { cpu, ring, context } = cq;
   if (!isInt32(max) || max > wc.length)
-    throw new VerbsError('ibv_poll_cq', 'EINVAL', `${max} completions into ${wc.length} objects`);
+    throw new VerbsError(
+      'ibv_poll_cq',
+      'EINVAL',
+      `max is ${max}, expected a whole number up to ${wc.length}, the length of wc`,
+    );
   const { costs, tap } = context.platform;
   const first = ring.consumerCounter;
   let count = 0;
@@ -126,7 +131,7 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   if (opcode === CqeOpcode.ERROR) {
     wc.status = statusBySyndrome[errorCqe.fields.syndrome.get(view, address)]!;
     wc.vendorErr = errorCqe.fields.vendorSyndrome.get(view, address);
-    // The opcode of a failed request is not told; what is left says only which queue it was on.
+    // An error CQE does not carry the opcode of the request, only which queue it was on.
     wc.opcode = isSend ? WcOpcode.IBV_WC_SEND : WcOpcode.IBV_WC_RECV;
     wc.byteLen = 0;
     return true;

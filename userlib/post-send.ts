@@ -179,7 +179,7 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
 
 const hasNext = ({ next }: IbvSendWr): boolean => next !== null && next !== undefined;
 
-/** Marks the WQE that will be met after the headroom as not written behind its first 64 bytes. */
+/** Marks the WQE that the device would prefetch after the headroom as not written behind its first 64 bytes. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
   const { address, wqeBytes } = ring.slotAt(counter);
   for (let at = inlineBoundaryBytes; at < wqeBytes; at += inlineBoundaryBytes) {

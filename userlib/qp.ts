@@ -47,7 +47,11 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
     const cap = checkedCap(context, init);
     checkArguments('ibv_create_qp', ['sqSigAll', init.sqSigAll ?? 0, uint32Max]);
     if (!qpTypes.includes(init.qpType))
-      throw new VerbsError('ibv_create_qp', 'EINVAL', `QP type ${String(init.qpType)}`);
+      throw new VerbsError(
+        'ibv_create_qp',
+        'EINVAL',
+        `qpType is ${String(init.qpType)}, expected IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD`,
+      );
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const send = sendSizesOf(init.qpType, cap.maxSendWr, cap.maxSendSge, cap.maxInlineData);
     const receive = hasSrq ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
@@ -203,15 +207,14 @@ function checkedCap(context: IbvContext, init: IbvQpInitAttr): QpCap {
     maxRecvSge: init.cap.maxRecvSge ?? 0,
     maxInlineData: init.cap.maxInlineData ?? 0,
   };
-  const isWithin = (value: number, max: number): boolean =>
-    Number.isInteger(value) && value >= 0 && value <= max;
-  const isValid =
-    isWithin(cap.maxSendWr, maxQpWr) &&
-    isWithin(cap.maxRecvWr, maxQpWr) &&
-    isWithin(cap.maxSendSge, maxSendSge) &&
-    isWithin(cap.maxRecvSge, maxRecvSge) &&
-    isWithin(cap.maxInlineData, maxInlineDataMax);
-  if (!isValid) throw new VerbsError('ibv_create_qp', 'EINVAL', `capacities ${JSON.stringify(cap)}`);
+  checkArguments(
+    'ibv_create_qp',
+    ['maxSendWr', cap.maxSendWr, maxQpWr],
+    ['maxRecvWr', cap.maxRecvWr, maxQpWr],
+    ['maxSendSge', cap.maxSendSge, maxSendSge],
+    ['maxRecvSge', cap.maxRecvSge, maxRecvSge],
+    ['maxInlineData', cap.maxInlineData, maxInlineDataMax],
+  );
   return cap;
 }
 

@@ -64,7 +64,7 @@ class RecordPage {
 
 /**
  * Records of one size, zeroed when taken, the lowest of a page first; a page is unmapped when its last record is given back.
- * Neither taking nor giving looks at other pages.
+ * Neither taking nor giving examines other pages.
  */
 export class RecordPool {
   private readonly memory: UserMemory;

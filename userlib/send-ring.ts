@@ -4,7 +4,7 @@
  *   counter (runs freely)  head ─ posted          tail ─ completed
  *   slot = counter & (wqeCount − 1)               owner bit = the counter's bit above the slot
  *
- * (2048 >> log stride) + 1 WQEs stay unused, so that a prefetching device never meets valid WQEs of the last pass.
+ * (2048 >> log stride) + 1 WQEs stay unused, so that a prefetching device never reads valid WQEs of the last pass.
  * Sources: interface sheet 6.1, 6.2; rdma-core providers/mlx4 (sizes).
  */
 import { sendDoorbell } from '../abi/doorbells.ts';

@@ -24,7 +24,7 @@ export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq
     const record = context.receiveRecords.take();
     try {
       if (buffer === undefined || record === undefined) {
-        throw new VerbsError('ibv_create_srq', 'ENOMEM', 'no memory for the queue');
+        throw new VerbsError('ibv_create_srq', 'ENOMEM', 'no memory for the WQEs and the doorbell record');
       }
       const ring = new SharedRing(sizes, buffer, record);
       ring.initialise(memory);
@@ -86,5 +86,6 @@ export async function destroySrq(srq: IbvSrq): Promise<void> {
 function checkSize(context: IbvContext, maxWr: number, maxSge: number): void {
   const { maxSrqWr, maxSrqSge } = context.info;
   checkArguments('ibv_create_srq', ['maxWr', maxWr, maxSrqWr], ['maxSge', maxSge, maxSrqSge]);
-  if (maxWr < 1) throw new VerbsError('ibv_create_srq', 'EINVAL', 'a queue of no WQEs');
+  if (maxWr < 1)
+    throw new VerbsError('ibv_create_srq', 'EINVAL', `maxWr is ${maxWr}, expected 1 to ${maxSrqWr}`);
 }

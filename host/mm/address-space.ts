@@ -187,7 +187,7 @@ export class AddressSpace {
     }
   }
 
-  /** {@link access} for whoever keeps the address: for writing where that is allowed. @returns -1 when nothing is mapped */
+  /** {@link access} for callers that keep the address: for writing where that is allowed. @returns -1 when nothing is mapped */
   locate(address: number): number {
     const flags = this.table.flagsAt(address);
     if ((flags & flagDevice) !== 0) return this.table.translate(address);
@@ -254,7 +254,7 @@ export class AddressSpace {
     return this.pinTable.pinnedBytes;
   }
 
-  // Life.
+  // Lifecycle.
 
   /** Calls `listener` before translations of this process go away. Returns how to take it back. */
   onInvalidate(listener: InvalidationListener): () => void {

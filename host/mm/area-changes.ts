@@ -1,6 +1,6 @@
 /**
- * What changes whole ranges of an address space: unmapping, rights, moving. Subscribers are told before, the TLBs are
- * flushed once behind it.
+ * What changes whole ranges of an address space: unmapping, rights, moving. Subscribers are notified before, the TLBs are
+ * flushed once after.
  */
 import type { AddressSpace } from './address-space.ts';
 import { pageBytes } from './page.ts';

@@ -44,7 +44,7 @@ export class FaultHandler {
 
   /**
    * Makes the page of `address` present for an access.
-   * @param isAgain the access has faulted before and was told to come back: it is not counted twice
+   * @param isAgain the access has faulted before and was answered `later`: it is not counted twice
    */
   handle(space: AddressSpace, address: number, access: number, mode: AccessMode, isAgain = false): number {
     const { counts, platform, config } = this.#mm;

@@ -5,7 +5,7 @@
  *     shared area ────────────────► the area; its pages are found on the next touch
  *     private page ── own, pinned ► a copy, at once: the parent keeps the frame that the device writes (Linux 5.12)
  *                  ── a device's ─► a copy as well: on-demand regions, until their device has let go
- *                  ── else ───────► both map it, neither may write it, it is nobody's own any more
+ *                  ── else ───────► both map it, neither may write it, it is no longer exclusive
  *     page in swap ───────────────► one more user of its slot
  *
  * Source: Linux mm/memory.c, copy_page_range.

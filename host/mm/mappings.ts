@@ -4,7 +4,7 @@
  *     anywhere   next free addresses ─────────────────────────┬─► area ─► nothing, or all pages (huge and stable ones)
  *     fixed      these addresses ─► what is there is unmapped ─┘
  *
- * A fixed mapping (MAP_FIXED) replaces whatever it overlaps as munmap would: subscribers are told, pages that are not shared
+ * A fixed mapping (MAP_FIXED) replaces whatever it overlaps as munmap would: subscribers are notified, pages that are not shared
  * go, pinned frames stay with who pinned them; the new pages are others. As in Linux 6.1 the old mapping is gone also where
  * the new one then fails for want of memory; a request that can never be granted changes nothing.
  */

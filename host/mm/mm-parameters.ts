@@ -36,11 +36,7 @@ const pagingParameters = {
   ),
   forkCycles: cycles(125_000, 'estimate: 50 us', 'Forking, whatever the size of memory.'),
   forkPageCycles: cycles(40, 'estimate: copy_present_pte', 'Copying one page-table entry at fork.'),
-  scanPageCycles: cycles(
-    250,
-    'estimate: 0.1 us: rmap walk, reference bits',
-    'Looking at one page in reclaim.',
-  ),
+  scanPageCycles: cycles(250, 'estimate: 0.1 us: rmap walk, reference bits', 'Scanning one page in reclaim.'),
   reclaimPageCycles: cycles(
     1500,
     'estimate: 0.6 us: unmap, swap entry, request to the block layer',
@@ -115,7 +111,11 @@ const tlbParameters = {
     'estimate: four levels, mostly from the second-level cache',
     'Walking the page table on a miss.',
   ),
-  flushPageCycles: cycles(200, 'estimate: invlpg, 80 ns', 'Invalidating one page on the own core.'),
+  flushPageCycles: cycles(
+    200,
+    'estimate: invlpg, 80 ns',
+    'Invalidating one page in the TLB of the core itself.',
+  ),
   flushAllPages: number(
     33,
     'pages',

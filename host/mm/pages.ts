@@ -40,7 +40,7 @@ export class Pages {
     return this.#flags[frame]!;
   }
 
-  /** A frame begins a new life. */
+  /** A frame is handed out anew. */
   start(frame: number, flags: number): void {
     this.#flags[frame] = flags;
   }

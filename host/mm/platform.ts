@@ -14,7 +14,7 @@ import type { AddressSpace } from './address-space.ts';
 export type MemoryCause = 'memory' | 'reclaim' | 'swapWait';
 
 export interface MmPlatform {
-  /** Core of the thread whose code runs; -1 when none does (a look from outside the simulation). */
+  /** Core of the thread whose code runs; -1 when none does (a read from outside the simulation). */
   runningCore(): number;
   /** Own time of the running thread in picoseconds of the epoch, else simulated time. */
   instantPs(): number;

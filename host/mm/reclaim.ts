@@ -21,9 +21,9 @@ import { flagAccessed, flagDirty } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageReferenced, pageStable, pageWriteback } from './pages.ts';
 import { TlbGather } from './tlb-gather.ts';
 
-/** Pages that one step looks for (SWAP_CLUSTER_MAX). */
+/** Pages that one step tries to free (SWAP_CLUSTER_MAX). */
 const batchPages = 32;
-/** Each round of direct reclaim looks at twice the share of the lists (DEF_PRIORITY). */
+/** Each round of direct reclaim scans twice the share of the lists (DEF_PRIORITY). */
 const firstPriority = 12;
 const swappinessMax = 200;
 
@@ -111,7 +111,7 @@ export class Reclaim {
 
   /**
    * Makes a run of free frames by moving the pages in the cheapest window (compaction). Pages that are pinned or that
-   * somebody holds besides their mappings do not move.
+   * something references besides their mappings do not move.
    */
   compact(count: number, alignment: number): boolean {
     for (const first of ascendingWindows(this.#mm, count, alignment)) {
@@ -207,7 +207,7 @@ export class Reclaim {
     lru.put(frame, inactive);
   }
 
-  /** Looks at the oldest inactive page. @returns whether it was taken from its users */
+  /** Scans the oldest inactive page. @returns whether it was taken from its users */
   #takeOne(frame: number, list: number): boolean {
     const { lru, pages, counts, platform, config } = this.#mm;
     platform.charge('reclaim', config.paging.scanPageCycles);
@@ -321,7 +321,7 @@ export class Reclaim {
     this.#mm.platform.callAt(donePs);
   }
 
-  /** Takes a page out of the page cache; its frame is free when nobody else holds it. */
+  /** Takes a page out of the page cache; its frame is free when nothing else references it. */
   #dropFromFile(frame: number): void {
     const entry = this.#mm.pages.fileOf(frame);
     if (entry === undefined) return;

@@ -94,7 +94,7 @@ export class SwapArea {
     for (let slot = 0; slot < this.#readyPs.length; slot++) this.#readyPs[slot] = this.#readyPs[slot]! - ps;
   }
 
-  /** Parts a frame from its slot; the slot is free when nobody uses it. */
+  /** Parts a frame from its slot; the slot is free when it has no users. */
   uncache(frame: number): void {
     const slot = this.#slotOfFrame[frame]!;
     this.#slotOfFrame[frame] = none;

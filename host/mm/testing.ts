@@ -1,4 +1,4 @@
-/** Memory management without cores, for specs: a small memory, scattered frames, costs that nobody pays. */
+/** Memory management without cores, for specs: a small memory, scattered frames, costs that are not charged. */
 import { defaultsOf } from '../../base/parameter.ts';
 import { mib } from '../../base/units.ts';
 import { PhysicalMemory } from '../physical-memory.ts';

@@ -59,7 +59,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   #isResetting = false;
   #sent = 0;
   #wasFull = false;
-  /** Tail that the device was told, and whether somebody is telling it. */
+  /** Tail last written to the device (TDT), and whether a thread is writing it. */
   #rung = 0;
   #isRinging = false;
 
@@ -189,7 +189,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#makeRings();
     this.#msix = await findMsix(cpu, platform);
     if (Math.min(this.#msix.vectorCount, platform.interrupts.vectorCount) < nicVectorCount)
-      throw new NetError('ENODEV', `fewer than ${nicVectorCount} interrupt vectors`);
+      throw new NetError('ENODEV', `interrupt vectors: fewer than ${nicVectorCount}`);
     this.#attach();
     this.#undo.push((thread) => disableMsix(thread, platform, this.#msix));
     if (!(await this.#start(cpu))) throw new NetError('ENOMEM', 'no buffers for the receive ring');

@@ -1,5 +1,5 @@
 /**
- * Brings the NIC to life and to rest: reset, ring registers, filters, moderation, interrupt causes.
+ * Starts and stops the NIC: reset, ring registers, filters, moderation, interrupt causes.
  *
  *     CTRL.RST ─► rings, RXBUF, RXCSUM ─► …DCTL.ENABLE ─► RCTL, TCTL ─► IVAR, EIAC, IAM, EITR ─► IMS ─► CTRL.SLU
  *

@@ -29,7 +29,11 @@ export async function enableFunction(
 ): Promise<void> {
   const id = await platform.pci.readConfig32(cpu, vendorId.offset);
   const wanted = nicIdentity.deviceId * 0x1_0000 + nicIdentity.vendorId;
-  if (id >>> 0 !== wanted) throw new NetError('ENODEV', `the function is 0x${(id >>> 0).toString(16)}`);
+  if (id >>> 0 !== wanted)
+    throw new NetError(
+      'ENODEV',
+      `device and vendor id are 0x${(id >>> 0).toString(16)}, expected 0x${wanted.toString(16)}`,
+    );
   for (const bar of bars) {
     if ((platform.pci.bars[bar]?.sizeBytes ?? 0) === 0) throw new NetError('ENODEV', `BAR${bar} is missing`);
   }

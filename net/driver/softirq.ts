@@ -8,7 +8,7 @@
  *
  * Promises: while a program wants the core, interrupts and polling take no more than the share in the long run, however
  * many frames or interrupts come: what is taken beyond it is a debt that grows with the time spent and shrinks with the
- * time that passes, and it is paid by rests with interrupts off. A core that nobody wants is polled without rest.
+ * time that passes, and it is paid by rests with interrupts off. A core that no program wants polls without rest.
  * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
  */
 import { nsToPs, psPerUs, usToPs } from '../../base/units.ts';
@@ -125,7 +125,7 @@ export class SoftInterrupt {
     if (!this.isStopped) this.#polled.unmask(cpu);
   }
 
-  /** Yields the core to other threads until the debt is paid; without anybody the debt is forgiven. */
+  /** Yields the core to other threads until the debt is paid; when no other thread waits, the debt is forgiven. */
   async #rest(cpu: Cpu): Promise<void> {
     await cpu.settle();
     const debtPs = this.#spent(cpu.ownPs, cpu.ownPs);

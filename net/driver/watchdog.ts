@@ -1,19 +1,19 @@
 /**
- * Looks at the rings from time to time: memory only, outside of any thread, so that it costs nothing while all is well.
+ * Checks the rings at intervals: memory only, outside of any thread, so that it costs nothing while all is well.
  *
- *     every interval ─┬─ a frame waited at the last look and still does, and nobody polls ──► an interrupt got lost: poll
- *                     └─ frames to be sent, none sent for some looks ──► the ring is hung: reset the adapter
+ *     every interval ─┬─ a frame waited at the last check and still does, and no thread polls ──► a lost interrupt: poll
+ *                     └─ frames to be sent, none sent for some checks ──► the ring is hung: reset the adapter
  *
- * After some looks with nothing to see it stops until the device is used again: a machine in which everybody waits for
- * nothing is told. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
+ * After some checks without a finding it stops until the device is used again, so that a machine in which every thread
+ * waits for nothing ends with a DeadlockError. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
  */
 import { usToPs } from '../../base/units.ts';
 import type { NetDriverConfig } from '../parameters.ts';
 import type { NetPlatform } from '../platform.ts';
 
-/** What is looked after. */
+/** What the watchdog checks. */
 export interface Watched {
-  /** Position of the oldest frame that waits to be taken off a ring, -1 when there is none or somebody is at it. */
+  /** Position of the oldest frame that waits to be taken off a ring, -1 when there is none or a thread is polling. */
   readonly waitingMark: number;
   /** Frames given to the device and not sent yet, and a number that changes whenever one has been. */
   readonly unsentFrames: number;
@@ -50,7 +50,7 @@ export class Watchdog {
     this.#isStopped = true;
   }
 
-  /** The device was used: looking goes on, if it had ceased. */
+  /** The device was used: checks go on, if they had stopped. */
   used(): void {
     this.#activity++;
     if (!this.#isRunning && !this.#isStopped) this.#arm();

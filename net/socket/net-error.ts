@@ -30,7 +30,7 @@ const netErrno = {
 
 export type NetErrno = keyof typeof netErrno;
 
-/** A call that failed. What it had done before (bytes queued or read) was told by its value instead. */
+/** A call that failed. A call that had done part of its work (bytes queued or read) returns that instead. */
 export class NetError extends Error {
   override readonly name = 'NetError';
   readonly code: NetErrno;

@@ -68,7 +68,10 @@ export class SocketCalls {
     checkPort(local.port);
     if (socket.port >= 0) throw new NetError('EINVAL', 'the socket is bound already');
     if (local.address !== 0 && local.address !== this.#stack.address)
-      throw new NetError('EADDRNOTAVAIL', 'not an address of this host');
+      throw new NetError(
+        'EADDRNOTAVAIL',
+        `address is ${dottedOf(local.address)}, expected 0.0.0.0 or an address of this host`,
+      );
     socket.port = this.#bind(local.port);
   }
 
@@ -103,12 +106,14 @@ export class SocketCalls {
     if (socket.listener !== undefined) throw new NetError('EOPNOTSUPP', 'the socket listens');
     if (socket.isConnecting) throw new NetError('EALREADY', 'the socket is being connected');
     if (socket.connection !== undefined) throw new NetError('EISCONN', 'the socket is connected');
-    if (!this.#stack.isReachable(remote.address)) throw new NetError('EHOSTUNREACH', 'no such neighbour');
+    if (!this.#stack.isReachable(remote.address))
+      throw new NetError('EHOSTUNREACH', `no neighbour has address ${dottedOf(remote.address)}`);
     if (socket.port < 0) socket.port = this.#bind(0);
     const ends = { localPort: socket.port, remoteAddress: remote.address, remotePort: remote.port };
     const limits = { receive: socket.receiveLimitBytes, send: socket.sendLimitBytes };
     const connection = this.#stack.connect(cpu, ends, limits);
-    if (connection === undefined) throw new NetError('EADDRINUSE', 'such a connection exists');
+    if (connection === undefined)
+      throw new NetError('EADDRINUSE', 'a connection with these addresses and ports exists');
     connection.isDelayed = socket.isDelayed;
     socket.connection = connection;
     socket.isConnecting = true;
@@ -218,7 +223,8 @@ export class SocketCalls {
       await this.#stack.device.flush(cpu);
       return;
     }
-    if (!Number.isSafeInteger(value) || value < 0) throw new NetError('EINVAL', `a buffer of ${value} bytes`);
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new NetError('EINVAL', `${option} is ${value}, expected a whole number of bytes, at least 0`);
     const bytes = Math.max(value, smallestBufferBytes, 2 * this.#stack.device.mtu);
     if (option === 'SO_RCVBUF') {
       socket.receiveLimitBytes = bytes;
@@ -236,7 +242,7 @@ export class SocketCalls {
     await this.#enter(cpu, 'poll', 'dataPath');
     const { platform, counts } = this.#stack;
     const watch = platform.stopwatch();
-    // Whoever wakes one of the sockets has been charged for it; passing it on costs nothing more.
+    // The thread that wakes one of the sockets has been charged for it; passing it on costs nothing more.
     const woken = new WaitQueue(platform, counts, this.#stack.costs.wakeUp);
     const queues = requests.flatMap(({ fd }) => this.#queuesOf(fd));
     for (const queue of queues) queue.forwardTo(woken);
@@ -276,7 +282,11 @@ export class SocketCalls {
   }
 
   #checkRoom(): void {
-    if (this.#sockets.size >= this.#stack.config.socketsMax) throw new NetError('EMFILE', 'too many sockets');
+    if (this.#sockets.size >= this.#stack.config.socketsMax)
+      throw new NetError(
+        'EMFILE',
+        `the process has ${this.#sockets.size} sockets, expected at most ${this.#stack.config.socketsMax}`,
+      );
   }
 
   #add(socket: Socket): number {
@@ -296,8 +306,9 @@ export class SocketCalls {
 
   #transfer(cpu: Cpu, address: number, lengthBytes: number, flags: TransferFlags): Transfer {
     if (!Number.isSafeInteger(lengthBytes) || lengthBytes < 0)
-      throw new NetError('EINVAL', `${lengthBytes} bytes`);
-    if (!Number.isSafeInteger(address) || address < 0) throw new NetError('EFAULT', `address ${address}`);
+      throw new NetError('EINVAL', `lengthBytes is ${lengthBytes}, expected a whole number of at least 0`);
+    if (!Number.isSafeInteger(address) || address < 0)
+      throw new NetError('EFAULT', `address is ${address}, expected a whole number of at least 0`);
     return {
       cpu,
       memory: this.#memory,
@@ -336,5 +347,9 @@ export class SocketCalls {
 }
 
 function checkPort(port: number): void {
-  if (!Number.isInteger(port) || port < 0 || port > portMax) throw new NetError('EINVAL', `port ${port}`);
+  if (!Number.isInteger(port) || port < 0 || port > portMax)
+    throw new NetError('EINVAL', `port is ${port}, expected 0 to ${portMax}`);
 }
+
+const dottedOf = (address: number): string =>
+  [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');

@@ -70,7 +70,7 @@ export class Socket {
     return connection;
   }
 
-  /** The connection's error, told once. */
+  /** The connection's error, reported once. */
   takeError(): NetErrno | undefined {
     const error = this.connection?.error;
     if (this.connection !== undefined) this.connection.error = undefined;

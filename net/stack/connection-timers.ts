@@ -53,7 +53,7 @@ export class ConnectionTimers {
   }
 
   #due(deadlinePs: number): void {
-    // One that was overtaken by a nearer one has nothing to say.
+    // A timer that a nearer one has replaced does nothing.
     if (this.#isStopped || deadlinePs !== this.#armedPs) return;
     this.#armedPs = never;
     const nowPs = this.#environment.platform.nowPs();
@@ -108,7 +108,7 @@ function retransmitDue(cpu: Cpu, connection: Connection): void {
   const isOpening = connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED';
   const isHeld = (connection.sendQueue[0]?.inRing ?? 0) > 0;
   if (isHeld && !connection.isProbing) {
-    // It has not left us yet: no news of the network.
+    // The device still holds it: its lateness says nothing of the network.
     connection.retransmitPs = connection.environment.platform.nowPs() + usToPs(config.retransmitMinUs);
     connection.environment.timersChanged(connection);
     return;

@@ -5,7 +5,7 @@
  *     send() ──► queue ─ unacknowledged │ to be sent ─► device         device ─► receive queue ──► recv()
  *                        sendUnacknowledged   sendNext                            queue.next
  *
- * Nothing here waits: a connection changes between two waits of whoever touches it (system call, softirq, timer), so
+ * Nothing here waits: a connection changes between two waits of the thread that uses it (system call, softirq, timer), so
  * that no lock is needed. Names are those of RFC 9293, 3.3.1.
  */
 import { ConfigurationError } from '../../base/assert.ts';
@@ -50,7 +50,7 @@ export class Connection implements Ends {
   readonly remoteAddress: number;
   readonly remotePort: number;
   state: ConnectionState = 'CLOSED';
-  /** Kept until it is told. */
+  /** Kept until a call reports it. */
   error: ConnectionError | undefined;
   /** No socket holds it any more. */
   isOrphan = false;

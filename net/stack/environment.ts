@@ -16,11 +16,11 @@ export interface NetDevice {
   /** Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link flush}. */
   transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number): void;
   /**
-   * Tells the device of the frames given; every path that may have sent something ends with it. One thread at a time rings:
-   * what others give meanwhile is told by it, so that the doorbell never goes back.
+   * Rings the doorbell for the frames given; every path that may have sent something ends with it. One thread at a time
+   * rings, also for what others give meanwhile, so that the tail never goes back.
    */
   flush(cpu: Cpu): Promise<void>;
-  /** Something is going on: the device's watchdog goes on looking. */
+  /** The device is in use: its watchdog goes on checking. */
   used(): void;
 }
 
@@ -51,7 +51,7 @@ export interface StackEnvironment {
   timersChanged(connection: Connection): void;
   /** The connection exists no longer. */
   forget(connection: Connection): void;
-  /** A connection that somebody else opened is established: it waits to be accepted. @returns false when there is no room */
+  /** A connection that the peer opened is established: it waits to be accepted. @returns false when there is no room */
   established(cpu: Cpu, connection: Connection): boolean;
   /** The connection has come to TIME_WAIT. */
   timeWaits(connection: Connection): void;

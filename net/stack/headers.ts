@@ -56,7 +56,7 @@ export const ipv4HeaderBytes = ipv4Header.sizeBytes;
 export const transportHeaderBytes = transportHeader.sizeBytes;
 /** Headers in front of a payload. */
 export const headerBytes = ethernetHeaderBytes + ipv4HeaderBytes + transportHeaderBytes;
-/** Where transport header and checksum lie in a frame: what the NIC is told. */
+/** Where transport header and checksum lie in a frame: what the transmit descriptor names. */
 export const transportStart = ethernetHeaderBytes + ipv4HeaderBytes;
 export const transportChecksumAt = transportStart + 16;
 /** Bytes of a buffer kept free in front of a payload: the headers, rounded up to a cache line. */

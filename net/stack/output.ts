@@ -82,7 +82,7 @@ export function acknowledge(cpu: Cpu, connection: Connection, isProbe: 'probe' |
   return sendControl(cpu, connection, buffer, headroomBytes);
 }
 
-/** Tells the other side that the connection is gone. */
+/** Sends RST: the connection is gone. */
 export function sendReset(cpu: Cpu, connection: Connection): void {
   const { device, counts } = connection.environment;
   if (device.room === 0) return;

@@ -4,7 +4,7 @@
  *
  *     take ──► the ring, a send queue, a receive queue ──► give
  *
- * Promises: never more than `max` of them; nobody can hold one without it being counted; `release` gives all memory
+ * Promises: never more than `max` of them; every buffer that is held is counted; `release` gives all memory
  * back once every buffer has been given back.
  */
 import { InvariantError } from '../../base/assert.ts';
@@ -25,7 +25,7 @@ export class PacketBuffer {
   isSent = false;
   /** Descriptors of the transmit ring that name it. */
   inRing = 0;
-  /** Nobody needs it once the ring is done with it. */
+  /** Given back as soon as the ring is done with it. */
   isDone = false;
   isFree = true;
 
@@ -61,7 +61,7 @@ export class PacketBuffers {
     this.max = max;
   }
 
-  /** Buffers that somebody holds. */
+  /** Buffers that are held. */
   get taken(): number {
     return this.#count - this.#free.length;
   }
@@ -99,7 +99,7 @@ export class PacketBuffers {
     else this.give(buffer);
   }
 
-  /** Gives all memory back. @throws InvariantError when somebody still holds a buffer */
+  /** Gives all memory back. @throws InvariantError when a buffer is still held */
   release(): void {
     if (this.taken !== 0) throw new InvariantError('packet buffers taken', this.taken, '0');
     for (const { address, frames } of this.#runs) this.#memory.freeFrames(address, frames);

@@ -154,7 +154,7 @@ function acknowledgementArrived(
   updateWindow(connection, segment, window);
   if (isNew) newlyAcknowledged(cpu, connection, acknowledgement);
   else if (isDuplicate) duplicateArrived(cpu, connection);
-  // Whoever answers a probe is alive.
+  // A peer that answers a probe is alive.
   else if (connection.isProbing) connection.tries = 0;
   return connection.state !== 'CLOSED';
 }
@@ -256,7 +256,7 @@ function payloadArrived(cpu: Cpu, connection: Connection, segment: Segment, buff
     return;
   }
   if (connection.isOrphan) {
-    // Nobody will read it, and the other side must know.
+    // No socket is left to read it: the peer gets a RST.
     drop(connection, buffer);
     sendReset(cpu, connection);
     connection.end(cpu);
@@ -266,7 +266,7 @@ function payloadArrived(cpu: Cpu, connection: Connection, segment: Segment, buff
   const arrival = received.arrive(buffer);
   if (received.copiedBytes > 0) countCopy(cpu, connection, received.copiedBytes);
   if (arrival === 'inOrder') {
-    // A gap that has just been closed, or is still there, is told at once (RFC 5681, 4.2).
+    // A gap that has just been closed, or is still there, is acknowledged at once (RFC 5681, 4.2).
     connection.unacknowledgedSegments++;
     if (connection.unacknowledgedSegments >= 2 || received.hasGap) connection.isAckDue = true;
     else delayAcknowledgement(connection);

@@ -4,7 +4,7 @@
  *
  *     driver ── receive ──► checks ─┬─ a connection ──► segment-input
  *                                   ├─ SYN for a listener ──► a half-open connection, SYN + ACK
- *                                   └─ nobody ──► RST
+ *                                   └─ neither ──► RST
  *
  * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
  */
@@ -78,7 +78,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.platform.addTimeKeeper(this.#timers);
   }
 
-  /** Connections of any state, those that nobody holds any more included. */
+  /** Connections of any state, those without a socket included. */
   get connectionCount(): number {
     return this.#connections.size;
   }

@@ -1,6 +1,6 @@
 /**
- * Threads that wait for something to happen to a socket. A wake-up is charged and counted when somebody waits; whoever
- * wakes looks again whether what it waited for is there.
+ * Threads that wait for something to happen to a socket. A wake-up is charged and counted when a thread waits; a woken
+ * thread checks again whether what it waited for is there.
  */
 import type { NetStatistics } from '../counts.ts';
 import type { Cpu, NetPlatform, Signal } from '../platform.ts';

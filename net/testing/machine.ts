@@ -61,7 +61,7 @@ export interface TestNode {
 export class TestNetwork {
   readonly process = new LogicalProcess('net');
   readonly nodes: readonly TestNode[];
-  /** Looks at frames on the cable, and may take one off: false. */
+  /** Sees each frame on the cable; false takes it off. */
   onFrame: (from: number, frame: Uint8Array) => boolean = () => true;
   readonly #runner: SingleRunner;
   readonly #faults: CableFaults;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
+import { machineOptionsOf } from './options.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -83,7 +84,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
     ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
     ["unknown command 'mvoe'", ['mvoe']],
-    ['say what to do', []],
+    ['expected a command', []],
   ];
   it.each(cases)('%s', async (words, args) => {
     const { code, out, err } = await hca(...args);
@@ -164,6 +165,20 @@ describe('standard output is pure JSON with --json -', () => {
   });
 });
 
+it.each(['move', 'perf', 'compare', 'devinfo', 'cutoff', 'serve', 'guest', 'torture'])(
+  'hca %s has the option --no-shortcuts',
+  async (command) => {
+    const { code, out } = await hca(command, '--help');
+    expect(code).toBe(0);
+    expect(out).toContain('--no-shortcuts');
+  },
+);
+
+it('the option --no-shortcuts reaches the machine', () => {
+  expect(machineOptionsOf({ set: [], shortcuts: false }).shortcuts).toBe(false);
+  expect(machineOptionsOf({ set: [] }).shortcuts).toBeUndefined();
+});
+
 describe('hca move', () => {
   it.skipIf(process.platform !== 'linux')('holds no file in memory, however large it is', async () => {
     const none = ['--partition', 'single', '--traditional', 'none'];
@@ -187,7 +202,7 @@ describe('hca move', () => {
     // Five paths compared, then the whole file three ways.
     expect(out.match(/equal/g)).toHaveLength(8);
     expect(out).toContain('0 cycles of host 1 for RDMA WRITE, 0 cycles of host 0 for RDMA READ');
-    expect(out).toContain('The books balance');
+    expect(out).toContain('The ledgers balance');
     const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
     expect([report.schema, report.checks.balanced]).toEqual(['hca-report/1', true]);
     expect(readFileSync(path, 'utf8')).not.toMatch(/per-device|wallMs|threads/);
@@ -195,6 +210,21 @@ describe('hca move', () => {
     expect(JSON.parse(facts)).toMatchObject({ partition: 'per-device', threads: 4 });
     expect(existsSync(`${path}.tmp`)).toBe(false);
   }, 60_000);
+
+  it('writes the same report with --no-shortcuts', async () => {
+    const file = join(folder, 'plain.bin');
+    writeFileSync(file, Buffer.alloc(300_000, 5));
+    const reports = await Promise.all(
+      [[], ['--no-shortcuts']].map(async (options, at) => {
+        const path = join(folder, `plain${at}.json`);
+        const how = ['--partition', 'single', '--traditional', 'none', '--report', path];
+        const { code, err } = await hca('move', file, ...how, ...options);
+        expect([code, err]).toEqual([0, '']);
+        return readFileSync(path, 'utf8');
+      }),
+    );
+    expect(reports[1]).toBe(reports[0]);
+  });
 
   it('prints nothing but JSON when that goes to standard output', async () => {
     const file = join(folder, 'one.bin');

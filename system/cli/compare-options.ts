@@ -44,7 +44,7 @@ export function parsedPaths(text: string): ComparePath[] {
   return comparePaths.filter((path) => names.includes(path));
 }
 
-/** Bytes of a stream when nobody says how many messages: enough for a steady state. */
+/** Bytes of a stream when --count is left out: enough for a steady state. */
 const streamBytes = 256 * 1024;
 const countMax = 100;
 const latencyRounds = 4;

@@ -30,7 +30,7 @@ const figures: readonly {
   },
 ];
 
-/** How many of the figures the terminal shows: all would be too much to look at. */
+/** How many of the figures the terminal shows: all of them would fill several screens. */
 const terminalFigures = 3;
 const terminalSize = { width: 72, height: 18 };
 

@@ -26,7 +26,7 @@ export async function* comparisons(
     onDone(++done);
     return row;
   });
-  // A failure is met where its row would be yielded.
+  // A failure is thrown where its row would be yielded.
   for (const row of rows) row.catch(() => {});
   for (const row of rows) yield await row;
 }

@@ -62,8 +62,8 @@ export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise
 export function reportFailures(rows: readonly CompareRow[]): void {
   for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
     const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;
-    if (!isEqual) process.stderr.write(`${what}: other bytes arrived\n`);
-    if (!isBalanced) process.stderr.write(`${what}: the books of the run do not balance\n`);
+    if (!isEqual) process.stderr.write(`${what}: the bytes received differ from those sent\n`);
+    if (!isBalanced) process.stderr.write(`${what}: the ledgers of the run do not balance\n`);
     if (!isEqual || !isBalanced) process.exitCode = exitFailed;
   }
 }

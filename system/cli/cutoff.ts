@@ -170,8 +170,8 @@ class Study {
       sizes,
     };
     const line = await this.#pool.run(order);
-    if (line.wrong > 0) this.complaints.push(`${line.wrong} messages arrived with other bytes (${way})`);
-    if (!line.isBalanced) this.complaints.push('the books of a run do not balance');
+    if (line.wrong > 0) this.complaints.push(`${line.wrong} messages arrived with wrong bytes (${way})`);
+    if (!line.isBalanced) this.complaints.push('the ledgers of a run do not balance');
     return line.latencyPs;
   }
 

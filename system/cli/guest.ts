@@ -127,7 +127,7 @@ async function guest(options: GuestCommandOptions): Promise<void> {
 /** What guests are made from and served with. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus } = options;
-  const { profile, set, seed, faults } = machineOptionsOf(options);
+  const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   return {
     kernel,
@@ -140,6 +140,7 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
       ...(set === undefined ? {} : { set }),
       ...(seed === undefined ? {} : { seed }),
       ...(faults === undefined ? {} : { faults }),
+      ...(shortcuts === undefined ? {} : { shortcuts }),
       ...(analysis === undefined ? {} : { analysis }),
     },
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),

@@ -69,8 +69,8 @@ function programOf(): Command {
       'move a file from host 0 to host 1 by the traditional path and by SEND, RDMA WRITE and RDMA READ, and count by atomics',
     )
     .argument('[file]', 'file to move (default: the README)')
-    .option('--chunk <bytes>', 'bytes of one work request', integer(1, chunkBytesMax), 65_536)
-    .option('--window <chunks>', 'chunks under way at once', integer(1, 256), 8)
+    .option('--chunk <bytes>', 'bytes of each work request', integer(1, chunkBytesMax), 65_536)
+    .option('--window <chunks>', 'work requests in flight at once', integer(1, 256), 8)
     .option(
       '--traditional <all|none|bytes>',
       'how much of the file is moved by every path first, to compare them',
@@ -103,12 +103,8 @@ function programOf(): Command {
       ...parsedSizes('64..64K'),
     ])
     .option('--paths <list>', `some of ${comparePaths.join(',')}`, parsedPaths, [...comparePaths])
-    .option(
-      '--count <n>',
-      'messages of a stream (default: as many as show the steady state)',
-      integer(1, 1e6),
-    )
-    .option('--html <file>', 'write a page with the plots, which needs nothing else')
+    .option('--count <n>', 'messages of a stream (default: enough for the steady state)', integer(1, 1e6))
+    .option('--html <file>', 'write the plots as one self-contained HTML file')
     .option(...jsonOption)
     .action(compare);
   addFaultOptions(addMachineOptions(compareCommand));
@@ -149,7 +145,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'say what to do: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest or torture; --help tells more',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest or torture; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

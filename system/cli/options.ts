@@ -23,6 +23,8 @@ export interface MachineChoice {
   readonly set: readonly string[];
   readonly seed?: number;
   readonly watch?: 'races';
+  /** False when `--no-shortcuts` was given. */
+  readonly shortcuts?: boolean;
 }
 
 export interface FaultChoice {
@@ -43,12 +45,21 @@ export function integer(minimum: number, maximum: number): (text: string) => num
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
 
-/** Adds --profile, --set and --seed. */
+/** Adds --profile, --set, --seed and --no-shortcuts. */
 export function addMachineOptions(command: Command): Command {
-  return command
+  command
     .option('--profile <name|file>', 'a named profile, or a JSON file')
     .option('--set <path=value>', 'change a parameter; may be repeated', collected, [])
     .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
+  return addShortcutsOption(command);
+}
+
+/** Adds --no-shortcuts. */
+export function addShortcutsOption(command: Command): Command {
+  return command.option(
+    '--no-shortcuts',
+    'simulate without running ahead, early placement and zero-copy: slower, every report the same',
+  );
 }
 
 /** Adds --watch: for commands that run programs on simulated hosts. */
@@ -88,6 +99,7 @@ export function machineOptionsOf({
   set,
   seed,
   watch,
+  shortcuts = true,
   ...choice
 }: MachineChoice & FaultChoice): MachineOptions {
   const values: Record<string, ParameterValue> = {};
@@ -98,6 +110,7 @@ export function machineOptionsOf({
   return {
     set: values,
     faults: faultsFrom(choice),
+    ...(shortcuts ? {} : { shortcuts }),
     ...(profile === undefined ? {} : { profile }),
     ...(seed === undefined ? {} : { seed }),
     ...(watch === undefined ? {} : { watch }),

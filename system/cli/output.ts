@@ -176,7 +176,7 @@ export function fail(message: string, exitCode: number): void {
 
 /**
  * What becomes of a run whose standard output fails. A reader may have seen enough, like head: then files that were promised
- * are written still, and without any the run ends as by SIGPIPE. A full disk is told, and the exit code is that of a failure.
+ * are written still, and without any the run ends as by SIGPIPE. A full disk is reported, and the exit code is that of a failure.
  */
 export function watchStandardOutput(): void {
   let isReported = false;
@@ -193,7 +193,7 @@ export function watchStandardOutput(): void {
     if (isReported && code === 0) process.exitCode = exitFailed;
   });
   process.stderr.on('error', () => {
-    // Nobody can be told.
+    // There is no place left to report it.
   });
 }
 

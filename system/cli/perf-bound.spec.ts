@@ -49,7 +49,7 @@ describe('the bound of the link', () => {
 it('an option that changes nothing in a test is named', () => {
   expect(withoutEffect('write-bw', { qps: 1, txDepth: 64, cqMod: 4 })).toEqual([]);
   expect(withoutEffect('write-bw', { qps: 1, rxDepth: 64 })).toEqual([
-    'Without effect is --rx-depth: only send tests receive.',
+    'No effect: --rx-depth: only send tests receive.',
   ]);
   expect(withoutEffect('read-lat', { qps: 1, txDepth: 64, cqMod: 4, inline: 8 })).toHaveLength(3);
 });

@@ -23,14 +23,14 @@ export function cacheNotes(machine: MachineOptions, rows: readonly PerfRow[]): s
   return Object.entries(machine.set ?? {}).flatMap(([path, value]) => {
     const usual = valueAt(plain, path);
     if (String(usual) === String(value))
-      return [`Without effect is --set ${path}=${value}: it is that anyway.`];
+      return [`--set ${path}=${value} has no effect: it is the value of the profile.`];
     const cache = cacheOf[path];
     if (cache === undefined) return [];
     const filled = Math.max(...rows.flatMap(({ caches }) => caches.map((each) => each[cache]?.misses ?? 0)));
     const isFull = rows.some(({ caches }) => caches.some((each) => (each[cache]?.evictions ?? 0) > 0));
     if (isFull || filled > Math.min(Number(usual), Number(value))) return [];
     return [
-      `No effect is to be expected of --set ${path}=${value}: this test fills ${countText(filled)} and gives none up; a larger --region fills more.`,
+      `--set ${path}=${value} should have no effect: this test fills ${countText(filled)} entries and evicts none; a larger --region fills more.`,
     ];
   });
 }

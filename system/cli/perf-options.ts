@@ -34,7 +34,7 @@ export interface PerfChoice {
 
 /** perftest's --all: 2^1 to 2^23 bytes. */
 const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
-/** Bytes a bandwidth test moves when nobody says how many iterations: enough for a steady state. */
+/** Bytes a bandwidth test moves when --iters is left out: enough for a steady state. */
 const bandwidthBytes = 64 * 1024 ** 2;
 const sizeMax = 2 ** 30;
 const regionMax = 2 ** 31;
@@ -172,7 +172,7 @@ export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] 
   ];
   return idle
     .filter(([value, isIdle]) => value !== undefined && isIdle)
-    .map(([, , text]) => `Without effect is ${text}.`);
+    .map(([, , text]) => `No effect: ${text}.`);
 }
 
 /** perftest's counts; of large messages as many as show the steady state. */

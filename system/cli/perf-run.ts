@@ -34,7 +34,7 @@ export interface PerfRow {
   readonly analyses?: readonly Analysis[];
 }
 
-/** @param onProgress told of the client's messages; not in a worker */
+/** @param onProgress called with the client's messages; not in a worker */
 export default async function runPerf(
   { machine: options, args }: PerfOrder,
   onProgress?: MachineOptions['onProgress'],

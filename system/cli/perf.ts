@@ -59,12 +59,12 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthResult, linkBytesPerSecond))
       continue;
     process.stderr.write(
-      `hca: the rate of ${args.sizeBytes} bytes beats the link, which carries ${mib(linkBytesPerSecond)} MB/sec\n`,
+      `hca: messages of ${args.sizeBytes} bytes are faster than the link, which carries at most ${mib(linkBytesPerSecond)} MB/sec\n`,
     );
     process.exitCode = exitFailed;
   }
   if (!results.every(({ isBalanced }) => isBalanced)) {
-    process.stderr.write('hca: the books of a run do not balance\n');
+    process.stderr.write('hca: the ledgers of a run do not balance\n');
     process.exitCode = exitFailed;
   }
 }

@@ -11,7 +11,7 @@ export class CountBar {
     this.#bar = new SingleBar({
       format: ` {bar} {percentage} % | {eta_formatted}${counts}`,
       clearOnComplete: true,
-      // The terminal is left as it is, so that Ctrl-C leaves it so: a run in one thread hears no signal in time to restore it.
+      // The terminal is left as it is, so that Ctrl-C leaves it so: a run in one thread handles no signal in time to restore it.
       hideCursor: false,
       linewrap: true,
       stream: process.stderr,

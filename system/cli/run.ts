@@ -1,4 +1,4 @@
-/** Runs a machine for a command: when that fails, what the kernels logged tells why. */
+/** Runs a machine for a command: when it fails, the kernels' logs name the cause. */
 import { RunError } from '../../sim/index.ts';
 import type { Machine } from '../machine/machine.ts';
 

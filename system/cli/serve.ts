@@ -58,7 +58,7 @@ function positive(text: string): number {
 
 async function serveGuests(options: ServeCommandOptions): Promise<void> {
   const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
-  const { profile, set, seed, faults } = machineOptionsOf(options);
+  const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
   checkWritable(options.json);
@@ -70,6 +70,7 @@ async function serveGuests(options: ServeCommandOptions): Promise<void> {
       ...(set === undefined ? {} : { set }),
       ...(seed === undefined ? {} : { seed }),
       ...(faults === undefined ? {} : { faults }),
+      ...(shortcuts === undefined ? {} : { shortcuts }),
       ...(analysis === undefined ? {} : { analysis }),
     },
     { onNotice: (text) => screen.print(text) },

@@ -4,7 +4,7 @@
  *     run(order) ─► task-worker.ts ─► module's default ─┬─ result
  *                                                       └─ ConfigurationError, RunError ─► thrown here as what they were
  *
- * Errors lose their class between threads; the command line tells by it whose mistake it was, and says one line.
+ * Errors lose their class between threads; by it the command line distinguishes bad input from a failed run, and prints one line.
  *
  * A worker is only ended when it has loaded its modules and has no task: Node aborts the process when one is ended that is
  * loading a module, and one that is ended on its way into Atomics.wait may wait there for ever (seen with Node 24.21). So a
@@ -21,7 +21,7 @@ export interface TaskOrder {
   /** URL of the module. */
   readonly module: string;
   readonly order: unknown;
-  /** Element 0 is 1 once nobody wants the result any more. */
+  /** Element 0 is 1 once the result is no longer wanted. */
   readonly aborted: Int32Array;
 }
 

@@ -97,7 +97,7 @@ function printTally(
   const fields = [...coverage.fields.values()];
   const both = fields.filter(({ accepted, refused }) => accepted > 0 && refused > 0).length;
   screen.print(
-    `Fields of mailboxes that were odd: ${fields.length}, ${both} of them in commands that succeeded and in ones that were refused.`,
+    `Mailbox fields with unusual values: ${fields.length}, ${both} of them both in commands that succeeded and in refused ones.`,
   );
   const all = servedKinds.reduce((sum, kind) => sum + counts[kind], 0);
   const rate = Math.round(all / seconds);
@@ -106,7 +106,7 @@ function printTally(
   );
 }
 
-/** Command by command: how often each status was met. */
+/** How often each command ended with each status. */
 function printCommands(commands: CommandCoverage, screen: Screen): void {
   const rows = [...commands]
     .toSorted(([left], [right]) => (left < right ? -1 : 1))

@@ -17,6 +17,7 @@ import {
   joinCoverage,
   lastMoments,
   noCoverage,
+  plain,
   renderStory,
   runStory,
   type Story,
@@ -25,7 +26,7 @@ import {
   shrinkStory,
   storyOfSeed,
 } from '../torture/index.ts';
-import { integer } from './options.ts';
+import { addShortcutsOption, integer } from './options.ts';
 import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 import { type SeedRange, seedMax, seedRange } from './seed-range.ts';
@@ -41,19 +42,20 @@ interface TortureOptions {
   readonly shrink?: true;
   readonly tries: number;
   readonly save?: string;
+  readonly shortcuts: boolean;
   readonly served?: true;
   readonly actions?: number;
   readonly json?: string;
 }
 
-/** Failures that are told as they come; all of them are in the JSON. */
+/** Failures that are printed as they occur; all of them are in the JSON. */
 const failuresPrinted = 30;
 
 export function addTortureCommand(program: Command): void {
-  program
+  const command = program
     .command('torture')
-    .description('play random stories of programs, hardware and faults, and judge what came of them')
-    .option('--seed <n>', 'play the story of this seed, and say what it is', integer(0, seedMax))
+    .description('play random stories of programs, hardware and faults, and judge their outcome')
+    .option('--seed <n>', 'play the story of this seed, and describe it', integer(0, seedMax))
     .option('--seeds <first..last>', 'play the stories of these seeds', seedRange)
     .option('--scene <name>', `play this scene with the seeds: ${sceneNames.join(', ')}`, sceneName)
     .option('--story <file>', 'play the story of a file that --save wrote')
@@ -75,6 +77,7 @@ export function addTortureCommand(program: Command): void {
     .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .action(torture);
+  addShortcutsOption(command);
 }
 
 function sceneName(text: string): string {
@@ -90,11 +93,13 @@ function minutes(text: string): number {
 }
 
 async function torture(options: TortureOptions): Promise<void> {
-  const { seed, scene, story, json, save } = options;
+  const { seed, scene, story, json, save, served, shortcuts } = options;
   checkWritable(json);
   checkWritable(save);
   const screen = new Screen(json);
-  if (options.served === true) tortureServed(options, screen);
+  if (served === true && !shortcuts)
+    throw new ConfigurationError('--no-shortcuts', 'given', 'left out with --served');
+  if (served === true) tortureServed(options, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
   else if (seed !== undefined) await one(storyOfSeed(seed, scene), options, screen);
   else await many(options, screen);
@@ -111,7 +116,8 @@ function storyOf(file: string): Story {
   }
 }
 
-async function one(story: Story, options: TortureOptions, screen: Screen): Promise<void> {
+async function one(drawn: Story, options: TortureOptions, screen: Screen): Promise<void> {
+  const story = options.shortcuts ? drawn : plain(drawn);
   const { findings, refused } = await runStory(story);
   if (refused !== undefined) screen.print(`The machine refuses the configuration of this story: ${refused}`);
   if (findings.length > 0 && options.shrink) {
@@ -171,7 +177,7 @@ interface Tally {
 }
 
 async function many(options: TortureOptions, screen: Screen): Promise<void> {
-  const { seeds, scene, jobs, json } = options;
+  const { seeds, scene, jobs, json, shortcuts } = options;
   const first = seeds?.first ?? randomInt(2 ** 40);
   const limitMs =
     seeds !== undefined && options.minutes === undefined
@@ -186,7 +192,8 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
     : new CountBar(Math.ceil(limitMs / 1000), 's');
   const tally: Tally = { stories: 0, refused: 0, coverage: noCoverage, failures: [] };
   const isTimeUp = (): boolean => elapsedMs() > limitMs;
-  for await (const outcome of campaign(numbersFrom(first, count), jobs, isTimeUp, scene)) {
+  const how = { ...(scene === undefined ? {} : { scene }), ...(shortcuts ? {} : { isPlain: true as const }) };
+  for await (const outcome of campaign(numbersFrom(first, count), jobs, isTimeUp, how)) {
     note(tally, outcome);
     for (const { judge, what } of tally.failures.length > failuresPrinted ? [] : outcome.findings.slice(0, 3))
       screen.print(`seed ${outcome.seed} (${outcome.climate}): FOUND by ${judge}: ${what}`);
@@ -200,7 +207,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   if (failure === undefined) return;
   process.exitCode = exitFailed;
   screen.print(
-    `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${options.shrink ? '' : '    Smaller: add --shrink'}`,
+    `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${shortcuts ? '' : ' --no-shortcuts'}${options.shrink ? '' : '    Smaller: add --shrink'}`,
   );
   if (options.shrink) {
     const { json: _written, ...rest } = options;
@@ -233,7 +240,7 @@ function printTally({ stories, refused, coverage, failures }: Tally, seconds: nu
   counted('Steps of programs', coverage.steps);
   counted('Objects of programs', coverage.objects);
   const changed = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
-  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges met are in the JSON.`);
+  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`);
   const rate = (stories / seconds).toFixed(2);
   screen.print(
     `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,

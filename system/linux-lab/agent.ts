@@ -131,7 +131,7 @@ export class AgentLine {
     this.#stream.write(`${this.#secret}.x 60 ${Buffer.from(command).toString('base64')}\n`);
   }
 
-  /** Nothing will come any more: whoever waits is told why. */
+  /** Nothing will come any more: threads that wait get the reason. */
   end(reason: string): void {
     this.#ended ??= new GuestError(reason);
     this.#pending?.settled.reject(this.#ended);

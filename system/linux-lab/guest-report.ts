@@ -39,7 +39,7 @@ export function guestFaultsOf({ commands, interrupts, serve }: GuestReport): str
           : `guest${guest}: exit ${exitStatus}: ${command}`,
       ),
     ...differencesOf(interrupts),
-    ...(serve.checks.balanced ? [] : ['the books do not balance']),
+    ...(serve.checks.balanced ? [] : ['the ledgers do not balance']),
     ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
   ];
 }

@@ -1,5 +1,5 @@
 /**
- * The guest's own books of interrupts, read from /proc/interrupts, and their comparison with the device's.
+ * The guest's own counts of interrupts, read from /proc/interrupts, and their comparison with the device's.
  *
  * Linux counts how often it ran the handler of a vector; the device counts the messages it sent. They must agree: an
  * event queue sends the next message only after the handler armed it again, so none can be lost in another. Linux

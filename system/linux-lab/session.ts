@@ -34,7 +34,7 @@ export interface SessionOptions {
   /** More of what `serve` can do: profile, parameters, faults, traces. */
   readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once'>;
   readonly console: LinuxGuestOptions['console'];
-  /** Hears, in words, of what happens to the serving. */
+  /** Called, in words, with what happens to the serving. */
   readonly onNotice: (text: string) => void;
 }
 
@@ -85,7 +85,7 @@ export class GuestSession implements AsyncDisposable {
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
   readonly #removeFolder: () => void;
-  /** That guests go is news only while nobody sent them away. */
+  /** That a guest goes is reported only when it was not sent away. */
   readonly #listening: { isOn: boolean };
 
   private constructor(

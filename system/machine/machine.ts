@@ -61,11 +61,11 @@ export interface MachineOptions {
    */
   readonly watch?: Watch;
   /**
-   * How long a program may await what is not simulated (a file, a timer, a promise that nobody settles), in milliseconds of
+   * How long a program may await what is not simulated (a file, a timer, a promise that never settles), in milliseconds of
    * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits for ever.
    */
   readonly programPatienceMs?: number;
-  /** Told how far the programs have come. */
+  /** Called with how far the programs have come. */
   readonly onProgress?: ProgressListener;
   /**
    * For tests: after so many picoseconds all parts count from a new epoch (sim/epoch.ts); by default after 4.4 s. The report
@@ -248,7 +248,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Runs until `predicate` holds, looking every `everyPs`; or to `limitPs`.
+   * Runs until `predicate` holds, checked every `everyPs`; or to `limitPs`.
    * @returns whether it held
    */
   async runUntil(
@@ -365,7 +365,7 @@ export class Machine implements AsyncDisposable {
   /**
    * The state of the blocks of each node now: of the HCA's data path and its wire port, with the queue pairs, or of the NIC; of DMA
    * engines, PCIe function, link and root complex; of the processor, the IOMMU and the system DMA controller; and counts of all that
-   * is held. Two runs of the same machine tell the same at the same instant, in whatever partition.
+   * is held. Two runs of the same machine give the same at the same instant, in whatever partition.
    */
   async inspect(): Promise<BlockState[]> {
     this.#checkIdle('inspect the blocks');

@@ -5,9 +5,9 @@
  *                    └─ between them: do the programs only poll? has the epoch become long? have there been too many steps?
  *
  * A run until the end is cut into stretches, which change nothing of what happens. Where programs did nothing but poll for a
- * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a deadlock, told as such.
+ * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a DeadlockError.
  * (Where programs spin, sleep or wait for events, nothing at all is due then, and the runners find it themselves.)
- * A device in which something looks every few cycles for what never comes is found by the limit of steps, where there is one.
+ * A device of which a block retries every few cycles without end is found by the limit of steps, where there is one.
  *
  * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
  * one; over a time in which nothing is due anywhere, however long, there is one stretch.
@@ -228,7 +228,7 @@ export class PartRuns {
   async #run(run: (port: PartPort) => Promise<RunOutcome>): Promise<RunOutcome> {
     const outcomes = await Promise.allSettled(this.#ports.map(run));
     const failures = outcomes.map((part) => (part.status === 'rejected' ? [part.reason] : []));
-    // The part in which it happened has the error itself; the others heard of it.
+    // The part in which it happened has the error itself; the others were ended because of it.
     const [failure] = [...(failures[this.#workers?.failedThread ?? 0] ?? []), ...failures.flat()];
     if (failure !== undefined) throw failure;
     const [first] = outcomes as PromiseFulfilledResult<RunOutcome>[];
@@ -250,7 +250,7 @@ const lastEndOf = (activities: readonly PartActivity[]): number =>
 function deadlockOf(activities: readonly PartActivity[]): DeadlockError {
   return new DeadlockError(
     activities.flatMap(({ waiting }) => waiting),
-    'nothing is left to do but poll in vain, for longer than machine.pollPatienceMs',
+    'programs only poll, and nothing else has been due for longer than machine.pollPatienceMs',
     programsOf(activities),
   );
 }

@@ -50,7 +50,7 @@ export interface ProgramContext {
   readonly random: Random;
   /** Adds a line to the machine's log, with the simulated time. */
   log(text: string): void;
-  /** Tells the user how far the program has come, in units of its own; nothing else depends on it. */
+  /** Reports how far the program has come, in units of its own; nothing else depends on it. */
   progress(done: number, total: number): void;
 }
 

@@ -59,7 +59,7 @@ export function crossingOf(first: LatencyOf, second: LatencyOf, range: SizeRange
   return high;
 }
 
-/** The largest message that is cheaper copied: what a channel goes by when it is not told another. */
+/** The largest message that is cheaper copied: the cut-off of a channel that is given no other. */
 export function cutoffOf(config: MachineConfig, messaging: MessagingConfig, waiting: WaitingBy): number {
   const way: Way = messaging.cachedRegions > 0 ? 'cached' : 'onTheFly';
   const eager = formulaOf(config, messaging, waiting, 'eager');

@@ -157,8 +157,8 @@ const repost = ({ path }: MessagePlan): Term => ({
 /**
  * The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. Once in a round of the
  * receive slots the last acknowledgement granted too few credits for two messages: then ADVERTISE waits for FINISHED
- * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA knows of used up. Whoever sleeps is
- * woken by FINISHED already: what delays ADVERTISE meanwhile delays nobody.
+ * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA knows of used up. A side that sleeps
+ * is woken by FINISHED already, so that a delay of ADVERTISE meanwhile costs nothing.
  */
 function nextRequest(plan: MessagePlan): Terms {
   const { path, messaging, waiting } = plan;
@@ -187,7 +187,7 @@ function nextRequest(plan: MessagePlan): Terms {
 const receiveSlotsOf = ({ bufferCount, rendezvousCount }: MessagingConfig): number =>
   bufferCount + 1 + 2 * rendezvousCount;
 
-/** Every so many receives the HCA has to look for more. */
+/** Receives after which the HCA has to fetch more WQEs. */
 const refill = ({ path, messaging }: MessagePlan, receives: number): Term => ({
   name: 'receiveRefill',
   ps: (receives * path.receiveRefillPs()) / receiveSlotsOf(messaging),

@@ -160,7 +160,7 @@ export class Path {
     return this.bus.readPs(translationBytes) + this.hca(this.config.hca.cacheMissCycles + 1);
   }
 
-  /** What a message waits when every receive that the HCA knows of is used up: it looks into the doorbell record first. */
+  /** What a message waits when every receive that the HCA knows of is used up: it reads the doorbell record first. */
   receiveRefillPs(): number {
     return this.hca(3) + this.bus.readPs(receiveRecordBytes) + this.receiveFetchPs();
   }
@@ -261,7 +261,7 @@ export class Path {
     const { transmitLatencyCycles, transmitPacketCycles, transmitBytesPerCycle } = config.hca;
     const opcodeFor = term === 'request' ? Opcode.RC_SEND_MIDDLE : Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
     const formPs = this.hca(formCycles + transmitLatencyCycles);
-    // Asked for in one cycle, sent in the next, looked at in the one after landing.
+    // Asked for in one cycle, sent in the next, seen in the one after placement.
     const gatherPs = ({ isRead, bytes }: Packet): number => (isRead ? this.hca(2) + bus.readPs(bytes) : 0);
     return [
       { term, holdPs: formHoldPs, passPs: ({ isRead }) => (isRead ? this.hca(1) : 0) },
@@ -326,7 +326,7 @@ export class Path {
     return Math.max(0, this.clocks.toHcaPs + formPs - Math.max(aheadPs, formPs));
   }
 
-  /** From the wire to the receiver's looking at a packet. */
+  /** From the wire until the receiver examines a packet. */
   #intakePs(payloadBytes: number): number {
     const { receiveLatencyCycles, receiveBytesPerCycle } = this.config.hca;
     return (

@@ -1,5 +1,5 @@
 /**
- * The commands of a driver in the order in which it posted them, folded: what a trace of category `commands` tells. Two
+ * The commands of a driver in the order in which it posted them, folded: what a trace of category `commands` shows. Two
  * drivers are laid side by side where they do the same.
  */
 

@@ -51,9 +51,23 @@ describe('a kernel driver behind a slot', () => {
     const { requested, sent, delivered, raised } = node!.interrupts[0]!;
     expect([requested, sent, delivered, raised]).toEqual(Array(4).fill(bench.raised.length));
     const text = renderServeReport(report);
-    for (const words of ['INIT_HCA', 'owner', 'The books balance', 'Not measured'])
+    for (const words of ['INIT_HCA', 'owner', 'The ledgers balance', 'Not measured'])
       expect(text).toContain(words);
     expect(renderServeReport(JSON.parse(JSON.stringify(report)))).toBe(text);
+  });
+
+  it('sees the same device without shortcuts', async () => {
+    const reports = await Promise.all(
+      [true, false].map(async (shortcuts) => {
+        const bench = new SlotBench({ shortcuts });
+        const { slot, driver } = await probed(bench);
+        expect(bench.emulation.hcas[0]!.hca.shared.earlyPlaces !== undefined).toBe(shortcuts);
+        await driver.remove(slot.cpu);
+        bench.work();
+        return reportOf(bench);
+      }),
+    );
+    expect(reports[1]).toEqual(reports[0]);
   });
 
   it('finds the ports of two cabled HCAs active once both are open, and down before', async () => {

@@ -136,7 +136,7 @@ export class Emulation {
     this.plan = plan;
     this.#hasFailed = false;
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
-    const shared = { earlyPlacement: true, zeroCopy: false };
+    const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
     this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node), shared));
     this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise, this.hcas[node]!.hca.shared));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];

@@ -25,14 +25,14 @@ export class GuestNode {
   readonly core: CorePort;
 
   constructor(
-    { config, channels, faults }: ServedPlan,
+    { config, channels, faults, shortcuts }: ServedPlan,
     node: number,
     raise: RaiseInterrupt,
     device?: SharedDevice,
   ) {
     const { link, rootPort, endpointPort, rootComplex, function: pcieFunction } = config.pcie;
     this.node = node;
-    this.lp = new LogicalProcess(guestName(node));
+    this.lp = new LogicalProcess(guestName(node), undefined, shortcuts);
     this.port = new PcieLinkPort({
       lp: this.lp,
       link,

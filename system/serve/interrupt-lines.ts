@@ -1,5 +1,5 @@
 /**
- * From interrupt messages of the device to the descriptors by which a guest's machine hears of them.
+ * From interrupt messages of the device to the descriptors (eventfds) by which a guest's machine receives them.
  *
  *     MSI-X message ── address, data ──► vector ── descriptor? ──► raised
  *     Assert_INTx, Deassert_INTx ──► level ── not masked, descriptor? ──► raised, and masked until the guest unmasks
@@ -9,7 +9,7 @@
  */
 import type { GatedSink } from '../machine/faults/index.ts';
 
-/** Tells a guest's machine of one interrupt by its descriptor. */
+/** Signals one interrupt to a guest's machine by its descriptor. */
 export type RaiseInterrupt = (descriptor: number) => void;
 
 const NO_DESCRIPTOR = -1;

@@ -1,8 +1,8 @@
 /**
- * The MSI-X table as the platform keeps it: an entry for every vector that the guest's machine wants to hear of, written
+ * The MSI-X table as the platform keeps it: an entry for every vector that the guest's machine wants interrupts of, written
  * by stores into BAR0 as any software must, and MSI-X enabled while there is one.
  *
- *     heard ──► address and data that name the vector, not masked          no longer ──► masked
+ *     wanted ──► address and data that name the vector, not masked          no longer ──► masked
  *
  * Source: what Linux' vfio-pci does on VFIO_DEVICE_SET_IRQS (drivers/vfio/pci/vfio_pci_intrs.c, vfio_msi_set_block).
  */
@@ -55,7 +55,7 @@ export class MessageTable {
     }
   }
 
-  /** The guest's machine does not want to hear of a vector for a while. */
+  /** The guest's machine masks or unmasks a vector. */
   mask(vector: number, isMasked: boolean): void {
     if (this.#lines.hasVector(vector)) this.#open(vector, !isMasked);
   }

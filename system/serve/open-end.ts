@@ -1,4 +1,4 @@
-/** The end of a wire at which nobody is: what is sent there is gone, and nothing ever comes from it. */
+/** The unconnected end of a wire: what is sent there is gone, and nothing ever comes from it. */
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { wireLatencyPs } from '../../wire/link-rate.ts';
 import { channelKey, hcaName } from '../machine/plan.ts';

@@ -29,7 +29,7 @@ export function renderServeReport(report: ServeReport): string {
     .join('\n');
 }
 
-/** With the place at which it was thrown, which whoever mends it wants to know. */
+/** With the place in the code at which it was thrown. */
 function defectText({ node, access, atPs, message, stack, causes }: Defect): string {
   return [
     `A DEFECT OF THE EMULATOR at HCA ${node}, ${atPs} ps, by ${access}: ${message}`,

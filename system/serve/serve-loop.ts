@@ -14,10 +14,10 @@ import { servingParameters } from './parameters.ts';
 import type { ServeOrder } from './serve-options.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
 
-/** What the loop tells while it runs, in words. */
+/** Receives what the loop reports while it runs, in words. */
 export type NoticeListener = (text: string) => void;
 
-/** Longest wait for the sockets: a client that says nothing must be looked at now and then. */
+/** Longest wait for the sockets: a client that sends nothing must be checked now and then. */
 const WAIT_MAX_MS = 1000;
 
 export class ServeLoop {
@@ -43,11 +43,12 @@ export class ServeLoop {
     this.#order = order;
     this.#notice = notice;
     this.#sliceMs = serving.sliceUs / 1000;
-    const { config, cabling, faults, timeScale, analysis } = order;
+    const { config, cabling, faults, shortcuts, timeScale, analysis } = order;
     this.emulation = new Emulation({
       config,
       cabling,
       faults,
+      shortcuts,
       timeScale,
       analysis,
       serving,

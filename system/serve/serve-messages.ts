@@ -1,4 +1,4 @@
-/** What the serving thread and the one that started it tell each other. */
+/** Messages between the serving thread and the one that started it. */
 import type { ErrorRecord } from '../machine/partition/answer.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';

@@ -19,6 +19,8 @@ export interface ServeOptions {
   readonly set?: ParameterValues;
   readonly seed?: number;
   readonly faults?: FaultPlan;
+  /** As MachineOptions.shortcuts: false leaves out what only makes the emulation faster. */
+  readonly shortcuts?: boolean;
   /** Simulated time per wall time while the devices are idle: 1 when left out. */
   readonly timeScale?: number;
   /** Ends when the last guest has gone, once there was one. */
@@ -33,6 +35,7 @@ export interface ServeOrder {
   readonly config: MachineConfig;
   readonly cabling: Cabling;
   readonly faults: readonly Fault[];
+  readonly shortcuts: boolean;
   readonly timeScale: number;
   readonly isOnce: boolean;
   readonly analysis: AnalysisOptions | undefined;
@@ -62,6 +65,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
     config: configurationOf({ profile: options.profile ?? servedProfile, set: { ...options.set, ...seed } }),
     cabling: cable ? 'cable' : loopbackPlug ? 'loopback' : 'open',
     faults: checkedFaults(options.faults ?? [], hcas),
+    shortcuts: options.shortcuts ?? true,
     timeScale,
     isOnce: options.once ?? false,
     analysis: options.analysis,

@@ -52,7 +52,7 @@ export const meaning = {
  */
 export interface ServedInterruptRow extends DeviceInterruptRow {
   readonly vector: number;
-  /** Messages that reached the guest's machine, and descriptors written to tell the guest. */
+  /** Messages that reached the guest's machine, and descriptors written to signal the guest. */
   readonly delivered: number;
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
@@ -143,7 +143,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, defects, analyses, run } = parts;
   const far = (node: number): SlotLedger => slots[cabling === 'cable' ? node ^ 1 : node]!;
   const exact = new ExactFigures();
-  // A port without plug has nobody to compare with.
+  // A port without a plug has no peer to compare with.
   const cabled = cabling === 'open' ? [] : slots;
   return {
     schema: serveReportSchema,

@@ -201,6 +201,11 @@ describe('the options of a served machine', () => {
     expect(cablingOf({ hcas: 2, cable: true })).toBe('cable');
   });
 
+  it('say whether shortcuts are taken', () => {
+    expect(serveOrderOf({ socket: 's' }).shortcuts).toBe(true);
+    expect(serveOrderOf({ socket: 's', shortcuts: false }).shortcuts).toBe(false);
+  });
+
   it('are of a host that takes large payloads unless a profile is named', () => {
     const linkOf = (options: object) => serveOrderOf({ socket: 's', ...options }).config.pcie.link;
     expect(linkOf({}).maxPayloadBytes).toBe(512);

@@ -5,7 +5,7 @@
  *     … QEMU with served.qemuOptions …
  *     const report = await served.close();
  *
- * The work is done in a thread of its own; this one stays free for signals and for whoever drives the guests.
+ * The work is done in a thread of its own; this one stays free for signals and for the code that drives the guests.
  */
 import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
@@ -25,7 +25,7 @@ const workerUrl = new URL(
 const stopLimitMs = 5000;
 
 export interface ServeListeners {
-  /** Told, in words, of guests that went and of defects. */
+  /** Called, in words, for guests that went and for defects. */
   readonly onNotice?: (text: string) => void;
 }
 

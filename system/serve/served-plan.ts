@@ -1,5 +1,5 @@
 /**
- * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are somebody else's.
+ * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
  *
  *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
  *                        ╚═══╝ loopback plug
@@ -31,6 +31,8 @@ export interface ServedChoice {
   readonly hcaCount: number;
   readonly cabling: Cabling;
   readonly faults: readonly Fault[];
+  /** Left out: true. */
+  readonly shortcuts?: boolean;
 }
 
 export interface ServedPlan extends HcaPlan {
@@ -39,17 +41,18 @@ export interface ServedPlan extends HcaPlan {
 }
 
 export const guestName = (node: number): string => `guest${node}`;
-/** The end of a channel that nobody is at. */
+/** The unconnected end of a channel. */
 export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
-export function planServed({ config, hcaCount, cabling, faults }: ServedChoice): ServedPlan {
+export function planServed(choice: ServedChoice): ServedPlan {
+  const { config, hcaCount, cabling, faults, shortcuts = true } = choice;
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
     throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
   if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
   const channels: Record<string, SharedArrayBuffer> = {};
-  const how = { shuffleSeed: undefined, shortcuts: true };
+  const how = { shuffleSeed: undefined, shortcuts };
   const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, ...how };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);

@@ -18,7 +18,7 @@ export type WallClock = () => number;
 
 const PS_PER_MS = 1e9;
 const NEVER = Number.POSITIVE_INFINITY;
-/** Looks at the wall clock while a load waits: one in so many steps. */
+/** The wall clock is read once in so many steps while a load waits. */
 const STEPS_PER_POLL = 16;
 /** Idleness is passed in steps that an epoch has room for. */
 const idleStepPs = 2 ** 51;
@@ -94,7 +94,7 @@ export class ServedTime {
     this.runner.touched();
   }
 
-  /** Nobody is there to notice time: from here to the next access none passes. */
+  /** No guest is there: from here to the next access no time passes. */
   standStill(): void {
     this.#isIdle = false;
     this.#lineMs = NOT_FOLLOWED;
@@ -182,7 +182,7 @@ export class ServedTime {
     return this.#linePs + Math.floor((nowMs - this.#lineMs) * PS_PER_MS * this.#scale);
   }
 
-  /** Time passes in which nothing is due: days of it may have gone by since somebody looked. */
+  /** Time passes in which nothing is due: days of it may have gone by since the last access. */
   #pass(durationPs: number): void {
     const followedPs = this.#followedPs + (durationPs % psPerUs);
     this.#followedUs += Math.floor(durationPs / psPerUs) + Math.floor(followedPs / psPerUs);

@@ -8,7 +8,7 @@
  *
  * The slot does what firmware and vfio driver of a host do with a real card, and nothing else: the device behind it is
  * the one of the simulated machine. The MSI-X table belongs to the platform, because the guest's machine keeps one of
- * its own and tells only which vectors it wants to hear of; so its accesses to the table do not get through.
+ * its own and announces only which vectors it wants interrupts of; so its accesses to the table do not get through.
  *
  * Nothing a guest does makes a call throw: what the model throws is a defect of the emulator, which is reported with the
  * access that led to it, and from then on the slot answers all ones until it is given a fresh device.
@@ -115,7 +115,7 @@ export class Slot implements VfioUserDevice {
 
   /**
    * Puts the slot in front of a device that was just powered on.
-   * @param onlooker told when the slot resets the device, which does not cross the bus
+   * @param observer notified when the slot resets the device, which does not cross the bus
    */
   fit(guest: GuestNode, time: ServedTime, observer?: ResetObserver): void {
     const { rootComplex, function: pcieFunction, enumeration } = this.#config.pcie;

@@ -1,6 +1,6 @@
 /**
  * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
- * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
+ * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the ledgers balance.
  */
 import type { MemoryStatistics } from '../../host/index.ts';
 import { raceText } from '../machine/node/race-watch.ts';
@@ -282,5 +282,5 @@ export function checksLine(checks: { readonly balanced: boolean }): string {
     check.failures.map((failure) => `  ${name}: ${failure}`),
   );
   const names = Object.keys(balances).join(', ');
-  return balanced ? `The books balance: ${names}.` : `The books do NOT balance:\n${failures.join('\n')}`;
+  return balanced ? `The ledgers balance: ${names}.` : `The ledgers do NOT balance:\n${failures.join('\n')}`;
 }

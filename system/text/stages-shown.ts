@@ -1,4 +1,4 @@
-/** Which stages of the operations' lives a table has columns for. */
+/** Which stages of operations a table has columns for. */
 import type { OperationReport } from '../machine/report/schema.ts';
 
 /** Stages of requests that were sent again. */

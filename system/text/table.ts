@@ -10,7 +10,7 @@ export type Cell = string | number;
 export const terminalColumns = (): number =>
   process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
 
-/** Columns of tables that are made of sentences: nobody reads a line of a thousand. */
+/** Columns of tables that are made of sentences: a line of a thousand characters is unreadable. */
 export const listingColumns = (): number => Math.min(terminalColumns(), 120);
 
 /** A border, and a space on either side. */

@@ -13,13 +13,13 @@ const workerFile = import.meta.url.endsWith('.ts') ? './torture-worker.ts' : './
 
 /**
  * @param seeds what to play, in order; may be endless
- * @param scene name of the one scene to be played
+ * @param how name of the one scene to be played, and whether without shortcuts
  */
 export async function* campaign(
   seeds: Iterable<number>,
   jobs: number,
   isTimeUp: () => boolean,
-  scene?: string,
+  how: Omit<StoryOrder, 'seed'> = {},
 ): AsyncGenerator<StoryOutcome> {
   const pool = new Piscina({
     filename: new URL(workerFile, import.meta.url).href,
@@ -36,10 +36,7 @@ export async function* campaign(
         const next = isTimeUp() ? undefined : left.next();
         isOver = next === undefined || next.done === true;
         if (next !== undefined && next.done !== true)
-          running.set(
-            next.value,
-            play(pool, { seed: next.value, ...(scene === undefined ? {} : { scene }) }),
-          );
+          running.set(next.value, play(pool, { seed: next.value, ...how }));
       }
       if (running.size === 0) return;
       const outcome = await Promise.race(running.values());

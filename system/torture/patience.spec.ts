@@ -26,7 +26,7 @@ const timersOf = (story: Story): number[] => story.programs[0]!.qps.map(({ rnrTi
 
 describe('patience', () => {
   it('covers nine time-outs of up to four times their code, and nine of the longest RNR delays', () => {
-    // 200 ms; 4 × 9 × 4.096 µs × 2^14; 9 × 655.36 ms (IBTA vol 1, 9.7.6.1.3, table 46).
+    // 200 ms; 4 × 9 × 4.096 µs × 2^14; 9 × 655.36 ms (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8, table 45).
     expect(patienceOf(storyOf('broken', [[14, 7, 1]]))).toBe(
       200e9 + 36 * 4_096_000 * 2 ** 14 + 9 * 655_360e6,
     );

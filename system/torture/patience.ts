@@ -9,7 +9,7 @@ export const basePatiencePs = 200 * psPerMs;
 /** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
 export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
 
-/** The longest RNR delay has code 0 (IBTA table 46). */
+/** The longest RNR delay has code 0 (IBTA 9.7.5.2.8, table 45). */
 const rnrDelayMaxPs = rnrDelayPs(0);
 const pageBytes = 4096;
 

@@ -25,7 +25,19 @@ export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opco
 
 /** @returns lines without line ends */
 export function renderStory(story: Story): string[] {
-  const { seed, climate, set, faults, again, stopsAfter, programs, links, turns = [], scene } = story;
+  const {
+    seed,
+    climate,
+    set,
+    faults,
+    isPlain,
+    again,
+    stopsAfter,
+    programs,
+    links,
+    turns = [],
+    scene,
+  } = story;
   const settings = Object.entries(set).map(([path, value]) => `${path}=${value}`);
   const lines = [`story ${seed}, ${climate}: ${settings.join(' ')}`];
   for (const fault of faults)
@@ -34,6 +46,7 @@ export function renderStory(story: Story): string[] {
         .map(([field, value]) => `${field}=${value}`)
         .join(',')}`,
     );
+  if (isPlain === true) lines.push('played without shortcuts');
   if (again !== undefined) {
     const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
     const plainness = again.isPlain === true ? ', without shortcuts' : '';

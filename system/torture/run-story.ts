@@ -88,7 +88,7 @@ export async function runStory(story: Story, stepLimit = stepLimitOfStories): Pr
   }
 }
 
-/** Plays a part of the story: what is under way there is cut, and the books balance all the same. */
+/** Plays a part of the story: what is under way there is cut, and the ledgers balance all the same. */
 async function stopped(story: Story, { endPs }: Played, part: number): Promise<Finding[]> {
   await using machine = await machineOf(
     story,
@@ -103,7 +103,7 @@ async function stopped(story: Story, { endPs }: Played, part: number): Promise<F
   const found = Object.entries(checks).flatMap(([name, { failures }]) =>
     failures.map((failure) => `${name}: ${failure}`),
   );
-  if (!balanced && found.length === 0) found.push('the books do not balance, and nothing says why');
+  if (!balanced && found.length === 0) found.push('the ledgers do not balance, and no check says why');
   return found.map((what) => ({ judge: 'stopped', what: `stopped at ${untilPs} ps: ${what}` }));
 }
 
@@ -169,8 +169,8 @@ export interface PlayOptions {
 
 /** The machine of a story, without programs. */
 export function machineOf(
-  { set, faults }: Story,
-  { partition, shuffleSeed, epochPs, isUnwatched, isPlain }: Again,
+  { set, faults, isPlain: isAlwaysPlain }: Story,
+  { partition, shuffleSeed, epochPs, isUnwatched, isPlain = isAlwaysPlain }: Again,
   { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
 ): Promise<Machine> {
   return Machine.create({
@@ -217,7 +217,7 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
   const seen = story.scene === undefined ? (results as unknown as (Observations | null)[]) : [];
   const report = await machine.report();
-  // Behind the report: its books count what has not arrived.
+  // Behind the report: its ledgers count what has not arrived.
   const packets = await machine.packets();
   const { config } = machine;
   return { story, endPs, seen, results, report, leftovers, held, lint, packets, config, error };

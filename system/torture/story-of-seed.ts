@@ -35,6 +35,9 @@ function orPlainAgain(story: Story): Story {
   return { ...story, again: { partition: 'single', shuffleSeed: undefined, isPlain: true } };
 }
 
+/** The same story without shortcuts: `hca torture --no-shortcuts`. */
+export const plain = (story: Story): Story => ({ ...story, isPlain: true });
+
 /** A story that plays a scene, with numbers and hardware of the seed. */
 export function drawScene(seed: number, { name, draw }: Scene): Story {
   const random = new Random(seed, `scene ${name}`);

@@ -22,9 +22,11 @@ export interface Story {
   /** Changed parameters, by path. */
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
+  /** Played without shortcuts, each time (MachineOptions.shortcuts). */
+  readonly isPlain?: true;
   /** Where the story is played again, to be compared byte by byte; undefined: once is enough. */
   readonly again: Again | undefined;
-  /** The part of its time after which it is stopped when it is played once more, in the middle of all work: books balance there too. */
+  /** The part of its time after which it is stopped when it is played once more, in the middle of all work: the ledgers balance there too. */
   readonly stopsAfter?: number;
   readonly programs: readonly ProgramPlan[];
   readonly links: readonly Link[];

@@ -4,12 +4,14 @@ import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
 import type { Finding } from './finding.ts';
 import { runStory } from './run-story.ts';
 import type { Climate } from './story.ts';
-import { storyOfSeed } from './story-of-seed.ts';
+import { plain, storyOfSeed } from './story-of-seed.ts';
 
 export interface StoryOrder {
   readonly seed: number;
   /** Name of the scene to be played; left out: what the seed draws. */
   readonly scene?: string;
+  /** Without shortcuts. */
+  readonly isPlain?: true;
 }
 
 export interface StoryOutcome {
@@ -20,8 +22,9 @@ export interface StoryOutcome {
   readonly coverage: Coverage;
 }
 
-export default async function tellStory({ seed, scene }: StoryOrder): Promise<StoryOutcome> {
-  const story = storyOfSeed(seed, scene);
+export default async function tellStory({ seed, scene, isPlain }: StoryOrder): Promise<StoryOutcome> {
+  const drawn = storyOfSeed(seed, scene);
+  const story = isPlain === true ? plain(drawn) : drawn;
   const { findings, refused, played } = await runStory(story);
   const coverage = played === undefined ? noCoverage : coverageOf(played);
   return { seed, climate: story.climate, findings, refused, coverage };

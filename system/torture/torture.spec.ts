@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { epochLengthPs } from '../../sim/index.ts';
 import { drawStory } from './draw-story.ts';
 import { renderStory } from './render-story.ts';
-import { epochPsFor, runStory } from './run-story.ts';
+import { epochPsFor, runStory, textOf } from './run-story.ts';
 import { kindOf, shrinkStory } from './shrink.ts';
 import type { Story } from './story.ts';
+import { plain } from './story-of-seed.ts';
 
 /**
  * Quick ones of every climate; among them such as found something once. In 300232 looks at the receive queues of QPs in error
@@ -23,6 +24,15 @@ describe('stories', () => {
     const { findings, refused } = await runStory(drawStory(seed));
     expect(findings).toEqual([]);
     expect(refused).toBeUndefined();
+  });
+
+  it('have the same outcome without shortcuts', async () => {
+    const [usual, without] = await Promise.all(
+      [drawStory(8), plain(drawStory(8))].map((story) => runStory(story)),
+    );
+    expect(without!.findings).toEqual(usual!.findings);
+    expect(textOf(without!.played!.report)).toBe(textOf(usual!.played!.report));
+    expect(textOf(without!.played!.results)).toBe(textOf(usual!.played!.results));
   });
 
   it('that go on and on do not end: a finding that says who goes on and what the programs wait for', async () => {

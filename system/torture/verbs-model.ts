@@ -70,7 +70,7 @@ export function completionOpcodeOf(opcode: number): number {
 export const receiveOpcodeOf = (opcode: number): number =>
   opcode === IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 
-/** RNR NAK timer by code, in microseconds × 100 (IBTA table 46). */
+/** RNR NAK timer by code, in microseconds × 100 (IBTA 9.7.5.2.8, table 45). */
 const rnrDelays = [
   65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
   4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,

@@ -142,7 +142,7 @@ export class CardByHand {
     await this.#cpu.settle();
   }
 
-  /** The oldest frame, looking at the card again and again. Undefined when none came until `deadlinePs`. */
+  /** The oldest frame, by polling the card. Undefined when none came until `deadlinePs`. */
   async pollFrame(deadlinePs: number): Promise<WaitingFrame | undefined> {
     for (;;) {
       const frame = await this.#frameNow();

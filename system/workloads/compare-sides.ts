@@ -123,7 +123,7 @@ async function transfer(
   return { isActive: side.isActive, startPs, endPs, spent };
 }
 
-/** Host 0 names an instant that host 1 hears of in time. */
+/** Host 0 names an instant, early enough for host 1 to receive it before. */
 async function agreeOnStart({ cpu, exchange, host, node }: ProgramContext, label: string): Promise<number> {
   if (node !== 0) return Number(await exchange.take(`${label} starts`));
   const { clockMHz } = host.config.core;

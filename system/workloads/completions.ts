@@ -53,7 +53,7 @@ export class CompletionPoller {
         if (cq !== undefined) ackCqEvents(cq, 1);
         this.#isArmed = false;
       } else {
-        // Armed before the last look, so that no completion falls between look and sleep.
+        // Armed before the last poll, so that no completion falls between poll and sleep.
         reqNotifyCq(this.#cq, 0);
         this.#isArmed = true;
       }

@@ -159,7 +159,7 @@ export class MoveRing {
     );
   }
 
-  /** Sets both words of this side to 0 between two ways; nobody writes them then. */
+  /** Sets both words of this side to 0 between two ways; no peer writes them then. */
   clearWords(): void {
     const { memory } = this.program;
     memory.writeUint64(this.words.address + wordOffsets.available, 0n);

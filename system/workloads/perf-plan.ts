@@ -1,4 +1,4 @@
-/** What the two programs of `perf` are told and what the client returns; perftest's tests and defaults. */
+/** Arguments of the two programs of `perf` and what the client returns; perftest's tests and defaults. */
 
 export const perfTestNames = [
   'write-lat',

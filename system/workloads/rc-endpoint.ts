@@ -131,7 +131,7 @@ export async function connectRc(
     await toRtr(qp, address, attributes);
     await toRts(qp, firstPsns[index]!, attributes);
   }
-  // Nobody sends before both sides can receive.
+  // Neither side sends before both can receive.
   await barrier(program, `${label}.ready`);
   return peer;
 }

@@ -4,7 +4,7 @@
  *     write() ─ frame, PIOTX ─► │ … │ ─► frame ─ read()          frame: Ethernet header, kind, number, length, payload
  *     wait    ◄─────────────────│ … │◄── acknowledgement         no acknowledgement in time: the frame goes again
  *
- * `pio`: every word by the core, which also looks at the card until a frame is there. `dma`: headers by the core, the
+ * `pio`: every word by the core, which also polls the card until a frame is there. `dma`: headers by the core, the
  * payload between the user's pinned pages and the card by the DMA controller; both the controller and the card interrupt.
  */
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';

@@ -1,5 +1,5 @@
 /**
- * Turns a scenario of system/linux-lab into tests: a boot for all, a test for each step, and one for the books at the end.
+ * Turns a scenario of system/linux-lab into tests: a boot for all, a test for each step, and one for the ledgers at the end.
  * Where a guest cannot be had (no apt, no koffi, another platform) the tests are skipped, each saying why; under CI a
  * guest that cannot be had fails.
  */
@@ -74,7 +74,7 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
         if (seen !== undefined) await annotate(seen);
       });
     }
-    it('ends with books that balance, and interrupts on which device and guest agree', {
+    it('ends with ledgers that balance, and interrupts on which device and guest agree', {
       timeout: stepTimeoutMs,
     }, async () => {
       await finishScenario(stage);

@@ -46,7 +46,8 @@ export class MessageBuffers {
     const slotBytes = Math.ceil((messageHeaderBytes + eagerBytes) / lineBytes) * lineBytes;
     const bytes = slotBytes * (receiveCount + sendCount);
     const address = memory.map(bytes);
-    if (address < 0) throw new VerbsError('message', 'ENOMEM', `${bytes} bytes of message buffers`);
+    if (address < 0)
+      throw new VerbsError('message', 'ENOMEM', `no memory for ${bytes} bytes of message buffers`);
     try {
       const region = await regMr(pd, address, bytes, IBV_ACCESS_LOCAL_WRITE);
       return new MessageBuffers(region, bytes, slotBytes, receiveCount, sendCount);

@@ -93,7 +93,7 @@ export class MessageChannel {
 
   /**
    * Makes a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} when it has
-   * come to INIT. Both sides have the same configuration, with a cut-off that somebody has chosen.
+   * come to INIT. Both sides have the same configuration, with a cut-off already chosen.
    * @throws VerbsError as the verbs do; ConfigurationError for a cut-off that is 0 or above eagerBytes
    */
   static async create(
@@ -127,7 +127,7 @@ export class MessageChannel {
       await this.#progress();
   }
 
-  /** Gives everything back. What is under way is lost: both sides {@link flush}, then tell each other, then close. */
+  /** Gives everything back. What is under way is lost: both sides {@link flush}, exchange that they have, then close. */
   async close(): Promise<void> {
     await this.#link.destroy();
     for (const table of [this.#sending, this.#receiving])
@@ -294,7 +294,7 @@ export class MessageChannel {
     }
   }
 
-  /** Sender: writes the payload where the receiver wants it; the word that it is there follows on the same QP. */
+  /** Sender: writes the payload where the receiver wants it; FINISHED follows on the same QP. */
   async #write(rendezvous: number, remoteAddr: number, rkey: number): Promise<void> {
     const { request, cached } = this.#sending[rendezvous]!;
     const local = { addr: request.address, length: request.capacityBytes, lkey: cached.region.lkey };

@@ -1,6 +1,6 @@
 /**
- * The header of every message between two channels: at the front of the registered buffer that carries it. It never
- * meets hardware that reads it, so it is in the processor's own order.
+ * The header of every message between two channels: at the front of the registered buffer that carries it. No
+ * hardware reads it, so it is in the processor's own byte order.
  */
 import { layout } from '../../base/layout.ts';
 import { bits32, named, u32, u64 } from '../../base/layout-field.ts';

@@ -230,7 +230,7 @@ export class MessageLink {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Arms before the last look, so that no completion falls between look and sleep. */
+  /** Arms before the last poll, so that no completion falls between poll and sleep. */
   async #sleep(events: IbvCompChannel): Promise<number> {
     for (;;) {
       await this.cpu.settle();
@@ -268,7 +268,7 @@ export class MessageLink {
     }
   }
 
-  /** Registered memory stays where it is, and only the device looks at it, after the post. */
+  /** Registered memory stays where it is, and only the device reads it, after the post. */
   #storeHeader(address: number, header: HeaderFields): void {
     const { bytes, view } = this.platform.memory;
     const at = this.platform.memory.physicalAddress(address);

@@ -65,7 +65,7 @@ export const messagingParameters = {
     'cycles',
     [0, 1_000_000],
     'estimate: 50 ns, a few cache lines of a tree',
-    'Looking a range up in the registration cache.',
+    'One look-up of a range in the registration cache.',
   ),
   messageOverhead: number(
     100,

@@ -3,12 +3,12 @@
  *
  *     acquire ─► found? ─► one user more ─────────────► … ─► release ─► kept, the most recently used last
  *              └► regMr ─► over a limit? the least recently used that are idle are deregistered
- *     memory unmapped or replaced ─► stale: never found again; deregistered once nobody uses it
+ *     memory unmapped or replaced ─► stale: never found again; deregistered when its last user has released it
  *
  * A region pins the frames it was made over. When the program unmaps the range and maps something else there, the
- * address is the same and the frames are not: a cache that is not told would let the device read and write the old
+ * address is the same and the frames are not: a cache that is not notified would let the device read and write the old
  * frames. So the cache follows the process's invalidations; in a process that offers none it keeps nothing. A region whose
- * range is invalidated while it is being made may pin the frames of before: it is lent once, and never found.
+ * range is invalidated while it is being made may pin the frames of before: it serves its one caller and is never found.
  *
  * Kept regions count against the limit of pinned memory: where registering fails for it, they are given back, the least
  * recently used first, and it is tried again.
@@ -37,7 +37,7 @@ export interface RegistrationCacheStatistics {
   invalidations: number;
 }
 
-/** A registration lent by the cache. */
+/** A registration in use by a caller, until its release. */
 export interface CachedRegion {
   readonly region: IbvMr;
   users: number;
@@ -77,7 +77,7 @@ export class RegistrationCache {
     this.#forgetInvalidations = forget ?? (() => {});
   }
 
-  /** Registrations kept or lent now. */
+  /** Registrations kept or in use now. */
   get size(): number {
     return this.#regions.length;
   }
@@ -117,7 +117,7 @@ export class RegistrationCache {
     await deregMr(cached.region);
   }
 
-  /** Deregisters all that nobody uses and follows the process's memory no longer. */
+  /** Deregisters all regions without users, and follows the process's memory no longer. */
   async close(): Promise<void> {
     this.#forgetInvalidations();
     await this.#deregisterRetired();
@@ -140,7 +140,7 @@ export class RegistrationCache {
     }
   }
 
-  /** Registers; for want of memory or of leave to pin it, again and again without one of the idle regions. */
+  /** Registers; while memory or the pin limit does not suffice, deregisters an idle region and tries again. */
   async #register(first: number, length: number): Promise<IbvMr> {
     for (;;) {
       try {

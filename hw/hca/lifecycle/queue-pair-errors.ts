@@ -60,7 +60,7 @@ export class QueuePairErrors {
 
   /**
    * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
-   * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
+   * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1).
    */
   sendFailed(qp: QpSlot, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;

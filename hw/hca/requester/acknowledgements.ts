@@ -3,7 +3,7 @@
  * requests complete that they are for, and sends the requester back when packets have to be repeated.
  *
  * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
- * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.7.3.3).
+ * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.8.3).
  *
  * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
  * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the

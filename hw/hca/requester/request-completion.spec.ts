@@ -5,7 +5,7 @@ import { connectedPair, Region } from '../testing/data-path-verbs.ts';
 import { scene } from '../testing/scenario.ts';
 
 describe('the requester keeps the order of completions', () => {
-  it('IBTA 10.8.3: of unsignalled requests, NOPs, READs and WRITEs in one queue', async () => {
+  it('IBTA 10.7.3.1, 10.8.3: of unsignalled requests, NOPs, READs and WRITEs in one queue', async () => {
     for (const hca of [{}, tightest, { completionFifoDepth: 2 }]) {
       const { bench, a, aCq, local, target } = await scene({ hca });
       const write = { opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 10)], remote: target };

@@ -1,6 +1,6 @@
 /**
  * Completes send work requests, strictly in their order: the oldest record of a QP leaves its list with a CQE, or silently
- * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.3, 10.8.3).
+ * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.1, 10.8.3).
  */
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';

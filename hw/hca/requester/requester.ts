@@ -7,7 +7,7 @@
  * waited for. One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for), as
  * in a pipeline without reordering. Gathered data may arrive in any order; the packet queue keeps the packets'.
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
- * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
+ * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.8.3.3 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
 
 import { CqeSyndrome } from '../../../abi/cqe.ts';
@@ -358,7 +358,7 @@ export class Requester {
     return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
   }
 
-  /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.7.3.3). */
+  /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.8.3.3). */
   #waitForPayload(pair: QueuePair): number {
     if (!this.#behindPayload.includes(pair)) this.#behindPayload.push(pair);
     return PARKED_FENCE;

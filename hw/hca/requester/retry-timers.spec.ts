@@ -97,7 +97,7 @@ describe('the local ACK timeout', () => {
     bench.b.port.drops = () => true;
     a.send(write(given));
     await bench.run(5);
-    // RNR timer codes 5 and 7: 0.06 ms and 0.12 ms (IBTA vol 1, table 45).
+    // RNR timer codes 5 and 7: 0.06 ms and 0.12 ms (IBTA vol 1, 9.7.5.2.8, table 45).
     const refuse = (code: number): void =>
       bench.b.act(() => {
         const nak = { opcode: Opcode.RC_ACKNOWLEDGE, qpn: a.qpn, psn: psnA(0), aeth: (0x20 | code) << 24 };

@@ -120,7 +120,7 @@ describe('an unreliable connection', () => {
     }
   });
 
-  /** IBTA vol 1, 10.3.1.5: a completion in error takes the send queue alone to the SQ error state, from which RTS leads. */
+  /** IBTA vol 1, 10.3.1: a completion in error takes the send queue alone to the SQ error state, from which RTS leads. */
   test.each([{}, tightest])(
     'IBTA 10.3.1: fails in its send queue alone, which can be brought back (%o)',
     async (hca) => {
@@ -169,7 +169,7 @@ describe('an unreliable connection', () => {
     expect([a.state, from.read(0, 8000)]).toEqual([QpState.SQER, to.read(0, 8000)]);
   });
 
-  test('IBTA 10.8: completes unsignalled messages without a CQE and goes on behind a window of them', async () => {
+  test('IBTA 10.7.3.1: completes unsignalled messages without a CQE and goes on behind a window of them', async () => {
     const { bench, a, b, aCq, bCq, to } = await scene({ hca: { outstandingWqesPerQp: 2 } });
     for (let index = 0; index < 12; index++) b.receive([to.part(index * 16, 16)]);
     for (let index = 0; index < 12; index++)

@@ -143,7 +143,7 @@ describe('OperationLedger', () => {
     expect(row.lifePs).toBe((650 - 110) * 1000);
   });
 
-  /** IBTA vol 1, 9.7.6.1.3: 4.096 us times 2 to the power of the code; table 45: RNR timer code 1 is 0.01 ms. */
+  /** IBTA vol 1, 9.7.6.1.3: 4.096 us times 2 to the power of the code; 9.7.5.2.8, table 45: RNR timer code 1 is 0.01 ms. */
   it.each([
     ['ackTimeout', 4, 65_536_000],
     ['rnrDelay', 0, 10_000_000],

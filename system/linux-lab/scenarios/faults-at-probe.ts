@@ -1,5 +1,5 @@
 /**
- * Faults that hit the drivers while they load. Each is told apart by what the kernel says, and after each the drivers
+ * Faults that hit the drivers while they load. Each is recognised by what the kernel says, and after each the drivers
  * must load again, as they would on hardware.
  *
  * Faults begin and end by what the driver does, because no test can say at which simulated time a guest gets where. The
@@ -25,7 +25,7 @@ const faults: FaultPlan = [
   { owner: 'taken', after: 'QUERY_DEV_CAP', nth: 1, for: '8s' },
   // Then the second of the event queues cannot be had.
   { command: 'SW2HW_EQ', nth: 2, status: 'BAD_RES_STATE' },
-  // Then the drivers load; when they let go of the device somebody else takes the semaphore for a while.
+  // Then the drivers load; when they let go of the device another owner takes the semaphore for a while.
   { semaphore: 'held', after: 'CLOSE_HCA', nth: 2, for: '3s' },
   // And after that the device is late to come back from its reset: longer than the two seconds for which the driver waits.
   // Of the resets so far, this is the fifth: an attempt that finds the owner register taken makes none.
@@ -85,7 +85,7 @@ const steps: readonly Step[] = [
     },
   },
   {
-    title: 'a semaphore held by somebody else is waited for',
+    title: 'a semaphore held by another owner is waited for',
     async run(stage) {
       const mark = await stage.markMessages();
       const before = await semaphoreReads(stage);

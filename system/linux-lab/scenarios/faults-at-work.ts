@@ -21,7 +21,7 @@ const faults: FaultPlan = [
   { read: 'payloadRead', nth: 5000, answer: 'poisoned' },
   { read: 'payloadRead', nth: 9000, answer: 'lost' },
   { interrupt: 'late', vector: 1, nth: '10-20', delay: '20ms' },
-  // So late that nothing else happens: one that meets another is one to the processor.
+  // So late that nothing else happens: one that finds another pending merges with it.
   { interrupt: 'spurious', vector: 1, nth: messagesBefore, delay: '2s' },
   { port: 'down', after: 'SW2HW_SRQ', nth: 1, delay: '100ms', for: '1s' },
   { catastrophic: 0xdead, after: 'SW2HW_SRQ', nth: 2, delay: '10us' },
@@ -47,7 +47,7 @@ const failingOnce = (title: string, command: string, said: RegExp): Step => ({
   },
 });
 
-/** What the device counted of the vector by which completions of programs are told. */
+/** What the device counted of the vector of programs' completion events. */
 async function completionVector(stage: Stage): Promise<{ sent: number; delivered: number }> {
   const { interrupts } = (await stage.session.machine.report()).nodes[0]!;
   return interrupts.find(({ vector }) => vector === 1) ?? { sent: 0, delivered: 0 };
@@ -102,7 +102,7 @@ const steps: readonly Step[] = [
     },
   },
   {
-    title: 'a port that goes down and up is told of by two events',
+    title: 'a port that goes down and up raises two events',
     async run(stage) {
       await stage.check(watchEvents);
       await stage.check(pullTrigger);

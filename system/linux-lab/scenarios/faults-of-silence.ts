@@ -25,7 +25,7 @@ const steps: readonly Step[] = [
   },
   {
     title:
-      'a command that is never answered: after a minute the driver resets the device, and the program is told',
+      'a command that is never answered: after a minute the driver resets the device, and the program gets its event',
     async run(stage) {
       const mark = await stage.markMessages();
       const said = await stage.checkFails('ibv_srq_pingpong -d mlx4_0', { timeoutSeconds: waitSeconds });

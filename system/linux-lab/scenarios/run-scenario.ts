@@ -42,7 +42,7 @@ export async function runScenario(
   let interrupts: readonly VectorComparison[] = [];
   let holds = true;
   for (const step of scenario.steps) holds &&= await take(step.title, () => step.run(stage));
-  holds &&= await take('the books balance, and device and guest agree on interrupts', async () => {
+  holds &&= await take('the ledgers balance, and device and guest agree on interrupts', async () => {
     ({ interrupts } = await finishScenario(stage));
     return interrupts.map(({ name, guestCount }) => `${name} ${guestCount}`).join(', ');
   });

@@ -58,7 +58,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
   return new Stage(session);
 }
 
-/** Ends a scenario: its books must balance, and interrupts agree. @throws ScenarioFailure naming what does not */
+/** Ends a scenario: its ledgers must balance, and interrupts agree. @throws ScenarioFailure naming what does not */
 export async function finishScenario(stage: Stage): Promise<SessionResult> {
   const result = await stage.session.finish();
   const { checks, defects } = result.report;

@@ -26,7 +26,7 @@ const slownessWarnings =
 
 export class Stage {
   readonly session: GuestSession;
-  /** Figures that steps leave for whoever reports them. */
+  /** Figures that steps leave for the report. */
   readonly figures: Record<string, number> = {};
 
   constructor(session: GuestSession) {

@@ -1,6 +1,6 @@
 /**
  * How often each fault of a plan has happened in one part of a machine: counted where it is injected, so that a report can
- * say of every fault what became of it. Faults are told apart by identity: all parts of a thread share the plan's objects.
+ * say of every fault what became of it. Faults are distinguished by identity: all parts of a thread share the plan's objects.
  */
 import type { Nth } from './fields.ts';
 import type { Fault } from './kinds.ts';

@@ -125,7 +125,7 @@ class DeviceFaults implements CommandFaults {
 
   #run(cycle: number): void {
     const { lp } = this.#hca;
-    // Of one instant the event queue may tell in any order.
+    // Events of one instant may come in any order.
     this.#due.sort((left, right) => left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
       const fault = this.#lasting[due >> 1]!;

@@ -101,7 +101,7 @@ export const faultKinds = {
   }),
   semaphore: kind({
     fields: { semaphore: choice(['held'], 'it reads as taken'), ...beginning, ...lasting },
-    doc: 'The hardware semaphore is held by somebody else.',
+    doc: 'The hardware semaphore is held by another owner.',
     seen: 'Probe waits 10 s for it, then fails with ENODEV.',
     example: 'semaphore=held,for=20ms',
   }),
@@ -127,7 +127,7 @@ export const faultKinds = {
     example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
   }),
   cable: kind({
-    fields: { cable: choice(['pulled', 'plugged'], 'what somebody does to it'), ...beginning, ...lasting },
+    fields: { cable: choice(['pulled', 'plugged'], 'what is done to it'), ...beginning, ...lasting },
     doc: "The cable is pulled out of this node's port, or plugged in.",
     seen: 'As with the port, at both ends of the cable.',
     example: 'cable=pulled,after=RTR2RTS_QP,delay=5us,for=200us',
@@ -174,7 +174,7 @@ export type Fault = { [Name in FaultKind]: FaultOf<Name> }[FaultKind];
 /** A fault of the whole device that begins at some time. */
 export type TimedFault = Extract<Fault, { readonly after: unknown }>;
 
-/** What fields of their own cannot tell: which go together. @returns what is wrong: field, value, range */
+/** Which fields go together, which no field by itself can check. @returns what is wrong: field, value, range */
 export function contradictionOf(fault: Fault): readonly [string, unknown, string] | undefined {
   if (fault.kind === 'interrupt') {
     if (fault.interrupt === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];

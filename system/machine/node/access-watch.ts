@@ -3,7 +3,7 @@
  *
  *     root complex ─► IOMMU ─► watch: frame in use? of a process: pinned, or a queue's? ─► memory
  *
- * A frame that nobody references is nobody's to read or write. A frame of a process may be reached while it is pinned (a
+ * A frame without references may be neither read nor written. A frame of a process may be reached while it is pinned (a
  * registered region, ib_umem_get) or stable (queue memory); regions on demand are not pinned, so where the driver has any,
  * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
  */
@@ -17,7 +17,7 @@ export interface UnownedAccess {
   readonly access: 'read' | 'write';
   readonly address: number;
   readonly lengthBytes: number;
-  /** `free`: nobody's frame. `unpinned`: of a process that has not given it to the device. */
+  /** `free`: a frame without references. `unpinned`: of a process that has not given it to the device. */
   readonly frame: 'free' | 'unpinned';
 }
 

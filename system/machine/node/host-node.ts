@@ -88,7 +88,7 @@ export class HostNode implements BusMap {
   readonly faultLog: FaultLog;
   /** Copies that programs' libraries have made, and their bytes. */
   readonly userCopies = { count: 0, bytes: 0 };
-  /** Looks on between host and HCA, when the plan asks for it. */
+  /** Observes what passes between host and HCA, when the plan asks for it. */
   readonly analyser: Analyser | undefined;
   /** What firmware found in the slot; undefined until it has looked. */
   enumerated: EnumeratedFunction | undefined;
@@ -217,7 +217,7 @@ export class HostNode implements BusMap {
     });
   }
 
-  /** Timers of the kernel that only look whether the HCA is well. (Those of a NIC's driver and connections do more.) */
+  /** Timers of the kernel that only check the HCA's health. (Those of a NIC's driver and connections do more.) */
   get healthTimerCount(): number {
     return this.driver === undefined ? 0 : this.#timers.size;
   }

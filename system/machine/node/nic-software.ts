@@ -18,7 +18,7 @@ import type { DmaController } from './dma-controller.ts';
 /** IPv4 address of a host. */
 export const addressOf = (node: number): number => 0x0a00_0001 + node;
 
-/** What the host's machinery lends to the kernel. */
+/** What the kernel uses of the host. */
 export interface NicKernel {
   startTimer(delayPs: number, due: () => void): void;
   log(text: string): void;

@@ -2,7 +2,7 @@
  * When work requests were posted and when their CQEs left the device: instrumentation beside the machine, in memory
  * that a host and its HCA share, so that the ledger of operations can follow a request across the PCIe link.
  *
- *     host: posted ──► entry: posted ──► HCA: stages of the request's life
+ *     host: posted ──► entry: posted ──► HCA: stages of the request
  *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
  *
  *     directory   a word for each QPN, at most 2^24: where the entries of its send queue begin, and how many there are
@@ -11,7 +11,7 @@
  * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again one turn of
  * the send queue later, when the request before it has been taken: so it is read before it is written again, in
  * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
- * as untimed. Both memories grow as queues are made, by the host; the HCA notices when it meets a queue beyond what it knows.
+ * as untimed. Both memories grow as queues are made, by the host; the HCA takes new views when a queue lies beyond those it has.
  */
 import { log2Ceil, psPerUs } from '../../../base/units.ts';
 

@@ -3,7 +3,7 @@
  *
  *     other end ══ lanes ══► PacketReader ─► port          log: one packet per record
  *
- * It looks at records as they are taken out of the channel, before the port does: so it shares nothing with either end.
+ * It reads records as they are taken out of the channel, before the port does: so it shares nothing with either end.
  */
 import {
   FLAG_POISONED,

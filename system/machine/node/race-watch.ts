@@ -76,7 +76,7 @@ export class RaceWatch {
     this.#instantOf = instantOf;
   }
 
-  /** What the verbs library of one process tells. */
+  /** The listener for the verbs library of one process. */
   bufferWatchOf(process: number): BufferWatch {
     const receives = new Map<string, number>();
     return {

@@ -1,8 +1,8 @@
 /**
  * A meter on a host: what it has spent between two instants, read off its statistics from outside. Reading costs the host
- * nothing and wakes nobody, so that a host whose program sleeps shows what it really did: for a passive side, nothing.
+ * nothing and wakes no thread, so that a host whose program sleeps shows what it really did: for a passive side, nothing.
  *
- *     programs agree on an instant ─► begins there          ends when this side has ended and heard that the other has
+ *     programs agree on an instant ─► begins there          ends when both sides have ended
  *
  * The other side's end is the arrival of the exchanged value {@link endLabel}: the statistics are read before anyone wakes.
  */
@@ -11,7 +11,7 @@ import { PHASE_HARDWARE } from '../../../sim/index.ts';
 import type { HostNode } from './host-node.ts';
 import { type MemoryTraffic, memoryTrafficOf } from './memory-traffic.ts';
 
-/** Name under which programs tell each other that their side of a transfer has ended. */
+/** Name under which each program publishes that its side of a transfer has ended. */
 export const endLabel = 'transfer.end';
 
 /** What a host has spent since the beginning, or between two readings. */

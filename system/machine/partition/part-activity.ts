@@ -8,7 +8,7 @@ import type { HostNode } from '../node/host-node.ts';
 
 /** Plain data. */
 export interface PartActivity {
-  /** Nothing is due but polls, and looks of the health timer at a device. */
+  /** Nothing is due but polls, and checks of the health timer. */
   readonly isQuiescent: boolean;
   /** Programs of a host have polled since the report before, and done nothing else. */
   readonly isPolling: boolean;

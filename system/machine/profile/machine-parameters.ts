@@ -48,6 +48,6 @@ export const machineParameters = {
     'ms',
     [1, 100_000],
     'choice: above any wait for another host that is at work; 5 million polls',
-    'So long may programs poll in vain while nothing else is due anywhere; then the run ends with a DeadlockError.',
+    'How long programs may do nothing but poll while nothing else is due anywhere; then the run ends with a DeadlockError.',
   ),
 } as const;

@@ -254,7 +254,7 @@ describe('the rendering of a report', () => {
       'hca 0 mtt',
       'host 0 vector',
       'RC_RDMA_WRITE_FIRST',
-      'The books balance',
+      'The ledgers balance',
     ])
       expect(text).toContain(words);
   });

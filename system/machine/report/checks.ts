@@ -9,7 +9,7 @@
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
  *                                                          what faults took off the cable, and with what they put on it
- *     operations   stages of each operation              = its life; what the host saw = what the device did
+ *     operations   stages of each operation              = its whole time; what the host saw = what the device did
  *
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
  * lead. For machines with NICs the same names stand for what nic-checks.ts says.
@@ -314,7 +314,7 @@ const cqeBytes = 32;
  * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
  * operations may lag behind the port.
  *
- * A packet that met a link which was down has not been transmitted, and counts as repeated or not by the packets around it,
+ * A packet whose turn came while the link was down has not been transmitted, and counts as repeated or not by the packets around it,
  * so each such packet may stand for one that is missing among the first transmissions. So may a READ response whose payload
  * could not be read.
  */
@@ -325,7 +325,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
   const posted = sumOf(host.operations.map((row) => row.posted));
   const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
-  // A datagram that met a link which was down completes, and is among the discarded packets only.
+  // A datagram whose turn came while the link was down completes, and is among the discarded packets only.
   const firsts = [hca.wire.transmitted, hca.wire.discarded, hca.loopback.transmitted];
   const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =

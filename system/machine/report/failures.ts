@@ -19,7 +19,7 @@ export function unequal(what: string, left: ExactPs, right: ExactPs): string[] {
   return left === right ? [] : [`${what}: ${left} is not ${right}`];
 }
 
-/** The far figure must equal the near one when all is quiet, and never exceed it. */
+/** The far figure must equal the near one when all is quiescent, and never exceed it. */
 export function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
   if (isQuiet ? far === near : far <= near) return [];
   return [`${what}: ${far} at the far end, ${near} at the near end`];

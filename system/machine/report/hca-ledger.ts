@@ -62,7 +62,7 @@ export interface WireEndLedger {
   /** The transmitter's own totals, beside its statistics by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
-  /** Packets that met a link which was down: neither sent nor counted elsewhere; and the same by opcode. */
+  /** Packets whose turn came while the link was down: neither sent nor counted elsewhere; and the same by opcode. */
   readonly discardedPackets: number;
   readonly discarded: Readonly<Record<string, PacketLedger>>;
   readonly received: Readonly<Record<string, PacketLedger>>;
@@ -72,7 +72,7 @@ export interface WireEndLedger {
   readonly flowControlPackets: number;
   readonly linkBytes: number;
   readonly busyPs: number;
-  /** Time that the link bytes take by the data rate, whatever the serializer booked; and packets that a fault corrupted. */
+  /** Time that the link bytes take by the data rate, whatever the serializer counted; and packets that a fault corrupted. */
   readonly linkPs: number;
   readonly faultyPackets: number;
   /** What other faults did to packets; left out where there were none. */
@@ -100,7 +100,7 @@ export interface HcaOperationLedger {
   readonly payloadBytes: number;
   /** PSNs that the completed ones took. */
   readonly psnCount: number;
-  /** From posting to the end of life on the device, summed over all. */
+  /** From posting until the device has done with the request, summed over all. */
   readonly lifePs: number;
   /** The same, by what was waited for. */
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
@@ -241,7 +241,7 @@ function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> 
   return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
 }
 
-/** @param cycle of the epoch, up to which the ledger tells of the account */
+/** @param cycle of the epoch, up to which the ledger shows the account */
 export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger {
   const account = running.closedAt(cycle);
   const stalled = account.stallReasons.map(

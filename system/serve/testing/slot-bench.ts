@@ -66,6 +66,7 @@ export interface SlotBenchOptions {
   readonly hcaCount?: number;
   readonly cabling?: Cabling;
   readonly timeScale?: number;
+  readonly shortcuts?: boolean;
   /** The computer's own clock instead of one turned by hand: for what must end within real time. */
   readonly isRealTime?: boolean;
 }
@@ -79,11 +80,13 @@ export class SlotBench {
 
   constructor(options: SlotBenchOptions = {}) {
     const { set = {}, hcaCount = 1, cabling = 'loopback', timeScale = 1, isRealTime = false } = options;
+    const { shortcuts = true } = options;
     this.emulation = new Emulation({
       config: configurationOf({ set }),
       hcaCount,
       cabling,
       faults: [],
+      shortcuts,
       serving: defaultsOf(servingParameters),
       timeScale,
       wall: isRealTime ? () => performance.now() : () => this.wallMs,

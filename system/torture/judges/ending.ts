@@ -40,7 +40,7 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   const { balanced, ...checks } = report.checks;
   for (const [name, { failures }] of Object.entries(checks))
     for (const failure of failures) found.push(`${name}: ${failure}`);
-  if (!balanced && found.length === 0) found.push('the books do not balance, and nothing says why');
+  if (!balanced && found.length === 0) found.push('the ledgers do not balance, and no check says why');
   return found;
 }
 

@@ -1,7 +1,6 @@
 /**
  * Attributes of QPs that work already: rights given and taken, at rest or in mid-traffic, and send queues that are drained,
- * changed and let go on. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD; 10.7.7.2 for
- * responder resources).
+ * changed and let go on. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
  *
  *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, goes on ─► all arrives
  */

@@ -1,7 +1,7 @@
 /**
  * Reads of translations that nobody answers, for QPs that are destroyed meanwhile, and other QPs that use the same region when its
  * tables have been changed and read anew: what failed for the one is not held against the other. A request whose own read is lost
- * fails as well, but no sooner than the device has waited for it (PCI Express 3.1, 2.8; IBTA 10.7.3).
+ * fails as well, but no sooner than the device has waited for it (PCI Express 3.1, 2.8).
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */

@@ -1,6 +1,6 @@
 /**
- * What is written is read at once: a READ behind a WRITE brings what was written (IBTA 10.7.3, table 79), and a fenced request
- * behind READs and atomics sends what they brought (10.7.4).
+ * What is written is read at once: a READ behind a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request
+ * behind READs and atomics sends what they brought (10.8.3.3).
  */
 import { psPerMs, psPerNs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
