@@ -268,12 +268,10 @@ export class PcieFunction implements TlpReceiver {
     this.space.reset(kind);
     this.bars.decode(this.space);
     this.msix.reset();
+    this.intx.reset();
     if (kind === 'fundamental') {
-      this.intx.powerOn();
       this.completer.reset();
       this.#capture(0);
-    } else {
-      this.intx.reset();
     }
     this.outbox.reset();
     this.#latch.reset();
@@ -301,7 +299,7 @@ export class PcieFunction implements TlpReceiver {
   /**
    * Takes the device out of its slot, or puts it back as after power-on. While it is not there it is in reset; reads
    * and configuration requests are answered with Unsupported Request, which a core reads as all ones, and nothing else
-   * has an effect. In life the root port would give that answer.
+   * has an effect. In life the root port would give that answer, and lower the wire of the legacy interrupt.
    */
   setPresent(isPresent: boolean, cycle: number): void {
     this.#isAbsent = !isPresent;
@@ -380,7 +378,10 @@ export class PcieFunction implements TlpReceiver {
     if (kind === SIDEBAND_RESET) {
       const isAsserted = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
       this.#isHeldInReset = isAsserted || this.#isAbsent;
-      if (isAsserted) this.reset('fundamental', cycle);
+      if (isAsserted) {
+        this.intx.linkDown();
+        this.reset('fundamental', cycle);
+      }
       this.#port.consume(offset);
     } else if (this.#isHeldInReset) {
       this.#refuse(offset, kind, cycle);

@@ -63,6 +63,18 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([]);
   });
 
+  it('PCIe 2.2.8.1: is lowered when the device leaves its slot, as the root port does when the link goes down', () => {
+    const { fn, cycleNow, settle, setIntx, messages } = bench();
+    setIntx(true);
+    fn.setPresent(false, cycleNow());
+    settle();
+    expect(messages).toEqual([ASSERT_INTA, DEASSERT_INTA]);
+    fn.setPresent(true, cycleNow());
+    settle();
+    setIntx(true);
+    expect(messages).toEqual([ASSERT_INTA, DEASSERT_INTA, ASSERT_INTA]);
+  });
+
   it('PCIe 6.6.2: is lowered by a function-level reset', () => {
     const { setIntx, messages, software } = bench();
     setIntx(true);

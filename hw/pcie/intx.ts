@@ -68,9 +68,8 @@ export class Intx {
     return { isAsserted: this.#isAsserted, isEnabled: this.#isEnabled, isWireHigh: this.#isWireHigh };
   }
 
-  /** After a fundamental reset both ends of the wire are low without a message. */
-  powerOn(): void {
-    this.reset();
+  /** The root complex resets the link, and lowers its end of the wire itself. */
+  linkDown(): void {
     this.#isWireHigh = false;
   }
 }

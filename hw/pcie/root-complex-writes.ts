@@ -65,6 +65,8 @@ export class RootComplexWrites {
   });
   /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
+  /** Wires of INTx that are asserted, a bit for each pin. */
+  #assertedWires = 0;
 
   constructor(parts: WritesParts) {
     const { lp, domain, port, memory, interrupts, log, config, payload } = parts;
@@ -106,7 +108,7 @@ export class RootComplexWrites {
 
   /** See Block.inspect. */
   inspect(): BlockState {
-    return { writes: this.#fifo.count };
+    return { writes: this.#fifo.count, assertedWires: this.#assertedWires };
   }
 
   /** A new epoch: see EdgeKeeper. */
@@ -171,12 +173,23 @@ export class RootComplexWrites {
     }
   }
 
+  /** Lowers every wire of INTx that is asserted. */
+  lowerWires(): void {
+    for (let pin = 0; pin < INTX_PIN_COUNT; pin++)
+      if ((this.#assertedWires & (1 << pin)) !== 0) this.#setWire(pin, false);
+  }
+
+  #setWire(pin: number, isAsserted: boolean): void {
+    if (isAsserted) this.#assertedWires |= 1 << pin;
+    else this.#assertedWires &= ~(1 << pin);
+    this.tap?.intx(pin, isAsserted, this.#lp.nowPs);
+    this.#interrupts.intx(pin, isAsserted, this.#lp.nowPs);
+  }
+
   #message(code: number): void {
     if (code >= MESSAGE_ASSERT_INTA && code < MESSAGE_DEASSERT_INTA + INTX_PIN_COUNT) {
       this.intxMessageCount++;
-      const isAsserted = code < MESSAGE_DEASSERT_INTA;
-      this.tap?.intx(code & (INTX_PIN_COUNT - 1), isAsserted, this.#lp.nowPs);
-      this.#interrupts.intx(code & (INTX_PIN_COUNT - 1), isAsserted, this.#lp.nowPs);
+      this.#setWire(code & (INTX_PIN_COUNT - 1), code < MESSAGE_DEASSERT_INTA);
     } else if (code >= MESSAGE_ERR_COR && code <= MESSAGE_ERR_FATAL) {
       this.errorMessageCount++;
     }

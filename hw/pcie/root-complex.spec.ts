@@ -198,6 +198,19 @@ describe('the root complex, to a device', () => {
     ]);
   });
 
+  it('PCIe 2.2.8.1: lowers the wires that are asserted when it resets the slot, each once', () => {
+    const bench = rootComplexBench();
+    bench.device.sendMessage(0x21, 14, 0x100);
+    bench.run(1_000_000);
+    bench.rootComplex.setReset(true);
+    bench.rootComplex.setReset(true);
+    bench.run(2_000_000);
+    expect(bench.interrupts.map((line) => line.split(' ').slice(1).join(' '))).toEqual([
+      'INTB true',
+      'INTB false',
+    ]);
+  });
+
   it('answers the chosen read with the chosen status', () => {
     const bench = rootComplexBench();
     bench.rootComplex.reads.faults = answering([0, STATUS_ABORT]);

@@ -130,8 +130,9 @@ export class RootComplex {
     return new CorePort(this, core);
   }
 
-  /** Asserts or releases the fundamental reset of the slot. */
+  /** Asserts or releases the fundamental reset of the slot. The link goes down, and with it the wires of INTx (2.2.8.1). */
   setReset(isAsserted: boolean): void {
+    if (isAsserted) this.writes.lowerWires();
     this.port.sendSideband(SIDEBAND_RESET, isAsserted ? 1 : 0);
   }
 

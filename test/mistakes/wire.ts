@@ -86,7 +86,7 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'A packet held back that is due and waits for credits, before all others, is not looked at when they come.',
     kind: 'lost event',
     file: 'wire/wire-sender.ts',
-    find: '    if (this.#isStarved) this.#dueListener(this.#lp.nowPs + 1);\n',
+    find: '    if (this.#isStarved) this.#ports.port.heldDue(this.#lp.nowPs + 1);\n',
     replace: '',
   },
 ];
