@@ -42,7 +42,7 @@ export class EthernetEnd {
       seed,
     });
     this.port.connect({
-      receiver: { frameArrived: (offset) => this.#receive(offset) },
+      receiver: { frameArrived: (slot) => this.#receive(slot) },
       sender: { spaceFreed: () => this.onSpace() },
       link: { linkChanged: (isUp, nowPs) => void this.linkStates.push({ isUp, nowPs }) },
     });
@@ -70,12 +70,16 @@ export class EthernetEnd {
     sendSome();
   }
 
-  #receive(offset: number): void {
-    const start = this.port.frameStart(offset);
-    const bytes = [...this.port.rxBytes.subarray(start, start + this.port.frameBytes(offset))];
-    this.arrivals.push({ timePs: this.lp.nowPs, bytes });
-    if (this.consumesAtOnce) this.port.consume(offset);
-    else this.held.push(offset);
+  /** Bytes of the frame in a slot of the receive fifo. */
+  bytesOf(slot: number): number[] {
+    const start = this.port.frameStart(slot);
+    return [...this.port.rxBytes.subarray(start, start + this.port.frameBytes(slot))];
+  }
+
+  #receive(slot: number): void {
+    this.arrivals.push({ timePs: this.lp.nowPs, bytes: this.bytesOf(slot) });
+    if (this.consumesAtOnce) this.port.consume(slot);
+    else this.held.push(slot);
   }
 }
 

@@ -93,6 +93,21 @@ describe('an Ethernet cable', () => {
     expect(bench.b.port.received.fifoDrops).toBe(6);
     expectBalance(bench);
   });
+
+  it('drops any number of frames behind those that the MAC holds for long, which stay as they are', async () => {
+    const bench = new EthernetBench({ receiveFifoFrames: 4, mtuBytes: 9000 });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => bench.a.sendAll(300, 9014));
+    await bench.runTo(upPs + 3000 * US);
+    expect(bench.b.port.received).toMatchObject({ deliveredFrames: 4, fifoDrops: 296 });
+    expect(bench.b.held.map((slot) => bench.b.bytesOf(slot))).toEqual(
+      [0, 1, 2, 3].map((first) => [...frameOf(9014, first)]),
+    );
+    for (const slot of bench.b.held.splice(0)) bench.b.port.consume(slot);
+    expect(bench.b.port.heldFrames).toBe(0);
+    expectBalance(bench);
+  });
 });
 
 describe('a bad Ethernet cable', () => {

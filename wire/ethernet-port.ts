@@ -1,11 +1,12 @@
 /**
  * One end of an Ethernet cable: takes frames from a MAC, serialises them, and delivers those of the other end.
  *
- *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ frameArrived … consume
- *          ▲ spaceFreed       (exact byte times)          lost? corrupted?
+ *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ receive fifo: frameArrived … consume
+ *          ▲ spaceFreed       (exact byte times)          lost? corrupted?       full: dropped
  *
  * Promises:
- * - Full duplex, no flow control: no sender is throttled, and a receiver that cannot keep up drops and counts.
+ * - Full duplex, no flow control: no sender is throttled, and a receiver that cannot keep up drops and counts. A frame that it
+ *   holds has a slot of the receive fifo; its record goes back to the channel as it arrives, so that dropped ones never pile up there.
  * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
  * - A frame with a wrong frame check sequence is counted and never handed on.
  * - With the link down frames are discarded and counted; the caller need not ask.
@@ -17,6 +18,7 @@
  * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 import { InvariantError } from '../base/assert.ts';
+import { BlockCopier } from '../base/block-copy.ts';
 import { layout } from '../base/layout.ts';
 import { u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
@@ -62,6 +64,8 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
 const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
 const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
+/** Copies are quickest between places that are multiples of it. */
+const COPY_ALIGNMENT = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface EthernetPortOptions {
@@ -76,8 +80,8 @@ export interface EthernetPortOptions {
 
 export interface EthernetPortPorts {
   readonly receiver: {
-    /** A frame has arrived whole; it must be given back by {@link EthernetPort.consume}. */
-    frameArrived(offset: number): void;
+    /** A frame has arrived whole in a slot of the receive fifo, which must be given back by {@link EthernetPort.consume}. */
+    frameArrived(slot: number): void;
   };
   readonly sender: {
     /** A frame that was refused may be worth another try. */
@@ -96,7 +100,7 @@ export class EthernetPort {
   readonly faults: EthernetFaults;
   /** Longest frame this port carries, without FCS. */
   readonly frameBytesMax: number;
-  /** Records received: a frame's bytes begin at {@link frameStart}. */
+  /** The receive fifo: a frame's bytes begin at {@link frameStart}. */
   readonly rxBytes: Uint8Array;
 
   readonly #lp: LogicalProcess;
@@ -112,7 +116,11 @@ export class EthernetPort {
   #spaceDuePs = NEVER;
   #isLinkUp = false;
   #changedPs = -1;
-  #heldFrames = 0;
+  /** Bytes of a slot of the receive fifo, those of the frame in each, and the slots that are free. */
+  readonly #slotBytes: number;
+  readonly #frameBytes: Int32Array;
+  readonly #freeSlots: number[];
+  readonly #copier = new BlockCopier();
   #ports!: EthernetPortPorts;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
@@ -121,7 +129,11 @@ export class EthernetPort {
     this.config = config;
     this.frameBytesMax = ethernetFrameBytesMax(config);
     this.faults = new EthernetFaults(config, options.seed, lp.name);
-    this.rxBytes = reader.bytes;
+    const slotCount = config.receiveFifoFrames;
+    this.#slotBytes = Math.ceil(this.frameBytesMax / COPY_ALIGNMENT) * COPY_ALIGNMENT;
+    this.rxBytes = new Uint8Array(slotCount * this.#slotBytes);
+    this.#frameBytes = new Int32Array(slotCount);
+    this.#freeSlots = Array.from({ length: slotCount }, (_, slot) => slot);
     this.#lp = lp;
     this.#writer = writer;
     this.#reader = reader;
@@ -150,7 +162,7 @@ export class EthernetPort {
     return {
       physicalState: this.#training.physicalState,
       isLinkUp: this.#isLinkUp,
-      heldFrames: this.#heldFrames,
+      heldFrames: this.heldFrames,
       isWaitedFor: this.#spaceDuePs !== NEVER,
     };
   }
@@ -230,26 +242,26 @@ export class EthernetPort {
 
   // ---- receive ----
 
-  /** Where in {@link rxBytes} the frame's header begins. */
-  frameStart(offset: number): number {
-    return offset + RECORD_HEADER_BYTES;
+  /** Where in {@link rxBytes} the header of the frame in a slot begins. */
+  frameStart(slot: number): number {
+    return slot * this.#slotBytes;
   }
 
   /** Bytes of a received frame, padding included, without FCS. */
-  frameBytes(offset: number): number {
-    return this.#reader.words[(offset >> 2) + WORD_FRAME_BYTES]!;
+  frameBytes(slot: number): number {
+    return this.#frameBytes[slot]!;
   }
 
-  consume(offset: number): void {
-    this.#heldFrames--;
-    this.#reader.release(offset);
+  /** The frame has been dealt with: its slot is free. */
+  consume(slot: number): void {
+    this.#freeSlots.push(slot);
   }
 
   // ---- reports ----
 
   /** Frames that have been handed on and not yet been given back. */
   get heldFrames(): number {
-    return this.#heldFrames;
+    return this.#frameBytes.length - this.#freeSlots.length;
   }
 
   /** Picoseconds the link has been occupied by what this end sent, gaps included. */
@@ -288,24 +300,34 @@ export class EthernetPort {
       return;
     }
     const { received } = this;
-    const wireBytes = this.frameBytes(offset) + ETHERNET_FCS_BYTES;
+    const { words } = this.#reader;
+    const frameBytes = words[(offset >> 2) + WORD_FRAME_BYTES]!;
+    const isCorrupted = words[(offset >> 2) + WORD_IS_CORRUPTED] === 1;
+    const wireBytes = frameBytes + ETHERNET_FCS_BYTES;
     if (!this.isUp) {
       received.linkDownDrops++;
       received.droppedBytes += wireBytes;
-    } else if (this.#reader.words[(offset >> 2) + WORD_IS_CORRUPTED] === 1) {
+    } else if (isCorrupted) {
       received.corruptedFrames++;
       received.corruptedBytes += wireBytes;
-    } else if (this.#heldFrames === this.config.receiveFifoFrames) {
+    } else if (this.#freeSlots.length === 0) {
       received.fifoDrops++;
       received.droppedBytes += wireBytes;
     } else {
       received.deliveredFrames++;
       received.deliveredBytes += wireBytes;
-      this.#heldFrames++;
-      this.#ports.receiver.frameArrived(offset);
-      return;
+      this.#receive(offset, frameBytes);
     }
     this.#reader.release(offset);
+  }
+
+  /** Takes the frame of the record at `offset` into the receive fifo. */
+  #receive(offset: number, frameBytes: number): void {
+    const slot = this.#freeSlots.pop()!;
+    this.#frameBytes[slot] = frameBytes;
+    const from = offset + RECORD_HEADER_BYTES;
+    this.#copier.copy(this.rxBytes, this.frameStart(slot), this.#reader.bytes, from, frameBytes);
+    this.#ports.receiver.frameArrived(slot);
   }
 
   #spaceDue(): void {

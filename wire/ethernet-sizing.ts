@@ -25,8 +25,8 @@ export const ethernetFrameBytesMax = (config: Pick<EthernetConfig, 'mtuBytes'>):
   Math.max(config.mtuBytes + ETHERNET_HEADER_BYTES, ETHERNET_FRAME_MIN_BYTES);
 
 /**
- * Bytes of a channel between two ports of this configuration: what is booked, flies, and is held by the receiver, as
- * short frames or as long ones; twice, since the reader may be as far behind as the writer may run ahead.
+ * Bytes of a channel between two ports of this configuration: what is booked and flies, as short frames or as long ones; twice,
+ * since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
  */
 export function ethernetChannelBytes(config: EthernetConfig): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);
@@ -35,8 +35,7 @@ export function ethernetChannelBytes(config: EthernetConfig): number {
   const shortLinkBytes =
     config.preambleBytes + ETHERNET_FRAME_MIN_BYTES + ETHERNET_FCS_BYTES + config.interFrameGapBytes;
   const flying = Math.ceil(flightBytes / shortLinkBytes) * recordBytes(ETHERNET_FRAME_MIN_BYTES);
-  const neededBytes =
-    2 * (flying + flightBytes + 2 * longBytes) + config.receiveFifoFrames * longBytes + 16_384;
+  const neededBytes = 2 * (flying + flightBytes + 2 * longBytes) + 16_384;
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
 }
 

@@ -78,11 +78,11 @@ export class ReceiveMac {
     this.#engine = engine;
   }
 
-  /** The port has a frame at this offset, whole. */
-  frameArrived(offset: number): void {
+  /** The port has a frame in this slot, whole. */
+  frameArrived(slot: number): void {
     const { domain, lp } = this.#parts;
     const cycle = domain.clock.cycleAfter(lp.nowPs);
-    this.#arrived.push(offset, cycle);
+    this.#arrived.push(slot, cycle);
     domain.wake(this.#stage, cycle);
   }
 
@@ -123,18 +123,18 @@ export class ReceiveMac {
       return;
     }
     const { port, config } = this.#parts;
-    const offset = arrived.pop();
-    const bytes = port.frameBytes(offset);
+    const slot = arrived.pop();
+    const bytes = port.frameBytes(slot);
     const moveCycles = Math.ceil(bytes / config.bufferBytesPerCycle);
-    this.#take(offset, bytes, cycle, cycle + moveCycles + config.receiveLatencyCycles);
-    port.consume(offset);
+    this.#take(slot, bytes, cycle, cycle + moveCycles + config.receiveLatencyCycles);
+    port.consume(slot);
     this.account.serve(cycle, moveCycles);
     this.#parts.domain.wake(this.#stage, cycle + moveCycles);
   }
 
-  #take(offset: number, bytes: number, cycle: number, visibleCycle: number): void {
+  #take(slot: number, bytes: number, cycle: number, visibleCycle: number): void {
     const { counters, port, buffer, interrupts, sram } = this.#parts;
-    const start = port.frameStart(offset);
+    const start = port.frameStart(slot);
     counters.arrivals++;
     if (!this.isOn) {
       counters.disabledDrops++;
