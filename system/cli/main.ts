@@ -1,11 +1,9 @@
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
-import { packageFolder } from '../package-folder.ts';
+import { packageNameAndVersion } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
@@ -48,10 +46,7 @@ function checkFiles(command: Command): void {
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
 function versionText(): string {
-  const { name, version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
-    name: string;
-    version: string;
-  };
+  const { name, version } = packageNameAndVersion();
   return `${name} ${version}, Node ${process.version}`;
 }
 
@@ -78,6 +73,7 @@ function programOf(): Command {
       parsedTraditional(defaultTraditional),
     )
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
+    .option('--html <file>', 'write what happened as one self-contained HTML file')
     .option(...jsonOption)
     .action(move);
   addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand))));

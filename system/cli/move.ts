@@ -8,14 +8,15 @@ import type { Partition } from '../machine/partition/placement.ts';
 import type { JsonValue } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { packageFolder } from '../package-folder.ts';
-import { bytesText, timeText } from '../text/format.ts';
+import { timeText } from '../text/format.ts';
 import { renderReport } from '../text/render.ts';
 import { tableOf } from '../text/table.ts';
-import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
+import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { reportFailures, rowsOf } from './compare.ts';
-import { rateText } from './compare-table.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
+import { type MoveOutcome, movedTable, movePage } from './move-page.ts';
+import { takeawayText } from './move-takeaways.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import {
   checkWritable,
@@ -37,6 +38,7 @@ export interface MoveOptions extends AnalysisChoice, MachineChoice, FaultChoice 
   /** Bytes of the file that are moved by every path beforehand, to compare them. */
   readonly traditional: number;
   readonly report?: string;
+  readonly html?: string;
   readonly json?: string;
 }
 
@@ -52,6 +54,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   const machineOptions = hcaMachineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
+  checkWritable(options.html);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
   const screen = new Screen(options.json);
@@ -72,7 +75,8 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     comparison.length === 0
       ? ''
       : `, after ${(comparedMs / 1000).toFixed(2)} s for the ${comparison.length} simulations of the comparison`;
-  if (comparison.length > 0) screen.print(comparisonText(comparison, fileBytes));
+  if (comparison.length > 0)
+    screen.print(`${takeawayText(comparison)}\n\n${comparisonText(comparison, fileBytes)}`);
   const bar = new CountBar(3 * fileBytes);
   await using machine = await Machine.create({
     ...machineOptions,
@@ -105,6 +109,8 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   }
   if (options.json !== undefined)
     writeJson(options.json, { schema: 'hca-move/1', ...outcome, comparison, report });
+  if (options.html !== undefined)
+    writeFileAtomically(options.html, movePage(args, outcome, comparison, report, options));
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(
@@ -112,6 +118,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
       `Partition ${facts.partition}, ` +
       `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
   );
+  if (options.html !== undefined) screen.print(`The same as a page: ${visible(resolve(options.html))}`);
   const analyses = await machine.analyses();
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   reportFailures(comparison);
@@ -121,15 +128,6 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
 
 /** `out.json` → `out.run.json`. */
 export const runFactsFile = (report: string): string => `${report.replace(/\.json$/, '')}.run.json`;
-
-interface MoveOutcome {
-  readonly fileBytes: number;
-  readonly legs: readonly (MoveLeg & { readonly received: string; readonly bytesPerSecond: number })[];
-  readonly fetchAddTotal: number;
-  readonly compareSwapTotal: number;
-  readonly atomicCount: number;
-  readonly isCorrect: boolean;
-}
 
 function outcomeOf(
   { fileBytes, atomicCount }: MoveArgs,
@@ -152,18 +150,11 @@ function outcomeOf(
   return { fileBytes, legs, fetchAddTotal, compareSwapTotal, atomicCount, isCorrect };
 }
 
-function movedText({ file, fileBytes, chunkBytes }: MoveArgs, outcome: MoveOutcome): string {
-  const rows = outcome.legs.map(({ method, startPs, endPs, bytesPerSecond, sha256, received }) => [
-    method,
-    timeText(endPs - startPs),
-    rateText(bytesPerSecond),
-    `${received.slice(0, 16)}…`,
-    sha256 === received ? 'equal' : 'DIFFERENT',
-  ]);
+function movedText(args: MoveArgs, outcome: MoveOutcome): string {
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
   const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each was asked for.`;
-  const title = `Moved ${visible(file)} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`;
-  return `${tableOf(title, ['by', 'simulated time', 'rate', 'SHA-256 received', 'and sent'], rows)}\n${counts}`;
+  const { title, head, rows } = movedTable(args, outcome);
+  return `${tableOf(title, head, rows)}\n${counts}`;
 }
 
 /** @throws ConfigurationError unless it is a file that can be read */

@@ -1,0 +1,2 @@
+/** A report as a page. */
+export { type PageTable, reportPage } from './report-page.ts';

@@ -1,0 +1,53 @@
+/** Pages that commands write, in headless Chromium: nothing is cut, however narrow the window is. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { packageFolder } from '../../system/package-folder.ts';
+import { inBrowser } from './browser.ts';
+import { showPage } from './chromium.ts';
+
+const limitMs = 60_000;
+const widths = [400, 800, 2500];
+
+/** Shows the page in frames of several widths, and tells how wide what is in them is. */
+const measuring = `<!doctype html><title>widths</title><body><script type="module">
+const measured = [];
+for (const width of ${JSON.stringify(widths)}) {
+  const frame = document.createElement('iframe');
+  Object.assign(frame, { width, height: 900, src: '/report' });
+  frame.style.border = '0';
+  document.body.append(frame);
+  await new Promise((resolve) => { frame.onload = resolve; });
+  const { documentElement: root, body } = frame.contentDocument;
+  const bars = [...frame.contentDocument.querySelectorAll('.life .bar')].map((bar) => bar.getBoundingClientRect().width);
+  measured.push({ width, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
+}
+fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
+</script>`;
+
+function pageOfMove(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hca-page-'));
+  try {
+    const file = join(folder, 'move.html');
+    const args = [join(packageFolder, 'bin/hca.js'), 'move', join(packageFolder, 'LICENSE'), '--html', file];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect(status, stderr).toBe(0);
+    expect(stdout).toContain(`The same as a page: ${file}`);
+    return readFileSync(file, 'utf8');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+inBrowser('the page of hca move is nowhere wider than its window, and its bars are seen', async (tree) => {
+  const files = { '/': ['text/html', measuring], '/report': ['text/html', pageOfMove()] } as const;
+  const measured = JSON.parse(await showPage(tree, files, limitMs)) as Record<string, number>[];
+  expect(measured.map(({ width }) => width)).toEqual(widths);
+  for (const { width, excess, bars, height } of measured) {
+    expect(excess, `at ${width}`).toBe(0);
+    expect(bars).toBeGreaterThan(100);
+    expect(height).toBe(true);
+  }
+});
