@@ -119,7 +119,7 @@ describe('the README shows', () => {
   };
 
   it('what npm start prints on a terminal of 120 columns, line by line, but for wall time and hash', () => {
-    const printed = hca(['move', 'LICENSE']);
+    const printed = hca(['move', 'LICENSE', '--html', 'dist/start.html']);
     const shown = shownBelow('npm start -- LICENSE').filter((line) => !line.startsWith('…'));
     expect(shown.length).toBeGreaterThan(20);
     for (const line of shown) {
