@@ -222,6 +222,11 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   }
 }
 
+/** The reader and the writer of a memory, made once: each finds out the machine's byte order, which takes longer than to read. */
+type Streams<Stream> = Readonly<Record<ByteOrder, WeakMap<ArrayBufferLike, Stream>>>;
+const readers: Streams<BufferReader> = { big: new WeakMap(), little: new WeakMap() };
+const writers: Streams<BufferWriter> = { big: new WeakMap(), little: new WeakMap() };
+
 /** Reads one object from `bytes` at `offset`. */
 export function decodeWith<F extends FieldTable>(
   schema: LayoutSchema<F>,
@@ -230,10 +235,13 @@ export function decodeWith<F extends FieldTable>(
   offset: number,
 ): ValuesOf<F> {
   requireRoom(schema, bytes, offset);
-  const reader = new BufferReader(bytes.buffer, {
-    byteOffset: bytes.byteOffset + offset,
-    endianness: byteOrder,
-  });
+  const { buffer, byteOffset } = bytes;
+  let reader = readers[byteOrder].get(buffer);
+  if (reader === undefined) {
+    reader = new BufferReader(buffer, { endianness: byteOrder });
+    readers[byteOrder].set(buffer, reader);
+  }
+  reader.seekTo(byteOffset + offset);
   return schema.read(reader) as ValuesOf<F>;
 }
 
@@ -246,10 +254,13 @@ export function encodeWith<F extends FieldTable>(
   offset: number,
 ): void {
   requireRoom(schema, bytes, offset);
-  const writer = new BufferWriter(bytes.buffer, {
-    byteOffset: bytes.byteOffset + offset,
-    endianness: byteOrder,
-  });
+  const { buffer, byteOffset } = bytes;
+  let writer = writers[byteOrder].get(buffer);
+  if (writer === undefined) {
+    writer = new BufferWriter(buffer, { endianness: byteOrder });
+    writers[byteOrder].set(buffer, writer);
+  }
+  writer.seekTo(byteOffset + offset);
   schema.writeInitial(writer, values);
 }
 
@@ -267,12 +278,18 @@ function requireRoom<F extends FieldTable>(schema: LayoutSchema<F>, bytes: Uint8
 function checkedInteger(path: string, field: NumberField | BigField, value: unknown): bigint {
   const limit = 1n << BigInt(valueBits(field));
   const step = 1n << BigInt(field.alignmentBits);
-  const range = `${field.kind === 'number' ? 'an integer' : 'a bigint'} from 0 to 0x${(limit - step).toString(16)} in steps of ${step}`;
+  const refused = (): FieldValueError => {
+    const kind = field.kind === 'number' ? 'an integer' : 'a bigint';
+    return new FieldValueError(
+      path,
+      value,
+      `${kind} from 0 to 0x${(limit - step).toString(16)} in steps of ${step}`,
+    );
+  };
   const isRightType = field.kind === 'number' ? Number.isSafeInteger(value) : typeof value === 'bigint';
-  if (!isRightType) throw new FieldValueError(path, value, range);
+  if (!isRightType) throw refused();
   const integer = BigInt(value as number | bigint);
-  if (integer < 0n || integer >= limit || integer % step !== 0n)
-    throw new FieldValueError(path, value, range);
+  if (integer < 0n || integer >= limit || integer % step !== 0n) throw refused();
   return integer / step;
 }
 

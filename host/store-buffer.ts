@@ -79,10 +79,11 @@ export class StoreBuffer {
 
   constructor(target: StoreTarget, spaceBytes: number) {
     this.#target = target;
-    const space = new ArrayBuffer(spaceBytes);
-    this.bytes = new Uint8Array(space);
+    // Memory that could grow is reserved, and not cleared: programs seldom use more than a little of it.
+    const space = new SharedArrayBuffer(spaceBytes, { maxByteLength: spaceBytes });
+    this.bytes = new Uint8Array(space, 0, spaceBytes);
     this.view = viewOf(this.bytes);
-    this.words = new Int32Array(space);
+    this.words = new Int32Array(space, 0, spaceBytes / Int32Array.BYTES_PER_ELEMENT);
     this.#spaceEnd = spaceBytes;
   }
 
