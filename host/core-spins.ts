@@ -9,6 +9,7 @@
  * which a write falls, and nowhere else. A round that is interrupted is finished later; the rounds after it begin
  * there. Polling is charged when the spin ends or is interrupted, as the interval it lasted.
  */
+import type { Cycles } from '../base/units.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { causeIndexOf } from './cpu-account.ts';
@@ -40,7 +41,7 @@ export class CoreSpins {
   }
 
   /** The thread stops at `cycle`; its origin becomes the end of the round it was in. */
-  halt(thread: CoreThread, cycle: number): void {
+  halt(thread: CoreThread, cycle: Cycles): void {
     thread.isSpinPending = true;
     this.#chargeUntil(cycle);
     const origin = thread.spinOriginCycle;
@@ -61,7 +62,7 @@ export class CoreSpins {
     this.#evaluateAt(thread, thread.spinOriginCycle);
   }
 
-  #evaluateAt(thread: CoreThread, cycle: number): void {
+  #evaluateAt(thread: CoreThread, cycle: Cycles): void {
     thread.evaluateCycle = cycle;
     thread.evaluateRef = this.#core.schedule(cycle, this.#evaluateHandler, thread);
   }
@@ -77,7 +78,7 @@ export class CoreSpins {
     core.code.resumeWith(thread, thread.spinTake);
   }
 
-  #chargeUntil(cycle: number): void {
+  #chargeUntil(cycle: Cycles): void {
     const core = this.#core;
     if (cycle <= core.localCycle) return;
     core.account.add(causeIndexOf.poll, cycle - core.localCycle);

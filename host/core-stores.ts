@@ -11,6 +11,7 @@
  * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
  * stands still until enough of them have left, and everything the thread does later is later by as much.
  */
+import type { Cycles } from '../base/units.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 
@@ -65,7 +66,7 @@ export class CoreStores {
     if (!thread.isBlocked) this.#scheduleDrain(thread);
   }
 
-  #lastDueCycle(): number {
+  #lastDueCycle(): Cycles {
     const { clock, process } = this.#core;
     return clock.cycleAfter(process.nowPs) - 1;
   }

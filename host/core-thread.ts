@@ -13,8 +13,10 @@
  *
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
+
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { asInteger } from '../base/parameter.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 import type { BlockState } from '../sim/block.ts';
 import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } from '../sim/epoch.ts';
@@ -143,7 +145,7 @@ export class CoreThread {
    * The core's own time in picoseconds since power-on.
    * @throws ConfigurationError from 2^53 on (2.5 hours): {@link instantPs} and {@link stopwatch} are exact for ever
    */
-  get localPs(): number {
+  get localPs(): Picoseconds {
     return numberOfPs('localPs', this.core.process.epochUs, this.ownPs);
   }
 
@@ -166,7 +168,7 @@ export class CoreThread {
   }
 
   /** The core's own time in picoseconds of the epoch: for what moves with it. */
-  get ownPs(): number {
+  get ownPs(): Picoseconds {
     return this.core.clock.edgePs(this.core.localCycle);
   }
 
@@ -356,7 +358,7 @@ export class CoreThread {
   }
 
   /** Gives the core up for `durationPs`, rounded up; of what exceeds 2^53, a day say, the float itself is meant. */
-  async sleep(durationPs: number): Promise<void> {
+  async sleep(durationPs: Picoseconds): Promise<void> {
     if (!(durationPs >= 0 && durationPs <= sleepPsMax))
       throw new ConfigurationError('durationPs', durationPs, `0 to ${sleepPsMax} (149 years)`);
     await this.waitForWake(durationPs);
@@ -366,7 +368,7 @@ export class CoreThread {
    * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or for a time, rounded up to a picosecond.
    * @returns false when the time was over first
    */
-  async waitForWake(timeoutPs: number = never): Promise<boolean> {
+  async waitForWake(timeoutPs: Picoseconds = never): Promise<boolean> {
     if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.level === levelInterrupt) {
       throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');

@@ -6,6 +6,7 @@
  *
  * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
  */
+import type { Picoseconds } from '../base/units.ts';
 import { PHASE_HARDWARE } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
@@ -32,11 +33,11 @@ export class CoreWaits {
    * Ends the thread's wait with false after `durationPs` of its own time, unless something else ended it before. A wait that
    * outlasts an epoch's numbers is begun in parts: the thread sleeps through.
    */
-  setTimeout(thread: CoreThread, durationPs: number): void {
+  setTimeout(thread: CoreThread, durationPs: Picoseconds): void {
     this.#await(thread, thread.ownPs, durationPs);
   }
 
-  #await(thread: CoreThread, fromPs: number, durationPs: number): void {
+  #await(thread: CoreThread, fromPs: Picoseconds, durationPs: Picoseconds): void {
     const partPs = Math.min(durationPs, partPsMax);
     thread.deadlineRestPs = durationPs - partPs;
     thread.deadlineRef = this.#core.process.queue.schedule(
@@ -47,7 +48,7 @@ export class CoreWaits {
   }
 
   /** Ends the thread's wait with true at an instant. */
-  wakeAt(thread: CoreThread, atPs: number): void {
+  wakeAt(thread: CoreThread, atPs: Picoseconds): void {
     thread.signalRef = this.#core.process.queue.schedule(atPs, this.#wakeHandler, thread.slot);
   }
 

@@ -16,6 +16,7 @@
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
+import type { Cycles, Picoseconds } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { Clock } from '../sim/clock.ts';
@@ -46,7 +47,7 @@ export interface CoreOptions {
 export interface CorePorts {
   readonly memoryBus: {
     /** Picoseconds for which others have had the bus so far. */
-    heldPsAt(nowPs: number): number;
+    heldPsAt(nowPs: Picoseconds): number;
   };
 }
 
@@ -145,7 +146,7 @@ export class Core {
   }
 
   /** Has a new thread compete for the core from `atPs` on. */
-  start(thread: CoreThread, atPs: number, body: () => Promise<void>): void {
+  start(thread: CoreThread, atPs: Picoseconds, body: () => Promise<void>): void {
     thread.body = body;
     thread.needsSwitch = thread.level === levelKernel;
     this.process.queue.schedule(atPs, this.#readyHandler, thread.slot);
@@ -303,7 +304,7 @@ export class Core {
   }
 
   /** Stops a busy or spinning thread at `cycle`, and notes what it is owed. */
-  halt(thread: CoreThread, cycle: number): void {
+  halt(thread: CoreThread, cycle: Cycles): void {
     if (thread.mode === 'spinning') this.#spins.halt(thread, cycle);
     else if (this.memoryBus !== undefined) this.localCycle += this.#waitForBus();
     thread.owedCycles = Math.max(0, this.localCycle - cycle);
@@ -419,7 +420,7 @@ export class Core {
   }
 
   /** Has a registered event happen at a cycle, now if that is past. */
-  schedule(cycle: number, handler: number, thread: CoreThread): number {
+  schedule(cycle: Cycles, handler: number, thread: CoreThread): number {
     const { process } = this;
     const edgePs = this.clock.edgePs(cycle);
     return process.queue.schedule(edgePs < process.nowPs ? process.nowPs : edgePs, handler, thread.slot);

@@ -11,7 +11,7 @@
  * simulated time.
  */
 import { assertRange } from '../base/assert.ts';
-import { bytesPerKib, bytesPerMib } from '../base/units.ts';
+import { bytesPerKib, bytesPerMib, type Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import { Clock } from '../sim/clock.ts';
 import type { ExactPs } from '../sim/epoch.ts';
@@ -158,7 +158,7 @@ export class Host {
   }
 
   /** The running thread's own time in picoseconds of the epoch, simulated time when none runs. */
-  get nowPs(): number {
+  get nowPs(): Picoseconds {
     return instantOf(this.cores);
   }
 

@@ -12,7 +12,7 @@
  * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting.
  */
 import { assertRange, InvariantError } from '../base/assert.ts';
-import { nsToPs } from '../base/units.ts';
+import { nsToPs, type Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import { PHASE_HARDWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -72,7 +72,7 @@ export class InterruptController {
   readonly #process: LogicalProcess;
   readonly #cores: readonly Core[];
   readonly #config: InterruptConfig;
-  readonly #deliveryPs: number;
+  readonly #deliveryPs: Picoseconds;
   /** The platform's vectors, then the four pins. */
   readonly #lines: Line[];
   readonly #deliverHandler: number;

@@ -6,7 +6,7 @@
  *
  * A kswapd that finds nothing to take is not started again for a tenth of a second (Linux: HZ / 10).
  */
-import { nsToPs } from '../base/units.ts';
+import { nsToPs, type Picoseconds } from '../base/units.ts';
 import { PHASE_HARDWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import type { Core } from './core.ts';
@@ -33,7 +33,7 @@ const idleAfterFailurePs = 100e9;
 
 export class HostMmPlatform implements MmPlatform {
   readonly #options: HostMmPlatformOptions;
-  readonly #deliveryPs: number;
+  readonly #deliveryPs: Picoseconds;
   readonly #deliverHandler: number;
   readonly #writebackHandler: number;
   /** By core: cycles of the shootdowns that have arrived and are not yet served. */
@@ -61,7 +61,7 @@ export class HostMmPlatform implements MmPlatform {
     return -1;
   }
 
-  instantPs(): number {
+  instantPs(): Picoseconds {
     return instantOf(this.#options.cores);
   }
 
@@ -78,7 +78,7 @@ export class HostMmPlatform implements MmPlatform {
     if (cycles > 0) this.runningThread()?.charge(cause, cycles);
   }
 
-  waitUntil(atPs: number): void {
+  waitUntil(atPs: Picoseconds): void {
     const thread = this.runningThread();
     if (thread === undefined) return;
     const { core } = thread;
@@ -91,7 +91,7 @@ export class HostMmPlatform implements MmPlatform {
     for (const core of cores) this.#options.process.queue.schedule(atPs, this.#deliverHandler, core, cycles);
   }
 
-  callAt(atPs: number): void {
+  callAt(atPs: Picoseconds): void {
     const { process } = this.#options;
     process.queue.schedule(Math.max(atPs, process.nowPs), this.#writebackHandler);
   }

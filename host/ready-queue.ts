@@ -5,6 +5,7 @@
  * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
  * their slots. A thread that lost the core stands in front of its level.
  */
+import type { Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import { type CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 
@@ -39,7 +40,7 @@ export class ReadyQueue {
   }
 
   /** Adds a thread that becomes ready at `nowPs`. */
-  add(thread: CoreThread, nowPs: number): void {
+  add(thread: CoreThread, nowPs: Picoseconds): void {
     const queue = this.#queueOf(thread.level);
     thread.readyPs = nowPs;
     let at = queue.length;

@@ -5,7 +5,7 @@
  * through at once; several raises until then are one.
  */
 import { InvariantError } from '../base/assert.ts';
-import { psPerUs } from '../base/units.ts';
+import { type Picoseconds, psPerUs } from '../base/units.ts';
 import type { Core } from './core.ts';
 import { CoreThread } from './core-thread.ts';
 
@@ -15,7 +15,7 @@ const notRaised = Number.POSITIVE_INFINITY;
 export interface HostClock {
   readonly epochUs: number;
   /** The own time of the thread whose code runs, else simulated time. */
-  readonly nowPs: number;
+  readonly nowPs: Picoseconds;
 }
 
 export class Signal {
@@ -46,7 +46,7 @@ export class Signal {
    * Gives the core up until the signal is raised, or for `timeoutPs`: then it returns false.
    * @param cpu a thread of this host
    */
-  async wait(cpu: unknown, timeoutPs?: number): Promise<boolean> {
+  async wait(cpu: unknown, timeoutPs?: Picoseconds): Promise<boolean> {
     const thread = threadOf(cpu);
     const raisedPs = this.#raisedIn(this.#clock.epochUs);
     const nowPs = thread.ownPs;

@@ -12,6 +12,7 @@
 
 import { ConfigurationError } from '../base/assert.ts';
 import { viewOf } from '../base/bytes.ts';
+import type { Cycles } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
@@ -98,7 +99,7 @@ export class StoreBuffer {
   }
 
   /** Cycle of the oldest commit, Infinity when none waits. */
-  get headCycle(): number {
+  get headCycle(): Cycles {
     return this.isDrained ? Number.POSITIVE_INFINITY : this.#head.cycle;
   }
 
@@ -124,7 +125,7 @@ export class StoreBuffer {
   }
 
   /** Ends a group of stores: they leave at `cycle`, which is not before that of the last commit. */
-  commit(cycle: number, cause: number): void {
+  commit(cycle: Cycles, cause: number): void {
     const tail = this.#tail;
     for (let store = this.#open; store !== tail; store = store.next) {
       store.cycle = cycle;
@@ -140,7 +141,7 @@ export class StoreBuffer {
   }
 
   /** Carries out all commits up to and including `cycle`. @returns false when the bus stopped it */
-  drain(cycle: number): boolean {
+  drain(cycle: Cycles): boolean {
     for (let store = this.#head; store !== this.#open; ) {
       if (store.cycle > cycle) return true;
       if (this.#progressBytes < store.lengthBytes && !this.#carryOut(store)) return false;
@@ -153,7 +154,7 @@ export class StoreBuffer {
   }
 
   /** Moves all commits after `cycle` by `byCycles`: the thread did not run for so long. */
-  shiftAfter(cycle: number, byCycles: number): void {
+  shiftAfter(cycle: Cycles, byCycles: number): void {
     for (let store = this.#head; store !== this.#open; store = store.next) {
       if (store.cycle > cycle) store.cycle += byCycles;
     }

@@ -2,7 +2,9 @@
  * A host without a device, for specs: the root complex is a port that records what it is given, with the instant,
  * and answers loads after a fixed time. A spec opens and closes it to make back-pressure.
  */
+
 import { defaultsOf } from '../base/parameter.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
@@ -11,7 +13,7 @@ import { Host, type HostOptions } from './host.ts';
 import { type HostConfig, hostParameters } from './host-parameters.ts';
 
 export interface RecordedStore {
-  readonly atPs: number;
+  readonly atPs: Picoseconds;
   readonly core: number;
   readonly address: number;
   readonly trafficClass: number;
@@ -20,7 +22,7 @@ export interface RecordedStore {
 
 export class RecordingPort implements DevicePort {
   readonly stores: RecordedStore[] = [];
-  readonly loads: { readonly atPs: number; readonly address: number }[] = [];
+  readonly loads: { readonly atPs: Picoseconds; readonly address: number }[] = [];
   readonly loadLatencyPs = 1_000_000;
   /** Stores still taken before the port is full. */
   room = Number.POSITIVE_INFINITY;
@@ -76,7 +78,7 @@ export class RecordingPort implements DevicePort {
 }
 
 /** Has `action` run at an instant, in its hardware half unless said otherwise. */
-export function at(process: LogicalProcess, atPs: number, action: () => void, phase = 0): void {
+export function at(process: LogicalProcess, atPs: Picoseconds, action: () => void, phase = 0): void {
   process.queue.schedule(atPs, process.queue.addHandler(action, phase));
 }
 
@@ -86,7 +88,7 @@ export interface TestHost {
   readonly ports: readonly RecordingPort[];
   /** Runs until all programs have ended and 1 ps more. */
   runToEnd(): Promise<void>;
-  runTo(limitPs: number): Promise<void>;
+  runTo(limitPs: Picoseconds): Promise<void>;
 }
 
 /** A host of 64 MiB and two cores of 2.5 GHz (400 ps a cycle), with parts of its configuration replaced. */

@@ -113,7 +113,7 @@ export class ClockDomain {
   }
 
   /** The stage that runs has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
-  standAt(cycle: number, edgeCount: number): void {
+  standAt(cycle: Cycles, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
     // Narrowed where it fits (build/README.md).
     if ((cycle | 0) === cycle) {
@@ -187,7 +187,7 @@ export class ClockDomain {
     this.#setNext(next, dueStages);
   }
 
-  #setNext(cycle: number, stages: number): void {
+  #setNext(cycle: Cycles, stages: number): void {
     // Narrowed where it fits (build/README.md): the stages get it as it is stored.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;

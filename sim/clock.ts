@@ -13,12 +13,12 @@ const REACH_CYCLES = 2 ** 30;
 
 export class Clock {
   readonly frequencyMHz: number;
-  readonly #numeratorPs: number;
+  readonly #numeratorPs: Picoseconds;
   readonly #denominator: number;
-  readonly #periodPs: number = 0;
-  readonly #cyclesPerPs: number;
+  readonly #periodPs: Picoseconds = 0;
+  readonly #cyclesPerPs: Picoseconds;
   /** Half of the least step between exact instants in picoseconds, and one less half of that between exact cycles. */
-  readonly #halfStepPs: number;
+  readonly #halfStepPs: Picoseconds;
   readonly #roundUpCycles: number;
 
   /**

@@ -13,7 +13,7 @@
  * {@link Stopwatch} or keeps a {@link exactPs}.
  */
 import { ConfigurationError } from '../base/assert.ts';
-import { psPerUs } from '../base/units.ts';
+import { type Picoseconds, psPerUs } from '../base/units.ts';
 
 /** Keeps instants of its process. */
 export interface TimeKeeper {
@@ -33,13 +33,13 @@ export type ExactPs = number | bigint;
 /** A clock by its epoch: `nowPs` counts from there. */
 export interface EpochClock {
   readonly epochUs: number;
-  readonly nowPs: number;
+  readonly nowPs: Picoseconds;
 }
 
 /** Time counted since an instant: exact, whatever epochs have begun since. */
 export interface Stopwatch {
   /** Picoseconds since the watch was started. @throws ConfigurationError from 2^53 on, which a number cannot hold */
-  readonly elapsedPs: number;
+  readonly elapsedPs: Picoseconds;
   /** The same without a limit. */
   readonly exactElapsedPs: ExactPs;
 }
@@ -47,7 +47,7 @@ export interface Stopwatch {
 class EpochStopwatch implements Stopwatch {
   readonly #clock: EpochClock;
   readonly #startUs: number;
-  readonly #startPs: number;
+  readonly #startPs: Picoseconds;
 
   constructor(clock: EpochClock) {
     this.#clock = clock;
@@ -55,7 +55,7 @@ class EpochStopwatch implements Stopwatch {
     this.#startPs = clock.nowPs;
   }
 
-  get elapsedPs(): number {
+  get elapsedPs(): Picoseconds {
     const { epochUs, nowPs } = this.#clock;
     return numberOfPs('elapsedPs', epochUs - this.#startUs, nowPs - this.#startPs);
   }
@@ -116,5 +116,5 @@ export const epochLengthPs = 2 ** 42;
 export const delayPsMax = 2 ** 53 - 2 ** 43;
 
 /** What a new epoch takes off instants, at `nowPs`. */
-export const epochStepPs = (nowPs: number): number =>
+export const epochStepPs = (nowPs: Picoseconds): number =>
   Math.max(0, (Math.floor(nowPs / psPerUs) - 1) * psPerUs);

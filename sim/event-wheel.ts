@@ -3,6 +3,7 @@
  * next slot that has any. The cursor stands at the slot of the last event run from here: every event is in one of the
  * 4096 slots from there on.
  */
+import type { Picoseconds } from '../base/units.ts';
 import { isBefore, type QueuedEvent } from './queued-event.ts';
 
 const SLOT_SHIFT = 10;
@@ -25,7 +26,7 @@ export class EventWheel {
   readonly #bits = new Int32Array(SUMMARY + SUMMARY_COUNT);
 
   /** Takes in an event at `nowPs` or later. False, and nothing done, when it is too far ahead. */
-  add(event: QueuedEvent, nowPs: number): boolean {
+  add(event: QueuedEvent, nowPs: Picoseconds): boolean {
     if (this.count === 0) this.#cursorPs = nowPs;
     const delayPs = event.timePs - this.#cursorPs;
     if (delayPs >= HORIZON_PS) return false;

@@ -103,7 +103,7 @@ export class Fifo {
   }
 
   /** All entries, the oldest first. */
-  #entries(): { value: number; cycle: number }[] {
+  #entries(): { value: number; cycle: Cycles }[] {
     return Array.from({ length: this.count }, (_, index) => {
       if (index === 0) return { value: this.head, cycle: this.headCycle };
       const at = (this.#ringHead + index - 1) % this.capacity;

@@ -1,4 +1,5 @@
 /** The reading end of a channel at the process that it leads to, and the receiver of its records. */
+import type { Picoseconds } from '../base/units.ts';
 import type { ChannelReader } from './channel.ts';
 
 /**
@@ -27,11 +28,11 @@ class HandlerReceiver implements RecordReceiver {
 /** The reading end of a channel, at the process that it leads to. */
 export class InboundPort {
   readonly reader: ChannelReader;
-  readonly latencyPs: number;
+  readonly latencyPs: Picoseconds;
   readonly receiver: RecordReceiver;
   promisedPs = 0;
 
-  constructor(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler) {
+  constructor(reader: ChannelReader, latencyPs: Picoseconds, receiver: RecordReceiver | RecordHandler) {
     this.reader = reader;
     this.latencyPs = latencyPs;
     this.receiver = typeof receiver === 'function' ? new HandlerReceiver(receiver) : receiver;

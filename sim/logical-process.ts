@@ -201,7 +201,7 @@ export class LogicalProcess {
   }
 
   /** Instant at which the last member ended so far, -Infinity when none has. */
-  get endedPs(): number {
+  get endedPs(): Picoseconds {
     return this.#endedPs;
   }
 
@@ -212,7 +212,7 @@ export class LogicalProcess {
   }
 
   /** Likewise, but for what may be sent late. */
-  #nextToRunPs(): number {
+  #nextToRunPs(): Picoseconds {
     let next = this.#earliestPort().reader.nextPs;
     if (this.#domain.nextPs < next) next = this.#domain.nextPs;
     if (this.queue.nextPs < next) next = this.queue.nextPs;
@@ -271,7 +271,7 @@ export class LogicalProcess {
 
   /** How many things are due here, as far as is known: channels with a record, clock domains, late senders, and each event. */
   get dueCount(): number {
-    const isDue = ({ nextPs }: { nextPs: number }): boolean => nextPs < Number.POSITIVE_INFINITY;
+    const isDue = ({ nextPs }: { nextPs: Picoseconds }): boolean => nextPs < Number.POSITIVE_INFINITY;
     const ports = this.#inbound.filter(({ reader }) => isDue(reader));
     const lateCount = this.lateSendPs < NEVER ? 1 : 0;
     return ports.length + this.#clockDomains.filter(isDue).length + lateCount + this.queue.pendingCount;

@@ -13,7 +13,9 @@
  *
  * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
  */
+
 import { assertPositive, ConfigurationError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
 import type { InboundPort } from './inbound-port.ts';
 import type { LogicalProcess } from './logical-process.ts';
@@ -148,14 +150,14 @@ export class ProcessGroup {
   }
 
   /** Earliest instant at which anything is due. */
-  get earliestPs(): number {
+  get earliestPs(): Picoseconds {
     let earliestPs = NEVER;
     for (const nextPs of this.nextPs) if (nextPs < earliestPs) earliestPs = nextPs;
     return earliestPs;
   }
 
   /** The same by what each process knows now: between two runs, when things were done to them from outside too. */
-  get nextDuePs(): number {
+  get nextDuePs(): Picoseconds {
     return this.processes.reduce((earliest, process) => Math.min(earliest, process.nextPs()), NEVER);
   }
 
@@ -165,7 +167,7 @@ export class ProcessGroup {
   }
 
   /** The last end of all members, when all have ended; before that, an instant that it cannot precede. */
-  endBoundPs(startPs: number): number {
+  endBoundPs(startPs: Picoseconds): number {
     let boundPs = this.isEnded ? startPs : Math.max(startPs, this.earliestPs);
     for (const process of this.processes) boundPs = Math.max(boundPs, process.endedPs);
     return boundPs;

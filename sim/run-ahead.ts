@@ -6,19 +6,20 @@
  * It can be switched off (LogicalProcess): then something else is always due. So it is where chance decides what comes first at
  * an instant, or a process has several clock domains.
  */
+import type { Cycles, Picoseconds } from '../base/units.ts';
 import type { ChannelReader } from './channel.ts';
 import type { ClockDomain } from './clock-domain.ts';
 
 /** What must be known of a process to tell whether anything else is due in it. */
 export interface AheadProcess {
-  nowPs: number;
+  nowPs: Picoseconds;
   recordCount: number;
   /** Edges before this instant may run now: no record comes in before. In the far past where none may run ahead. */
-  readonly untilPs: number;
+  readonly untilPs: Picoseconds;
   /** The end of the turn. */
-  readonly limitPs: number;
+  readonly limitPs: Picoseconds;
   readonly runningProgramCount: number;
-  readonly queue: { readonly nextPs: number };
+  readonly queue: { readonly nextPs: Picoseconds };
   readonly inbound: readonly { readonly reader: ChannelReader }[];
 }
 
@@ -42,7 +43,7 @@ export class RunAhead {
    * again: it need not wait for its turn. The stage has done all that it does at the edge before.
    * @returns whether it is that edge now; if not, the stage may wake itself
    */
-  passTo(domain: ClockDomain, stage: number, cycle: number): boolean {
+  passTo(domain: ClockDomain, stage: number, cycle: Cycles): boolean {
     const process = this.#process;
     if (!this.isOn || process.runningProgramCount > 0 || domain.aloneUntil(stage) <= cycle) return false;
     const edgePs = domain.clock.edgePs(cycle);

@@ -11,7 +11,9 @@
  * Every line has one writer at a time and is 64 bytes, so that threads do not steal lines from one another.
  * An instant takes two 32-bit words; readers find torn pairs by the counter stored behind them.
  */
+
 import { ConfigurationError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { numberChannel } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import { ProcessFailedError, RunAbortedError, type RunError, WorkerLostError } from './run-errors.ts';
@@ -133,7 +135,7 @@ export class SharedControl {
   }
 
   /** Instant of the epoch that every process has reached, in picoseconds: for a progress display. */
-  get progressPs(): number {
+  get progressPs(): Picoseconds {
     let reachedPs = NEVER;
     for (let index = 0; index < this.processNames.length; index++) {
       reachedPs = Math.min(reachedPs, this.promisePs(index));
@@ -166,7 +168,7 @@ export class SharedControl {
   }
 
   /** Publishes whether all members of the process have ended, and when the last one did. */
-  setEnded(process: number, isEnded: boolean, endedPs: number): void {
+  setEnded(process: number, isEnded: boolean, endedPs: Picoseconds): void {
     const base = this.#processBase + process * PROCESS_WORDS;
     if (isEnded) this.#setTimeAt(base + ENDED_TIME, endedPs);
     Atomics.store(this.#words, base + ENDED, isEnded ? 1 : 0);
@@ -198,13 +200,13 @@ export class SharedControl {
   }
 
   /** The reading end's worker says whose it is. */
-  registerReader(channel: number, to: number, latencyPs: number): void {
+  registerReader(channel: number, to: number, latencyPs: Picoseconds): void {
     this.#words[this.#channelWord(channel, TO)] = to + 1;
     this.#setTimeAt(this.#channelWord(channel, LATENCY), latencyPs);
   }
 
   /** The processes at the ends of a channel (-1: none yet) and its latency. */
-  channelEnds(channel: number): { from: number; to: number; latencyPs: number } {
+  channelEnds(channel: number): { from: number; to: number; latencyPs: Picoseconds } {
     return {
       from: this.#words[this.#channelWord(channel, FROM)]! - 1,
       to: this.#words[this.#channelWord(channel, TO)]! - 1,
@@ -295,13 +297,13 @@ export class SharedControl {
   }
 
   /** Publishes what this worker was asked to run. */
-  setRun(worker: number, drainPs: number, limitPs: number): void {
+  setRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): void {
     this.#setTimeAt(this.#workerWord(worker, RUN_DRAIN), drainPs);
     this.#setTimeAt(this.#workerWord(worker, RUN_LIMIT), limitPs);
   }
 
   /** True when the worker was asked to run the same. */
-  isSameRun(worker: number, drainPs: number, limitPs: number): boolean {
+  isSameRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): boolean {
     return (
       this.#timeAt(this.#workerWord(worker, RUN_DRAIN)) === drainPs &&
       this.#timeAt(this.#workerWord(worker, RUN_LIMIT)) === limitPs
@@ -311,7 +313,7 @@ export class SharedControl {
   // Ending a run early. The first report counts; later ones are dropped.
 
   /** Ends the run everywhere because code of this process threw. */
-  reportFailure(process: number, instantPs: number, reason: string): void {
+  reportFailure(process: number, instantPs: Picoseconds, reason: string): void {
     this.#abort(KIND_FAILED, process, instantPs, reason);
   }
 
@@ -352,7 +354,7 @@ export class SharedControl {
     if (failure !== undefined) throw failure;
   }
 
-  #abort(kind: number, process: number, instantPs: number, reason: string): void {
+  #abort(kind: number, process: number, instantPs: Picoseconds, reason: string): void {
     const words = this.#words;
     if (Atomics.compareExchange(words, ABORT, ABORT_NONE, 1) !== ABORT_NONE) return;
     const text = new TextEncoder().encode(reason).subarray(0, TEXT_BYTES_MAX);

@@ -13,7 +13,9 @@
  * A record unseen in step 3 was sent after the promise of step 2, or by a sleeper that woke after step 4 and so
  * acts no earlier than its bound.
  */
+
 import { ConfigurationError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { SharedControl } from './shared-control.ts';
 
@@ -75,7 +77,7 @@ export class SharedHorizon {
   }
 
   /** Sets the stop rule of the run that begins at `startPs`. */
-  begin(startPs: number, drainPs: number, limitPs: number): void {
+  begin(startPs: Picoseconds, drainPs: Picoseconds, limitPs: Picoseconds): void {
     this.#startPs = startPs;
     this.#drainPs = drainPs;
     this.#limitPs = limitPs;

@@ -8,7 +8,9 @@
  *   No process ever passes that instant, because none runs more than the drain past what may still run elsewhere.
  *   When nothing is left to do and members have not ended, the run fails with a DeadlockError.
  */
+
 import { ConfigurationError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { DeadlockError, processFailure, type RunError } from './run-errors.ts';
@@ -18,22 +20,22 @@ export interface RunOutcome {
   /** `ended`: all members have ended; `limit`: the time limit came first. */
   readonly reason: 'ended' | 'limit';
   /** The instant at which every process now stands, in picoseconds. */
-  readonly stoppedPs: number;
+  readonly stoppedPs: Picoseconds;
 }
 
 /** What runs a machine, wherever its logical processes are placed. */
 export interface Runner {
   /** Runs everything due strictly before `limitPs`; then every process stands there. */
-  runTo(limitPs: number): Promise<RunOutcome>;
+  runTo(limitPs: Picoseconds): Promise<RunOutcome>;
   /** Runs until all members have ended and `drainPs` (at least 1) more, or to `limitPs`. */
-  runUntilEnded(drainPs: number, limitPs?: number): Promise<RunOutcome>;
+  runUntilEnded(drainPs: Picoseconds, limitPs?: Picoseconds): Promise<RunOutcome>;
   /**
    * Begins a new epoch, between two runs: all instants are `ps` less, a whole number of microseconds up to now
    * ({@link LogicalProcess.rebase}). Every runner of a machine does so before any runs again.
    */
   rebase(ps: number): void;
   /** Earliest instant at which anything is due in the processes of this runner, between two runs; Infinity when nothing is. */
-  readonly nextPs: number;
+  readonly nextPs: Picoseconds;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -60,7 +62,7 @@ export class SingleRunner implements Runner {
   }
 
   /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
-  get nowPs(): number {
+  get nowPs(): Picoseconds {
     return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
   }
 
@@ -69,7 +71,7 @@ export class SingleRunner implements Runner {
     return this.#group.turnCount;
   }
 
-  get nextPs(): number {
+  get nextPs(): Picoseconds {
     return this.#group.nextDuePs;
   }
 
@@ -77,13 +79,13 @@ export class SingleRunner implements Runner {
     for (const process of this.#group.processes) process.rebase(ps);
   }
 
-  async runTo(limitPs: number): Promise<RunOutcome> {
+  async runTo(limitPs: Picoseconds): Promise<RunOutcome> {
     checkLimit(limitPs, this.nowPs);
     await this.#run(NEVER, limitPs);
     return { reason: 'limit', stoppedPs: limitPs };
   }
 
-  async runUntilEnded(drainPs: number, limitPs = NEVER): Promise<RunOutcome> {
+  async runUntilEnded(drainPs: Picoseconds, limitPs = NEVER): Promise<RunOutcome> {
     checkDrain(drainPs);
     if (limitPs !== NEVER) checkLimit(limitPs, this.nowPs);
     await this.#run(drainPs, limitPs);
@@ -92,7 +94,7 @@ export class SingleRunner implements Runner {
   }
 
   /** @param drainPs Infinity: members are not waited for */
-  async #run(drainPs: number, limitPs: number): Promise<void> {
+  async #run(drainPs: Picoseconds, limitPs: Picoseconds): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     const processes = this.#group.processes;
     try {
@@ -106,7 +108,7 @@ export class SingleRunner implements Runner {
   }
 
   /** Returns the instant before which all is done. */
-  async #runTurns(drainPs: number, limitPs: number): Promise<number> {
+  async #runTurns(drainPs: Picoseconds, limitPs: Picoseconds): Promise<number> {
     const group = this.#group;
     const startPs = this.nowPs;
     await group.start();
@@ -127,13 +129,13 @@ function deadlockOf(processes: readonly LogicalProcess[]): DeadlockError {
 }
 
 /** @throws ConfigurationError unless the limit is a whole number of picoseconds that is not past */
-export function checkLimit(limitPs: number, nowPs: number): void {
+export function checkLimit(limitPs: Picoseconds, nowPs: Picoseconds): void {
   if (Number.isSafeInteger(limitPs) && limitPs >= nowPs) return;
   throw new ConfigurationError('limitPs', limitPs, `a whole number of at least ${nowPs}`);
 }
 
 /** @throws ConfigurationError unless the drain is a whole number of picoseconds above zero */
-export function checkDrain(drainPs: number): void {
+export function checkDrain(drainPs: Picoseconds): void {
   if (Number.isSafeInteger(drainPs) && drainPs >= 1) return;
   throw new ConfigurationError('drainPs', drainPs, 'a whole number of at least 1');
 }

@@ -7,7 +7,9 @@
  * Between runs all processes stand at {@link SteppedRunner.nowPs} and everything before it is done, so whatever is done
  * to any of them then begins at that instant and can reach no process in its past.
  */
+
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { type ExactPs, exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
@@ -55,7 +57,7 @@ export class SteppedRunner {
   }
 
   /** Earliest instant at which anything is due, Infinity when nothing is; after {@link touched} or a run. */
-  get nextPs(): number {
+  get nextPs(): Picoseconds {
     return this.#group.earliestPs;
   }
 
@@ -79,7 +81,7 @@ export class SteppedRunner {
    * Runs everything due strictly before `limitPs`; then every process stands there. A limit that is past does nothing.
    * @throws RunError when code of a process throws; after that every run throws it again
    */
-  runTo(limitPs: number): void {
+  runTo(limitPs: Picoseconds): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (limitPs <= this.nowPs) return;
     const group = this.#group;

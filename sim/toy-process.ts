@@ -4,6 +4,7 @@
  *
  *     program ── ping ──▶ neighbour: fifo ▶ stage ▶ timer ── pong ──▶ program
  */
+import type { Cycles, Picoseconds } from '../base/units.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes, RECORD_HEADER_BYTES } from './channel.ts';
 import { PHASE_SOFTWARE } from './event-queue.ts';
 import { Fifo } from './fifo.ts';
@@ -15,7 +16,7 @@ import { RunError } from './run-errors.ts';
 export interface ToyNeighbour {
   readonly from: SharedArrayBuffer;
   readonly to: SharedArrayBuffer;
-  readonly latencyPs: number;
+  readonly latencyPs: Picoseconds;
 }
 
 /** All that a toy is made from: plain data, so that it can be sent to a worker. */
@@ -26,7 +27,7 @@ export interface ToyConfig {
   /** Round trips of the toy's program; 0: it has none. */
   readonly roundTrips: number;
   /** The program's longest pause in picoseconds. */
-  readonly pauseMaxPs: number;
+  readonly pauseMaxPs: Picoseconds;
   /** What happens instead of the last pong: nothing, an exception, an error that ends runs, or silence for ever. */
   readonly ending?: 'throw' | 'giveUp' | 'silence';
 }
@@ -160,7 +161,7 @@ export class Toy {
   }
 
   /** The clocked stage: takes one ping a cycle and starts its work; now and then it restarts the watchdog. */
-  #work(cycle: number): void {
+  #work(cycle: Cycles): void {
     if (this.#fifo.headCycle > cycle) {
       this.#sleepUntil(this.#fifo.headCycle);
       return;
@@ -175,7 +176,7 @@ export class Toy {
     this.#sleepUntil(Math.max(this.#fifo.headCycle, cycle + 1));
   }
 
-  #sleepUntil(cycle: number): void {
+  #sleepUntil(cycle: Cycles): void {
     if (cycle !== Number.POSITIVE_INFINITY) this.#clock.wake(this.#stage, cycle);
   }
 

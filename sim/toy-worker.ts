@@ -1,5 +1,7 @@
 /** A worker thread that runs some toys, for the specs: it is told what to run and answers with their digests. */
+
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Picoseconds } from '../base/units.ts';
 import { SharedControl, type SharedControlPlan } from './shared-control.ts';
 import type { RunOutcome } from './single-runner.ts';
 import { Toy, type ToyConfig } from './toy-process.ts';
@@ -10,7 +12,7 @@ export interface ToyOrder {
   readonly plan: SharedControlPlan;
   readonly worker: number;
   readonly configs: readonly ToyConfig[];
-  readonly drainPs: number;
+  readonly drainPs: Picoseconds;
   /** Instants at which to stop on the way; the last may be Infinity. */
   readonly limitsPs: readonly number[];
   readonly spinCount?: number;
@@ -21,7 +23,7 @@ export interface ToyAnswer {
   readonly outcome?: RunOutcome;
   readonly digests: readonly string[];
   readonly turnCount: number;
-  readonly error?: { readonly name: string; readonly message: string; readonly instantPs: number };
+  readonly error?: { readonly name: string; readonly message: string; readonly instantPs: Picoseconds };
 }
 
 const order = workerData as ToyOrder;
@@ -41,7 +43,7 @@ async function run(): Promise<ToyAnswer> {
     for (const limitPs of order.limitsPs) outcome = await runner.runUntilEnded(order.drainPs, limitPs);
     return outcome === undefined ? answer() : { ...answer(), outcome };
   } catch (thrown) {
-    const { name, message, instantPs } = thrown as Error & { instantPs: number };
+    const { name, message, instantPs } = thrown as Error & { instantPs: Picoseconds };
     return { ...answer(), error: { name, message, instantPs } };
   }
 }

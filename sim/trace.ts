@@ -8,13 +8,15 @@
  * A ring keeps the last entries of any number of hook points, in the order of their calls, in bounded memory.
  * Watching never changes what is watched: hooks return nothing and are given numbers only.
  */
+
 import { assertPowerOfTwo, InvariantError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 
 /** Called at a hook point: the instant in picoseconds, what happened, and two numbers about it. */
-export type TraceHook = (instantPs: number, what: number, a: number, b: number) => void;
+export type TraceHook = (instantPs: Picoseconds, what: number, a: number, b: number) => void;
 
 export interface TraceEntry {
-  readonly instantPs: number;
+  readonly instantPs: Picoseconds;
   /** Name of what happened. */
   readonly what: string;
   readonly a: number;

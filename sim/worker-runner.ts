@@ -15,7 +15,9 @@
  *
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
+
 import { ConfigurationError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { ChannelWriter } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
@@ -92,7 +94,7 @@ export class WorkerRunner implements Runner {
     return this.#group.turnCount;
   }
 
-  get nextPs(): number {
+  get nextPs(): Picoseconds {
     return this.#group.nextDuePs;
   }
 
@@ -101,22 +103,22 @@ export class WorkerRunner implements Runner {
     this.#control.epochUs = this.#group.processes[0]!.epochUs;
   }
 
-  async runTo(limitPs: number): Promise<RunOutcome> {
+  async runTo(limitPs: Picoseconds): Promise<RunOutcome> {
     checkLimit(limitPs, this.#nowPs);
     return this.#run(NEVER, limitPs);
   }
 
-  async runUntilEnded(drainPs: number, limitPs = NEVER): Promise<RunOutcome> {
+  async runUntilEnded(drainPs: Picoseconds, limitPs = NEVER): Promise<RunOutcome> {
     checkDrain(drainPs);
     if (limitPs !== NEVER) checkLimit(limitPs, this.#nowPs);
     return this.#run(drainPs, limitPs);
   }
 
-  get #nowPs(): number {
+  get #nowPs(): Picoseconds {
     return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
   }
 
-  async #run(drainPs: number, limitPs: number): Promise<RunOutcome> {
+  async #run(drainPs: Picoseconds, limitPs: Picoseconds): Promise<RunOutcome> {
     if (this.#failure !== undefined) throw this.#failure;
     try {
       const startPs = this.#nowPs;
@@ -137,7 +139,7 @@ export class WorkerRunner implements Runner {
     }
   }
 
-  async #begin(startPs: number, drainPs: number, limitPs: number): Promise<void> {
+  async #begin(startPs: Picoseconds, drainPs: Picoseconds, limitPs: Picoseconds): Promise<void> {
     const { processes } = this.#group;
     await this.#group.start();
     // From here on the results of the run before are not read any more.
@@ -184,7 +186,7 @@ export class WorkerRunner implements Runner {
   }
 
   /** Meets the others at the end of the run, and finds with them how it ended. */
-  #end(drainPs: number): RunOutcome {
+  #end(drainPs: Picoseconds): RunOutcome {
     const control = this.#control;
     const { processes, inward } = this.#group;
     const { stopPs } = this.#horizon;

@@ -1,5 +1,7 @@
 /** A test bench: two Ethernet ports joined by a cable, each in a logical process of its own. For specs only. */
+
 import { defaultsOf } from '../base/parameter.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
@@ -8,7 +10,7 @@ import { EthernetPort } from './ethernet-port.ts';
 import { ethernetChannelBytes } from './ethernet-sizing.ts';
 
 export interface FrameArrival {
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly bytes: readonly number[];
 }
 
@@ -16,7 +18,7 @@ export class EthernetEnd {
   readonly lp: LogicalProcess;
   readonly port: EthernetPort;
   readonly arrivals: FrameArrival[] = [];
-  readonly linkStates: { readonly isUp: boolean; readonly nowPs: number }[] = [];
+  readonly linkStates: { readonly isUp: boolean; readonly nowPs: Picoseconds }[] = [];
   /** Offsets of frames not yet consumed. */
   readonly held: number[] = [];
   consumesAtOnce = true;
@@ -50,7 +52,7 @@ export class EthernetEnd {
   }
 
   /** Does something at an instant. */
-  at(timePs: number, action: () => void): void {
+  at(timePs: Picoseconds, action: () => void): void {
     this.#actions.push(action);
     this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
   }
@@ -102,7 +104,7 @@ export class EthernetBench {
     this.#runner = new SingleRunner([this.a.lp, this.b.lp]);
   }
 
-  async runTo(limitPs: number): Promise<void> {
+  async runTo(limitPs: Picoseconds): Promise<void> {
     await this.#runner.runTo(limitPs);
   }
 

@@ -2,7 +2,9 @@
  * Faults of an Ethernet cable: by frame number (frames count from 1 as they leave this port, so that a fault means the
  * same frame in every run), and by chance under a seed.
  */
+
 import { assertRange } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { Random } from '../sim/random.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import { FaultRanges } from './fault-ranges.ts';
@@ -48,7 +50,7 @@ export class EthernetFaults {
   }
 
   /** Holds the link before each of these frames, and so everything behind it: a link keeps the order of frames. */
-  delayFrames(delayPs: number, first: number, last = first): void {
+  delayFrames(delayPs: Picoseconds, first: number, last = first): void {
     this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
     this.#findNext();
   }

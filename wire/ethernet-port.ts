@@ -17,11 +17,13 @@
  * right. How two ports find each other is that of link-training.ts; auto-negotiation and link fault signalling are not
  * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
+
 import { InvariantError } from '../base/assert.ts';
 import { BlockCopier } from '../base/block-copy.ts';
 import { layout } from '../base/layout.ts';
 import { u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
@@ -89,7 +91,7 @@ export interface EthernetPortPorts {
   };
   readonly link: {
     /** The link has come up or gone down. */
-    linkChanged(isUp: boolean, nowPs: number): void;
+    linkChanged(isUp: boolean, nowPs: Picoseconds): void;
   };
 }
 
@@ -106,8 +108,8 @@ export class EthernetPort {
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
   readonly #reader: ChannelReader;
-  readonly #latencyPs: number;
-  readonly #aheadPs: number;
+  readonly #latencyPs: Picoseconds;
+  readonly #aheadPs: Picoseconds;
   readonly #serializer: Serializer;
   readonly #training: LinkTraining;
   readonly #trainedEvent: number;
@@ -265,7 +267,7 @@ export class EthernetPort {
   }
 
   /** Picoseconds the link has been occupied by what this end sent, gaps included. */
-  get busyPs(): number {
+  get busyPs(): Picoseconds {
     return this.#serializer.busyPs;
   }
 

@@ -5,6 +5,7 @@
  * A packet is held before its record is filled in, so its words and bytes are taken from the ring later: at the next instant
  * at the latest, when all of them are there and nothing can have been written over them.
  */
+import type { Picoseconds } from '../base/units.ts';
 import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
 
 /** Time and size of a record stand before the words that are the protocol's own. */
@@ -29,7 +30,7 @@ export interface HeldPacket {
   /** Packets of its lane that pass it yet. */
   passesLeft: number;
   /** When it leaves at the latest, if there is credit for it. */
-  duePs: number;
+  duePs: Picoseconds;
   /** The record from its own words on; undefined while it is only in the ring. */
   content: Uint8Array | undefined;
 }
@@ -53,7 +54,7 @@ export class HeldPackets {
   }
 
   /** When the first of them is due; Infinity without any. */
-  get duePs(): number {
+  get duePs(): Picoseconds {
     return this.#packets.reduce((least, { duePs }) => Math.min(least, duePs), NEVER);
   }
 
@@ -63,7 +64,7 @@ export class HeldPackets {
   }
 
   /** The first that is due, in the order in which they became so. */
-  firstDue(nowPs: number): HeldPacket | undefined {
+  firstDue(nowPs: Picoseconds): HeldPacket | undefined {
     let first: HeldPacket | undefined;
     for (const packet of this.#packets)
       if (packet.duePs <= nowPs && (first === undefined || packet.duePs < first.duePs)) first = packet;

@@ -8,6 +8,7 @@
  * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
  * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
  */
+import type { Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 
 const BLOCK_SHIFT = 6;
@@ -30,7 +31,7 @@ export class CreditSender {
   newLimitPs = LONG_AGO;
 
   /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
-  canSend(blocks: number, nowPs: number): boolean {
+  canSend(blocks: number, nowPs: Picoseconds): boolean {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
     return ((this.#limit - this.totalBlocksSent - blocks) & COUNT_MASK) <= BUFFER_BLOCKS_MAX;
   }
@@ -39,7 +40,7 @@ export class CreditSender {
     this.totalBlocksSent = (this.totalBlocksSent + blocks) & COUNT_MASK;
   }
 
-  limitReceived(creditLimit: number, nowPs: number): void {
+  limitReceived(creditLimit: number, nowPs: Picoseconds): void {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
     this.#newLimit = creditLimit;
     this.newLimitPs = nowPs;

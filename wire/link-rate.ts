@@ -4,7 +4,9 @@
  * Source: InfiniBand Architecture Specification, volume 2, chapters 5 and 6: SDR, DDR and QDR carry 8 bits in 10,
  * FDR10 and faster 64 in 66.
  */
+
 import { asInteger } from '../base/parameter.ts';
+import type { Picoseconds } from '../base/units.ts';
 import type { WireConfig } from './parameters.ts';
 
 /** Lane signalling in kilobits per second, and the code's share of data bits. */
@@ -21,7 +23,7 @@ const PS_KILOBITS_PER_BYTE = 8 * 1_000_000_000;
 
 /** Time of one byte on a link as an exact ratio of picoseconds. */
 export interface ByteTime {
-  readonly numeratorPs: number;
+  readonly numeratorPs: Picoseconds;
   readonly denominator: number;
 }
 
@@ -45,7 +47,7 @@ export class Serializer {
   freePs = 0;
   /** Picoseconds the link has been occupied, floor. */
   busyPs = 0;
-  readonly #numeratorPs: number;
+  readonly #numeratorPs: Picoseconds;
   readonly #denominator: number;
   #remainder = 0;
 
@@ -55,7 +57,7 @@ export class Serializer {
   }
 
   /** Sends `bytes` as soon as the link is free; returns the instant at which the last one has left. */
-  occupy(nowPs: number, bytes: number): number {
+  occupy(nowPs: Picoseconds, bytes: number): number {
     if (nowPs > this.freePs) {
       this.freePs = nowPs;
       this.#remainder = 0;
@@ -70,7 +72,7 @@ export class Serializer {
   }
 
   /** Holds the link, unused, for `durationPs` behind all that is booked. */
-  hold(nowPs: number, durationPs: number): void {
+  hold(nowPs: Picoseconds, durationPs: Picoseconds): void {
     if (nowPs > this.freePs) {
       this.freePs = nowPs;
       this.#remainder = 0;

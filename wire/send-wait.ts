@@ -1,6 +1,7 @@
 /**
  * What a port's sender waits for after a refusal, and how long: booked as time without credits or behind a busy serializer.
  */
+import type { Picoseconds } from '../base/units.ts';
 import type { TransmitCounters } from './packet-counters.ts';
 
 export const NOT_WAITING = 0;
@@ -21,7 +22,7 @@ export class SendWait {
   }
 
   /** From `nowPs` on a packet waits for `reason`; a wait for something else ends. */
-  begin(reason: number, nowPs: number): void {
+  begin(reason: number, nowPs: Picoseconds): void {
     if (this.reason === reason) return;
     this.end(nowPs);
     this.reason = reason;
@@ -34,7 +35,7 @@ export class SendWait {
   }
 
   /** The wait, if there is one, is over. */
-  end(nowPs: number): void {
+  end(nowPs: Picoseconds): void {
     const waitedPs = nowPs - this.#sincePs;
     if (this.reason === WAITING_FOR_CREDITS) this.#counters.creditWaitPs += waitedPs;
     else if (this.reason === WAITING_FOR_SERIALIZER) this.#counters.serializerWaitPs += waitedPs;

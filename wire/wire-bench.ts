@@ -1,5 +1,7 @@
 /** A test bench: two wire ports joined by a cable, each in a logical process of its own. For specs only. */
+
 import { defaultsOf } from '../base/parameter.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
@@ -12,7 +14,7 @@ import { wireChannelBytes } from './wire-sizing.ts';
 
 /** A packet as an end has received it. */
 export interface Arrival {
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly opcode: number;
   readonly psn: number;
   readonly payload: readonly number[];
@@ -22,7 +24,7 @@ export class WireEnd {
   readonly lp: LogicalProcess;
   readonly port: WirePort;
   readonly arrivals: Arrival[] = [];
-  readonly linkStates: { isUp: boolean; nowPs: number }[] = [];
+  readonly linkStates: { isUp: boolean; nowPs: Picoseconds }[] = [];
   /** Offsets of packets not yet consumed. */
   readonly held: number[] = [];
   /** Whether packets are consumed as they arrive, or held. */
@@ -59,7 +61,7 @@ export class WireEnd {
   readonly #actions: (() => void)[] = [];
 
   /** Does something at an instant. */
-  at(timePs: number, action: () => void): void {
+  at(timePs: Picoseconds, action: () => void): void {
     this.#actions.push(action);
     this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
   }
@@ -111,7 +113,7 @@ export class WireBench {
   }
 
   /** Runs everything due before `limitPs`. */
-  async runTo(limitPs: number): Promise<void> {
+  async runTo(limitPs: Picoseconds): Promise<void> {
     await this.#runner.runTo(limitPs);
   }
 

@@ -2,7 +2,9 @@
  * Faults of the cable, injected by packet number: packets are counted from 1 as they leave this port, so that a
  * fault means the same packet in every run.
  */
+
 import { assertRange } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
 
 /** Longest time for which a fault holds the link before a packet: 1000 s. */
@@ -13,7 +15,7 @@ export interface Disorder {
   /** Packets of the same lane that pass the packet. */
   readonly passes: number;
   /** For how long it is held at most; of a copy, how long after its packet it leaves. */
-  readonly delayPs: number;
+  readonly delayPs: Picoseconds;
   /** Called each time that it happens. */
   readonly fired: () => void;
 }
@@ -37,7 +39,7 @@ export class WireFaults {
   }
 
   /** Holds the link before each of these packets, and so everything behind it: a link keeps the order of packets. */
-  delayPackets(delayPs: number, first: number, last = first): void {
+  delayPackets(delayPs: Picoseconds, first: number, last = first): void {
     this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
     this.#findNext();
   }

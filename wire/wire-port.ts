@@ -15,6 +15,7 @@
  *
  * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
+import type { Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
@@ -69,7 +70,7 @@ export interface WirePortPorts {
   readonly sender: WireSenderPorts['sender'];
   readonly link: {
     /** The link has come up or gone down. */
-    linkChanged(isUp: boolean, nowPs: number): void;
+    linkChanged(isUp: boolean, nowPs: Picoseconds): void;
   };
 }
 
@@ -161,8 +162,8 @@ export class WirePort implements LateSender {
     this.#receiver = receiver;
     this.#link = link;
     const port = {
-      heldDue: (atPs: number) => this.#scheduleHeld(atPs),
-      packetLost: (atPs: number) => this.#packetLost(atPs),
+      heldDue: (atPs: Picoseconds) => this.#scheduleHeld(atPs),
+      packetLost: (atPs: Picoseconds) => this.#packetLost(atPs),
     };
     this.#sender.connect({ sender, port });
   }
@@ -219,7 +220,13 @@ export class WirePort implements LateSender {
   }
 
   /** Sends a packet as {@link beginPacket} does, or returns NOT_SENT where {@link canTransmit} says no: both in one. */
-  sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane = 0): number {
+  sendPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    atPs: Picoseconds,
+    virtualLane = 0,
+  ): number {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     return this.#isOnWire
@@ -233,7 +240,7 @@ export class WirePort implements LateSender {
    * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
    *   from `fromPs` on, and the sender is called for it only if the link goes down
    */
-  expectPacket(fromPs: number, formingPs: number): number {
+  expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
     const { nowPs } = this.#lp;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     return this.#isOnWire ? this.#sender.expectPacket(fromPs, formingPs) : 0;
@@ -245,7 +252,13 @@ export class WirePort implements LateSender {
    * link down the record is discarded: filling it in does no harm.
    * @param flags FLAG_ bits
    */
-  beginPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane = 0): number {
+  beginPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    atPs: Picoseconds,
+    virtualLane = 0,
+  ): number {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     return this.#isOnWire
@@ -282,7 +295,7 @@ export class WirePort implements LateSender {
   }
 
   /** Picoseconds the link has been occupied by what this end sent. */
-  get busyPs(): number {
+  get busyPs(): Picoseconds {
     return this.#sender.serializer.busyPs;
   }
 
@@ -356,7 +369,7 @@ export class WirePort implements LateSender {
     else this.#receiver.packetArrived(offset, payloadBytes);
   }
 
-  #scheduleFlowControl(nowPs: number): void {
+  #scheduleFlowControl(nowPs: Picoseconds): void {
     if (this.#flowControlDuePs <= nowPs + 1) return;
     this.#flowControlDuePs = nowPs + 1;
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
@@ -373,7 +386,7 @@ export class WirePort implements LateSender {
   }
 
   /** Does what became due inside the port before this instant or at it. */
-  #catchUp(nowPs: number): void {
+  #catchUp(nowPs: Picoseconds): void {
     if (this.#changeDuePs <= nowPs) {
       this.#changeDuePs = NEVER;
       this.#isOnWire = this.#isLinkUp;
@@ -391,7 +404,7 @@ export class WirePort implements LateSender {
   }
 
   /** Packets that faults hold back are to be looked at. */
-  #scheduleHeld(atPs: number): void {
+  #scheduleHeld(atPs: Picoseconds): void {
     if (this.#heldDuePs <= atPs) return;
     this.#heldDuePs = atPs;
     this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
@@ -399,7 +412,7 @@ export class WirePort implements LateSender {
   }
 
   /** The other end is to be told what was sent, by then: it has not seen all of it. */
-  #packetLost(atPs: number): void {
+  #packetLost(atPs: Picoseconds): void {
     if (this.#flowControlDuePs <= atPs) return;
     this.#flowControlDuePs = atPs;
     this.#insideDuePs = Math.min(this.#insideDuePs, atPs);

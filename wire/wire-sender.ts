@@ -7,6 +7,7 @@
  *
  * It is notified of the link by its port, which calls it only while packets go on the wire.
  */
+import type { Picoseconds } from '../base/units.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { ChannelWriter } from '../sim/channel.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -61,9 +62,9 @@ export interface WireSenderPorts {
   };
   readonly port: {
     /** {@link WireSender.sendHeld} is to be called at this instant. */
-    heldDue(atPs: number): void;
+    heldDue(atPs: Picoseconds): void;
     /** The other end is to be told by this instant of the credits that a lost packet took. */
-    packetLost(atPs: number): void;
+    packetLost(atPs: Picoseconds): void;
   };
 }
 
@@ -73,16 +74,16 @@ export class WireSender {
   readonly serializer: Serializer;
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
-  readonly #latencyPs: number;
+  readonly #latencyPs: Picoseconds;
   readonly #framingBytes: number;
-  readonly #aheadPs: number;
+  readonly #aheadPs: Picoseconds;
   readonly #credits = new CreditSender();
   readonly #wait = new SendWait(this.counters);
   readonly #spaceEvent: number;
   readonly #held = new HeldPackets();
   /** A packet held back is due and waits for credits: no other takes them. */
   #isStarved = false;
-  readonly #flowControlPs: number;
+  readonly #flowControlPs: Picoseconds;
   /** Queued for the arrival of each record that goes into a loopback plug. */
   #plugEvent = NO_PLUG;
   #ports!: WireSenderPorts;
@@ -129,7 +130,7 @@ export class WireSender {
    * Sends a packet that is formed by `atPs`, if {@link canSend}, else returns NOT_SENT: what {@link begin} does for those who
    * have asked.
    */
-  send(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
+  send(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
     const shape = packetShapes[opcode]!;
     const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
     if (!this.#isFree(packetBytes, virtualLane, atPs - this.#lp.nowPs)) return NOT_SENT;
@@ -141,7 +142,7 @@ export class WireSender {
    * configuration allows, or what leaves while the packet is being formed, for `formingPs`.
    * @returns the instant from which that is so: the wait that begins ends no sooner, and begins only if that is later
    */
-  expectPacket(fromPs: number, formingPs: number): number {
+  expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
     const aheadPs = this.#aheadPs;
     const readyPs = this.serializer.freePs - (formingPs > aheadPs ? formingPs : aheadPs);
     if (readyPs > fromPs) this.#wait.begin(WAITING_FOR_SERIALIZER, fromPs);
@@ -149,7 +150,7 @@ export class WireSender {
   }
 
   /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
-  begin(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
+  begin(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
     const shape = packetShapes[opcode]!;
     const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
     return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
@@ -170,7 +171,7 @@ export class WireSender {
   // ---- what the port itself sends ----
 
   /** A flow control packet of lane 0. */
-  sendFlowControl(atPs: number, creditLimit: number): void {
+  sendFlowControl(atPs: Picoseconds, creditLimit: number): void {
     this.counters.flowControlCount++;
     const endPs = this.serializer.occupy(atPs, FLOW_CONTROL_PACKET_BYTES + this.#framingBytes);
     const word = this.#append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
@@ -230,7 +231,7 @@ export class WireSender {
 
   // ---- inside ----
 
-  #isFree(packetBytes: number, virtualLane: number, formingPs: number): boolean {
+  #isFree(packetBytes: number, virtualLane: number, formingPs: Picoseconds): boolean {
     const { nowPs } = this.#lp;
     const readyPs = this.expectPacket(nowPs, formingPs);
     if (readyPs > nowPs) {
@@ -250,7 +251,7 @@ export class WireSender {
     payloadBytes: number,
     flags: number,
     packetBytes: number,
-    atPs: number,
+    atPs: Picoseconds,
     virtualLane: number,
   ): number {
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
@@ -273,7 +274,7 @@ export class WireSender {
     payloadBytes: number,
     givenFlags: number,
     packetBytes: number,
-    atPs: number,
+    atPs: Picoseconds,
     virtualLane: number,
   ): number {
     const { counters, faults } = this;
@@ -317,13 +318,13 @@ export class WireSender {
   }
 
   /** Takes credits and the link for a packet. @returns when it arrives */
-  #occupy(packetBytes: number, atPs: number, virtualLane: number): number {
+  #occupy(packetBytes: number, atPs: Picoseconds, virtualLane: number): number {
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     return this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
   }
 
   /** Delays a packet, by holding the link before it. */
-  #delayLink(packet: number, atPs: number): void {
+  #delayLink(packet: number, atPs: Picoseconds): void {
     const delayPs = this.faults.delayPs(packet);
     if (delayPs === 0) return;
     this.counters.delayedCount++;
@@ -337,7 +338,7 @@ export class WireSender {
   }
 
   /** Puts a packet held back on the link. False when it waits for credits, before all others. */
-  #letGo(packet: HeldPacket, atPs: number): boolean {
+  #letGo(packet: HeldPacket, atPs: Picoseconds): boolean {
     const { opcode, payloadBytes, flags, packetBytes, virtualLane, isCopy } = packet;
     const { counters, faults } = this;
     const isManagement = virtualLane === MANAGEMENT_LANE;
@@ -371,7 +372,7 @@ export class WireSender {
   }
 
   #open(
-    arrivalPs: number,
+    arrivalPs: Picoseconds,
     kind: number,
     opcode: number,
     shape: PacketShape,
@@ -389,12 +390,12 @@ export class WireSender {
     return offset;
   }
 
-  #append(timePs: number, kind: number, payloadBytes: number): number {
+  #append(timePs: Picoseconds, kind: number, payloadBytes: number): number {
     if (this.#plugEvent !== NO_PLUG) this.#lp.queue.schedule(timePs, this.#plugEvent);
     return this.#writer.append(timePs, kind, payloadBytes);
   }
 
-  #wakeAt(atPs: number): void {
+  #wakeAt(atPs: Picoseconds): void {
     if (this.#spaceDuePs <= atPs) return;
     this.#spaceDuePs = atPs;
     this.#lp.queue.schedule(atPs, this.#spaceEvent);

@@ -6,7 +6,7 @@
  *
  * Exact in picoseconds, rounded up per request.
  */
-import { nsToPs } from '../../base/units.ts';
+import { nsToPs, type Picoseconds } from '../../base/units.ts';
 import type { BlockDeviceConfig } from './mm-parameters.ts';
 
 const psPerMicrosecond = 1e6;
@@ -23,13 +23,13 @@ export class BlockDevice {
   }
 
   /** @returns the instant at which the data of a read asked for at `atPs` are in memory */
-  read(atPs: number, lengthBytes: number): number {
+  read(atPs: Picoseconds, lengthBytes: number): number {
     this.readCount++;
     return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.readLatencyNs);
   }
 
   /** @returns the instant at which a write asked for at `atPs` is acknowledged */
-  write(atPs: number, lengthBytes: number): number {
+  write(atPs: Picoseconds, lengthBytes: number): number {
     this.writeCount++;
     return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.writeLatencyNs);
   }
@@ -40,7 +40,7 @@ export class BlockDevice {
   }
 
   /** A megabyte per second is a byte per microsecond. */
-  #serve(atPs: number, lengthBytes: number): number {
+  #serve(atPs: Picoseconds, lengthBytes: number): number {
     const durationPs = Math.ceil((lengthBytes * psPerMicrosecond) / this.#config.megabytesPerSecond);
     this.#freePs = Math.max(this.#freePs, atPs) + durationPs;
     this.busyPs += durationPs;

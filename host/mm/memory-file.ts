@@ -4,7 +4,7 @@
  * Pages of a file are the page cache: there at most once, shared by all who map them, written back when dirty and
  * reclaimed. An object of shared memory has no device: its pages go to swap.
  */
-import { psPerUs } from '../../base/units.ts';
+import { type Picoseconds, psPerUs } from '../../base/units.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;
@@ -45,7 +45,7 @@ export class MemoryFile {
   }
 
   /** The page can be used from `readyPs` on. */
-  setReady(page: number, readyPs: number, epochUs: number): void {
+  setReady(page: number, readyPs: Picoseconds, epochUs: number): void {
     if (epochUs !== this.#readyUs) {
       for (let other = 0; other < this.#readyPs.length; other++)
         this.#readyPs[other] = this.readyPsOf(other, epochUs);

@@ -10,6 +10,7 @@
  * Promises: a frame that is pinned is neither reclaimed nor migrated; a frame is freed when its last reference goes; what
  * a page held is found again, wherever it was meanwhile.
  */
+import type { Picoseconds } from '../../base/units.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
 import { type AccessMode, frameLater, kernelAccess, noFrame } from './access-mode.ts';
 import { AddressSpace } from './address-space.ts';
@@ -140,7 +141,7 @@ export class MemoryManager {
   }
 
   /** Waits for an instant as the mode allows. @returns false when the caller must come back at {@link retryPs} */
-  waitFor(atPs: number, mode: AccessMode): boolean {
+  waitFor(atPs: Picoseconds, mode: AccessMode): boolean {
     if (atPs <= this.platform.instantPs()) return true;
     if (mode.waitsInPlace) {
       this.platform.waitUntil(atPs);

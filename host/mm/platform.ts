@@ -9,6 +9,7 @@
  * the order in which their code runs, which is the same in every run. The waits of other threads are not affected; they
  * may be served before the thread's own time, as on a machine with a very fast lock.
  */
+import type { Picoseconds } from '../../base/units.ts';
 import type { AddressSpace } from './address-space.ts';
 
 export type MemoryCause = 'memory' | 'reclaim' | 'swapWait';
@@ -17,19 +18,19 @@ export interface MmPlatform {
   /** Core of the thread whose code runs; -1 when none does (a read from outside the simulation). */
   runningCore(): number;
   /** Own time of the running thread in picoseconds of the epoch, else simulated time. */
-  instantPs(): number;
+  instantPs(): Picoseconds;
   /** Begin of the epoch. */
   readonly epochUs: number;
   /** Spends cycles of the running thread; nothing when none runs. */
   charge(cause: MemoryCause, cycles: number): void;
   /** The running thread stands still until this instant of its own time. */
-  waitUntil(atPs: number): void;
+  waitUntil(atPs: Picoseconds): void;
   /** Interrupts other cores to empty their TLBs; the handler costs them `cycles`. */
   interruptCores(cores: readonly number[], cycles: number): void;
   /** Free memory is below the low watermark. */
   wakeReclaim(): void;
   /** Has {@link MemoryManager.writebackDue} called at an instant. */
-  callAt(atPs: number): void;
+  callAt(atPs: Picoseconds): void;
   /** The out-of-memory killer has chosen this process: it never runs its program again. */
   kill(space: AddressSpace): void;
 }
@@ -45,13 +46,13 @@ export class BarePlatform implements MmPlatform {
     return -1;
   }
 
-  instantPs(): number {
+  instantPs(): Picoseconds {
     return this.nowPs;
   }
 
   charge(): void {}
 
-  waitUntil(atPs: number): void {
+  waitUntil(atPs: Picoseconds): void {
     this.nowPs = Math.max(this.nowPs, atPs);
   }
 

@@ -12,6 +12,7 @@
  * swap cache. Source: Linux mm/vmscan.c.
  */
 
+import type { Picoseconds } from '../../base/units.ts';
 import type { AccessMode } from './access-mode.ts';
 import { ascendingWindows } from './compaction.ts';
 import { activeAnonymous, activeFile, inactiveAnonymous, inactiveFile } from './lru.ts';
@@ -31,7 +32,7 @@ export type DirectAnswer = 'enough' | 'none' | 'later';
 
 export class Reclaim {
   /** Frames whose page is on its way to a device. */
-  readonly #writeback: { readonly frame: number; donePs: number }[] = [];
+  readonly #writeback: { readonly frame: number; donePs: Picoseconds }[] = [];
   readonly #mm: MemoryManager;
   #turn = 0;
 
@@ -60,7 +61,7 @@ export class Reclaim {
   }
 
   /** Instant at which the oldest write is done, Infinity when there is none. */
-  get writebackDonePs(): number {
+  get writebackDonePs(): Picoseconds {
     return this.#writeback[0]?.donePs ?? Number.POSITIVE_INFINITY;
   }
 
@@ -93,7 +94,7 @@ export class Reclaim {
   }
 
   /** Frees what has been written by an instant. */
-  completeWriteback(atPs: number): void {
+  completeWriteback(atPs: Picoseconds): void {
     const { frames, pages, swap, reverse, lru } = this.#mm;
     while (this.#writeback.length > 0 && this.#writeback[0]!.donePs <= atPs) {
       const { frame } = this.#writeback.shift()!;
@@ -311,7 +312,7 @@ export class Reclaim {
     return true;
   }
 
-  #startWriteback(frame: number, donePs: number): void {
+  #startWriteback(frame: number, donePs: Picoseconds): void {
     this.#mm.pages.set(frame, pageWriteback);
     this.#mm.frames.reference(frame);
     // Two devices: the list is kept in order of time.

@@ -8,7 +8,7 @@
  * A slot without users and without a frame is free. Contents are kept by the simulator, not in physical memory.
  */
 import { assertInvariant } from '../../base/assert.ts';
-import { bytesPerMib } from '../../base/units.ts';
+import { bytesPerMib, type Picoseconds } from '../../base/units.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;
@@ -79,7 +79,7 @@ export class SwapArea {
   }
 
   /** Joins a slot to a frame whose content is there from `readyPs` on. */
-  cache(slot: number, frame: number, readyPs: number): void {
+  cache(slot: number, frame: number, readyPs: Picoseconds): void {
     this.#setFrame(slot, frame);
     this.#readyPs[slot] = readyPs;
   }

@@ -2,7 +2,9 @@
  * A test bench for the DMA engines: a link that records what is sent and answers when and how a spec says, with a plain
  * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
+
 import { defaultsOf } from '../../base/parameter.ts';
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
@@ -30,7 +32,7 @@ const SLOT_COUNT = 128;
 
 /** A memory read that has been sent, and how far it has been answered. */
 export interface SentRead {
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly address: number;
   readonly bytes: number;
   readonly tag: number;
@@ -40,7 +42,7 @@ export interface SentRead {
 }
 
 export interface SentWrite {
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly address: number;
   readonly bytes: number;
   readonly trafficClass: number;
@@ -214,7 +216,7 @@ export class DmaBench {
   }
 
   /** Does something at a clock edge, behind (upstream of) the engines. */
-  atCycle(cycle: number, action: () => void): void {
+  atCycle(cycle: Cycles, action: () => void): void {
     const actions = this.#actions.get(cycle) ?? [];
     actions.push(action);
     this.#actions.set(cycle, actions);
@@ -222,29 +224,29 @@ export class DmaBench {
   }
 
   /** Does something at every edge from `cycle` on until it answers false. */
-  everyCycle(cycle: number, action: () => boolean): void {
+  everyCycle(cycle: Cycles, action: () => boolean): void {
     this.atCycle(cycle, () => {
       if (action()) this.everyCycle(this.domain.cycle + 1, action);
     });
   }
 
   /** Does something at an instant, outside of any edge: what a link does. */
-  atPs(timePs: number, action: () => void): void {
+  atPs(timePs: Picoseconds, action: () => void): void {
     this.#events.push(action);
     this.lp.queue.schedule(timePs, this.#event, this.#events.length - 1);
   }
 
   /** Answers every read `delayPs` after it was sent, whole. */
-  answerAll(delayPs: number): void {
+  answerAll(delayPs: Picoseconds): void {
     this.link.onRead = (read) => this.atPs(this.lp.nowPs + delayPs, () => this.link.answer(read));
   }
 
   /** Runs everything before the edge of `cycle`. */
-  runTo(cycle: number): void {
+  runTo(cycle: Cycles): void {
     this.lp.advance(cycle * 1000);
   }
 
-  #act(cycle: number): void {
+  #act(cycle: Cycles): void {
     const actions = this.#actions.get(cycle) ?? [];
     this.#actions.delete(cycle);
     for (const action of actions) action();

@@ -11,6 +11,7 @@
  * - A place stays its request's until all its reads have ended. What ends one early (a time-out, a reset, DmaReadEngine.withdrawPlaces)
  *   keeps a copy of what has been placed, and nothing more is placed early under that tag.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -95,7 +96,7 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
     return this.#run.take(offset, isTagAwaited);
   }
 
-  hasTakenAt(cycle: number): boolean {
+  hasTakenAt(cycle: Cycles): boolean {
     return this.#run.lastCycle === cycle;
   }
 

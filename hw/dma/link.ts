@@ -1,6 +1,7 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
+import type { Picoseconds } from '../../base/units.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import type { PcieLinkPort } from '../pcie/index.ts';
 
@@ -57,7 +58,7 @@ export interface DmaReadFunction {
   /** Tags below this number may be used: 32, or 256 with extended tags. */
   readonly tagCountMax: number;
   /** Time a read may take in picoseconds; Infinity when software switched the timeout off. */
-  readonly completionTimeoutPs: number;
+  readonly completionTimeoutPs: Picoseconds;
   /** A completion that answers no outstanding read; its record is still there. */
   reportUnexpectedCompletion(offset: number): void;
   reportCompletionTimeout(): void;

@@ -1,11 +1,12 @@
 /** What the specs of the read engine share: requesters whose reports are noted. */
+import type { Cycles } from '../../base/units.ts';
 import type { DmaBench } from './dma-bench.ts';
 
 export interface Report {
   readonly requester: number;
   readonly cookie: number;
   readonly status: number;
-  readonly cycle: number;
+  readonly cycle: Cycles;
 }
 
 /** Adds so many requesters to the bench's read engine. Returns where their reports go. */

@@ -20,7 +20,7 @@
  */
 
 import { assertRange } from '../../base/assert.ts';
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
@@ -201,7 +201,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** Drops every request unreported, at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     for (const queue of this.#queues) queue.clear();
     if (this.#placement.hasTakenAt(cycle) && this.#domain.isUpstream(this.#returnStage))
       this.lateCompletions++;
@@ -272,7 +272,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
 
   // ---- issue ----
 
-  #beginToWait(queue: ReadQueue, cycle: number): void {
+  #beginToWait(queue: ReadQueue, cycle: Cycles): void {
     this.#ready(queue, cycle + 1);
     if (this.#newCycle !== cycle) {
       this.#newCycle = cycle;
@@ -283,7 +283,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     if (!this.#stalls.isStalled) this.#domain.wake(this.#issueStage, cycle + 1);
   }
 
-  #issue(cycle: number): void {
+  #issue(cycle: Cycles): void {
     for (let edge = cycle; this.#issueAt(edge); ) {
       edge += this.#issueCycles;
       if (!this.#runAhead.passTo(this.#domain, this.#issueStage, edge))
@@ -292,7 +292,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** Returns whether a request was served and there is more to send. */
-  #issueAt(cycle: number): boolean {
+  #issueAt(cycle: Cycles): boolean {
     if (cycle < this.account.freeCycle) {
       this.#domain.wake(this.#issueStage, this.account.freeCycle);
       return false;
@@ -312,7 +312,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return this.#waitingMask !== 0;
   }
 
-  #serve(queue: ReadQueue, isBusMaster: boolean, cycle: number): void {
+  #serve(queue: ReadQueue, isBusMaster: boolean, cycle: Cycles): void {
     this.#stalls.end(cycle);
     if (isBusMaster) this.#sendRead(queue, cycle);
     else this.#refuse(queue, cycle);
@@ -321,7 +321,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     else this.#ready(queue, cycle + this.#issueCycles);
   }
 
-  #sendRead(queue: ReadQueue, cycle: number): void {
+  #sendRead(queue: ReadQueue, cycle: Cycles): void {
     const request = queue.issuing;
     const pcieFunction = this.#pcieFunction;
     const bytes = firstTlpBytes(request.address, request.unsentBytes, pcieFunction.maxReadRequestBytes());
@@ -350,20 +350,20 @@ export class DmaReadEngine implements CompletionRunReceiver {
     counters.waitArbitrationCycles += cycles - linkCycles - tagCycles;
   }
 
-  #refuse(queue: ReadQueue, cycle: number): void {
+  #refuse(queue: ReadQueue, cycle: Cycles): void {
     const request = queue.issuing;
     queue.fail(request, DmaStatus.busMasterDisabled);
     this.#report(request, cycle);
   }
 
   /** From `cycle` on the queue's next memory read could be sent. */
-  #ready(queue: ReadQueue, cycle: number): void {
+  #ready(queue: ReadQueue, cycle: Cycles): void {
     queue.readySinceCycle = cycle;
     queue.readyLinkCycles = this.#stalls.linkCyclesAt(cycle);
     queue.readyTagCycles = this.#stalls.tagCyclesAt(cycle);
   }
 
-  #block(reason: number, cycle: number): false {
+  #block(reason: number, cycle: Cycles): false {
     this.#stalls.begin(reason, cycle);
     this.account.stall(cycle, reason);
     return false;
@@ -377,12 +377,12 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return this.#stalls.isStalledFor(STALL_TAGS);
   }
 
-  #tagFreed(cycle: number): void {
+  #tagFreed(cycle: Cycles): void {
     if (this.#isTagAwaited) this.#domain.wake(this.#issueStage, cycle);
   }
 
   /** With nothing to send behind the request, its requester waits no longer. */
-  #requestFailed(queue: ReadQueue, cycle: number): void {
+  #requestFailed(queue: ReadQueue, cycle: Cycles): void {
     if (queue.unsentCount > 0) return;
     this.#waitingMask &= ~queue.bit;
     if (this.#waitingMask === 0 && this.#stalls.isStalled) this.#domain.wake(this.#issueStage, cycle);
@@ -415,7 +415,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
-  #await(offset: number, cycle: number): void {
+  #await(offset: number, cycle: Cycles): void {
     const { freeCycle } = this.returnAccount;
     this.#completions.push(offset, cycle);
     this.#domain.wake(this.#returnStage, cycle > freeCycle ? cycle : freeCycle);
@@ -427,7 +427,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
-  #takeTag(cycle: number): ReadTag {
+  #takeTag(cycle: Cycles): ReadTag {
     const tag = this.#tags.take(cycle + this.#timeout());
     this.#expireAt(tag.deadlineCycle);
     return tag;
@@ -437,7 +437,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
    * Reports a request if it is finished and the oldest of its queue, and then those behind it that are finished as well:
    * one per cycle from `cycle` on.
    */
-  #report(request: ReadRequest, cycle: number): void {
+  #report(request: ReadRequest, cycle: Cycles): void {
     const { queue } = request;
     if (request !== queue.head || !request.isFinished) return;
     do {
@@ -451,27 +451,27 @@ export class DmaReadEngine implements CompletionRunReceiver {
     } while (queue.count > 0 && queue.head.isFinished);
   }
 
-  #return(cycle: number): void {
+  #return(cycle: Cycles): void {
     if (cycle < this.#nextReturnCycle()) return;
     this.#take(this.#completions.pop(), cycle);
     if (!this.#completions.isEmpty) this.#domain.wake(this.#returnStage, this.#nextReturnCycle());
   }
 
-  #take(offset: number, cycle: number): void {
+  #take(offset: number, cycle: Cycles): void {
     const serviceCycles = this.#takeCompletion(offset, cycle);
     this.#link.consume(offset);
     this.returnAccount.serve(cycle, serviceCycles);
   }
 
   /** Cycle at which the oldest completion can be taken, or Infinity. */
-  #nextReturnCycle(): number {
+  #nextReturnCycle(): Cycles {
     const { headCycle } = this.#completions;
     const { freeCycle } = this.returnAccount;
     return headCycle > freeCycle ? headCycle : freeCycle;
   }
 
   /** Returns the cycles the data path is occupied by it. */
-  #takeCompletion(offset: number, cycle: number): number {
+  #takeCompletion(offset: number, cycle: Cycles): number {
     const words = this.#words;
     const record = offset >> 2;
     const tag = this.#tags.tagOf(tagOf(words[record + WORD_DESCRIPTOR]!));
@@ -504,14 +504,14 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** The read goes on behind these bytes, or has come to its end. */
-  #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: number): void {
+  #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: Cycles): void {
     tag.sramOffset += bytes;
     tag.remainingBytes -= bytes;
     if (isLast) this.#freeTag(tag, cycle);
   }
 
   /** A completion of a read that is waited for: its bytes land, or its request fails. */
-  #continueRead(tag: ReadTag, offset: number, bytes: number, cycle: number): void {
+  #continueRead(tag: ReadTag, offset: number, bytes: number, cycle: Cycles): void {
     const flags = this.#words[(offset >> 2) + WORD_FLAGS]!;
     if (bytes === 0) {
       this.#fail(tag.request!, statusOfCompletion(statusOf(flags)), cycle);
@@ -527,18 +527,18 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#pcieFunction.reportUnexpectedCompletion(offset);
   }
 
-  #freeTag(tag: ReadTag, cycle: number): void {
+  #freeTag(tag: ReadTag, cycle: Cycles): void {
     this.#tags.release(tag);
     this.#tagFreed(cycle);
   }
 
   /** One read of a request has come to its end. */
-  #endRead(request: ReadRequest, cycle: number): void {
+  #endRead(request: ReadRequest, cycle: Cycles): void {
     request.readCount--;
     this.#report(request, cycle);
   }
 
-  #fail(request: ReadRequest, status: number, cycle: number): void {
+  #fail(request: ReadRequest, status: number, cycle: Cycles): void {
     request.queue.fail(request, status);
     this.#requestFailed(request.queue, cycle);
   }
@@ -555,13 +555,13 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /** Runs the timeout stage at `cycle` at the latest. */
-  #expireAt(cycle: number): void {
+  #expireAt(cycle: Cycles): void {
     if (cycle >= this.#expireCycle) return;
     this.#expireCycle = cycle;
     this.#domain.wake(this.#timeoutStage, cycle);
   }
 
-  #expire(cycle: number): void {
+  #expire(cycle: Cycles): void {
     this.#expireCycle = Number.POSITIVE_INFINITY;
     let tag = this.#tags.nextToExpire();
     for (; tag !== undefined && tag.deadlineCycle <= cycle; tag = this.#tags.nextToExpire()) {
@@ -571,7 +571,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     if (tag !== undefined) this.#expireAt(tag.deadlineCycle);
   }
 
-  #timeOut(tag: ReadTag, cycle: number): void {
+  #timeOut(tag: ReadTag, cycle: Cycles): void {
     this.timeouts++;
     this.#pcieFunction.reportCompletionTimeout();
     this.#placement.giveUp(tag);

@@ -1,5 +1,7 @@
 /** How the bytes of completions come to where a read puts them: out of the completion's record, when it is taken. */
+
 import { BlockCopier } from '../../base/block-copy.ts';
+import type { Cycles } from '../../base/units.ts';
 import { PAYLOAD_OFFSET } from '../pcie/index.ts';
 import type { ReadRequest } from './read-queue.ts';
 import type { ReadTag } from './tag-pool.ts';
@@ -19,7 +21,7 @@ export interface ReadPlacement {
    */
   takeAtOnce(offset: number, isTagAwaited: boolean): boolean;
   /** Whether a completion was dealt with on account of edge `cycle`. */
-  hasTakenAt(cycle: number): boolean;
+  hasTakenAt(cycle: Cycles): boolean;
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void;
 }

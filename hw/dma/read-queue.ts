@@ -9,6 +9,7 @@
  */
 
 import { asInteger } from '../../base/parameter.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { DmaStatus } from './errors.ts';
@@ -16,7 +17,7 @@ import { DmaRequesterCounters } from './waiting.ts';
 
 const { ok } = DmaStatus;
 
-export type ReadDone = (cookie: number, status: number, cycle: number) => void;
+export type ReadDone = (cookie: number, status: number, cycle: Cycles) => void;
 
 export interface ReadRequesterOptions {
   readonly name: string;

@@ -9,6 +9,7 @@
  * Promises: a tag is not used again while completions of its former read may still come; of the free tags the one
  * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ReadRequest } from './read-queue.ts';
@@ -89,7 +90,7 @@ export class TagPool {
   }
 
   /** Takes a free tag, of which the caller has checked that there is one. */
-  take(deadlineCycle: number): ReadTag {
+  take(deadlineCycle: Cycles): ReadTag {
     const tag = this.#firstFree;
     this.#firstFree = tag.nextFree;
     this.#freeCount--;
@@ -107,7 +108,7 @@ export class TagPool {
   }
 
   /** The read has timed out: its completions, should they still come, are waited for until `deadlineCycle`. */
-  expire(tag: ReadTag, deadlineCycle: number): void {
+  expire(tag: ReadTag, deadlineCycle: Cycles): void {
     this.#enter(tag, TAG_EXPIRED, deadlineCycle);
   }
 
@@ -153,7 +154,7 @@ export class TagPool {
     this.#lastFree = tag;
   }
 
-  #enter(tag: ReadTag, state: number, deadlineCycle: number): void {
+  #enter(tag: ReadTag, state: number, deadlineCycle: Cycles): void {
     tag.state = state;
     tag.deadlineCycle = deadlineCycle;
     tag.age = this.#age++;

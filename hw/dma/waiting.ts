@@ -5,6 +5,7 @@
  * waiting is measured from the cycle at which it could have been sent: the engine's stalls within that time are its
  * waits for tags and link, and the rest it spent behind other TLPs (arbitration or order).
  */
+import type { Cycles } from '../../base/units.ts';
 import { stallReasons } from '../../sim/block-account.ts';
 
 export class DmaRequesterCounters {
@@ -46,7 +47,7 @@ export class StallClock {
   }
 
   /** From `cycle` on the engine waits for this reason. */
-  begin(reason: number, cycle: number): void {
+  begin(reason: number, cycle: Cycles): void {
     if (this.#reason === reason) return;
     this.end(cycle);
     this.#reason = reason;
@@ -54,7 +55,7 @@ export class StallClock {
   }
 
   /** From `cycle` on the engine waits no longer. */
-  end(cycle: number): void {
+  end(cycle: Cycles): void {
     if (this.#reason === NONE) return;
     if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;
     else this.tagCycles += cycle - this.#sinceCycle;
@@ -67,16 +68,16 @@ export class StallClock {
   }
 
   /** Cycles stalled for the link until `cycle`. */
-  linkCyclesAt(cycle: number): number {
+  linkCyclesAt(cycle: Cycles): number {
     return this.linkCycles + this.#lasting(STALL_LINK, cycle);
   }
 
   /** Cycles stalled for tags until `cycle`. */
-  tagCyclesAt(cycle: number): number {
+  tagCyclesAt(cycle: Cycles): number {
     return this.tagCycles + this.#lasting(STALL_TAGS, cycle);
   }
 
-  #lasting(reason: number, cycle: number): number {
+  #lasting(reason: number, cycle: Cycles): number {
     return this.#reason === reason && cycle > this.#sinceCycle ? cycle - this.#sinceCycle : 0;
   }
 }

@@ -17,7 +17,7 @@
  */
 
 import { assertInvariant, assertRange } from '../../base/assert.ts';
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
@@ -124,7 +124,7 @@ export class DmaWriteEngine {
   }
 
   /** Drops every request unreported. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.#queue.clear();
     this.#stalls.end(cycle);
     this.account.rest(cycle);
@@ -153,12 +153,12 @@ export class DmaWriteEngine {
   }
 
   /** Continues the oldest request in `cycle`, or as soon as the engine is free. */
-  #wakeAt(cycle: number): void {
+  #wakeAt(cycle: Cycles): void {
     const { freeCycle } = this.account;
     this.#domain.wake(this.#stage, cycle > freeCycle ? cycle : freeCycle);
   }
 
-  #send(cycle: number): void {
+  #send(cycle: Cycles): void {
     for (let next = cycle; this.#queue.count > 0; ) {
       const request = this.#queue.head!;
       if (next < request.readyCycle || next < this.account.freeCycle) return this.#wakeAt(request.readyCycle);
@@ -171,7 +171,7 @@ export class DmaWriteEngine {
   }
 
   /** Returns the cycle at which the next TLP can go. */
-  #sendTlp(request: WriteRequest, cycle: number): number {
+  #sendTlp(request: WriteRequest, cycle: Cycles): number {
     const { owner, address, remainingBytes, source, sourceOffset } = request;
     this.#stalls.end(cycle);
     const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
@@ -188,7 +188,7 @@ export class DmaWriteEngine {
   }
 
   /** `bytes` of a request have been sent; the rest can go from `nextCycle` on. */
-  #advance(request: WriteRequest, bytes: number, nextCycle: number): void {
+  #advance(request: WriteRequest, bytes: number, nextCycle: Cycles): void {
     request.address += bytes;
     request.remainingBytes -= bytes;
     request.sourceOffset += bytes;
@@ -203,7 +203,7 @@ export class DmaWriteEngine {
   }
 
   /** Accounts for a TLP; returns the cycle at which the next one can go. */
-  #occupy(cycle: number, bytes: number): number {
+  #occupy(cycle: Cycles, bytes: number): number {
     const dataCycles = this.#dataPath.cyclesOf(bytes);
     const serviceCycles = dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
     this.account.serve(cycle, serviceCycles);
@@ -211,7 +211,7 @@ export class DmaWriteEngine {
   }
 
   /** Bus mastering is off: what remains of the oldest request is not sent. */
-  #drop(request: WriteRequest, cycle: number): void {
+  #drop(request: WriteRequest, cycle: Cycles): void {
     this.#stalls.end(cycle);
     this.droppedBytes += request.remainingBytes;
     request.owner.counters.failedRequests++;
@@ -221,7 +221,7 @@ export class DmaWriteEngine {
   }
 
   /** The oldest request, of which nothing remains, leaves. */
-  #done(request: WriteRequest, cycle: number): void {
+  #done(request: WriteRequest, cycle: Cycles): void {
     const { owner, cookie } = request;
     const wasFull = owner.count === owner.depth;
     this.#queue.pop();
@@ -229,7 +229,7 @@ export class DmaWriteEngine {
     if (wasFull && owner.onSpace !== undefined) owner.onSpace();
   }
 
-  #block(cycle: number): void {
+  #block(cycle: Cycles): void {
     this.#stalls.begin(STALL_LINK, cycle);
     this.account.stall(cycle, STALL_LINK);
   }

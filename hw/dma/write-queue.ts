@@ -4,11 +4,12 @@
  */
 
 import { asInteger } from '../../base/parameter.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
-export type WriteDone = (cookie: number, cycle: number) => void;
+export type WriteDone = (cookie: number, cycle: Cycles) => void;
 
 export interface WriteRequesterOptions {
   readonly name: string;
@@ -79,7 +80,7 @@ export class WriteQueue {
     source: Uint8Array,
     sourceOffset: number,
     cookie: number,
-    readyCycle: number,
+    readyCycle: Cycles,
     linkCycles: number,
   ): void {
     const request = this.#tail!;

@@ -9,9 +9,11 @@
  * The data path posts its events through {@link ControlSide.events}, looks up context addresses in
  * {@link ControlSide.icm}, and hands EQ doorbells to `events.eqDoorbell`.
  */
+
 import { EventType } from '../../abi/eqe.ts';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import {
   type CapabilityConfig,
@@ -56,7 +58,7 @@ export interface ControlSidePorts {
   readonly dataPath: DataPathControl;
   readonly device: {
     /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
-    deviceReset(cycle: number): void;
+    deviceReset(cycle: Cycles): void;
   };
 }
 
@@ -133,25 +135,25 @@ export class ControlSide {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     this.registers.write(offset, viewOf(bytes), byteOffset, lengthBytes, cycle);
     return 1;
   }
 
   /** BAR0 read of the PCIe function. */
-  barRead(offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  barRead(offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     this.registers.read(offset, lengthBytes, into, cycle);
   }
 
   /** Software wrote the reset register. */
-  deviceReset(cycle: number): void {
+  deviceReset(cycle: Cycles): void {
     this.reset(cycle);
     this.#device.deviceReset(cycle);
   }
 
   /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.processor.reset(cycle);
     this.state.reset(cycle);
     this.registers.reset();
@@ -164,7 +166,7 @@ export class ControlSide {
     domain.wake(this.#drainStage, domain.cycle + 1);
   }
 
-  #reportDrained(cycle: number): void {
+  #reportDrained(cycle: Cycles): void {
     const { draining, parts } = this.state;
     for (const slot of draining) {
       if (parts.dataPath.qpIsDraining(slot)) continue;

@@ -7,6 +7,7 @@
  *
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { ChannelReader, ChannelWriter, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { loopbackPlug, type WireConfig, WirePort } from '../../wire/index.ts';
 import {
@@ -79,7 +80,7 @@ export class Hca implements BarTarget {
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
   /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
-  onAccess: ((cycle: number) => void) | undefined;
+  onAccess: ((cycle: Cycles) => void) | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
   /** A reset of the function resets the core and the other way round. */
@@ -177,7 +178,7 @@ export class Hca implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === BAR_REGISTERS) return this.control.barWrite(offset, bytes, byteOffset, lengthBytes, cycle);
@@ -189,12 +190,12 @@ export class Hca implements BarTarget {
   }
 
   /** BAR2 is write-only: reads of doorbell pages return zeros. */
-  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === BAR_REGISTERS) this.control.barRead(offset, lengthBytes, into, cycle);
   }
 
-  functionReset(cycle: number): void {
+  functionReset(cycle: Cycles): void {
     if (this.#isResetting) return;
     this.#isResetting = true;
     this.control.reset(cycle);
@@ -203,13 +204,13 @@ export class Hca implements BarTarget {
   }
 
   /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
-  deviceReset(cycle: number): void {
+  deviceReset(cycle: Cycles): void {
     if (this.#isResetting) return;
     this.resetDataPath(cycle);
   }
 
   /** Nothing that is under way goes on: all DMA is dropped, and every QP, CQ and SRQ forgotten. */
-  resetDataPath(cycle: number): void {
+  resetDataPath(cycle: Cycles): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
     this.dataPath.reset();

@@ -20,7 +20,7 @@ import {
   iommuPageBytes,
   levelCount,
 } from '../../abi/iommu-tables.ts';
-import { nsToPs } from '../../base/units.ts';
+import { nsToPs, type Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ExactPs } from '../../sim/epoch.ts';
 import type { HostMemory } from '../pcie/index.ts';
@@ -57,7 +57,7 @@ export class Iommu implements HostMemory {
   readonly #memory: HostMemory;
   readonly #config: IommuConfig;
   readonly #instantPs: () => ExactPs;
-  readonly #walkPs: number;
+  readonly #walkPs: Picoseconds;
   readonly #entry = new Uint8Array(entryBytes);
   readonly #entryView = new DataView(this.#entry.buffer);
   #processor!: IommuPorts['processor'];

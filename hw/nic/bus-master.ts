@@ -11,7 +11,9 @@
  * for nothing more and ends, with its status, when what was under way has ended. The engine that is notified of the end
  * only leaves work for later edges.
  */
+
 import { NicDmaError } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 
 const stalls = stallReasons('engine', 'data');
@@ -35,7 +37,7 @@ export interface BusMasterSetup {
 export interface BusMasterPorts {
   readonly engine: {
     /** The count has reached zero, or an error has ended the transfer: only work for later edges may come of it. */
-    moved(error: number, cycle: number): void;
+    moved(error: number, cycle: Cycles): void;
   };
 }
 
@@ -80,7 +82,7 @@ export class BusMaster {
   }
 
   /** Moves `bytes` (1 or more) from `cycle` on; the engine is not busy. */
-  start(address: number, bytes: number, place: number, cycle: number): void {
+  start(address: number, bytes: number, place: number, cycle: Cycles): void {
     this.address = address;
     this.bytesLeft = bytes;
     this.place = place;
@@ -94,7 +96,7 @@ export class BusMaster {
   }
 
   /** A burst of `bytes` has moved, or failed: the DMA engine's report. */
-  done(bytes: number, status: number, cycle: number): void {
+  done(bytes: number, status: number, cycle: Cycles): void {
     this.#outstanding--;
     if (status !== NicDmaError.NONE) {
       if (this.error === NicDmaError.NONE) this.error = status;
@@ -118,7 +120,7 @@ export class BusMaster {
   }
 
   /** Everything under way is dropped, and will not be reported. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.address = 0;
     this.bytesLeft = 0;
     this.place = 0;
@@ -146,7 +148,7 @@ export class BusMaster {
     this.account.rebase(cycles);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#unsentBytes === 0) return;
     if (cycle < this.account.freeCycle) {
       this.#domain.wake(this.#stage, this.account.freeCycle);

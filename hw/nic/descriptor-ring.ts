@@ -11,7 +11,9 @@
  * Promises: nothing outside [base, base + length) is fetched, and nothing beyond the tail. What was fetched for a queue
  * that has been stopped is thrown away. A tail outside the ring, a length that is not one, an unaligned address: fault.
  */
+
 import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
 import type { NicCounters } from './counters.ts';
@@ -37,7 +39,7 @@ export interface RingOptions {
 export interface RingPorts {
   readonly engine: {
     /** There is something new: descriptors, a tail, another state. */
-    wake(cycle: number): void;
+    wake(cycle: Cycles): void;
   };
 }
 
@@ -117,7 +119,7 @@ export class DescriptorRing {
   }
 
   /** The descriptor at the head has been used. */
-  pop(cycle: number): void {
+  pop(cycle: Cycles): void {
     this.head = this.#next(this.head);
     this.#cacheHead = (this.#cacheHead + 1) % this.#options.cacheEntries;
     this.cachedCount--;
@@ -125,7 +127,7 @@ export class DescriptorRing {
   }
 
   /** Software wrote the tail register. */
-  writeTail(value: number, cycle: number): void {
+  writeTail(value: number, cycle: Cycles): void {
     if (this.isEnabled && value >= this.count) {
       this.#illegal(cycle);
       return;
@@ -137,7 +139,7 @@ export class DescriptorRing {
   }
 
   /** Software sets ENABLE: the ring begins at descriptor 0. */
-  enable(cycle: number): void {
+  enable(cycle: Cycles): void {
     if (this.isEnabled || this.isFaulty) return;
     const { lengthBytes } = this;
     const isLegal =
@@ -157,7 +159,7 @@ export class DescriptorRing {
   }
 
   /** Software clears ENABLE; takes effect when the engine is at rest, see {@link stopped}. */
-  disable(cycle: number): void {
+  disable(cycle: Cycles): void {
     this.isFaulty = false;
     if (!this.isEnabled) return;
     this.isStopping = true;
@@ -227,14 +229,14 @@ export class DescriptorRing {
     this.#isFetching = false;
   }
 
-  #illegal(cycle: number): void {
+  #illegal(cycle: Cycles): void {
     this.isFaulty = true;
     this.#options.counters.programmingErrors++;
     this.#options.interrupts.set(NicCause.PROGERR, cycle);
     this.#engine.wake(cycle);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#hasArrived && cycle > this.#arrivedCycle) this.#takeOver(cycle);
     this.#fetch();
   }
@@ -265,7 +267,7 @@ export class DescriptorRing {
     );
   }
 
-  #fetched(generation: number, status: number, cycle: number): void {
+  #fetched(generation: number, status: number, cycle: Cycles): void {
     this.#isFetching = generation === this.#generation;
     this.#hasArrived = this.#isFetching;
     this.#arrivedStatus = status;
@@ -273,7 +275,7 @@ export class DescriptorRing {
     this.#options.domain.wake(this.#stage, cycle + 1);
   }
 
-  #takeOver(cycle: number): void {
+  #takeOver(cycle: Cycles): void {
     const { counters, interrupts } = this.#options;
     this.#hasArrived = false;
     this.#isFetching = false;

@@ -9,8 +9,10 @@
  * Promise: raised = messages + moderated + forgotten + those waiting. A cause that is set while it is masked is not
  * lost: enabling it raises. Source: 82574 datasheet, 7.4; abi/nic/interrupts.ts.
  */
+
 import { eitrUnitNs, nicBits, nicCauseGroup, nicCausesAll, nicMsix } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import type { NicCounters } from './counters.ts';
 
@@ -21,8 +23,8 @@ const PS_PER_NS = 1000;
 export interface NicInterruptPort {
   readonly msixEnabled: boolean;
   /** False when there is no room: then nothing has happened, and it is asked again in a later cycle. */
-  requestInterrupt(vector: number, cycle: number): boolean;
-  setIntx(isAsserted: boolean, cycle: number): void;
+  requestInterrupt(vector: number, cycle: Cycles): boolean;
+  setIntx(isAsserted: boolean, cycle: Cycles): void;
 }
 
 export interface NicInterruptsSetup {
@@ -64,7 +66,7 @@ export class NicInterrupts {
   }
 
   /** Causes happen, in a cycle at or after the edge being run. */
-  set(causes: number, cycle: number): void {
+  set(causes: number, cycle: Cycles): void {
     const risen = causes & ~this.#icr & this.#ims;
     this.#icr |= causes;
     for (let vector = 0; vector < nicMsix.vectorCount; vector++) {
@@ -78,14 +80,14 @@ export class NicInterrupts {
   // ---- registers ----
 
   /** ICR: a read clears all. */
-  readCauses(cycle: number): number {
+  readCauses(cycle: Cycles): number {
     const causes = this.#icr;
     this.clear(nicCausesAll, cycle);
     return causes;
   }
 
   /** ICR: writing ones clears those. */
-  clear(causes: number, cycle: number): void {
+  clear(causes: number, cycle: Cycles): void {
     this.#icr &= ~causes;
     this.#domain.wake(this.#stage, cycle + 1);
   }
@@ -94,14 +96,14 @@ export class NicInterrupts {
     return this.#ims;
   }
 
-  enable(causes: number, cycle: number): void {
+  enable(causes: number, cycle: Cycles): void {
     const risen = causes & nicCausesAll & ~this.#ims & this.#icr;
     this.#ims |= causes & nicCausesAll;
     this.#raise(risen, cycle);
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
-  disable(causes: number, cycle: number): void {
+  disable(causes: number, cycle: Cycles): void {
     this.#ims &= ~causes;
     this.#domain.wake(this.#stage, cycle + 1);
   }
@@ -140,11 +142,11 @@ export class NicInterrupts {
   }
 
   /** EITR or EICT of a vector was written: a wait may be over. */
-  moderationChanged(cycle: number): void {
+  moderationChanged(cycle: Cycles): void {
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     for (let vector = 0; vector < nicMsix.vectorCount; vector++) this.#forget(vector);
     this.#icr = 0;
     this.#ims = 0;
@@ -185,7 +187,7 @@ export class NicInterrupts {
     if (at !== NO_VECTOR) this.#causes[at] = this.#causes[at]! | group;
   }
 
-  #raise(risen: number, cycle: number): void {
+  #raise(risen: number, cycle: Cycles): void {
     if (risen === 0 || !this.#port.msixEnabled) return;
     for (let vector = 0; vector < nicMsix.vectorCount; vector++) {
       if ((risen & this.#causes[vector]!) === 0) continue;
@@ -196,14 +198,14 @@ export class NicInterrupts {
     }
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     for (let vector = 0; vector < nicMsix.vectorCount; vector++) {
       if (this.#isRaised[vector] === 1) this.#consider(vector, cycle);
     }
     this.#drivePin(cycle);
   }
 
-  #consider(vector: number, cycle: number): void {
+  #consider(vector: number, cycle: Cycles): void {
     if ((this.#icr & this.#ims & this.#causes[vector]!) === 0) {
       this.#forget(vector);
       return;
@@ -240,7 +242,7 @@ export class NicInterrupts {
   }
 
   /** INTA follows the enabled causes; its message must not pass the write-back it announces. */
-  #drivePin(cycle: number): void {
+  #drivePin(cycle: Cycles): void {
     const isWanted = !this.#port.msixEnabled && (this.#icr & this.#ims) !== 0;
     if (isWanted === this.#isPinAsserted) return;
     if (isWanted && !this.#writes.isIdle) {

@@ -1,9 +1,11 @@
 /** Notices that the cable's link has come up or gone down, and sets the cause LSC at the edge that follows. */
+
 import { NicCause } from '../../abi/nic/index.ts';
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 
 export interface LinkWatchPorts {
-  readonly interrupts: { set(causes: number, cycle: number): void };
+  readonly interrupts: { set(causes: number, cycle: Cycles): void };
 }
 
 export class LinkWatch {
@@ -22,7 +24,7 @@ export class LinkWatch {
   }
 
   /** The port's call. */
-  linkChanged(_isUp: boolean, nowPs: number): void {
+  linkChanged(_isUp: boolean, nowPs: Picoseconds): void {
     this.#isChanged = true;
     this.#domain.wakeAfter(this.#stage, nowPs);
   }
@@ -35,7 +37,7 @@ export class LinkWatch {
     return { isChanged: this.#isChanged };
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (!this.#isChanged) return;
     this.#isChanged = false;
     this.#interrupts.set(NicCause.LSC, cycle);

@@ -2,7 +2,9 @@
  * The blocks of the card between the bus and the cable, and who calls whom: nic.ts puts them between function and port.
  * What is in the table is reset with the card, told by its `inspect`, and held to the contracts of nic-blocks.spec.ts.
  */
+
 import { nicBits } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { Block, ClockDomain, LogicalProcess, Wires } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { DmaReadEngine, DmaWriteEngine } from '../dma/index.ts';
@@ -37,7 +39,7 @@ export interface NicBlocksSetup {
 
 /** A block of the card: it is reset in a cycle, up to which its account is brought. */
 export interface NicBlock extends Omit<Block, 'reset'> {
-  reset(cycle: number): void;
+  reset(cycle: Cycles): void;
 }
 
 /** The blocks, in the order in which their stages are added: from the output side back. */

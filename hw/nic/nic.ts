@@ -8,7 +8,9 @@
  *
  * Stages are added from the output side back: function, DMA engines, interrupts, MAC, engines, rings.
  */
+
 import { NicBar } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import {
   type BlockAccount,
   type BlockState,
@@ -50,7 +52,7 @@ export class Nic implements BarTarget {
   readonly blocks: NicBlocks;
   readonly registers: NicRegisters;
   /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
-  onAccess: ((cycle: number) => void) | undefined;
+  onAccess: ((cycle: Cycles) => void) | undefined;
 
   readonly #statistics: NicStatistics;
   /** Packet buffer (BAR2), then descriptor caches. */
@@ -150,7 +152,7 @@ export class Nic implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === NicBar.REGISTERS) {
@@ -167,7 +169,7 @@ export class Nic implements BarTarget {
     return Math.max(Math.ceil(lengthBytes / this.config.bufferBytesPerCycle), 1);
   }
 
-  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === NicBar.REGISTERS) {
       this.registers.read(offset, lengthBytes, into, cycle);
@@ -178,17 +180,17 @@ export class Nic implements BarTarget {
     this.counters.bufferReadBytes += count;
   }
 
-  functionReset(cycle: number): void {
+  functionReset(cycle: Cycles): void {
     this.#reset(cycle);
   }
 
   #effects() {
     const { transmitMac, transmitBuffer, receiveBuffer } = this.blocks;
     return {
-      isResetting: (cycle: number) => cycle < this.#resetUntilCycle,
+      isResetting: (cycle: Cycles) => cycle < this.#resetUntilCycle,
       isLinkUp: () => this.port.isUp,
       setLinkEnabled: (isEnabled: boolean) => this.port.setEnabled(isEnabled),
-      reset: (cycle: number) => {
+      reset: (cycle: Cycles) => {
         this.#reset(cycle);
         this.#resetUntilCycle = cycle + this.config.resetCycles;
       },
@@ -201,7 +203,7 @@ export class Nic implements BarTarget {
   }
 
   /** Everything behind configuration space as after power-on; frames and transfers on their way are gone. */
-  #reset(cycle: number): void {
+  #reset(cycle: Cycles): void {
     if (this.#isResetting) return;
     this.#isResetting = true;
     this.counters.resets++;

@@ -7,6 +7,7 @@
  *
  * A frame being filled is reserved at the most it may need and committed at what it has. It can be seen some cycles after.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 export const NO_ROOM = -1;
@@ -49,7 +50,7 @@ export class PacketBuffer {
   }
 
   /** The reserved frame is whole, with so many bytes, and can be seen from `visibleCycle` on. */
-  commit(bytes: number, visibleCycle: number): void {
+  commit(bytes: number, visibleCycle: Cycles): void {
     const slot = (this.#head + this.count) % this.#capacity;
     this.#offset[slot] = this.#reservedAt;
     this.#lengthBytes[slot] = bytes;

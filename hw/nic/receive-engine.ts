@@ -7,8 +7,10 @@
  * Without a descriptor the frame waits in the packet buffer, and those behind it; what no longer fits there is missed
  * (RXO). Writes are posted: a buffer outside of memory is the root complex's to report, the device never learns of it.
  */
+
 import { NicCause, NicDmaError, nicReceiveDescriptor, nicWriteBack } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
+import type { Cycles } from '../../base/units.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
@@ -81,12 +83,12 @@ export class ReceiveEngine {
     this.#busMaster = busMaster;
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle + 1);
   }
 
   /** A frame can be seen from `cycle` on. */
-  frameReady(cycle: number): void {
+  frameReady(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle);
   }
 
@@ -96,7 +98,7 @@ export class ReceiveEngine {
   }
 
   /** PIORX: software has read the oldest frame; gives its room back. */
-  releaseShown(cycle: number): void {
+  releaseShown(cycle: Cycles): void {
     if (!this.#isAnnounced) return;
     const { buffer, counters } = this.#parts;
     counters.released++;
@@ -112,13 +114,13 @@ export class ReceiveEngine {
   }
 
   /** The bus master's transfer has ended. */
-  moved(error: number, cycle: number): void {
+  moved(error: number, cycle: Cycles): void {
     this.#error = error;
     this.#step = REPORT;
     this.wake(cycle);
   }
 
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.isProgrammed = false;
     this.bufferBytes = RESET_BUFFER_BYTES;
     this.lowWater = 0;
@@ -154,7 +156,7 @@ export class ReceiveEngine {
     this.account.rebase(cycles);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#step === MOVE) return;
     if (cycle < this.account.freeCycle) {
       this.#parts.domain.wake(this.#stage, this.account.freeCycle);
@@ -164,7 +166,7 @@ export class ReceiveEngine {
     else this.#takeUp(cycle);
   }
 
-  #takeUp(cycle: number): void {
+  #takeUp(cycle: Cycles): void {
     const { ring, buffer, config, counters, domain } = this.#parts;
     if (ring.isStopping) {
       this.#frameMoved = 0;
@@ -205,13 +207,13 @@ export class ReceiveEngine {
     this.account.stall(readyCycle, STALL_DATA);
   }
 
-  #announce(cycle: number): void {
+  #announce(cycle: Cycles): void {
     if (this.#isAnnounced) return;
     this.#isAnnounced = true;
     this.#parts.interrupts.set(NicCause.PIORX, cycle);
   }
 
-  #report(cycle: number): void {
+  #report(cycle: Cycles): void {
     const { ring, buffer, counters, interrupts } = this.#parts;
     if (this.#error !== NicDmaError.NONE) {
       this.#fail(cycle);
@@ -260,7 +262,7 @@ export class ReceiveEngine {
   }
 
   /** The frame stays where it is; software has the queue start over. */
-  #fail(cycle: number): void {
+  #fail(cycle: Cycles): void {
     const { ring, counters, interrupts } = this.#parts;
     this.account.serve(cycle, 1);
     this.#step = TAKE_UP;

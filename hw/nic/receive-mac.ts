@@ -7,7 +7,9 @@
  *
  * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22.
  */
+
 import { ethernetFcsBytes, NicCause } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -41,7 +43,7 @@ export interface ReceiveMacParts {
 export interface ReceiveMacPorts {
   readonly engine: {
     /** A frame can be seen from `cycle` on. */
-    frameReady(cycle: number): void;
+    frameReady(cycle: Cycles): void;
   };
 }
 
@@ -87,7 +89,7 @@ export class ReceiveMac {
   }
 
   /** Registers as after reset; what arrived is still in the port, and is dropped as reception is off. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.isOn = false;
     this.isUnicastPromiscuous = false;
     this.isMulticastPromiscuous = false;
@@ -111,7 +113,7 @@ export class ReceiveMac {
     };
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     const arrived = this.#arrived;
     if (arrived.isEmpty) {
       this.account.rest(cycle);
@@ -132,7 +134,7 @@ export class ReceiveMac {
     this.#parts.domain.wake(this.#stage, cycle + moveCycles);
   }
 
-  #take(slot: number, bytes: number, cycle: number, visibleCycle: number): void {
+  #take(slot: number, bytes: number, cycle: Cycles, visibleCycle: Cycles): void {
     const { counters, port, buffer, interrupts, sram } = this.#parts;
     const start = port.frameStart(slot);
     counters.arrivals++;

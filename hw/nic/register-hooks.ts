@@ -4,9 +4,11 @@
  * Ring registers of a queue that is on, PBMODE while frames are on their way, and a value that cannot be change nothing:
  * PROGERR says so.
  */
+
 import { NicCause, type nicBar0, nicBits, nicCausesAll } from '../../abi/nic/index.ts';
 import type { RegisterHooks } from '../../base/register-file.ts';
 import { fieldOf, withField } from '../../base/registers.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
 import { RECEIVE_BUFFER_BYTES_MIN } from './receive-engine.ts';
@@ -21,7 +23,7 @@ const KIB = 1024;
 const FOUR_GIB = 0x1_0000_0000;
 
 /** What was written cannot be: nothing changes. */
-type Refuse = (cycle: number) => void;
+type Refuse = (cycle: Cycles) => void;
 
 export function registerHooks(blocks: RegisterBlocks, effects: RegisterEffects): NicHooks {
   const refuse: Refuse = (cycle) => {
@@ -128,32 +130,32 @@ function ringHooks(ring: DescriptorRing, refuse: Refuse) {
   return {
     baseLow: {
       read: () => ring.baseLow,
-      write: (written: number, _at: number, cycle: number) => {
+      write: (written: number, _at: number, cycle: Cycles) => {
         if (ring.isEnabled) refuse(cycle);
         else ring.baseLow = written;
       },
     },
     baseHigh: {
       read: () => ring.baseHigh,
-      write: (written: number, _at: number, cycle: number) => {
+      write: (written: number, _at: number, cycle: Cycles) => {
         if (ring.isEnabled) refuse(cycle);
         else ring.baseHigh = written;
       },
     },
     length: {
       read: () => ring.lengthBytes,
-      write: (written: number, _at: number, cycle: number) => {
+      write: (written: number, _at: number, cycle: Cycles) => {
         if (ring.isEnabled) refuse(cycle);
         else ring.lengthBytes = written;
       },
     },
     tail: {
       read: () => ring.tail,
-      write: (written: number, _at: number, cycle: number) => ring.writeTail(written, cycle),
+      write: (written: number, _at: number, cycle: Cycles) => ring.writeTail(written, cycle),
     },
     control: {
       read: () => queueControlOf(ring),
-      write: (written: number, _at: number, cycle: number) => {
+      write: (written: number, _at: number, cycle: Cycles) => {
         ring.prefetch = fieldOf(written, nicBits.queueControl.prefetch);
         if (fieldOf(written, nicBits.queueControl.enable) === 1) ring.enable(cycle);
         else ring.disable(cycle);
@@ -281,7 +283,7 @@ function writeMode(
   { transmitMac, receiveEngine, receiveMac, transmitEngine }: RegisterBlocks,
   effects: RegisterEffects,
   written: number,
-  cycle: number,
+  cycle: Cycles,
   refuse: Refuse,
 ): void {
   const transmit = fieldOf(written, nicBits.pbmode.transmit) === 1;
@@ -300,7 +302,7 @@ function sendProgrammed(
   { transmitMac, transmitEngine }: RegisterBlocks,
   effects: RegisterEffects,
   written: number,
-  cycle: number,
+  cycle: Cycles,
   refuse: Refuse,
 ): void {
   const bytes = fieldOf(written, nicBits.piotx.length);

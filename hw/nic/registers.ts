@@ -5,8 +5,10 @@
  * Registers take accesses of one aligned dword, or of two at once; anything else reads zero or is dropped, and is
  * counted, and so is a write that finds nothing to write. While CTRL.RST lasts, writes are dropped.
  */
+
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { NicCounters } from './counters.ts';
@@ -40,10 +42,10 @@ export interface RegisterBlocks {
 
 /** What registers set off outside of those blocks. */
 export interface RegisterEffects {
-  isResetting(cycle: number): boolean;
+  isResetting(cycle: Cycles): boolean;
   isLinkUp(): boolean;
   setLinkEnabled(isEnabled: boolean): void;
-  reset(cycle: number): void;
+  reset(cycle: Cycles): void;
   /** The packet buffer's halves in KiB. */
   readonly transmitKib: number;
   readonly receiveKib: number;
@@ -91,7 +93,7 @@ export class NicRegisters {
   }
 
   /** Reads at `offset` of BAR0 into the beginning of `into`, which is zero. */
-  read(offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  read(offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     const { counters } = this.#blocks;
     counters.registerReads++;
     if (!this.#isWhole(offset, lengthBytes)) return;
@@ -102,7 +104,7 @@ export class NicRegisters {
     }
   }
 
-  write(offset: number, bytes: DataView, byteOffset: number, lengthBytes: number, cycle: number): void {
+  write(offset: number, bytes: DataView, byteOffset: number, lengthBytes: number, cycle: Cycles): void {
     const { counters } = this.#blocks;
     counters.registerWrites++;
     if (!this.#isWhole(offset, lengthBytes)) return;

@@ -8,6 +8,7 @@
  * (longer than the cable takes, empty, shorter than 60 bytes without padding), ends the queue with its cause; the
  * descriptor is written back with its error bit if it asked for a report.
  */
+
 import {
   NicCause,
   NicDmaError,
@@ -16,6 +17,7 @@ import {
   nicWriteBack,
 } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
+import type { Cycles } from '../../base/units.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
@@ -60,7 +62,7 @@ export interface TransmitEnginePorts {
   readonly busMaster: BusMaster;
   readonly mac: {
     /** A frame is whole in the packet buffer. */
-    frameReady(cycle: number): void;
+    frameReady(cycle: Cycles): void;
   };
 }
 
@@ -98,7 +100,7 @@ export class TransmitEngine {
   }
 
   /** Something changed that the engine may be waiting for. */
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle + 1);
   }
 
@@ -113,14 +115,14 @@ export class TransmitEngine {
   }
 
   /** The bus master's transfer has ended. */
-  moved(error: number, cycle: number): void {
+  moved(error: number, cycle: Cycles): void {
     this.#error = error;
     if (error === NicDmaError.NONE) this.#frameBytes += fields.length.get(this.#view, this.#at);
     this.#step = REPORT;
     this.wake(cycle);
   }
 
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.isOn = false;
     this.padsShort = false;
     this.#step = TAKE_UP;
@@ -149,7 +151,7 @@ export class TransmitEngine {
     this.account.rebase(cycles);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#step === MOVE) return;
     if (cycle < this.account.freeCycle) {
       this.#parts.domain.wake(this.#stage, this.account.freeCycle);
@@ -159,7 +161,7 @@ export class TransmitEngine {
     else this.#takeUp(cycle);
   }
 
-  #takeUp(cycle: number): void {
+  #takeUp(cycle: Cycles): void {
     const { ring, buffer, config, domain } = this.#parts;
     if (ring.isStopping) this.#stop();
     if (!ring.isRunning || !(this.isOn || this.#frameAt !== NO_ROOM)) {
@@ -203,7 +205,7 @@ export class TransmitEngine {
     return this.padsShort ? frameBytes >= FRAME_HEADER_BYTES : frameBytes >= UNPADDED_BYTES_MIN;
   }
 
-  #report(cycle: number): void {
+  #report(cycle: Cycles): void {
     const { ring, counters, interrupts } = this.#parts;
     const view = this.#view;
     const hasFailed = this.#error !== NicDmaError.NONE || this.#isProgrammingError;
@@ -232,7 +234,7 @@ export class TransmitEngine {
   }
 
   /** The frame is whole. */
-  #finish(cycle: number): void {
+  #finish(cycle: Cycles): void {
     const { buffer, config, counters, sram } = this.#parts;
     const view = this.#view;
     if (fields.insertChecksum.get(view, this.#at) === 1) {
@@ -246,7 +248,7 @@ export class TransmitEngine {
     this.#mac.frameReady(visibleCycle);
   }
 
-  #fail(cycle: number): void {
+  #fail(cycle: Cycles): void {
     const { ring, counters, interrupts } = this.#parts;
     this.#abort();
     ring.fail();

@@ -7,7 +7,9 @@
  * While the link is down frames leave all the same, and the port counts them as discarded: a ring must not stand still
  * because a cable was pulled.
  */
+
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -81,7 +83,7 @@ export class TransmitMac {
   }
 
   /** A frame can be taken from `cycle` on. */
-  frameReady(cycle: number): void {
+  frameReady(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle);
   }
 
@@ -95,7 +97,7 @@ export class TransmitMac {
   }
 
   /** PIOTX: a frame that software has put into the packet buffer; there is room. */
-  program(place: number, lengthBytes: number, cycle: number): void {
+  program(place: number, lengthBytes: number, cycle: Cycles): void {
     const slot = (this.#head + this.#count) % this.#place.length;
     this.#place[slot] = place;
     this.#lengthBytes[slot] = lengthBytes;
@@ -104,7 +106,7 @@ export class TransmitMac {
     this.frameReady(this.#visibleCycle[slot]!);
   }
 
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.isProgrammed = false;
     this.programmedCount = 0;
     this.#isSending = false;
@@ -130,7 +132,7 @@ export class TransmitMac {
     return this.isProgrammed ? this.#count : this.#parts.buffer.count;
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#waiting === 0) {
       this.account.rest(cycle);
       return;
@@ -155,7 +157,7 @@ export class TransmitMac {
     this.#send(cycle);
   }
 
-  #send(cycle: number): void {
+  #send(cycle: Cycles): void {
     const { buffer, counters, port, sram, domain } = this.#parts;
     const place = this.isProgrammed ? this.#place[this.#head]! : buffer.placeOf(0);
     const bytes = this.isProgrammed ? this.#lengthBytes[this.#head]! : buffer.bytesOf(0);
@@ -168,7 +170,7 @@ export class TransmitMac {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  #release(cycle: number): void {
+  #release(cycle: Cycles): void {
     const { buffer, interrupts } = this.#parts;
     this.#isSending = false;
     if (!this.isProgrammed) {

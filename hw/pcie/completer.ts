@@ -4,6 +4,7 @@
  *
  *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
  */
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount, stallReasons } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -53,7 +54,7 @@ export class Completer {
   }
 
   /** Cycle from which the oldest answer may leave, or Infinity. */
-  get readyCycle(): number {
+  get readyCycle(): Cycles {
     return this.#waiting.headCycle;
   }
 
@@ -69,7 +70,7 @@ export class Completer {
   }
 
   /** Queues the answer to the request at `offset`; `lengthBytes` of {@link nextData} go with it, or none. */
-  answer(offset: number, status: number, lengthBytes: number, readyCycle: number): void {
+  answer(offset: number, status: number, lengthBytes: number, readyCycle: Cycles): void {
     const slot = this.#nextSlot;
     this.#nextSlot = slot + 1 === this.#waiting.capacity ? 0 : slot + 1;
     this.#request[slot] = offset;
@@ -82,7 +83,7 @@ export class Completer {
    * Sends the oldest answer if it is ready and the link port has room.
    * @returns the cycle at which to call again; Infinity when there is nothing to do, or nothing before there is room
    */
-  send(cycle: number): number {
+  send(cycle: Cycles): number {
     if (this.#waiting.headCycle > cycle) {
       this.account.rest(cycle);
       return this.#waiting.headCycle;

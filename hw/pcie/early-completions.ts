@@ -7,6 +7,7 @@
  * bytes that adjoin are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its place
  * in the statistics.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { Clock } from '../../sim/clock.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -41,7 +42,7 @@ export interface AnsweredReads {
   /** Likewise, unseen. */
   readInto(address: number, bytes: number, target: Uint8Array, offset: number): void;
   /** A read has been answered in full. */
-  end(read: DeviceRead, cycle: number): void;
+  end(read: DeviceRead, cycle: Cycles): void;
 }
 
 export interface EarlyCompletionsParts {
@@ -100,7 +101,7 @@ export class EarlyCompletions {
    * plain memory, have places, and leave at once. Nothing else happens in the process until `last`, but for what they cause.
    * @returns whether there was one
    */
-  completeOn(cycle: number, last: number): boolean {
+  completeOn(cycle: Cycles, last: number): boolean {
     const reads = this.#reads;
     if (!reads.isPlain) return false;
     const { clock } = this.#domain;
@@ -149,7 +150,7 @@ export class EarlyCompletions {
    * Answers a read at edge `cycle` of `clock` and at those after it, up to `last`, as far as completions are whole dwords and
    * leave at once. `read` is brought up to date. Returns how many were sent; the caller goes on behind them.
    */
-  #sendRow(read: DeviceRead, clock: Clock, cycle: number, last: number): number {
+  #sendRow(read: DeviceRead, clock: Clock, cycle: Cycles, last: number): number {
     const port = this.#port;
     const { transmitter, completerId } = port;
     const { descriptor, address, remainingBytes } = read;

@@ -4,7 +4,9 @@
  *
  * The latch is bounded; an error that finds it full is counted and forgotten, as back-to-back errors in hardware are.
  */
+
 import { UncorrectableError } from '../../abi/pci/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import type { ConfigSpace } from './config-space.ts';
@@ -14,7 +16,7 @@ import type { TlpHeader } from './tlp-header.ts';
 export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';
 
 interface Entry {
-  visibleCycle: number;
+  visibleCycle: Cycles;
   readonly apply: () => void;
 }
 
@@ -32,15 +34,15 @@ export class ErrorLatch {
     this.#errors = errors;
   }
 
-  addError(error: UncorrectableError, role: ErrorRole, header: TlpHeader | undefined, cycle: number): void {
+  addError(error: UncorrectableError, role: ErrorRole, header: TlpHeader | undefined, cycle: Cycles): void {
     this.#add(cycle, () => this.#errors.uncorrectable(error, role, header));
   }
 
-  addAbort(abort: Abort, cycle: number): void {
+  addAbort(abort: Abort, cycle: Cycles): void {
     this.#add(cycle, () => this.#space.header.set('status', abort, 1));
   }
 
-  addPoisoned(header: TlpHeader, source: 'request' | 'completion', cycle: number): void {
+  addPoisoned(header: TlpHeader, source: 'request' | 'completion', cycle: Cycles): void {
     this.#add(cycle, () => this.notePoisoned(header, source));
   }
 
@@ -55,7 +57,7 @@ export class ErrorLatch {
   }
 
   /** Applies what is visible at `cycle`; returns the cycle of the next entry, or Infinity. */
-  apply(cycle: number): number {
+  apply(cycle: Cycles): number {
     while (this.#entries.length > 0 && this.#entries[0]!.visibleCycle <= cycle)
       this.#entries.shift()!.apply();
     return this.#entries[0]?.visibleCycle ?? Number.POSITIVE_INFINITY;
@@ -76,7 +78,7 @@ export class ErrorLatch {
     for (const entry of this.#entries) entry.visibleCycle -= cycles;
   }
 
-  #add(visibleCycle: number, apply: () => void): void {
+  #add(visibleCycle: Cycles, apply: () => void): void {
     if (this.#entries.length === DEPTH) this.droppedCount++;
     else this.#entries.push({ visibleCycle, apply });
   }

@@ -2,7 +2,9 @@
  * A test bench that is a miniature machine: a function at one end of a real link, a host at the other that does what
  * software does (configuration and register accesses, one after the other) and keeps notes of what the device sends.
  */
+
 import { defaultsOf } from '../../base/parameter.ts';
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import type { ConfigAccess } from './enumerate.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
@@ -42,14 +44,14 @@ interface Answer {
   readonly bytes: number[];
   readonly byteCount: number;
   readonly completerId: number;
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
 }
 
 export interface BarAccess {
   readonly bar: number;
   readonly offset: number;
   readonly bytes: number[];
-  readonly cycle: number;
+  readonly cycle: Cycles;
 }
 
 /** A device core of plain memory that notes what reaches it. */
@@ -60,7 +62,7 @@ export class RecordingTarget implements BarTarget {
   /** Cycles for which every write occupies the write port. */
   occupiedCycles = 1;
   /** Called in the middle of a write. */
-  onWrite: (cycle: number) => void = () => {};
+  onWrite: (cycle: Cycles) => void = () => {};
 
   barWrite(
     bar: number,
@@ -68,7 +70,7 @@ export class RecordingTarget implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     this.writes.push({
       bar,
@@ -80,26 +82,26 @@ export class RecordingTarget implements BarTarget {
     return this.occupiedCycles;
   }
 
-  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     this.reads.push({ bar, offset, cycle });
     for (let at = 0; at < lengthBytes; at++) into.setUint8(at, 0xa0 + ((offset + at) & 0xf));
   }
 
-  functionReset(cycle: number): void {
+  functionReset(cycle: Cycles): void {
     this.resetCycles.push(cycle);
   }
 }
 
 /** A sender that takes messages while it has room. */
 class RecordingSender implements MessageSender {
-  readonly messages: { address: number; data: number; cycle: number }[] = [];
+  readonly messages: { address: number; data: number; cycle: Cycles }[] = [];
   hasRoom = true;
 
   canSend(): boolean {
     return this.hasRoom;
   }
 
-  sendMessage(address: number, data: number, cycle: number): void {
+  sendMessage(address: number, data: number, cycle: Cycles): void {
     this.messages.push({ address, data, cycle });
   }
 }
@@ -182,7 +184,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   });
 
   /** Runs both sides on, and brings them to one instant: software on the host acts after what it has seen. */
-  const run = (durationPs: number): void => {
+  const run = (durationPs: Picoseconds): void => {
     const endPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + durationPs;
     runPair(deviceLp, hostLp, link.latencyPs, endPs);
     deviceLp.nowPs = endPs;

@@ -1,6 +1,7 @@
 /**
  * What the function needs of its end of the link, and what the device core behind the BARs offers it.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import type { CompletionFields } from './completion-fields.ts';
 import type { Flow } from './tlp.ts';
@@ -32,10 +33,10 @@ export interface BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): number;
   /** A read of `lengthBytes`, to be put at the start of `into`, which is zero. */
-  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void;
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void;
   /** The function was reset: everything back to power-on values, nothing more to be sent. */
-  functionReset(cycle: number): void;
+  functionReset(cycle: Cycles): void;
 }

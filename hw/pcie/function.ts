@@ -18,6 +18,7 @@
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ResetKind } from '../../base/registers.ts';
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
@@ -215,7 +216,7 @@ export class PcieFunction implements TlpReceiver {
   }
 
   /** Infinity when software switched the timeout off. */
-  get completionTimeoutPs(): number {
+  get completionTimeoutPs(): Picoseconds {
     return this.space.completionTimeoutPs;
   }
 
@@ -233,7 +234,7 @@ export class PcieFunction implements TlpReceiver {
    * pending while masked.
    * @returns false when the sender has no room: nothing has happened, ask again in a later cycle
    */
-  requestInterrupt(vector: number, cycle: number): boolean {
+  requestInterrupt(vector: number, cycle: Cycles): boolean {
     return this.msix.request(vector, cycle);
   }
 
@@ -241,7 +242,7 @@ export class PcieFunction implements TlpReceiver {
    * Sets the level of the legacy interrupt. The message leaves behind every TLP already handed to the link port, so
    * the caller waits until the write it announces has been handed over.
    */
-  setIntx(isAsserted: boolean, cycle: number): void {
+  setIntx(isAsserted: boolean, cycle: Cycles): void {
     this.intx.setLevel(isAsserted);
     this.space.header.set('status', 'interruptStatus', isAsserted ? 1 : 0);
     if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
@@ -263,7 +264,7 @@ export class PcieFunction implements TlpReceiver {
    * MSI-X table and interrupt level go back to their initial values, the target is notified, and no request is started
    * for `resetCycles`. Completions of reads issued before may still arrive: the DMA read engine drops them.
    */
-  reset(kind: ResetKind, cycle: number): void {
+  reset(kind: ResetKind, cycle: Cycles): void {
     this.counters.resets++;
     this.space.reset(kind);
     this.bars.decode(this.space);
@@ -301,7 +302,7 @@ export class PcieFunction implements TlpReceiver {
    * and configuration requests are answered with Unsupported Request, which a core reads as all ones, and nothing else
    * has an effect. In life the root port would give that answer, and lower the wire of the legacy interrupt.
    */
-  setPresent(isPresent: boolean, cycle: number): void {
+  setPresent(isPresent: boolean, cycle: Cycles): void {
     this.#isAbsent = !isPresent;
     this.#isHeldInReset = !isPresent;
     this.reset('fundamental', cycle);
@@ -340,7 +341,7 @@ export class PcieFunction implements TlpReceiver {
     this.#domain.wake(this.#ingressStage, cycle);
   }
 
-  #egress(cycle: number): void {
+  #egress(cycle: Cycles): void {
     const answerCycle = this.completer.send(cycle);
     if (answerCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#egressStage, answerCycle);
     if (this.outbox.hasMessage) {
@@ -353,7 +354,7 @@ export class PcieFunction implements TlpReceiver {
     }
   }
 
-  #ingress(cycle: number): void {
+  #ingress(cycle: Cycles): void {
     const latchCycle = this.#latch.apply(cycle);
     if (latchCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#ingressStage, latchCycle);
     const requests = this.#requests;
@@ -374,7 +375,7 @@ export class PcieFunction implements TlpReceiver {
   }
 
   /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
-  #takeOther(offset: number, kind: number, cycle: number): number {
+  #takeOther(offset: number, kind: number, cycle: Cycles): number {
     if (kind === SIDEBAND_RESET) {
       const isAsserted = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
       this.#isHeldInReset = isAsserted || this.#isAbsent;
@@ -401,7 +402,7 @@ export class PcieFunction implements TlpReceiver {
   }
 
   /** Nothing reaches the function; only what takes the place of a device that is not there answers. */
-  #refuse(offset: number, kind: number, cycle: number): void {
+  #refuse(offset: number, kind: number, cycle: Cycles): void {
     const isAnswered = kind === MEMORY_READ || kind === CONFIG_READ || kind === CONFIG_WRITE;
     if (!this.#isAbsent || !isAnswered) {
       this.#port.consume(offset);
@@ -431,7 +432,7 @@ export class PcieFunction implements TlpReceiver {
   }
 
   /** Lets everything that depends on configuration space know of a write to it. */
-  #configWritten(effect: ConfigEffect, cycle: number): void {
+  #configWritten(effect: ConfigEffect, cycle: Cycles): void {
     const { space } = this;
     if (effect === 'functionLevelReset') this.reset('functionLevel', cycle);
     else if (effect === 'powerUpReset') this.reset('hot', cycle);

@@ -2,7 +2,9 @@
  * A test bench that is a miniature machine: two logical processes joined by a PCIe link, whose ends record what
  * they receive and give it back at once, or when the test says so.
  */
+
 import { type ConfigOf, defaultsOf } from '../../base/parameter.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/channel.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
 import {
@@ -16,7 +18,7 @@ import { descriptorOf, FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts'
 
 export interface Received {
   readonly kind: number;
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly bytes: number[];
 }
 
@@ -68,8 +70,8 @@ export function onReceive(port: PcieLinkPort, receiveTlp: TlpReceiver['receiveTl
 export function runPair(
   deviceLp: LogicalProcess,
   hostLp: LogicalProcess,
-  windowPs: number,
-  untilPs: number,
+  windowPs: Picoseconds,
+  untilPs: Picoseconds,
 ): void {
   const sides = [deviceLp, hostLp];
   for (;;) {
@@ -100,7 +102,8 @@ export function linkBench(options: LinkBenchOptions = {}) {
   };
   onReceive(pair.host, record(pair.host, atHost));
   onReceive(pair.device, record(pair.device, atDevice));
-  const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
+  const run = (untilPs: Picoseconds): void =>
+    runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
   return { ...pair, atHost, atDevice, run };
 }
 

@@ -4,6 +4,7 @@
  *
  * Counts every byte it puts on the lanes.
  */
+import type { Picoseconds } from '../../base/units.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
 import { DLLP_LINK_BYTES } from './dllp.ts';
 import type { TransmitFlow } from './link-flow.ts';
@@ -33,7 +34,7 @@ export class LinkLanes {
   protected readonly framingBytes: number;
   readonly #serializer: LinkSerializer;
   readonly #psPerByte: number;
-  readonly #latencyPs: number;
+  readonly #latencyPs: Picoseconds;
   readonly #writer: ChannelWriter;
   /** The place of the transmit buffer that is free first. */
   #place: BufferPlace;
@@ -54,7 +55,7 @@ export class LinkLanes {
   }
 
   /** From when on the transmit buffer takes another TLP. */
-  get roomPs(): number {
+  get roomPs(): Picoseconds {
     return this.#place.leftPs;
   }
 
@@ -63,7 +64,7 @@ export class LinkLanes {
    * @param carriedBytes bytes of its payload that the record carries
    */
   reserve(
-    nowPs: number,
+    nowPs: Picoseconds,
     flow: TransmitFlow,
     kind: number,
     tlpBytes: number,
@@ -76,7 +77,7 @@ export class LinkLanes {
   }
 
   /** Likewise a TLP that is in the statistics already, or will be. */
-  protected carry(nowPs: number, kind: number, linkBytes: number, carriedBytes: number): number {
+  protected carry(nowPs: Picoseconds, kind: number, linkBytes: number, carriedBytes: number): number {
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;
     place.leftPs = endPs;
@@ -85,7 +86,7 @@ export class LinkLanes {
   }
 
   /** Sends a flow's limit to the other end. */
-  sendUpdateFc(nowPs: number, flow: number, limit: number): void {
+  sendUpdateFc(nowPs: Picoseconds, flow: number, limit: number): void {
     this.updateFcCount++;
     const offset = this.#writer.append(this.#serializer.sendDllp(nowPs) + this.#latencyPs, UPDATE_FC, 0);
     const words = this.#writer.words;
@@ -94,13 +95,13 @@ export class LinkLanes {
   }
 
   /** Sends an Ack: it takes its time on the lanes and has no effect in a link that loses nothing. */
-  sendAck(nowPs: number): void {
+  sendAck(nowPs: Picoseconds): void {
     this.ackCount++;
     this.#serializer.passDllp(nowPs);
   }
 
   /** Raises a wire beside the lanes, seen by the other end behind everything booked. */
-  sendSideband(nowPs: number, kind: number, data: number): void {
+  sendSideband(nowPs: Picoseconds, kind: number, data: number): void {
     const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, kind, 0);
     this.#writer.words[(offset >> 2) + WORD_FLAGS] = 0;

@@ -18,7 +18,9 @@
  * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
  * edge after the current instant.
  */
+
 import { InvariantError } from '../../base/assert.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
@@ -372,7 +374,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
    * LinkTransmitter.countAll}).
    * Returns the place of its record in the channel, or -1: it would wait.
    */
-  placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
+  placeAt(nowPs: Picoseconds, flow: TransmitFlow, kind: number, lengthBytes: number): number {
     if (this.#duePs <= nowPs) this.#catchUpTo(nowPs);
     return this.transmitter.placeAt(nowPs, flow, kind, lengthBytes >> 2);
   }
@@ -425,7 +427,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
    * Takes the record that comes next, if it is of new limits and comes before `beforePs`. The caller has just passed a completion:
    * so limits that came earlier are in force. False: nothing has happened.
    */
-  passLimits(beforePs: number): boolean {
+  passLimits(beforePs: Picoseconds): boolean {
     const { reader } = this;
     if (reader.nextPs >= beforePs) return false;
     const offset = this.#lp.runAhead.takeRecordOf(reader, UPDATE_FC);
@@ -442,7 +444,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   // ---- books ----
 
   /** Brings statistics up to `nowPs`, the end of a run. */
-  closeAccounts(nowPs: number): void {
+  closeAccounts(nowPs: Picoseconds): void {
     if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.closeAccount(nowPs);
   }
@@ -504,7 +506,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.#tlpReceiver.receiveTlp(offset, kind);
   }
 
-  #noteLimits(nowPs: number, offset: number): void {
+  #noteLimits(nowPs: Picoseconds, offset: number): void {
     const words = this.reader.words;
     const word = offset >> 2;
     const flow = words[word + WORD_FC_FLOW]!;
@@ -516,7 +518,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /** {@link #catchUp} with an instant that the process has not come to yet, but before which nothing else happens in it. */
-  #catchUpTo(instantPs: number): void {
+  #catchUpTo(instantPs: Picoseconds): void {
     const lp = this.#lp;
     const { nowPs } = lp;
     lp.nowPs = instantPs;
@@ -540,7 +542,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /** Returns credits, takes up limits, and lets TLPs leave that wait for either or for room. */
-  #move(atPs: number): void {
+  #move(atPs: Picoseconds): void {
     const { transmitter } = this;
     if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
     const canLeave = this.#limitsDuePs === atPs || transmitter.resumePs === atPs;
@@ -549,7 +551,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.#planMoves();
   }
 
-  #sendLimits(atPs: number): void {
+  #sendLimits(atPs: Picoseconds): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       if ((this.#updateFcFlows & (1 << flow)) === 0) continue;
       const credits = this.receiver.creditsOf(flow);

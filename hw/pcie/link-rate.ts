@@ -5,7 +5,9 @@
  *
  * An instant is reported rounded up to a whole picosecond: nothing arrives early.
  */
+
 import { assertInvariant } from '../../base/assert.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { LinkConfig } from './link-parameters.ts';
 
@@ -17,7 +19,7 @@ const PS_PER_MEGAHERTZ_PERIOD = 1_000_000;
 /** Time per byte as a reduced ratio. */
 export interface LinkRate {
   /** Picoseconds that `denominatorBytes` take. */
-  readonly numeratorPs: number;
+  readonly numeratorPs: Picoseconds;
   readonly denominatorBytes: number;
   /** Gigabits per second that the lanes can carry in packets: encoding and SKP taken off. */
   readonly gigabitsPerSecond: number;
@@ -72,12 +74,12 @@ export class LinkSerializer {
   }
 
   /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
-  get freePs(): number {
+  get freePs(): Picoseconds {
     return this.#originPs + Math.ceil(this.#busyUnits / this.#denominator);
   }
 
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
-  sendTlp(nowPs: number, bytes: number): number {
+  sendTlp(nowPs: Picoseconds, bytes: number): number {
     if (this.#areIdle(nowPs)) this.#begin(nowPs);
     else this.paddingBytes += this.#gapBytes;
     const gapBytes = -bytes & this.#alignmentMask;
@@ -89,13 +91,13 @@ export class LinkSerializer {
   }
 
   /** Likewise a DLLP. */
-  sendDllp(nowPs: number): number {
+  sendDllp(nowPs: Picoseconds): number {
     this.passDllp(nowPs);
     return this.freePs;
   }
 
   /** {@link sendDllp} whose end no caller needs. It takes no time of its own when the gap behind the last TLP holds it. */
-  passDllp(nowPs: number): void {
+  passDllp(nowPs: Picoseconds): void {
     if (this.#areIdle(nowPs)) this.#begin(nowPs);
     if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
     else this.#occupyTo(this.#busyUnits + this.#dllpBytes * this.#numerator);
@@ -107,12 +109,12 @@ export class LinkSerializer {
   }
 
   /** Whether the last byte was out before `nowPs`. A product is compared, for it costs less than a quotient; units are exact. */
-  #areIdle(nowPs: number): boolean {
+  #areIdle(nowPs: Picoseconds): boolean {
     return (nowPs - this.#originPs) * this.#denominator > this.#busyUnits;
   }
 
   /** The lanes have been idle: a new stream begins. */
-  #begin(nowPs: number): void {
+  #begin(nowPs: Picoseconds): void {
     this.#originPs = nowPs;
     this.#busyUnits = 0;
     this.#gapBytes = 0;

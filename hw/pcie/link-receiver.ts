@@ -3,7 +3,9 @@
  *
  * It only says when something falls due; the port sends it.
  */
+
 import { assertInvariant } from '../../base/assert.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { ReceiveCredits, tlpCredits } from './flow-control.ts';
@@ -59,7 +61,7 @@ export class LinkReceiver {
   readonly #reader: ChannelReader;
   readonly #framingBytes: number;
   readonly #ackEveryTlps: number;
-  readonly #ackLatencyPs: number;
+  readonly #ackLatencyPs: Picoseconds;
   /** TLPs still to come before an Ack is due. */
   #tlpsToAck: number;
 

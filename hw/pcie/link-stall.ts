@@ -1,4 +1,5 @@
 /** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
+import type { Picoseconds } from '../../base/units.ts';
 import { NOT_STALLED, stallReasons } from '../../sim/block-account.ts';
 import { FLOW_COUNT } from './tlp.ts';
 
@@ -19,7 +20,7 @@ export class StallAccount {
   readonly #sincePs = new Float64Array(FLOW_COUNT);
 
   /** From `nowPs` on the oldest TLP of the flow waits for `reason`, or does not wait. */
-  note(flow: number, reason: number, nowPs: number): void {
+  note(flow: number, reason: number, nowPs: Picoseconds): void {
     const old = this.#reason[flow]!;
     if (old !== NOT_STALLED) {
       const account = flow * STALL_COUNT + old;
@@ -40,7 +41,7 @@ export class StallAccount {
   }
 
   /** Brings all times up to `nowPs`. */
-  close(nowPs: number): void {
+  close(nowPs: Picoseconds): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) this.note(flow, this.#reason[flow]!, nowPs);
   }
 }

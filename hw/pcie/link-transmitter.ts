@@ -13,6 +13,7 @@
  */
 
 import { InvariantError } from '../../base/assert.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import { NOT_STALLED } from '../../sim/block-account.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -110,7 +111,7 @@ export class LinkTransmitter extends LinkLanes {
    * Returns the
    * place of its record in the channel, or -1: nothing has happened.
    */
-  placeAt(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
+  placeAt(nowPs: Picoseconds, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
     if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.deficit(credits) !== 0) return -1;
     flow.credits.consume(credits);
@@ -124,7 +125,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** Puts every waiting TLP that may leave at `nowPs` on the lanes. */
-  pump(nowPs: number): void {
+  pump(nowPs: Picoseconds): void {
     this.target = this.#channel;
     this.resumePs = NEVER;
     while (this.waitingCount > 0) {
@@ -166,7 +167,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** Picoseconds for which the lanes were taken, rounded down. */
-  get busyPs(): number {
+  get busyPs(): Picoseconds {
     return this.durationPs(this.linkBytes);
   }
 
@@ -176,7 +177,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** Brings the stall times up to `nowPs`. */
-  closeAccount(nowPs: number): void {
+  closeAccount(nowPs: Picoseconds): void {
     this.#stalls.close(nowPs);
   }
 
@@ -202,7 +203,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** The oldest head that has its credits and may pass every older one that waits, if there is one. */
-  #choose(nowPs: number): TransmitFlow | undefined {
+  #choose(nowPs: Picoseconds): TransmitFlow | undefined {
     let chosen: TransmitFlow | undefined;
     for (const flow of this.flows) {
       if (flow.fifo.count === 0) continue;
@@ -229,7 +230,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** The head of a fifo goes to the lanes. */
-  #leaveFifo(flow: TransmitFlow, nowPs: number): void {
+  #leaveFifo(flow: TransmitFlow, nowPs: Picoseconds): void {
     this.#stalls.note(flow.flow, NOT_STALLED, nowPs);
     const { fifo } = flow;
     const { words, floats } = fifo.memory;

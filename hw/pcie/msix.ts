@@ -11,8 +11,10 @@
  * by the standard: reads see the bytes, writes are ignored and counted.
  * Source: PCI Local Bus Specification 3.0, 6.8.2 and 6.8.3.
  */
+
 import { msixTableEntry } from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { Bars } from './bars.ts';
 import type { FunctionConfig } from './function-parameters.ts';
@@ -20,7 +22,7 @@ import type { FunctionConfig } from './function-parameters.ts';
 /** Sends messages behind all memory writes that were requested before: the DMA write engine. */
 export interface MessageSender {
   canSend(): boolean;
-  sendMessage(address: number, data: number, cycle: number): void;
+  sendMessage(address: number, data: number, cycle: Cycles): void;
 }
 
 const ENTRY_BYTES = msixTableEntry.sizeBytes;
@@ -129,7 +131,7 @@ export class Msix {
    * Requests an interrupt. Returns false when the sender has no room: then nothing has happened, and the caller asks
    * again in a later cycle.
    */
-  request(vector: number, cycle: number): boolean {
+  request(vector: number, cycle: Cycles): boolean {
     const counters = this.counters;
     if (this.#isEnabled && this.#maySend(vector) && !this.isPending(vector)) {
       if (!this.#sender!.canSend()) return false;
@@ -152,7 +154,7 @@ export class Msix {
    * Sends the message of the first pending vector that may be sent. Returns true while there may be more to do: it is
    * to be called again in a later cycle.
    */
-  deliverPending(cycle: number): boolean {
+  deliverPending(cycle: Cycles): boolean {
     if (this.#pendingCount === 0 || !this.#isEnabled) return false;
     for (let vector = 0; vector < this.vectorCount; vector++) {
       if (!this.isPending(vector) || !this.#maySend(vector)) continue;
@@ -211,7 +213,7 @@ export class Msix {
     return this.#mayMaster && !this.#isMasked(vector);
   }
 
-  #send(vector: number, cycle: number): void {
+  #send(vector: number, cycle: Cycles): void {
     const entry = this.#tableOffset + vector * ENTRY_BYTES;
     const address = addressHigh.get(this.#view, entry) * FOUR_GIB + addressLow.get(this.#view, entry);
     const data = messageData.get(this.#view, entry);

@@ -11,6 +11,7 @@
  */
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
+import type { Cycles } from '../../base/units.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
@@ -64,11 +65,11 @@ export interface DecoderParts {
 /** Effects of requests on the function. */
 export interface DecoderEffects {
   /** A configuration write has been stored and its answer queued. */
-  configWritten(targetId: number, effect: ConfigEffect, cycle: number): void;
+  configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void;
   /** The MSI-X table was written: pending messages may have become free to go. */
-  tableWritten(cycle: number): void;
+  tableWritten(cycle: Cycles): void;
   /** An answer leaves at `readyCycle`. */
-  answered(readyCycle: number): void;
+  answered(readyCycle: Cycles): void;
 }
 
 const FUNCTION_NUMBER_MASK = 7;
@@ -92,7 +93,7 @@ export class RequestDecoder {
   }
 
   /** Takes a memory write and consumes it. Returns the cycles for which the write port is taken. */
-  memoryWrite(offset: number, cycle: number): number {
+  memoryWrite(offset: number, cycle: Cycles): number {
     this.counters.memoryWrites++;
     const reader = this.#port.reader;
     const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
@@ -111,7 +112,7 @@ export class RequestDecoder {
     return occupiedCycles;
   }
 
-  #barWrite(bar: number, offset: number, lengthBytes: number, cycle: number): number {
+  #barWrite(bar: number, offset: number, lengthBytes: number, cycle: Cycles): number {
     const reader = this.#port.reader;
     const barOffset = this.#parts.bars.matchedOffset;
     if (bar === 0 && this.#parts.msix.contains(barOffset)) {
@@ -123,7 +124,7 @@ export class RequestDecoder {
   }
 
   /** Takes a memory read; it is consumed when its answer leaves. */
-  memoryRead(offset: number, cycle: number): void {
+  memoryRead(offset: number, cycle: Cycles): void {
     this.counters.memoryReads++;
     const reader = this.#port.reader;
     const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
@@ -153,7 +154,7 @@ export class RequestDecoder {
   }
 
   /** Takes a configuration request; it is consumed when its answer leaves. */
-  configRequest(offset: number, kind: number, cycle: number): void {
+  configRequest(offset: number, kind: number, cycle: Cycles): void {
     const reader = this.#port.reader;
     const word = offset >> 2;
     const register = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
@@ -183,13 +184,13 @@ export class RequestDecoder {
     }
   }
 
-  #configRead(offset: number, register: number, lengthBytes: number, readyCycle: number): void {
+  #configRead(offset: number, register: number, lengthBytes: number, readyCycle: Cycles): void {
     const data = this.#parts.completer.nextData();
     for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#parts.space.read(register + at, 1));
     this.#answer(offset, STATUS_SUCCESS, lengthBytes, readyCycle);
   }
 
-  #answer(offset: number, status: number, lengthBytes: number, readyCycle: number): void {
+  #answer(offset: number, status: number, lengthBytes: number, readyCycle: Cycles): void {
     this.#parts.completer.answer(offset, status, lengthBytes, readyCycle);
     this.#effects.answered(readyCycle);
   }

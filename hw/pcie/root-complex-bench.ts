@@ -2,7 +2,9 @@
  * A test bench that is a miniature machine: a root complex with memory and an interrupt controller that take notes,
  * a link, and a device that is a bare link port: the test speaks for it.
  */
+
 import { defaultsOf } from '../../base/parameter.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
 import { RootComplex } from './root-complex.ts';
 import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
@@ -50,7 +52,7 @@ export class BenchMemory implements HostMemory {
 /** A TLP that reached the device. */
 export interface AtDevice {
   readonly kind: number;
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly tag: number;
   readonly address: number;
   readonly status: number;
@@ -110,6 +112,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
     });
     pair.device.consume(offset);
   });
-  const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
+  const run = (untilPs: Picoseconds): void =>
+    runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
   return { ...pair, memory, config, interrupts, rootComplex, atDevice, run };
 }

@@ -9,6 +9,7 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
@@ -85,8 +86,8 @@ export class RootComplexCpu {
   readonly #log: DeviceFaultLog;
   readonly #coreCount: number;
   readonly #latencyCycles: number;
-  readonly #returnLatencyPs: number;
-  readonly #timeoutPs: number;
+  readonly #returnLatencyPs: Picoseconds;
+  readonly #timeoutPs: Picoseconds;
   readonly #storeBytesMax: number;
   readonly #queues: CoreQueue[] = [];
   /** Those of them with requests come first here, in any order: seldom more than one. */
@@ -187,7 +188,7 @@ export class RootComplexCpu {
   }
 
   /** The queue whose oldest request may go to the link at `cycle`, that of the next core in turn; undefined is none. */
-  readyQueue(cycle: number): CoreQueue | undefined {
+  readyQueue(cycle: Cycles): CoreQueue | undefined {
     const waiting = this.#waiting;
     let chosen: CoreQueue | undefined;
     let chosenTurn = this.#coreCount;
@@ -204,7 +205,7 @@ export class RootComplexCpu {
   }
 
   /** Runs the egress stage when the link accepts a request, but not before `cycle`. */
-  wakeEgress(cycle: number): void {
+  wakeEgress(cycle: Cycles): void {
     const waiting = this.#waiting;
     for (let index = 0; index < this.#waitingCount; index++) {
       const { head } = waiting[index]!;

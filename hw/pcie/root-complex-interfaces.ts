@@ -1,5 +1,6 @@
 /** What the root complex needs of the host around it. */
 
+import type { Picoseconds } from '../../base/units.ts';
 import type { PayloadReferences } from './payload-references.ts';
 
 /** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
@@ -38,9 +39,9 @@ export interface SharedDevice {
 /** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */
 export interface InterruptSink {
   /** MSI or MSI-X: a write of `data` to the message window. */
-  message(address: number, data: number, nowPs: number): void;
+  message(address: number, data: number, nowPs: Picoseconds): void;
   /** INTx: the virtual wire of pin 0 (INTA) to 3 (INTD) has changed. */
-  intx(pin: number, isAsserted: boolean, nowPs: number): void;
+  intx(pin: number, isAsserted: boolean, nowPs: Picoseconds): void;
 }
 
 /** Status of a core's load or configuration access, besides the completion statuses of tlp.ts. */

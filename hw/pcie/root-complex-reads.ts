@@ -8,6 +8,7 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -162,12 +163,12 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** Whether a completion can be handed to the link. */
-  isReady(cycle: number): boolean {
+  isReady(cycle: Cycles): boolean {
     return this.#reads.count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
   }
 
   /** Cycle, from `cycle` on, at which the next completion is ready; -1 when there is none, or no room for it in the link. */
-  nextCycle(cycle: number): number {
+  nextCycle(cycle: Cycles): number {
     if (this.#reads.count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return -1;
     const { readyCycle } = this.#next;
     return readyCycle > cycle ? readyCycle : cycle;
@@ -179,7 +180,7 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** Hands one completion to the link, of which {@link isReady} said that there is one. */
-  complete(cycle: number): void {
+  complete(cycle: Cycles): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
     const bytes = this.#split.bytesOf(address, remainingBytes);
@@ -280,7 +281,7 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
-  end(read: DeviceRead, cycle: number): void {
+  end(read: DeviceRead, cycle: Cycles): void {
     this.#port.returnCredits(read.credits);
     this.#reads.remove(read);
     if (this.#reads.count >= this.#outstandingMax) {
@@ -292,7 +293,7 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** Works on a read from `cycle` on. */
-  #start(read: DeviceRead, cycle: number): void {
+  #start(read: DeviceRead, cycle: Cycles): void {
     let readyCycle = cycle + this.#latencyCycles;
     if (this.#jitterCycles > 0) readyCycle += jitterOf(read, this.#seed, this.#jitterCycles);
     if (this.#memory.translationPs !== undefined) {

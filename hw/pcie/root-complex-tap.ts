@@ -10,12 +10,13 @@
  * A tap looks and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
  * are valid during the call only.
  */
+import type { Picoseconds } from '../../base/units.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { DeviceFault } from './root-complex-interfaces.ts';
 
 export interface LinkTap {
   /** A posted write of a core. */
-  store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: number): void;
+  store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: Picoseconds): void;
   /**
    * A non-posted request of a core.
    * @param kind MEMORY_READ, CONFIG_READ or CONFIG_WRITE
@@ -30,10 +31,10 @@ export interface LinkTap {
     address: number,
     lengthBytes: number,
     value: number,
-    nowPs: number,
+    nowPs: Picoseconds,
   ): void;
   /** The request under this tag has ended: status as in AccessDone, the little-endian value. */
-  completion(tag: number, status: number, value: number, nowPs: number): void;
+  completion(tag: number, status: number, value: number, nowPs: Picoseconds): void;
   /** A memory write of the device, carried out. */
   deviceWrite(
     address: number,
@@ -41,7 +42,7 @@ export interface LinkTap {
     offset: number,
     lengthBytes: number,
     trafficClass: number,
-    nowPs: number,
+    nowPs: Picoseconds,
   ): void;
   /**
    * A completion of a device's read. Those of one read come in order, those of others may lie between.
@@ -57,7 +58,7 @@ export interface LinkTap {
     remainingBytes: number,
     trafficClass: number,
     status: number,
-    nowPs: number,
+    nowPs: Picoseconds,
   ): void;
   /** A request of the device that was dropped, or will be answered with an error. */
   refused(
@@ -65,12 +66,12 @@ export interface LinkTap {
     address: number,
     lengthBytes: number,
     trafficClass: number,
-    nowPs: number,
+    nowPs: Picoseconds,
   ): void;
   /** MSI or MSI-X: a write to the message window. */
-  message(address: number, data: number, nowPs: number): void;
+  message(address: number, data: number, nowPs: Picoseconds): void;
   /** The virtual wire of pin 0 (INTA) to 3 (INTD). */
-  intx(pin: number, isAsserted: boolean, nowPs: number): void;
+  intx(pin: number, isAsserted: boolean, nowPs: Picoseconds): void;
 }
 
 /** Attaches `tap` to all that crosses this root complex; `undefined` takes it off. */

@@ -4,6 +4,7 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -97,12 +98,12 @@ export class RootComplexWrites {
   }
 
   /** Instant at which all that has arrived has taken effect: what comes behind it is not seen before. */
-  get settledPs(): number {
+  get settledPs(): Picoseconds {
     return this.#fifo.isEmpty ? 0 : this.#domain.clock.edgePs(this.#lastCycle);
   }
 
   /** The cycle of that instant, or one that is over. */
-  get settledCycle(): number {
+  get settledCycle(): Cycles {
     return this.#lastCycle;
   }
 
@@ -118,7 +119,7 @@ export class RootComplexWrites {
   }
 
   /** Cycle at which a write can be applied whose address must be translated first; none overtakes another. */
-  #afterTranslation(offset: number, cycle: number): number {
+  #afterTranslation(offset: number, cycle: Cycles): number {
     const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const windowOffset = address - this.#messageWindow;
     const isMessage = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
@@ -128,7 +129,7 @@ export class RootComplexWrites {
     return this.#lastCycle;
   }
 
-  #apply(cycle: number): void {
+  #apply(cycle: Cycles): void {
     const fifo = this.#fifo;
     while (fifo.headCycle <= cycle) {
       const offset = fifo.pop();
@@ -220,6 +221,6 @@ export function isMalformed(address: number, lengthBytes: number): boolean {
 }
 
 /** Edges that a latency takes beyond the first edge after an arrival: rounded up. */
-export function latencyCyclesOf(domain: ClockDomain, latencyPs: number): number {
+export function latencyCyclesOf(domain: ClockDomain, latencyPs: Picoseconds): number {
   return domain.clock.cycleAtOrAfter(latencyPs);
 }

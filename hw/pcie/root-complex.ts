@@ -10,6 +10,7 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
+import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -202,13 +203,13 @@ export class RootComplex {
     }
   }
 
-  #egress(cycle: number): void {
+  #egress(cycle: Cycles): void {
     const next = this.#egressAt(cycle);
     if (next >= 0) this.domain.wake(this.#egressStage, next);
   }
 
   /** Does what is due at an edge. Returns the cycle at which the next completion is ready, -1 when someone else wakes the stage. */
-  #egressAt(cycle: number): number {
+  #egressAt(cycle: Cycles): number {
     this.#sendOne(cycle);
     // This wakes the senders that wait for room in the link.
     this.cpu.wakeEgress(cycle + 1);
@@ -216,7 +217,7 @@ export class RootComplex {
   }
 
   /** Likewise at edge `cycle` and at those after it, while nothing else is due. */
-  #egressOn(cycle: number): void {
+  #egressOn(cycle: Cycles): void {
     let edge = this.#egressAt(cycle);
     for (;;) {
       if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
@@ -228,7 +229,7 @@ export class RootComplex {
   }
 
   /** Hands over completions at edge `cycle` and after. Returns whether there was one. */
-  #completeOn(cycle: number): boolean {
+  #completeOn(cycle: Cycles): boolean {
     const { early } = this.reads;
     if (early === undefined) return false;
     const last = this.#runAhead.lastPassable(this.domain, this.#egressStage);
@@ -238,7 +239,7 @@ export class RootComplex {
   }
 
   /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
-  #sendOne(cycle: number): void {
+  #sendOne(cycle: Cycles): void {
     const { reads, cpu } = this;
     const coreQueue = cpu.readyQueue(cycle);
     if (reads.isReady(cycle) && !(coreQueue !== undefined && this.#completionWasLast)) {

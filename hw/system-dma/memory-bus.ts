@@ -9,7 +9,9 @@
  * two ends of a stretch of work how long the bus was away ({@link heldPsAt}) and to be later by as much. Either way those
  * cycles are of a cause of their own, {@link BUS_WAIT_CAUSE}. With nobody taking the bus this costs nothing.
  */
+
 import { InvariantError } from '../../base/assert.ts';
+import type { Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 const FREE = -1;
@@ -20,8 +22,8 @@ export class MemoryBus {
   #master = FREE;
   #sincePs = 0;
   #heldPs = 0;
-  #takenListener: (nowPs: number) => void = () => {};
-  #givenListener: (nowPs: number) => void = () => {};
+  #takenListener: (nowPs: Picoseconds) => void = () => {};
+  #givenListener: (nowPs: Picoseconds) => void = () => {};
 
   get isHeld(): boolean {
     return this.#master !== FREE;
@@ -37,7 +39,7 @@ export class MemoryBus {
   }
 
   /** Picoseconds the bus has been held from the beginning up to `nowPs`, the present instant. */
-  heldPsAt(nowPs: number): number {
+  heldPsAt(nowPs: Picoseconds): number {
     return this.isHeld ? this.#heldPs + nowPs - this.#sincePs : this.#heldPs;
   }
 
@@ -47,16 +49,16 @@ export class MemoryBus {
   }
 
   /** `listener` is called, in the hardware half of an instant, when the bus is taken. */
-  onTaken(listener: (nowPs: number) => void): void {
+  onTaken(listener: (nowPs: Picoseconds) => void): void {
     this.#takenListener = listener;
   }
 
-  onGiven(listener: (nowPs: number) => void): void {
+  onGiven(listener: (nowPs: Picoseconds) => void): void {
     this.#givenListener = listener;
   }
 
   /** @throws InvariantError when somebody has it */
-  take(master: number, nowPs: number): void {
+  take(master: number, nowPs: Picoseconds): void {
     if (this.isHeld) throw new InvariantError('master of the memory bus', this.#master, 'none');
     this.#master = master;
     this.#sincePs = nowPs;
@@ -64,7 +66,7 @@ export class MemoryBus {
     this.#takenListener(nowPs);
   }
 
-  give(nowPs: number): void {
+  give(nowPs: Picoseconds): void {
     this.#heldPs = this.heldPsAt(nowPs);
     this.#master = FREE;
     this.#givenListener(nowPs);

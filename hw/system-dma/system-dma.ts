@@ -14,8 +14,10 @@
  * none: the channel stops with its error bit and an interrupt. Nothing is thrown at software.
  * Source: Intel 8237A data sheet; the fly-by cycle of one bus is drawn over two here, memory's and PCIe.
  */
+
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
+import type { Cycles, Picoseconds } from '../../base/units.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -69,7 +71,7 @@ export interface SystemDmaOptions {
   /** Accounting class of its stores; loads have the root complex's. */
   readonly trafficClass: number;
   /** Terminal count of a channel, or its failure; called in the hardware half of an instant. */
-  readonly interrupt: (channel: number, nowPs: number) => void;
+  readonly interrupt: (channel: number, nowPs: Picoseconds) => void;
 }
 
 export class SystemDma {
@@ -151,7 +153,7 @@ export class SystemDma {
     this.domain.wakeAfter(this.#stage, this.#options.lp.nowPs);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#step === LOADING) return;
     if (cycle < this.#dueCycle) {
       this.domain.wake(this.#stage, this.#dueCycle);
@@ -179,7 +181,7 @@ export class SystemDma {
   }
 
   /** Asks for the bus for the next channel that wants it. */
-  #choose(cycle: number): void {
+  #choose(cycle: Cycles): void {
     this.#isCleared = false;
     this.#channel = this.#ports.isEnabled ? this.#nextChannel() : NO_CHANNEL;
     if (this.#channel === NO_CHANNEL) {
@@ -208,13 +210,13 @@ export class SystemDma {
     return NO_CHANNEL;
   }
 
-  #takeBus(cycle: number): void {
+  #takeBus(cycle: Cycles): void {
     this.#options.bus.take(this.#channel, this.#options.lp.nowPs);
     this.#beginWord(cycle);
   }
 
   /** A word's cycle begins: memory first, or the device first. */
-  #beginWord(cycle: number): void {
+  #beginWord(cycle: Cycles): void {
     const { config } = this.#options;
     const channel = this.channels[this.#channel]!;
     const cycles = this.#isFirstWord ? config.wordCycles : config.blockWordCycles;
@@ -232,7 +234,7 @@ export class SystemDma {
   }
 
   /** Memory to device: the word is read, and handed over. */
-  #moveWord(cycle: number): void {
+  #moveWord(cycle: Cycles): void {
     const channel = this.channels[this.#channel]!;
     if (this.#isCleared) {
       this.#giveBus(cycle);
@@ -246,7 +248,7 @@ export class SystemDma {
     this.#store(cycle);
   }
 
-  #store(cycle: number): void {
+  #store(cycle: Cycles): void {
     const { port, trafficClass } = this.#options;
     if (this.#isCleared) {
       this.#giveBus(cycle);
@@ -268,7 +270,7 @@ export class SystemDma {
     this.#wakeNow();
   }
 
-  #finishLoad(cycle: number): void {
+  #finishLoad(cycle: Cycles): void {
     const channel = this.channels[this.#channel]!;
     if (this.#isCleared) {
       this.#giveBus(cycle);
@@ -281,7 +283,7 @@ export class SystemDma {
     else this.#fail(cycle);
   }
 
-  #wordMoved(cycle: number): void {
+  #wordMoved(cycle: Cycles): void {
     const channel = this.channels[this.#channel]!;
     if (channel.step()) {
       channel.finish();
@@ -294,13 +296,13 @@ export class SystemDma {
     }
   }
 
-  #fail(cycle: number): void {
+  #fail(cycle: Cycles): void {
     this.channels[this.#channel]!.fail();
     this.#interrupt(cycle);
     this.#giveBus(cycle);
   }
 
-  #giveBus(cycle: number): void {
+  #giveBus(cycle: Cycles): void {
     this.#lastChannel = this.#isCleared ? LAST_CHANNEL_AT_FIRST : this.#channel;
     this.#channel = NO_CHANNEL;
     this.#step = REST;
@@ -309,7 +311,7 @@ export class SystemDma {
     this.#goOnAt(cycle + this.#options.config.releaseCycles);
   }
 
-  #interrupt(cycle: number): void {
+  #interrupt(cycle: Cycles): void {
     this.interruptCount++;
     this.#options.interrupt(this.#channel, this.#options.lp.nowPs);
     if (this.#step === IDLE || this.#step === REST) {
@@ -318,7 +320,7 @@ export class SystemDma {
     }
   }
 
-  #goOnAt(cycle: number): void {
+  #goOnAt(cycle: Cycles): void {
     this.#dueCycle = cycle;
     this.domain.wake(this.#stage, cycle);
   }

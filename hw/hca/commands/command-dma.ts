@@ -9,6 +9,7 @@
 
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
@@ -22,7 +23,7 @@ const ownerBitSet = 0x80;
 export interface CommandDmaPorts {
   readonly processor: {
     /** The operation under way has ended. */
-    dmaDone(status: number, cycle: number): void;
+    dmaDone(status: number, cycle: Cycles): void;
   };
 }
 
@@ -172,13 +173,13 @@ export class CommandDma {
     }
   }
 
-  #readDone(generation: number, status: number, cycle: number): void {
+  #readDone(generation: number, status: number, cycle: Cycles): void {
     if (generation !== this.#generation) return;
     this.#isReading = false;
     this.#processor.dmaDone(status, cycle);
   }
 
-  #writeDone(generation: number, cycle: number): void {
+  #writeDone(generation: number, cycle: Cycles): void {
     if (generation !== this.#generation) return;
     this.#inFlight--;
     this.#issueWrites();

@@ -7,7 +7,9 @@
  * Promises: commands end in the order in which they were posted; all of a command's writes have left towards the host
  * before its completion can be seen; a rejected command has changed nothing. Sources: interface sheet 2.2, 3.
  */
+
 import { CommandStatus } from '../../../abi/command-status.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { CommandRegister } from '../registers/index.ts';
@@ -40,7 +42,7 @@ export interface CommandFaults {
   /** A command is about to be begun. @returns the status with which it ends instead, GO_ON or NEVER_END */
   begun(opcode: number): number;
   /** A command has been completed, with whatever status. */
-  ended(opcode: number, cycle: number): void;
+  ended(opcode: number, cycle: Cycles): void;
 }
 /** The command is carried out. */
 export const GO_ON = -1;
@@ -50,7 +52,7 @@ export const NEVER_END = -2;
 /** Where the completions of commands by event go. */
 interface CommandEvents {
   canPost(): boolean;
-  postCommand(token: number, status: number, high: number, low: number, cycle: number): void;
+  postCommand(token: number, status: number, high: number, low: number, cycle: Cycles): void;
 }
 
 export interface CommandProcessorSetup {
@@ -105,7 +107,7 @@ export class CommandProcessor {
   }
 
   /** Software has posted a command. */
-  posted(cycle: number): void {
+  posted(cycle: Cycles): void {
     this.#setup.domain.wake(this.#stage, cycle + 1);
   }
 
@@ -114,26 +116,26 @@ export class CommandProcessor {
   }
 
   /** The DMA operation under way has ended. */
-  dmaDone(status: number, cycle: number): void {
+  dmaDone(status: number, cycle: Cycles): void {
     this.#dmaStatus = status;
     this.#phase = 'work';
     this.#setup.domain.wake(this.#stage, cycle + 1);
   }
 
   /** Reset: the current command is forgotten without a trace. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.#isHalted = false;
     this.#forget(cycle);
     this.#dma.reset();
   }
 
   /** The firmware dies: the current command never ends, and no other is taken until a reset. */
-  halt(cycle: number): void {
+  halt(cycle: Cycles): void {
     this.#isHalted = true;
     this.#forget(cycle);
   }
 
-  #forget(cycle: number): void {
+  #forget(cycle: Cycles): void {
     this.#dma.cancel();
     this.#phase = 'idle';
     this.#steps = undefined;
@@ -141,7 +143,7 @@ export class CommandProcessor {
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     // The next command may be posted while this one is being worked on: that hurries nothing.
     if (this.account.freeCycle > cycle) {
       this.#setup.domain.wake(this.#stage, this.account.freeCycle);
@@ -168,7 +170,7 @@ export class CommandProcessor {
     }
   }
 
-  #latch(cycle: number): void {
+  #latch(cycle: Cycles): void {
     if (!this.#setup.hcr.isPosted || this.#isHalted) return;
     this.#request = this.#setup.hcr.latch();
     this.#latchedCycle = cycle;
@@ -178,7 +180,7 @@ export class CommandProcessor {
     this.#spend(this.#setup.decodeCycles, cycle);
   }
 
-  #begin(cycle: number): void {
+  #begin(cycle: Cycles): void {
     this.#phase = 'work';
     const fault = this.faults?.begun(this.#request!.opcode) ?? GO_ON;
     if (fault !== GO_ON) {
@@ -196,7 +198,7 @@ export class CommandProcessor {
   }
 
   /** Carries the command on to its next wait. */
-  #resume(cycle: number): void {
+  #resume(cycle: Cycles): void {
     if (this.#dmaStatus !== 0) {
       // A mailbox or table the host does not answer for: nothing the command could go on with.
       this.#dmaStatus = 0;
@@ -216,7 +218,7 @@ export class CommandProcessor {
     });
   }
 
-  #take(step: CommandStep, cycle: number): void {
+  #take(step: CommandStep, cycle: Cycles): void {
     switch (step.kind) {
       case 'read':
         this.#dma.startRead(step.address, step.lengthBytes);
@@ -242,7 +244,7 @@ export class CommandProcessor {
     }
   }
 
-  #poll(cycle: number): void {
+  #poll(cycle: Cycles): void {
     if (this.#condition()) {
       this.#phase = 'work';
       this.#setup.domain.wake(this.#stage, cycle + 1);
@@ -252,7 +254,7 @@ export class CommandProcessor {
     this.#setup.domain.wake(this.#stage, cycle + this.#setup.pollCycles);
   }
 
-  #complete(cycle: number): void {
+  #complete(cycle: Cycles): void {
     const { hcr, domain } = this.#setup;
     const events = this.#events;
     const request = this.#request!;
@@ -278,7 +280,7 @@ export class CommandProcessor {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  #end(status: number, cycle: number): void {
+  #end(status: number, cycle: Cycles): void {
     this.#status = status;
     if (status !== CommandStatus.OK) this.#result = undefined;
     this.#phase = 'completing';
@@ -286,7 +288,7 @@ export class CommandProcessor {
   }
 
   /** Runs a piece of the command; a rejection in it ends the command with its status. */
-  #attempt(cycle: number, piece: () => void): void {
+  #attempt(cycle: Cycles, piece: () => void): void {
     try {
       piece();
     } catch (cause) {
@@ -295,12 +297,12 @@ export class CommandProcessor {
     }
   }
 
-  #waitForDma(reason: number, cycle: number): void {
+  #waitForDma(reason: number, cycle: Cycles): void {
     this.#phase = 'dma';
     this.account.stall(cycle, reason);
   }
 
-  #spend(cycles: number, cycle: number): void {
+  #spend(cycles: number, cycle: Cycles): void {
     this.account.serve(cycle, Math.max(cycles, 1));
     this.#setup.domain.wake(this.#stage, cycle + Math.max(cycles, 1));
   }

@@ -6,8 +6,10 @@
  *
  * Source: interface sheet 3.6, 3.10, 8.1, 8.4.
  */
+
 import { initHca } from '../../../abi/init-hca.ts';
 import type { Decoded } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { IcmMap } from '../memory/index.ts';
 import type { ContextTable } from '../objects/index.ts';
@@ -86,7 +88,7 @@ export class DeviceState {
   }
 
   /** CLOSE_HCA: every context is forgotten; mappings stay. */
-  closeHca(cycle: number): void {
+  closeHca(cycle: Cycles): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
     for (const port of ports) port.close(cycle);
     dataPath.resetAll();
@@ -106,7 +108,7 @@ export class DeviceState {
   }
 
   /** Reset: as after power-on. */
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
     this.parts.agents.reset();

@@ -12,6 +12,7 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbell-records.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -36,15 +37,15 @@ const RECORD_BYTES = 8;
 export interface CompletionWriterPorts {
   readonly ends: {
     /** The CQE of a send record was handed to the DMA engine's last TLP at `cycle`. */
-    cqeIssued(record: number, cycle: number): void;
+    cqeIssued(record: number, cycle: Cycles): void;
     /** The CQE of a send record has no CQ and is discarded. */
-    cqeDiscarded(record: number, cycle: number): void;
+    cqeDiscarded(record: number, cycle: Cycles): void;
     /** Room became free. */
-    completionSpace(cycle: number): void;
+    completionSpace(cycle: Cycles): void;
   };
   readonly errors: {
     /** The CQ cannot take CQEs any more: its QPs go to error. */
-    cqFailed(cq: number, syndrome: number, cycle: number): void;
+    cqFailed(cq: number, syndrome: number, cycle: Cycles): void;
   };
   readonly eventQueues: CompletionEvents;
 }
@@ -93,7 +94,7 @@ export class CompletionWriter {
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
     );
-    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     this.notifier = new CompletionNotifier(core, wake);
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_COMPLETION, wake);
@@ -137,7 +138,7 @@ export class CompletionWriter {
   }
 
   /** Posts what {@link next} has given. */
-  post({ cq, qp }: PostedCompletion, cycle: number): void {
+  post({ cq, qp }: PostedCompletion, cycle: Cycles): void {
     const { qps, cqs, domain } = this.#core;
     this.#count++;
     qps.rows[qp]!.inPipelineCount++;
@@ -184,7 +185,7 @@ export class CompletionWriter {
     };
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
     if (!this.#notify(cycle)) return this.account.stall(cycle, STALL_EVENTS);
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
@@ -202,7 +203,7 @@ export class CompletionWriter {
   }
 
   /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
-  #notify(cycle: number): boolean {
+  #notify(cycle: Cycles): boolean {
     const { notifier } = this;
     if (!notifier.post(cycle)) return false;
     if (notifier.dueCycle <= cycle) {
@@ -217,7 +218,7 @@ export class CompletionWriter {
   }
 
   /** Writes a completion. Returns NOT_STALLED, or why it has to wait. */
-  #write(posted: PostedCompletion, cycle: number): number {
+  #write(posted: PostedCompletion, cycle: Cycles): number {
     const { cqs, cqcCache, translator } = this.#core;
     const { cq } = posted;
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
@@ -276,7 +277,7 @@ export class CompletionWriter {
     dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
   }
 
-  #consumerRead(cq: number, status: number, cycle: number): void {
+  #consumerRead(cq: number, status: number, cycle: Cycles): void {
     const { cqs, sramView, domain } = this.#core;
     if (status === 0)
       cqs.rows[cq]!.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
@@ -305,13 +306,13 @@ export class CompletionWriter {
     return NOT_STALLED;
   }
 
-  #fail(cq: number, syndrome: number, cycle: number): void {
+  #fail(cq: number, syndrome: number, cycle: Cycles): void {
     const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
     this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
     this.#ports.errors.cqFailed(cq, syndrome, cycle);
   }
 
-  #discard(posted: PostedCompletion, cycle: number): void {
+  #discard(posted: PostedCompletion, cycle: Cycles): void {
     this.discardedCount++;
     const { cqs } = this.#core;
     const { cq } = posted;
@@ -320,7 +321,7 @@ export class CompletionWriter {
     else if (posted.isSend === 1) this.#core.operations.unstartedDiscarded(posted.opcode);
   }
 
-  #pop(cycle: number): void {
+  #pop(cycle: Cycles): void {
     const { qps } = this.#core;
     const { qp } = this.#posted[this.#head]!;
     qps.rows[qp]!.inPipelineCount--;
@@ -329,7 +330,7 @@ export class CompletionWriter {
     this.#ports.ends.completionSpace(cycle);
   }
 
-  #issued(cq: number, record: number, cycle: number): void {
+  #issued(cq: number, record: number, cycle: Cycles): void {
     this.#core.cqs.rows[cq]!.inPipelineCount--;
     if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
     else if (record === RESIZE_RECORD) this.#isResizing = false;

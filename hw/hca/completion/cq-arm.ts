@@ -6,7 +6,9 @@
  * The event queue may run the timer of a period before or behind the clock edge of the same instant, and those of two CQs in any
  * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
  */
+
 import { CqArmCommand } from '../../../abi/doorbells.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED, type Cqn, enlarged } from '../objects/index.ts';
@@ -24,8 +26,8 @@ function isBeyond(counter: number, other: number): boolean {
 export interface CompletionEvents {
   canPost(): boolean;
   /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
-  postCompletion(eqn: number, cqn: Cqn, cycle: number, joinedCount: number): void;
-  onSpace(listener: (cycle: number) => void): void;
+  postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount: number): void;
+  onSpace(listener: (cycle: Cycles) => void): void;
 }
 
 export class CompletionNotifier {
@@ -33,7 +35,7 @@ export class CompletionNotifier {
   moderatedCount = 0;
   readonly #core: HcaCore;
   #events!: CompletionEvents;
-  readonly #wake: (cycle: number) => void;
+  readonly #wake: (cycle: Cycles) => void;
   readonly #timerHandler: number;
   /** CQ whose event has fired and still has to be posted. */
   #fired = NONE;
@@ -50,7 +52,7 @@ export class CompletionNotifier {
   #timedGeneration = new Int32Array(0);
 
   /** @param wake that of the completion writer's stage, which does this one's work */
-  constructor(core: HcaCore, wake: (cycle: number) => void) {
+  constructor(core: HcaCore, wake: (cycle: Cycles) => void) {
     this.#core = core;
     this.#wake = wake;
     this.#due = new Fifo({
@@ -83,12 +85,12 @@ export class CompletionNotifier {
   }
 
   /** Cycle from which {@link fireDue} has something to do, or Infinity. */
-  get dueCycle(): number {
+  get dueCycle(): Cycles {
     const { headCycle } = this.#due;
     return this.#timedHeadCycle < headCycle ? this.#timedHeadCycle : headCycle;
   }
 
-  get #timedHeadCycle(): number {
+  get #timedHeadCycle(): Cycles {
     const cq = this.#timed[0];
     return cq === undefined ? Number.POSITIVE_INFINITY : this.#timedCycle[cq]!;
   }
@@ -98,7 +100,7 @@ export class CompletionNotifier {
    * consumed nor reported by an earlier event, which the context keeps as its last notified counter: a program that arms
    * before it polls gets one event for a CQE, not two.
    */
-  arm(cq: number, command: number, consumer: number, cycle: number): void {
+  arm(cq: number, command: number, consumer: number, cycle: Cycles): void {
     const queue = this.#core.cqs.rows[cq]!;
     queue.consumer = consumer;
     queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
@@ -108,7 +110,7 @@ export class CompletionNotifier {
   }
 
   /** A CQE has been issued; `counts`: solicited, or an error. */
-  issued(cq: number, counts: boolean, cycle: number): void {
+  issued(cq: number, counts: boolean, cycle: Cycles): void {
     const queue = this.#core.cqs.rows[cq]!;
     if (counts) queue.solicitedProducer = queue.producer;
     const isWanted = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
@@ -116,7 +118,7 @@ export class CompletionNotifier {
   }
 
   /** Fires for the CQ that has been due longest. */
-  fireDue(cycle: number): void {
+  fireDue(cycle: Cycles): void {
     const { cqs } = this.#core;
     this.#wake(cycle + 1);
     while (this.#timedHeadCycle <= cycle && this.#timedHeadCycle < this.#due.headCycle)
@@ -128,7 +130,7 @@ export class CompletionNotifier {
   }
 
   /** Posts the event that has fired, if one has. False: there is no room for it. */
-  post(cycle: number): boolean {
+  post(cycle: Cycles): boolean {
     if (this.#fired === NONE) return true;
     if (!this.#events.canPost()) return false;
     const { cqs } = this.#core;
@@ -152,7 +154,7 @@ export class CompletionNotifier {
   }
 
   /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
-  #notify(cq: number, cycle: number): void {
+  #notify(cq: number, cycle: Cycles): void {
     const { cqs, lp, domain } = this.#core;
     const queue = cqs.rows[cq]!;
     queue.heldCount++;
@@ -192,7 +194,7 @@ export class CompletionNotifier {
     return true;
   }
 
-  #makeDue(cq: number, cycle: number): void {
+  #makeDue(cq: number, cycle: Cycles): void {
     if (this.#isDue[cq] === 1) return;
     this.#isDue[cq] = 1;
     this.#due.push(cq, cycle);

@@ -2,7 +2,9 @@
  * CQEs on their way: builds each in a staging slot of the HCA's memory and has it written to host memory from there. There are
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
+
 import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CompletionQueue } from '../objects/index.ts';
@@ -30,7 +32,7 @@ export class CqeStaging {
   /**
    * @param onIssued told of each CQE handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}
    */
-  constructor(core: HcaCore, onIssued: (cq: number, record: number, cycle: number) => void) {
+  constructor(core: HcaCore, onIssued: (cq: number, record: number, cycle: Cycles) => void) {
     this.#core = core;
     this.#sram = core.allocateSram(CQE_STAGING_BYTES);
     this.#requester = core.dmaWrite.addRequester(

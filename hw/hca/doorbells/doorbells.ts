@@ -9,11 +9,13 @@
  * the page it came by (the QP's and CQ's usr_page; BlueFlame page n counts as UAR n). Others are refused and counted.
  * Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
  */
+
 import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../../../abi/bar-map.ts';
 import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
 import { copyShort } from '../../../base/block-copy.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { noLine, type Qpn, type QpSlot, WQE_LINE_BYTES } from '../objects/index.ts';
@@ -38,12 +40,12 @@ export interface DoorbellGeometry {
 export interface DoorbellPorts {
   readonly arrivals: WorkArrivals;
   /** Takes a CQ arm in good order. */
-  readonly notifier: { arm(cq: number, command: number, consumer: number, cycle: number): void };
+  readonly notifier: { arm(cq: number, command: number, consumer: number, cycle: Cycles): void };
   readonly eventQueues: EqDoorbells;
 }
 
 export interface EqDoorbells {
-  eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: number): void;
+  eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: Cycles): void;
 }
 
 export class Doorbells {
@@ -80,7 +82,7 @@ export class Doorbells {
   }
 
   /** A write of `lengthBytes` at `bytes[byteOffset]` to BAR2 + `offset`. Returns the cycles it occupies the port. */
-  barWrite(offset: number, view: DataView, byteOffset: number, lengthBytes: number, cycle: number): number {
+  barWrite(offset: number, view: DataView, byteOffset: number, lengthBytes: number, cycle: Cycles): number {
     const busyCycles = this.#core.config.doorbellCycles;
     const { freeCycle } = this.account;
     this.account.serve(cycle > freeCycle ? cycle : freeCycle, busyCycles);
@@ -100,7 +102,7 @@ export class Doorbells {
     return { halfArmPage: this.#halfArmPage, blueFlamePosts: Array.from(this.#assemblyAt).filter(isTaken) };
   }
 
-  #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
+  #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: Cycles): void {
     const page = (offset / uarPageBytes) | 0;
     const within = offset - page * uarPageBytes;
     if (within === SEND_DOORBELL && lengthBytes === 4) {
@@ -137,7 +139,7 @@ export class Doorbells {
   }
 
   /** A send doorbell, or a BlueFlame post taken as one. */
-  #send(qpn: Qpn, page: number, cycle: number): void {
+  #send(qpn: Qpn, page: number, cycle: Cycles): void {
     const { qps, violations } = this.#core;
     const qp = qps.slotOf(qpn);
     if (qp === -1) return violations.count('doorbellUnknownQp');
@@ -150,7 +152,7 @@ export class Doorbells {
     this.#ports.arrivals.sendRequested(pair, cycle);
   }
 
-  #arm(view: DataView, at: number, page: number, cycle: number): void {
+  #arm(view: DataView, at: number, page: number, cycle: Cycles): void {
     const { cqs, violations } = this.#core;
     this.armCount++;
     const fields = cqArm.fields;
@@ -166,7 +168,7 @@ export class Doorbells {
   }
 
   /** One piece of a BlueFlame post: the first one names the QP, the last one completes the WQE. */
-  #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
+  #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: Cycles): void {
     const half = Math.floor(offset / this.#geometry.blueFlameHalfBytes);
     const within = offset - half * this.#geometry.blueFlameHalfBytes;
     const page = Math.floor(offset / uarPageBytes);
@@ -186,7 +188,7 @@ export class Doorbells {
     view: DataView,
     at: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
       if (this.#assemblyAt[assembly] === half) this.#tear(assembly, cycle);
@@ -212,7 +214,7 @@ export class Doorbells {
     view: DataView,
     at: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     const base = assembly * WQE_LINE_BYTES;
     const have = this.#assemblyHave[assembly]!;
@@ -226,7 +228,7 @@ export class Doorbells {
   }
 
   /** The post cannot be completed from what was written: its QP executes the WQE from memory. */
-  #tear(assembly: number, cycle: number): void {
+  #tear(assembly: number, cycle: Cycles): void {
     this.#core.violations.count('blueFlameTorn');
     const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
     this.#assemblyAt[assembly] = -1;
@@ -242,7 +244,7 @@ export class Doorbells {
   };
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
-  #post(base: number, page: number, cycle: number): void {
+  #post(base: number, page: number, cycle: Cycles): void {
     const { qps, sramView } = this.#core;
     const fields = blueFlameHead.fields;
     const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));

@@ -1,5 +1,7 @@
 /** News that a QP has send work: to the scheduler, or to the flusher when the QP or its send queue is in error. */
+
 import { QpState } from '../../../abi/qpc.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
 import type { QueuePair } from '../objects/index.ts';
 import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
@@ -9,7 +11,7 @@ const { ERR, SQER } = QpState;
 export interface WorkArrivalPorts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
-  readonly flusher: { resume(qp: number, cycle: number): void };
+  readonly flusher: { resume(qp: number, cycle: Cycles): void };
 }
 
 export class WorkArrivals {
@@ -24,12 +26,12 @@ export class WorkArrivals {
     this.#ports = ports;
   }
 
-  sendRequested(pair: QueuePair, cycle: number): void {
+  sendRequested(pair: QueuePair, cycle: Cycles): void {
     if (isFlushed(pair)) this.#ports.flusher.resume(pair.slot, cycle);
     else this.#ports.scheduler.makeReady(pair, cycle + this.#scheduleCycles);
   }
 
-  wqesFetched(pair: QueuePair, cycle: number): void {
+  wqesFetched(pair: QueuePair, cycle: Cycles): void {
     const { flusher, scheduler, wqeFetch } = this.#ports;
     if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
     if (isFlushed(pair)) flusher.resume(pair.slot, cycle);

@@ -5,15 +5,16 @@
  */
 
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { Cqn, Qpn } from '../objects/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
-  onSpace(listener: (cycle: number) => void): void;
-  postQpEvent(type: number, qpn: Qpn, cycle: number): void;
-  postSrqEvent(type: number, srqn: number, cycle: number): void;
-  postCqError(cqn: Cqn, syndrome: number, cycle: number): void;
+  onSpace(listener: (cycle: Cycles) => void): void;
+  postQpEvent(type: number, qpn: Qpn, cycle: Cycles): void;
+  postSrqEvent(type: number, srqn: number, cycle: Cycles): void;
+  postCqError(cqn: Cqn, syndrome: number, cycle: Cycles): void;
 }
 
 const DEPTH = 1024;
@@ -42,7 +43,7 @@ export class AsyncEvents {
   }
 
   /** Queues an event of a QP, CQ or SRQ; the syndrome is that of a CQ error. */
-  post(type: number, objectNumber: number, syndrome: number, cycle: number): void {
+  post(type: number, objectNumber: number, syndrome: number, cycle: Cycles): void {
     if (this.#types.isFull) {
       this.lostCount++;
       return;
@@ -69,7 +70,7 @@ export class AsyncEvents {
     this.#syndromes.clear();
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#types.headCycle > cycle) {
       this.account.rest(cycle);
       if (!this.#types.isEmpty) this.#domain.wake(this.#stage, this.#types.headCycle);

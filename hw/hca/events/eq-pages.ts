@@ -2,9 +2,11 @@
  * Pages of event queues: where the next entry of an EQ lies. The address of one page is kept with the queue; when its producer
  * comes to another, that page's MTT entry is read by DMA, one at a time.
  */
+
 import { eqeBytes } from '../../../abi/eqe.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { ringIndex, viewOf } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
@@ -31,14 +33,14 @@ export class EqPages {
   readonly #requester: number;
   readonly #mttOffset: number;
   readonly #mttView: DataView;
-  readonly #onFound: (cycle: number) => void;
+  readonly #onFound: (cycle: Cycles) => void;
   #isReading = false;
   #slot = -1;
   /** Raised by a reset: reads for an earlier one are ignored. */
   #generation = 0;
 
   /** @param onFound told when a page has been looked up */
-  constructor(setup: EqPagesSetup, onFound: (cycle: number) => void) {
+  constructor(setup: EqPagesSetup, onFound: (cycle: Cycles) => void) {
     this.#eqs = setup.eqs;
     this.#icm = setup.icm;
     this.#reads = setup.reads;
@@ -103,7 +105,7 @@ export class EqPages {
     return eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
   }
 
-  #found(cookie: number, status: number, cycle: number): void {
+  #found(cookie: number, status: number, cycle: Cycles): void {
     if (Math.floor(cookie / PAGE_LIMIT) !== this.#generation) return;
     const slot = this.#slot;
     this.#isReading = false;

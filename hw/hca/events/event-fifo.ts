@@ -2,8 +2,10 @@
  * The fifo of events that wait to be written: EQEs as bytes, each with the EQ it is for. An entry is taken when its write is
  * requested or it is dropped, and given back, in order, when its bytes have left: until then the write engine reads them here.
  */
+
 import { eqe, eqeBytes } from '../../../abi/eqe.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 
 export class EventFifo {
   readonly depth: number;
@@ -69,7 +71,7 @@ export class EventFifo {
    * Appends a zeroed EQE with its type and returns its offset in {@link bytes}.
    * @throws RangeError when the fifo is full
    */
-  push(eqn: number, type: number, subtype: number, visibleCycle: number): number {
+  push(eqn: number, type: number, subtype: number, visibleCycle: Cycles): number {
     if (this.isFull) throw new RangeError(`post into a full event fifo of ${this.depth}`);
     const entry = this.#pushed % this.depth;
     const base = entry * eqeBytes;

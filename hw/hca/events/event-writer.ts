@@ -28,6 +28,7 @@ import {
   srqEqe,
 } from '../../../abi/eqe.ts';
 import { passBit } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -67,7 +68,7 @@ export interface EventWriterSetup {
 
 /** The slice of a context cache that the writer uses. */
 export interface EventContexts {
-  attach(port: number, wake: (cycle: number) => void): void;
+  attach(port: number, wake: (cycle: Cycles) => void): void;
   access(port: number, slot: number, dirties: boolean): boolean;
   /** The context has served an event. */
   used(port: number): void;
@@ -91,7 +92,7 @@ export class EventWriter {
   #armedSlots: number[] = [];
   #generation = 0;
   #contexts: EventContexts | undefined;
-  #spaceListeners: ((cycle: number) => void)[] = [];
+  #spaceListeners: ((cycle: Cycles) => void)[] = [];
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
@@ -114,7 +115,7 @@ export class EventWriter {
   }
 
   /** Adds a listener that is called when a full fifo has room again. */
-  onSpace(listener: (cycle: number) => void): void {
+  onSpace(listener: (cycle: Cycles) => void): void {
     this.#spaceListeners.push(listener);
   }
 
@@ -129,7 +130,7 @@ export class EventWriter {
   }
 
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
-  postCompletion(eqn: number, cqn: Cqn, cycle: number, joinedCount = 0): void {
+  postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount = 0): void {
     const slot = this.#setup.eqs.slotOf(eqn);
     if (joinedCount > 0 && slot >= 0) this.moderation.joined(slot, joinedCount);
     const base = this.#push(eqn, EventType.COMP, 0, cycle);
@@ -137,7 +138,7 @@ export class EventWriter {
   }
 
   /** Completion of a command by event. */
-  postCommand(token: number, status: number, high: number, low: number, cycle: number): void {
+  postCommand(token: number, status: number, high: number, low: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.CMD, 0, cycle);
     if (base < 0) return;
     const fields = commandEqe.fields;
@@ -148,19 +149,19 @@ export class EventWriter {
   }
 
   /** An event about a QP: drained, errors, last WQE, communication established. */
-  postQpEvent(type: number, qpn: Qpn, cycle: number): void {
+  postQpEvent(type: number, qpn: Qpn, cycle: Cycles): void {
     const base = this.#pushAsync(type, 0, cycle);
     if (base >= 0) qpEqe.fields.qpn.set(this.#view, base, qpn);
   }
 
   /** An event about an SRQ: limit reached, catastrophic error. */
-  postSrqEvent(type: number, srqn: number, cycle: number): void {
+  postSrqEvent(type: number, srqn: number, cycle: Cycles): void {
     const base = this.#pushAsync(type, 0, cycle);
     if (base >= 0) srqEqe.fields.srqn.set(this.#view, base, srqn);
   }
 
   /** CQ error; the syndrome is one of CqErrorSyndrome. */
-  postCqError(cqn: Cqn, syndrome: number, cycle: number): void {
+  postCqError(cqn: Cqn, syndrome: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.CQ_ERROR, 0, cycle);
     if (base < 0) return;
     cqErrorEqe.fields.cqn.set(this.#view, base, cqn);
@@ -170,7 +171,7 @@ export class EventWriter {
   /** A page of an on-demand region is wanted. False: no queue takes such events. */
   postPageRequest(
     { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
-    cycle: number,
+    cycle: Cycles,
   ): boolean {
     const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);
     if (base < 0) return false;
@@ -184,7 +185,7 @@ export class EventWriter {
   }
 
   /** A port became active or went down; the subtype is one of PortChange, ports count from 1. */
-  postPortChange(port: number, subtype: number, cycle: number): void {
+  postPortChange(port: number, subtype: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_CHANGE, subtype, cycle);
     if (base >= 0) portChangeEqe.fields.port.set(this.#view, base, port);
   }
@@ -194,14 +195,14 @@ export class EventWriter {
     type: number,
     subtype: number,
     fill: (view: DataView, base: number) => void,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     const base = this.#pushAsync(type, subtype, cycle);
     if (base >= 0) fill(this.#view, base);
   }
 
   /** The EQ doorbell: software has consumed up to `consumerCounter`, and perhaps wants the next interrupt. */
-  eqDoorbell(eqn: number, consumerCounter: number, arm: boolean, cycle: number): void {
+  eqDoorbell(eqn: number, consumerCounter: number, arm: boolean, cycle: Cycles): void {
     const { eqs, violations, domain } = this.#setup;
     const slot = eqs.slotOf(eqn);
     if (slot < 0) {
@@ -277,7 +278,7 @@ export class EventWriter {
     this.#wake();
   }
 
-  reset(cycle: number): void {
+  reset(cycle: Cycles): void {
     this.#generation++;
     this.#fifo.clear();
     this.#routes.reset();
@@ -288,7 +289,7 @@ export class EventWriter {
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
-  #pushAsync(type: number, subtype: number, cycle: number): number {
+  #pushAsync(type: number, subtype: number, cycle: Cycles): number {
     const eqn = this.#routes.eqnOf(type);
     if (eqn < 0) {
       this.#setup.violations.count(violation.eventUnmapped);
@@ -299,13 +300,13 @@ export class EventWriter {
   }
 
   /** Appends a zeroed EQE with its type and returns its offset in the fifo. The poster has asked {@link canPost}. */
-  #push(eqn: number, type: number, subtype: number, cycle: number): number {
+  #push(eqn: number, type: number, subtype: number, cycle: Cycles): number {
     const base = this.#fifo.push(eqn, type, subtype, cycle + 1);
     this.#setup.domain.wake(this.#stage, cycle + 1);
     return base;
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.#armedSlots.length > 0) this.#considerArmed(cycle);
     if (this.moderation.nextCycle <= cycle) this.moderation.runTimers(cycle);
     if (this.#fifo.hasWaiting) this.#writeHead(cycle);
@@ -314,7 +315,7 @@ export class EventWriter {
     }
   }
 
-  #considerArmed(cycle: number): void {
+  #considerArmed(cycle: Cycles): void {
     for (const slot of this.#armedSlots) {
       this.#setup.eqs.isArmNew[slot] = 0;
       this.moderation.consider(slot, cycle);
@@ -323,7 +324,7 @@ export class EventWriter {
   }
 
   /** Writes the oldest event, drops it, or stalls until it can be written. */
-  #writeHead(cycle: number): void {
+  #writeHead(cycle: Cycles): void {
     const { domain, eqs } = this.#setup;
     const entry = this.#fifo.head;
     const earliest = Math.max(this.#fifo.visibleCycle(entry), this.account.freeCycle);
@@ -359,7 +360,7 @@ export class EventWriter {
     this.#write(entry, slot, address, cycle);
   }
 
-  #write(entry: number, slot: number, address: number, cycle: number): void {
+  #write(entry: number, slot: number, address: number, cycle: Cycles): void {
     const { eqs, writes } = this.#setup;
     const base = entry * eqeBytes;
     const producer = eqs.producerCounter[slot]!;
@@ -374,20 +375,20 @@ export class EventWriter {
     this.#next(cycle);
   }
 
-  #drop(entry: number, cycle: number): void {
+  #drop(entry: number, cycle: Cycles): void {
     this.droppedCount++;
     this.#fifo.take();
     this.#next(cycle);
     this.#release(entry, cycle);
   }
 
-  #next(cycle: number): void {
+  #next(cycle: Cycles): void {
     this.account.serve(cycle, this.#setup.eventCycles);
     if (this.#fifo.hasWaiting) this.#setup.domain.wake(this.#stage, cycle + this.#setup.eventCycles);
   }
 
   /** False when the EQ cannot take another entry; the first time, the overflow is reported. */
-  #hasRoom(slot: number, cycle: number): boolean {
+  #hasRoom(slot: number, cycle: Cycles): boolean {
     const { eqs, violations } = this.#setup;
     if (eqs.status[slot] !== QueueStatus.OK) return false;
     if (eqs.ignoresOverrun[slot] === 1 || eqs.unconsumed(slot) < 1 << eqs.logEntries[slot]!) return true;
@@ -400,12 +401,12 @@ export class EventWriter {
     return false;
   }
 
-  #written(cookie: number, cycle: number): void {
+  #written(cookie: number, cycle: Cycles): void {
     const { depth } = this.#fifo;
     if (Math.floor(cookie / depth) === this.#generation) this.#release(cookie % depth, cycle);
   }
 
-  #release(entry: number, cycle: number): void {
+  #release(entry: number, cycle: Cycles): void {
     if (this.#fifo.release(entry)) for (const listener of this.#spaceListeners) listener(cycle);
   }
 

@@ -12,8 +12,10 @@
  * software writes the clear-interrupt register; what became an assertion is no request of a vector any more.
  * Source: interface sheet 5.3, 6.10, 2.4.
  */
+
 import { EqArmState } from '../../../abi/eqc.ts';
 import { msix } from '../../../abi/pci-identity.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { InterruptPort } from '../memory/index.ts';
 import type { EqTable } from './eq-table.ts';
 
@@ -42,7 +44,7 @@ export class InterruptModeration {
   }
 
   /** An entry was written to the EQ, or the EQ was armed: interrupts, or plans to, if the EQ is armed and not empty. */
-  consider(slot: number, cycle: number): void {
+  consider(slot: number, cycle: Cycles): void {
     const eqs = this.#eqs;
     if (eqs.armState[slot] === EqArmState.FIRED || eqs.unconsumed(slot) === 0) return;
     const vector = this.#vectorOf(slot);
@@ -72,7 +74,7 @@ export class InterruptModeration {
   }
 
   /** Interrupts for all EQs whose period has ended, and tries again what had no room. */
-  runTimers(cycle: number): void {
+  runTimers(cycle: Cycles): void {
     const { interruptCycle } = this.#eqs;
     this.nextCycle = NEVER;
     const waiting = this.#waiting;
@@ -99,11 +101,11 @@ export class InterruptModeration {
   }
 
   /** Software wrote the clear-interrupt register. */
-  clearPin(cycle: number): void {
+  clearPin(cycle: Cycles): void {
     this.#interrupts.setIntx(false, cycle);
   }
 
-  #fire(slot: number, cycle: number): void {
+  #fire(slot: number, cycle: Cycles): void {
     const eqs = this.#eqs;
     const vector = this.#vectorOf(slot);
     eqs.interruptCycle[slot] = NEVER;
@@ -111,14 +113,14 @@ export class InterruptModeration {
     this.#send(vector, cycle);
   }
 
-  #send(vector: number, cycle: number): void {
+  #send(vector: number, cycle: Cycles): void {
     if (this.#isSent(vector, cycle)) return;
     if (this.#waiting.includes(vector)) this.moderatedCount[vector] = this.moderatedCount[vector]! + 1;
     else this.#waiting.push(vector);
     this.nextCycle = cycle + 1;
   }
 
-  #isSent(vector: number, cycle: number): boolean {
+  #isSent(vector: number, cycle: Cycles): boolean {
     if (this.#interrupts.msixEnabled) {
       const isSent = this.#interrupts.requestInterrupt(vector, cycle);
       if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;

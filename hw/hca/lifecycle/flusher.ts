@@ -8,9 +8,11 @@
  * record is looked at again every `errorFlushPollNs`, until `errorFlushLooks` in a row have found nothing: a QP that is left
  * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { controlSegment } from '../../../abi/wqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -97,12 +99,12 @@ export class Flusher {
     return this.#work.count + this.#polled.count;
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** Room for a completion became free. */
-  completionSpace(cycle: number): void {
+  completionSpace(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
@@ -112,7 +114,7 @@ export class Flusher {
   }
 
   /** The QP, or its send queue, has just gone to error. */
-  begin(qp: QpSlot, cycle: number): void {
+  begin(qp: QpSlot, cycle: Cycles): void {
     this.#core.qps.rows[qp]!.hasDoorbell = 1;
     this.#idlePolls[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
@@ -120,7 +122,7 @@ export class Flusher {
   }
 
   /** A doorbell, or WQEs fetched, for a QP in error. */
-  resume(qp: QpSlot, cycle: number): void {
+  resume(qp: QpSlot, cycle: Cycles): void {
     this.#idlePolls[qp] = 0;
     if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
@@ -141,18 +143,18 @@ export class Flusher {
     for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
-  #enter(qp: QpSlot, cycle: number): void {
+  #enter(qp: QpSlot, cycle: Cycles): void {
     this.#queue(qp, cycle + 1);
     this.wake(cycle + 1);
   }
 
-  #queue(qp: QpSlot, cycle: number): void {
+  #queue(qp: QpSlot, cycle: Cycles): void {
     if (this.#isQueued[qp] !== 0) return;
     this.#isQueued[qp] = 1;
     this.#work.push(qp, cycle);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     while (this.#polled.headCycle <= cycle) this.#examine(this.#polled.pop(), cycle);
     if (!this.#polled.isEmpty) this.wake(this.#polled.headCycle);
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
@@ -182,13 +184,13 @@ export class Flusher {
   }
 
   /** Flushes one work request of the QP. False: nothing to do now. */
-  #step(qp: QpSlot, cycle: number): boolean {
+  #step(qp: QpSlot, cycle: Cycles): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
     return false;
   }
 
-  #stepSend(qp: QpSlot, cycle: number): boolean {
+  #stepSend(qp: QpSlot, cycle: Cycles): boolean {
     const { qps, sramView } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.recordHead !== noRecord) {
@@ -218,7 +220,7 @@ export class Flusher {
   }
 
   /** The receive WQE of a message half received or refused, then a look at how many are posted. */
-  #beginReceive(qp: QpSlot, cycle: number): boolean {
+  #beginReceive(qp: QpSlot, cycle: Cycles): boolean {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.messageKind = 0;
@@ -242,13 +244,13 @@ export class Flusher {
   }
 
   /** The doorbell record of a receive queue has been read. */
-  recordRead(queue: number, cycle: number): void {
+  recordRead(queue: number, cycle: Cycles): void {
     if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_POLL) return;
     this.#phase[queue] = PHASE_RECEIVE;
     this.#enter(queue, cycle);
   }
 
-  #stepReceive(qp: QpSlot, cycle: number): boolean {
+  #stepReceive(qp: QpSlot, cycle: Cycles): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
       this.#idlePolls[qp] = 0;
@@ -280,14 +282,14 @@ export class Flusher {
     this.wake(cycle);
   }
 
-  #examine(qp: QpSlot, cycle: number): void {
+  #examine(qp: QpSlot, cycle: Cycles): void {
     this.#isPolled[qp] = 0;
     if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;
     this.#queue(qp, cycle);
   }
 
-  #post(qp: QpSlot, cqn: Cqn, isSend: number, opcode: number, counter: number, cycle: number): void {
+  #post(qp: QpSlot, cqn: Cqn, isSend: number, opcode: number, counter: number, cycle: Cycles): void {
     this.flushedCount++;
     const completion = this.#completions.next(cqn, qp);
     completion.isSend = isSend;

@@ -4,9 +4,11 @@
  * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
  * queue alone when the service is unreliable.
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import {
@@ -48,7 +50,7 @@ export class QueuePairErrors {
    * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
    * it sees the NAK behind them; and both queues are flushed.
    */
-  fail(qp: QpSlot, cycle: number): void {
+  fail(qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
@@ -62,7 +64,7 @@ export class QueuePairErrors {
    * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
    * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1).
    */
-  sendFailed(qp: QpSlot, cycle: number): void {
+  sendFailed(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#core.qps.rows[qp]!;
     const { opcodeBase } = pair;
     if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
@@ -71,18 +73,18 @@ export class QueuePairErrors {
     this.#ports.flusher.begin(qp, cycle);
   }
 
-  refused(qp: QpSlot, eventType: number, cycle: number): void {
+  refused(qp: QpSlot, eventType: number, cycle: Cycles): void {
     if (eventType !== 0) this.#ports.asyncEvents.post(eventType, this.#core.qps.numberOf[qp]!, 0, cycle);
     this.fail(qp, cycle);
   }
 
-  communicationEstablished(qp: QpSlot, cycle: number): void {
+  communicationEstablished(qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     if (qps.rows[qp]!.state === QpState.RTR)
       this.#ports.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
   }
 
-  cqFailed(cq: number, syndrome: number, cycle: number): void {
+  cqFailed(cq: number, syndrome: number, cycle: Cycles): void {
     const { qps, cqs } = this.#core;
     const cqn = cqs.numberOf[cq]!;
     this.#ports.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
@@ -93,7 +95,7 @@ export class QueuePairErrors {
   }
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
-  queueFailed(qp: QpSlot, cycle: number): void {
+  queueFailed(qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
@@ -103,7 +105,7 @@ export class QueuePairErrors {
   }
 
   /** The payload of a packet could not be read from host memory. */
-  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void {
+  payloadFailed(request: SendRecord, pair: QueuePair, cycle: Cycles): void {
     request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
     pair.sendGeneration++;
     pair.recordCursor = noRecord;
@@ -111,7 +113,7 @@ export class QueuePairErrors {
     if (pair.recordHead === request) this.#ports.ends.completeLocally(pair, cycle);
   }
 
-  ackTimedOut(qp: QpSlot, cycle: number): void {
+  ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;

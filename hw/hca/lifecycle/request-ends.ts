@@ -2,6 +2,7 @@
  * The ends of send work requests: a CQE has left or the request ends without one, and requests that need no answer of the
  * peer (an error of this side, a NOP, a message of an unreliable service) complete as soon as there is room for their CQE.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
@@ -9,7 +10,7 @@ import type { RequestCompletion, Requester } from '../requester/index.ts';
 
 /** Whoever may wait for room for a CQE. */
 interface CompletionWaiter {
-  completionSpace(cycle: number): void;
+  completionSpace(cycle: Cycles): void;
 }
 
 export interface RequestEndPorts {
@@ -34,30 +35,30 @@ export class RequestEnds {
   }
 
   /** The CQE of a request has left. */
-  cqeIssued(record: number, cycle: number): void {
+  cqeIssued(record: number, cycle: Cycles): void {
     const request = this.#core.records.rows[record]!;
     this.#core.operations.completed(request, cycle, false);
     this.#release(request, cycle);
   }
 
   /** A request has ended for which no CQE was asked. */
-  completedSilently(request: SendRecord, cycle: number): void {
+  completedSilently(request: SendRecord, cycle: Cycles): void {
     this.#core.operations.completed(request, cycle, true);
     this.#release(request, cycle);
   }
 
-  completeLocally(pair: QueuePair, cycle: number): void {
+  completeLocally(pair: QueuePair, cycle: Cycles): void {
     if (!this.#ports.completion.completeLocally(pair, cycle)) this.#waitingForCompletion.add(pair);
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
-  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void {
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: Cycles): void {
     if (isLast === 0) return;
     request.isDone = 1;
     this.completeLocally(pair, cycle);
   }
 
-  completionSpace(cycle: number): void {
+  completionSpace(cycle: Cycles): void {
     this.#ports.receiver.completionSpace(cycle);
     this.#ports.flusher.completionSpace(cycle);
     if (this.#waitingForCompletion.size === 0) return;
@@ -73,7 +74,7 @@ export class RequestEnds {
   }
 
   /** The CQE of a request has no CQ and is discarded. */
-  cqeDiscarded(record: number, cycle: number): void {
+  cqeDiscarded(record: number, cycle: Cycles): void {
     this.#release(this.#core.records.rows[record]!, cycle);
   }
 
@@ -85,7 +86,7 @@ export class RequestEnds {
     return { waitingForCompletion: Array.from(this.#waitingForCompletion, ({ slot }) => slot) };
   }
 
-  #release(request: SendRecord, cycle: number): void {
+  #release(request: SendRecord, cycle: Cycles): void {
     this.#core.records.release(request);
     this.#ports.requester.recordFreed(cycle);
   }

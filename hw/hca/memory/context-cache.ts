@@ -8,6 +8,7 @@
  * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
+import type { Cycles } from '../../../base/units.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 
@@ -82,7 +83,7 @@ export class ContextCache {
   readonly #isFilling: Uint8Array;
   /** Ports waiting for each line, as a bit set. */
   readonly #waiters: Int32Array;
-  readonly #wakePort: ((cycle: number) => void)[];
+  readonly #wakePort: ((cycle: Cycles) => void)[];
   /** Ports turned away because no line or no DMA room was free. */
   #deferred = 0;
   readonly #ports: readonly ContextPort[];
@@ -93,12 +94,12 @@ export class ContextCache {
     this.#isDirty = new Uint8Array(setup.entries);
     this.#isFilling = new Uint8Array(setup.entries);
     this.#waiters = new Int32Array(setup.entries);
-    this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
+    this.#wakePort = new Array<(cycle: Cycles) => void>(setup.portCount).fill(() => undefined);
     this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
   }
 
   /** Sets the listener that is called when a miss of `port` has been served. */
-  attach(port: number, wake: (cycle: number) => void): void {
+  attach(port: number, wake: (cycle: Cycles) => void): void {
     this.#wakePort[port] = wake;
   }
 
@@ -182,7 +183,7 @@ export class ContextCache {
   }
 
   /** DMA read of line `cookie` is complete. */
-  fillDone(cookie: number, cycle: number): void {
+  fillDone(cookie: number, cycle: Cycles): void {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
     const waiters = this.#waiters[cookie]! | this.#deferred;
@@ -198,7 +199,7 @@ export class ContextCache {
   }
 
   /** DMA room became free. */
-  retryDeferred(cycle: number): void {
+  retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
     this.#wakeAll(ports, cycle + 1);
@@ -252,7 +253,7 @@ export class ContextCache {
     );
   }
 
-  #wakeAll(ports: number, cycle: number): void {
+  #wakeAll(ports: number, cycle: Cycles): void {
     for (let port = 0; port < this.#wakePort.length; port++)
       if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
   }

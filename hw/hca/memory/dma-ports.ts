@@ -4,12 +4,12 @@
  * Reads land in the HCA's own memory and are reported in the requester's order; writes leave in one order over all
  * requesters, and the source bytes stay unchanged until the write is reported. Reports only leave work for later edges.
  */
-import type { BusAddress } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 
 /** Called inside the engine's stage; status 0 is success, else 1 UR, 2 CA, 3 poisoned, 4 timeout. */
-export type ReadDone = (cookie: number, status: number, cycle: number) => void;
+export type ReadDone = (cookie: number, status: number, cycle: Cycles) => void;
 /** Called when the last TLP of a write has been handed to the link port. */
-export type WriteDone = (cookie: number, cycle: number) => void;
+export type WriteDone = (cookie: number, cycle: Cycles) => void;
 
 /** What can be seen of a requester of an engine. Its requests end in the order in which they were made. */
 export interface DmaRequester {
@@ -72,9 +72,9 @@ export interface InterruptPort {
    * Sends the message of a vector behind all writes requested before, or sets its pending bit where it is masked.
    * False when there is no room: then nothing has happened, and the caller asks again in a later cycle.
    */
-  requestInterrupt(vector: number, cycle: number): boolean;
+  requestInterrupt(vector: number, cycle: Cycles): boolean;
   /** Drives the INTx pin. */
-  setIntx(isAsserted: boolean, cycle: number): void;
+  setIntx(isAsserted: boolean, cycle: Cycles): void;
 }
 
 /** Memory of the HCA into which reads land, handed out once at construction. */

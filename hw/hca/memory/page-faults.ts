@@ -12,7 +12,7 @@
  */
 
 import { PageRequestSide } from '../../../abi/eqe.ts';
-import type { VirtualAddress } from '../../../base/units.ts';
+import type { Cycles, VirtualAddress } from '../../../base/units.ts';
 import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { enlarged, type Qpn, type QpSlot, type QpTable } from '../objects/index.ts';
 
@@ -47,14 +47,14 @@ export interface PageRequest {
 
 export interface PageRequestSink {
   canPost(): boolean;
-  onSpace(listener: (cycle: number) => void): void;
+  onSpace(listener: (cycle: Cycles) => void): void;
   /** False: no event queue takes page requests. */
-  postPageRequest(request: PageRequest, cycle: number): boolean;
+  postPageRequest(request: PageRequest, cycle: Cycles): boolean;
 }
 
 /** A side of QPs that waits for pages: it may go on, or fail. */
 interface PageWaiter {
-  pagesAnswered(qp: QpSlot, cycle: number): void;
+  pagesAnswered(qp: QpSlot, cycle: Cycles): void;
 }
 
 export interface PageFaultPorts {
@@ -135,7 +135,7 @@ export class PageFaults {
     address: VirtualAddress,
     lengthBytes: number,
     isWrite: number,
-    cycle: number,
+    cycle: Cycles,
   ): boolean {
     const entry = qp * SIDES + side;
     const state = this.#state[entry]!;
@@ -158,7 +158,7 @@ export class PageFaults {
   }
 
   /** PAGE_FAULT_RESUME. @returns false for a token that is not outstanding: its QP has been reset since */
-  resume(token: number, isRefused: boolean, cycle: number): boolean {
+  resume(token: number, isRefused: boolean, cycle: Cycles): boolean {
     const entry = token % 2 ** TOKEN_ENTRY_BITS;
     if (entry >= this.#state.length || this.#state[entry] !== OUTSTANDING) return false;
     if (this.#tokenOf(entry) !== token) return false;
@@ -181,7 +181,7 @@ export class PageFaults {
     return { asking: this.#asking.values, outstanding: this.heldCount };
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     while (this.#asking.headCycle <= cycle) {
       if (!this.#sink.canPost()) return;
       const entry = this.#asking.pop();
@@ -191,7 +191,7 @@ export class PageFaults {
     if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, this.#asking.headCycle);
   }
 
-  #ask(entry: number, cycle: number): void {
+  #ask(entry: number, cycle: Cycles): void {
     this.#uses[entry] = (this.#uses[entry]! + 1) % TOKEN_USES;
     this.#state[entry] = OUTSTANDING;
     const request: PageRequest = {
@@ -206,7 +206,7 @@ export class PageFaults {
     if (!this.#sink.postPageRequest(request, cycle)) this.#end(entry, true, cycle);
   }
 
-  #end(entry: number, isRefused: boolean, cycle: number): void {
+  #end(entry: number, isRefused: boolean, cycle: Cycles): void {
     const side = entry % SIDES;
     this.#state[entry] = isRefused ? UNRESOLVABLE : IDLE;
     this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;

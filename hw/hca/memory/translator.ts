@@ -10,7 +10,7 @@
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
 
-import type { BusAddress, VirtualAddress } from '../../../base/units.ts';
+import type { BusAddress, Cycles, VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
@@ -60,7 +60,7 @@ export class Translator {
   #mttLine = NO_LINE;
   #inPage: Wide = 0;
   readonly #view: DataView;
-  readonly #wakePort: ((cycle: number) => void)[];
+  readonly #wakePort: ((cycle: Cycles) => void)[];
   readonly #fillKind: Uint8Array;
   readonly #fillTag: Float64Array;
   readonly #isFilling: Uint8Array;
@@ -89,7 +89,7 @@ export class Translator {
       (_, port) => new TranslationPort(this, port, this.#mptDirectory, this.#mttDirectory),
     );
     this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
-    this.#wakePort = new Array<(cycle: number) => void>(portCount).fill(() => undefined);
+    this.#wakePort = new Array<(cycle: Cycles) => void>(portCount).fill(() => undefined);
     this.#fillKind = new Uint8Array(portCount);
     this.#fillTag = new Float64Array(portCount);
     this.#isFilling = new Uint8Array(portCount);
@@ -100,7 +100,7 @@ export class Translator {
     this.#bufferedTag = new Float64Array(2 * portCount).fill(-1);
   }
 
-  attach(port: number, wake: (cycle: number) => void): void {
+  attach(port: number, wake: (cycle: Cycles) => void): void {
     this.#wakePort[port] = wake;
   }
 
@@ -302,7 +302,7 @@ export class Translator {
   }
 
   /** The DMA read begun for `port` is complete. */
-  fillDone(port: number, status: number, cycle: number): void {
+  fillDone(port: number, status: number, cycle: Cycles): void {
     if (this.#isFilling[port] === 0) return;
     this.#isFilling[port] = 0;
     const tag = this.#fillTag[port]!;
@@ -317,7 +317,7 @@ export class Translator {
   }
 
   /** DMA room or a line became free: ports turned away ask again. */
-  retryDeferred(cycle: number): void {
+  retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
     for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wakePort[port]!(cycle);

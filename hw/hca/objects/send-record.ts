@@ -2,6 +2,7 @@
  * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, made once.
  * Fields that are not Wide hold 32-bit integers.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 
 /** Largest descriptor, hence most inline data. */
@@ -48,7 +49,7 @@ class EarlierAttempts {
    * An attempt of `request` ends at `cycle`: what it waited for since its last packet was sent, or since it began if that was
    * not, is what has ended it.
    */
-  add(request: SendRecord, cycle: number, endedBy: number): void {
+  add(request: SendRecord, cycle: Cycles, endedBy: number): void {
     let waitsFrom = Math.max(this.endCycle, request.startedCycle);
     if (request.transmittedCycle > waitsFrom) {
       const gathered = Math.min(Math.max(request.gatheredCycle, waitsFrom), request.transmittedCycle);
@@ -146,7 +147,7 @@ export class SendRecord {
 export const noRecord = new SendRecord(-1, new Uint8Array(0));
 
 /** The attempts of `first` and all that follow it in the QP's list end at `cycle`. */
-export function endAttempts(first: SendRecord, cycle: number, endedBy: number): void {
+export function endAttempts(first: SendRecord, cycle: Cycles, endedBy: number): void {
   for (let request = first; request !== noRecord; request = request.next)
     request.earlier.add(request, cycle, endedBy);
 }

@@ -1,5 +1,7 @@
 /** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
+
 import { controlSegment } from '../../../abi/wqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 
 export const WQE_LINE_BYTES = 1024;
@@ -50,7 +52,7 @@ export class WqeLine {
   }
 
   /** Notes when the WQE with this counter was asked for and when it came. */
-  setTimes(counter: number, begunCycle: number, fetchedCycle: number): void {
+  setTimes(counter: number, begunCycle: Cycles, fetchedCycle: Cycles): void {
     const times = this.#times[counter & PLACE_MASK]!;
     times.begunCycle = begunCycle;
     times.fetchedCycle = fetchedCycle;

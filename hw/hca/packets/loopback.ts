@@ -11,6 +11,7 @@
  *
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { packetBytesOf, padBytes } from '../../../wire/opcodes.ts';
 import {
@@ -38,7 +39,7 @@ export interface LoopbackPorts {
   };
   readonly receiver: {
     /** A packet was sent, and will have arrived at a cycle. */
-    packetLooped(offset: number, arrivalCycle: number): void;
+    packetLooped(offset: number, arrivalCycle: Cycles): void;
   };
 }
 
@@ -53,7 +54,7 @@ export class Loopback {
   readonly delivered = new PacketCounters();
   /** Packets that a reset has swept away. */
   droppedCount = 0;
-  readonly #bytesPerCycle: number;
+  readonly #bytesPerCycle: Cycles;
   readonly #latencyCycles: number;
   readonly #free: Int32Array;
   #freeCount = 0;
@@ -90,7 +91,7 @@ export class Loopback {
    * Opens a packet whose first byte comes at `cycle`; the caller has checked {@link hasRoom}, and fills it in at once:
    * opcode, flags and payload bytes are set, the other words hold leftovers.
    */
-  begin(opcode: number, payloadBytes: number, flags: number, virtualLane: number, cycle: number): number {
+  begin(opcode: number, payloadBytes: number, flags: number, virtualLane: number, cycle: Cycles): number {
     const offset = this.#free[--this.#freeCount]!;
     const word = offset >> 2;
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);

@@ -2,19 +2,26 @@
  * What the data path asks of its wire port: the consumer's slice of `wire/`. Packets are written into and read from
  * the port's channel in place, at the words that wire/packet.ts names.
  */
+import type { Picoseconds } from '../../../base/units.ts';
 export interface PacketPort {
   /**
    * Sends a packet that is formed by `atPs`, and leaves then or when the port is free; the caller fills it in at once. Returns
    * its offset, or a negative number when the port takes none now: it then calls `spaceFreed` of what is connected to it when it
    * is worth another try.
    */
-  sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane?: number): number;
+  sendPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    atPs: Picoseconds,
+    virtualLane?: number,
+  ): number;
   /**
    * Says that there is a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
    * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller tries
    * then: `spaceFreed` is called for it only if the link goes down.
    */
-  expectPacket(fromPs: number, formingPs: number): number;
+  expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
   /** Packets that left nowhere, because the link was down. */
   readonly discardedCount: number;
   readonly txBytes: Uint8Array;

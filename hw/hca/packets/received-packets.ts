@@ -4,6 +4,7 @@
  *
  * A packet of the loopback is named by the complement of its offset, so that one number says both.
  */
+import type { Cycles } from '../../../base/units.ts';
 import {
   FLOAT_VIRTUAL_ADDRESS,
   WORD_DESTINATION_QPN,
@@ -65,7 +66,7 @@ export class ReceivedPackets {
   }
 
   /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
-  turnTo(offset: number, arrivedCycle: number): void {
+  turnTo(offset: number, arrivedCycle: Cycles): void {
     const words = this.rxWords;
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;

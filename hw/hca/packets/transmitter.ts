@@ -10,7 +10,9 @@
  * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
+
 import { BlockCopier } from '../../../base/block-copy.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { GRH_BYTES } from '../../../wire/headers.ts';
 import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
@@ -69,19 +71,19 @@ const WAY_LOOPBACK = 2;
 export interface TransmitterPorts {
   readonly requester: PacketSource & {
     /** A request packet was handed to the wire port. */
-    requestSent(packet: PacketSlot, cycle: number): void;
+    requestSent(packet: PacketSlot, cycle: Cycles): void;
   };
   readonly responses: PacketSource;
   readonly errors: {
     /** The payload of a request packet could not be read. */
-    payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
+    payloadFailed(request: SendRecord, pair: QueuePair, cycle: Cycles): void;
   };
 }
 
 /** A source of packets: the requester or the response engine. */
 export interface PacketSource {
   /** A slot of the queue became free. */
-  slotFreed(cycle: number): void;
+  slotFreed(cycle: Cycles): void;
 }
 
 export class Transmitter {
@@ -99,7 +101,7 @@ export class Transmitter {
   readonly #sram: Uint8Array;
   /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
   readonly #packetCycles: number;
-  readonly #bytesPerCycle: number;
+  readonly #bytesPerCycle: Cycles;
   /** Responses that go in a row while a request could: of the configuration, and so far. */
   readonly #responseBurstPackets: number;
   #responsesInRow = 0;
@@ -138,12 +140,12 @@ export class Transmitter {
     this.#errors = errors;
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** A DMA read into a slot is complete. */
-  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: number): void {
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void {
     packet.pendingReads--;
     if (status !== 0) packet.failure = status;
     if (packet !== queue.oldest || !packet.isComplete) return;
@@ -167,7 +169,7 @@ export class Transmitter {
   }
 
   /** The stage: sends one packet. */
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
@@ -180,7 +182,7 @@ export class Transmitter {
   }
 
   /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */
-  #send(queue: PacketQueue, cycle: number): number {
+  #send(queue: PacketQueue, cycle: Cycles): number {
     const packet = queue.oldest;
     const isRepeated = this.#isRepeated(packet);
     packet.flags = isRepeated ? packet.flags | FLAG_RETRANSMISSION : packet.flags & ~FLAG_RETRANSMISSION;
@@ -208,7 +210,7 @@ export class Transmitter {
   }
 
   /** Schedules the next attempt at `cycle`, or when the cable becomes free if that is later. */
-  #scheduleNext(cycle: number): void {
+  #scheduleNext(cycle: Cycles): void {
     const { responses, requests } = this;
     const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
     if (!packet.isComplete) return;
@@ -224,7 +226,7 @@ export class Transmitter {
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
-  #choose(cycle: number): PacketQueue | undefined {
+  #choose(cycle: Cycles): PacketQueue | undefined {
     const { responses, requests } = this;
     const response = this.#headReadyCycle(responses, cycle);
     const request = this.#headReadyCycle(requests, cycle);
@@ -251,7 +253,7 @@ export class Transmitter {
    * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
    * front of it that are invalidated or could not be read are dropped.
    */
-  #headReadyCycle(queue: PacketQueue, cycle: number): number {
+  #headReadyCycle(queue: PacketQueue, cycle: Cycles): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
       if (isFit(packet)) return packet.readyCycle;
       const { request, pair } = packet;
@@ -307,7 +309,7 @@ export class Transmitter {
   }
 
   /** Sends any packet the ways it has to go: NOT_STALLED, or why it has to wait. */
-  #sendSpecial(packet: PacketSlot, cycle: number): number {
+  #sendSpecial(packet: PacketSlot, cycle: Cycles): number {
     const { pair, request } = packet;
     const { datagrams } = this.#records;
     const isDatagram = packet.opcode >= UD_OPCODE_BASE;
@@ -331,7 +333,7 @@ export class Transmitter {
   }
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
-  #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: number): number {
+  #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: Cycles): number {
     const { opcode, payloadBytes } = packet;
     const port = this.#port;
     const formedPs = this.#formedPs(cycle, payloadBytes);
@@ -342,7 +344,7 @@ export class Transmitter {
   }
 
   /** Instant at which a packet begun at `cycle` is formed. */
-  #formedPs(cycle: number, payloadBytes: number): number {
+  #formedPs(cycle: Cycles, payloadBytes: number): number {
     const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
     return this.#core.domain.clock.edgePs(formedCycle);
   }
@@ -407,7 +409,7 @@ export class Transmitter {
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
 
-  #free(queue: PacketQueue, pair: QueuePair, cycle: number): void {
+  #free(queue: PacketQueue, pair: QueuePair, cycle: Cycles): void {
     queue.close();
     pair.inPipelineCount--;
     if (queue === this.requests) this.#requester.slotFreed(cycle);

@@ -9,6 +9,7 @@
  * then the port gets its LID and becomes active by itself a little after its link is up.
  * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
  */
+
 import {
   EventType,
   PortChange,
@@ -27,6 +28,7 @@ import {
 } from '../../../abi/mad-attributes.ts';
 import { PortMtu } from '../../../abi/ports.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { Cycles, Picoseconds } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { PortAddress } from '../packets/index.ts';
 
@@ -45,7 +47,7 @@ export interface LinkTraffic {
     readonly packetBytes: number;
     readonly discardedCount: number;
     /** Picoseconds in which a packet waited for credits. */
-    readonly creditWaitPs: number;
+    readonly creditWaitPs: Picoseconds;
   };
   readonly received: {
     readonly delivered: PacketTotals;
@@ -82,8 +84,8 @@ export interface LinkTotals {
 /** Where a port's events go. */
 interface PortEvents {
   canPost(): boolean;
-  postPortChange(port: number, subtype: number, cycle: number): void;
-  postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: number): void;
+  postPortChange(port: number, subtype: number, cycle: Cycles): void;
+  postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: Cycles): void;
 }
 
 export interface PortSetup {
@@ -144,7 +146,7 @@ export class HcaPort implements PortAddress {
   #initialisedCycle = NEVER;
   #managedCycle = NEVER;
   /** Events that wait for room in the event fifo; a further one is lost, and counted, as when an event queue is full. */
-  #pendingEvents: ((cycle: number) => void)[] = [];
+  #pendingEvents: ((cycle: Cycles) => void)[] = [];
   lostEventCount = 0;
   #dataPath: HcaPortPorts['dataPath'] | undefined;
 
@@ -159,7 +161,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** The cable has come up or gone down. */
-  linkChanged(isUp: boolean, nowPs: number): void {
+  linkChanged(isUp: boolean, nowPs: Picoseconds): void {
     this.#isLinkUp = isUp;
     this.setup.domain.wakeAfter(this.#stage, nowPs);
   }
@@ -209,7 +211,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** INIT_PORT; a port that is open already stays as it is. */
-  open(cycle: number): void {
+  open(cycle: Cycles): void {
     if (this.isEnabled) return;
     this.isEnabled = true;
     this.setup.link?.setEnabled(true);
@@ -218,7 +220,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** CLOSE_PORT; a port that is closed already stays as it is. */
-  close(cycle: number): void {
+  close(cycle: Cycles): void {
     this.isEnabled = false;
     this.setup.link?.setEnabled(false);
     this.#goDown(PortPhysicalState.DISABLED, cycle);
@@ -237,7 +239,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** A subnet manager asks for a state that {@link canRequestState} allows. */
-  requestState(state: number, cycle: number): void {
+  requestState(state: number, cycle: Cycles): void {
     if (state === 0 || state === this.state) return;
     if (state === PortState.DOWN) {
       this.#goDown(PortPhysicalState.POLLING, cycle);
@@ -248,7 +250,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** Tells software what changed in PortInfo: bits of PortInfoChange. */
-  reportInfoChange(changed: number, cycle: number): void {
+  reportInfoChange(changed: number, cycle: Cycles): void {
     if (changed === 0) return;
     const { portNumber } = this.setup;
     const info = this.view;
@@ -271,7 +273,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** Tells software that entries of a GUID or P_Key block changed. */
-  reportTableChange(subtype: number, block: number, entryMask: number, cycle: number): void {
+  reportTableChange(subtype: number, block: number, entryMask: number, cycle: Cycles): void {
     const { portNumber } = this.setup;
     this.#post(cycle, (at) =>
       this.setup.events.postAsync(
@@ -311,7 +313,7 @@ export class HcaPort implements PortAddress {
     if (wasActive) this.#dataPath?.portChanged(false);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (!this.#isLinkUp && this.state !== PortState.DOWN) {
       this.#linkDownedCount++;
       this.#goDown(PortPhysicalState.POLLING, cycle);
@@ -324,7 +326,7 @@ export class HcaPort implements PortAddress {
     if (next !== NEVER) this.setup.domain.wake(this.#stage, next);
   }
 
-  #initialise(cycle: number): void {
+  #initialise(cycle: Cycles): void {
     if (!this.#isLinkUp) {
       this.#initialisedCycle = NEVER;
       return;
@@ -338,7 +340,7 @@ export class HcaPort implements PortAddress {
   }
 
   /** What a subnet manager does to a port in state Init. */
-  #manage(cycle: number): void {
+  #manage(cycle: Cycles): void {
     this.#managedCycle = NEVER;
     if (this.state !== PortState.INIT) return;
     fields.lid.set(this.view, 0, this.setup.lid);
@@ -349,7 +351,7 @@ export class HcaPort implements PortAddress {
     this.#setState(PortState.ACTIVE, cycle);
   }
 
-  #setState(state: number, cycle: number): void {
+  #setState(state: number, cycle: Cycles): void {
     const wasActive = this.isActive;
     fields.portState.set(this.view, 0, state);
     if (wasActive === this.isActive) return;
@@ -358,7 +360,7 @@ export class HcaPort implements PortAddress {
     this.#post(cycle, (at) => this.setup.events.postPortChange(this.setup.portNumber, subtype, at));
   }
 
-  #goDown(physicalState: number, cycle: number): void {
+  #goDown(physicalState: number, cycle: Cycles): void {
     this.#initialisedCycle = NEVER;
     this.#managedCycle = NEVER;
     this.#setPhysicalState(physicalState);
@@ -369,7 +371,7 @@ export class HcaPort implements PortAddress {
     fields.portPhysicalState.set(this.view, 0, state);
   }
 
-  #post(cycle: number, event: (cycle: number) => void): void {
+  #post(cycle: Cycles, event: (cycle: Cycles) => void): void {
     if (this.#pendingEvents.length === PENDING_EVENTS_MAX) this.lostEventCount++;
     else this.#pendingEvents.push(event);
     this.setup.domain.wake(this.#stage, cycle + 1);

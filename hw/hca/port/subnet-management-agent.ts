@@ -6,6 +6,7 @@
  * names; a request that is no MAD at all is refused as a command. Directed routes end here with hop count 0: the kernel
  * adds the direction bit itself. Sources: interface sheet 3.14, 7.6, 7.7; InfiniBand Architecture volume 1, 13.4.7, 14.2.5.
  */
+
 import { PortInfoChange, PortManagementChange } from '../../../abi/eqe.ts';
 import {
   MadClass,
@@ -20,6 +21,7 @@ import {
 import { guidInfo, nodeInfo, PortState, pkeyTable, portInfo } from '../../../abi/mad-attributes.ts';
 import { pciIdentity } from '../../../abi/pci-identity.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { PerformanceAgent } from './performance-agent.ts';
 import type { HcaPort } from './port.ts';
 
@@ -49,7 +51,7 @@ export interface MadHandling {
   /** Port the request would have arrived on, from 1. */
   readonly portNumber: number;
   readonly checksMkey: boolean;
-  readonly cycle: number;
+  readonly cycle: Cycles;
 }
 
 /** The request is no MAD that an agent could answer. */
@@ -154,7 +156,7 @@ export class ManagementAgents {
     }
   }
 
-  #set(request: DataView, response: DataView, port: HcaPort, cycle: number): number {
+  #set(request: DataView, response: DataView, port: HcaPort, cycle: Cycles): number {
     const modifier = mad.fields.attributeModifier.get(request, 0);
     const data = dataOf(response);
     switch (mad.fields.attributeId.get(request, 0)) {
@@ -206,7 +208,7 @@ const dataOf = (response: DataView): Uint8Array =>
   new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);
 
 /** Set(PortInfo): addresses, limits and the state a subnet manager wants. IBA 14.2.5.6. */
-function setPortInfo(port: HcaPort, wanted: DataView, cycle: number): number {
+function setPortInfo(port: HcaPort, wanted: DataView, cycle: Cycles): number {
   const { view } = port;
   const lid = fields.lid.get(wanted, 0);
   const state = fields.portState.get(wanted, 0);
@@ -265,7 +267,7 @@ function getGuids(port: HcaPort, block: number, data: Uint8Array): number {
 }
 
 /** Entry 0 is the port's own GUID and cannot be changed. */
-function setGuids(port: HcaPort, block: number, data: Uint8Array, cycle: number): number {
+function setGuids(port: HcaPort, block: number, data: Uint8Array, cycle: Cycles): number {
   const first = block * guidsPerBlock;
   if (first >= port.guids.length) return MadStatus.INVALID_FIELD;
   const wanted = guidInfo.decode(data).guids;
@@ -288,7 +290,7 @@ function getPkeys(port: HcaPort, modifier: number, data: Uint8Array): number {
   return MadStatus.OK;
 }
 
-function setPkeys(port: HcaPort, modifier: number, data: Uint8Array, cycle: number): number {
+function setPkeys(port: HcaPort, modifier: number, data: Uint8Array, cycle: Cycles): number {
   const block = modifier & 0xffff;
   const first = block * pkeysPerBlock;
   if (first >= port.pkeys.length) return MadStatus.INVALID_FIELD;

@@ -3,7 +3,7 @@
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 
-import type { BusAddress } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -13,14 +13,14 @@ import type { ReceivedPackets } from '../packets/index.ts';
 /** Whoever waits until payload has left. */
 interface PayloadWaiter {
   /** A write has left for memory. */
-  payloadLeft(cycle: number): void;
+  payloadLeft(cycle: Cycles): void;
 }
 
 export interface PayloadWriterPorts {
   readonly responses: PayloadWaiter;
   readonly requester: PayloadWaiter;
   /** Looks again when there is room for a write. */
-  readonly receiver: { wake(cycle: number): void };
+  readonly receiver: { wake(cycle: Cycles): void };
 }
 
 export class PayloadWriter {
@@ -83,7 +83,7 @@ export class PayloadWriter {
     return { writes: this.requestedCount - this.doneCount, packets: this.#held.values };
   }
 
-  #done(cycle: number): void {
+  #done(cycle: Cycles): void {
     this.doneCount++;
     while (this.#held.headCycle <= this.doneCount) this.#port.consume(this.#held.pop());
     this.#ports.responses.payloadLeft(cycle);

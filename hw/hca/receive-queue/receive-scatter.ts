@@ -4,6 +4,7 @@
  */
 
 import { dataPointer, invalidLkey } from '../../../abi/wqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -47,7 +48,7 @@ export class ReceiveScatter {
   /**
    * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's.
    */
-  take(qp: QpSlot, arrivedCycle: number, cycle: number): ReceiveAnswer {
+  take(qp: QpSlot, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
     const { qps } = this.#core;
     const queue = this.#receives.queueOf(qp);
     const taken = queue === -1 ? NONE_POSTED : this.#receives.take(queue, arrivedCycle, cycle);
@@ -74,7 +75,7 @@ export class ReceiveScatter {
    * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, or WAIT,
    * FULL, REFUSED or ABSENT.
    */
-  place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+  place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
     const { qps, translator } = this.#core;
     const pair = qps.rows[qp]!;
     const segment = pair.segmentIndex;
@@ -114,7 +115,7 @@ export class ReceiveScatter {
   }
 
   /** Requests the DMA write of what the translator has `found`. Returns the bytes, or WAIT. */
-  write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+  write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
     const { translator } = this.#core;
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
@@ -148,7 +149,7 @@ export class ReceiveScatter {
     }
   }
 
-  #missing(found: number, qp: QpSlot, index: number, address: number, used: number, cycle: number): number {
+  #missing(found: number, qp: QpSlot, index: number, address: number, used: number, cycle: Cycles): number {
     if (found !== PAGE_FAULT) return REFUSED;
     const { qps, pageFaults: faults } = this.#core;
     const rest = qps.segmentBytes[index]! - used;

@@ -7,9 +7,11 @@
  * since software only moves it forward. An SRQ is a linked list: its line holds one WQE, and the next index is read
  * from the WQE consumed (interface sheet 6.5, 6.8).
  */
+
 import { receiveRecord } from '../../../abi/doorbell-records.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';
@@ -36,13 +38,13 @@ const { translation: STALL_TRANSLATION, dma: STALL_DMA, context: STALL_CONTEXT, 
 
 export interface ReceiveWqeFetchPorts {
   /** Looks again when a queue has WQEs, or is known to have none. */
-  readonly receiver: { wake(cycle: number): void };
+  readonly receiver: { wake(cycle: Cycles): void };
   readonly flusher: {
     /** A look at memory that {@link ReceiveWqeFetch.refreshPosted} asked for is over. */
-    recordRead(queue: number, cycle: number): void;
+    recordRead(queue: number, cycle: Cycles): void;
   };
   readonly asyncEvents: {
-    post(type: number, objectNumber: number, syndrome: number, cycle: number): void;
+    post(type: number, objectNumber: number, syndrome: number, cycle: Cycles): void;
   };
 }
 
@@ -106,7 +108,7 @@ export class ReceiveWqeFetch {
       (line, status, cycle) => this.#wqesDone(line, status, cycle),
     );
     this.#stage = core.domain.addStage(this.#run, this);
-    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_RECEIVE_FETCH, wake);
     core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);
     core.dmaRead.onSpace(this.#recordRequester, () => wake(core.domain.cycle + 1));
@@ -177,7 +179,7 @@ export class ReceiveWqeFetch {
    * Takes the next WQE, for a packet that is there since `arrivedCycle`. WAIT: the receiver is woken and asks again. NONE_POSTED:
    * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
    */
-  take(queue: number, arrivedCycle: number, cycle: number): ReceiveAnswer {
+  take(queue: number, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
     const state = this.#stateOf(queue);
     if (state.hasFailed === 1) return UNREADABLE;
     const { line } = state;
@@ -197,12 +199,12 @@ export class ReceiveWqeFetch {
   }
 
   /** Looks for WQEs before the first message comes. */
-  prefetch(queue: number, cycle: number): void {
+  prefetch(queue: number, cycle: Cycles): void {
     this.#ask(queue, cycle);
   }
 
   /** Reads the doorbell record afresh (flush of a QP in error); {@link knownAvailable} then tells. */
-  refreshPosted(queue: number, cycle: number): void {
+  refreshPosted(queue: number, cycle: Cycles): void {
     const state = this.#stateOf(queue);
     state.posted = state.consumed;
     this.#lines.empty(state);
@@ -239,7 +241,7 @@ export class ReceiveWqeFetch {
     };
   }
 
-  #consume(queue: number, line: number, cycle: number): void {
+  #consume(queue: number, line: number, cycle: Cycles): void {
     const { sramView } = this.#core;
     const state = this.#stateOf(queue);
     const stride = this.#strideBytes(queue);
@@ -262,7 +264,7 @@ export class ReceiveWqeFetch {
   }
 
   /** Fewer WQEs than the limit are known of: software may have posted more since. */
-  #checkLimit(queue: number, cycle: number): void {
+  #checkLimit(queue: number, cycle: Cycles): void {
     const limit = this.#core.srqs.limit[queue - SRQ_BASE]!;
     if (limit === 0 || this.knownAvailable(queue) >= limit) return;
     this.#stateOf(queue).needsPoll = 1;
@@ -270,7 +272,7 @@ export class ReceiveWqeFetch {
   }
 
   /** The record has just been read: fewer WQEs than the limit are posted. */
-  #raiseLimitEvent(queue: number, cycle: number): void {
+  #raiseLimitEvent(queue: number, cycle: Cycles): void {
     const { srqs } = this.#core;
     const srq = queue - SRQ_BASE;
     if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
@@ -278,14 +280,14 @@ export class ReceiveWqeFetch {
     this.#ports.asyncEvents.post(EventType.SRQ_LIMIT, srqs.numberOf[srq]!, 0, cycle);
   }
 
-  #ask(queue: number, cycle: number): void {
+  #ask(queue: number, cycle: Cycles): void {
     const state = this.#stateOf(queue);
     if (state.phase !== IDLE) return;
     state.phase = ASKED;
     this.#enter(queue, state, cycle + 1);
   }
 
-  #enter(queue: number, state: ReceiveQueueState, cycle: number): void {
+  #enter(queue: number, state: ReceiveQueueState, cycle: Cycles): void {
     if (state.isQueued === 0) {
       state.isQueued = 1;
       this.#work.push(queue, cycle);
@@ -298,7 +300,7 @@ export class ReceiveWqeFetch {
     this.#work.pop();
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     const { domain } = this.#core;
     if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
     if (this.#work.headCycle > cycle) {
@@ -324,7 +326,7 @@ export class ReceiveWqeFetch {
     if (!this.#work.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#work.headCycle));
   }
 
-  #readRecord(queue: number, cycle: number): number {
+  #readRecord(queue: number, cycle: Cycles): number {
     const { dmaRead, qps, srqs } = this.#core;
     if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
     const address =
@@ -338,7 +340,7 @@ export class ReceiveWqeFetch {
     return -1;
   }
 
-  #recordDone(queue: number, status: number, cycle: number): void {
+  #recordDone(queue: number, status: number, cycle: Cycles): void {
     const { sramView } = this.#core;
     const state = this.#stateOf(queue);
     const place = this.#recordPlace(this.#recordsDone++);
@@ -360,7 +362,7 @@ export class ReceiveWqeFetch {
     this.#enter(queue, state, cycle + 1);
   }
 
-  #readWqes(queue: number, cycle: number): number {
+  #readWqes(queue: number, cycle: Cycles): number {
     const { dmaRead, translator, qps, srqs, srqcCache, config } = this.#core;
     if (!dmaRead.canRequest(this.#wqeRequester)) return STALL_DMA;
     const state = this.#stateOf(queue);
@@ -396,7 +398,7 @@ export class ReceiveWqeFetch {
     return -1;
   }
 
-  #wqesDone(line: number, status: number, cycle: number): void {
+  #wqesDone(line: number, status: number, cycle: Cycles): void {
     this.#stateOf(this.#readFor[line]!).readsUnderWay--;
     this.#core.domain.wake(this.#stage, cycle + 1);
     const queue = this.#lines.endFill(line);
@@ -405,7 +407,7 @@ export class ReceiveWqeFetch {
     this.#end(queue, cycle, status === 0 ? 0 : 1);
   }
 
-  #end(queue: number, cycle: number, failed: number): void {
+  #end(queue: number, cycle: Cycles, failed: number): void {
     const state = this.#stateOf(queue);
     state.phase = IDLE;
     if (failed === 1) state.hasFailed = 1;

@@ -11,6 +11,7 @@
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { grhBytes } from '../../../abi/wqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import {
@@ -63,7 +64,7 @@ export interface DatagramReceiverPorts {
   readonly completions: CompletionWriter;
   readonly errors: {
     /** The QP goes to error, with an asynchronous event or 0. */
-    refused(qp: QpSlot, eventType: number, cycle: number): void;
+    refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
   };
 }
 
@@ -96,7 +97,7 @@ export class DatagramReceiver {
   }
 
   /** Works on the datagram at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(offset: number, qp: QpSlot, cycle: number): number {
+  process(offset: number, qp: QpSlot, cycle: Cycles): number {
     if (this.#step === STEP_CHECK) {
       if (!this.#check(offset, qp)) return 0;
       const taken = this.#takeReceiveWqe(qp, cycle);
@@ -124,7 +125,7 @@ export class DatagramReceiver {
   }
 
   /** One that a datagram left for want of a page is used again. */
-  #takeReceiveWqe(qp: QpSlot, cycle: number): ReceiveAnswer {
+  #takeReceiveWqe(qp: QpSlot, cycle: Cycles): ReceiveAnswer {
     if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
@@ -174,7 +175,7 @@ export class DatagramReceiver {
   }
 
   /** Writes the GRH, or leaves its place alone, then the payload. */
-  #place(offset: number, qp: QpSlot, cycle: number): typeof DONE | typeof WAIT | typeof ABSENT {
+  #place(offset: number, qp: QpSlot, cycle: Cycles): typeof DONE | typeof WAIT | typeof ABSENT {
     const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
     const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
     if (this.#placed === 0 && !hasGrh) {
@@ -197,7 +198,7 @@ export class DatagramReceiver {
     return DONE;
   }
 
-  #complete(offset: number, qp: QpSlot, cycle: number): void {
+  #complete(offset: number, qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const flags = this.#word(offset, WORD_PACKET_FLAGS);

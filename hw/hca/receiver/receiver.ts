@@ -11,6 +11,7 @@
  */
 
 import { QpState } from '../../../abi/qpc.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { operandBytes } from '../../../wire/opcodes.ts';
 import {
@@ -87,7 +88,7 @@ export class Receiver {
   readonly #stage: number;
   /** Of the configuration. */
   readonly #latencyCycles: number;
-  readonly #bytesPerCycle: number;
+  readonly #bytesPerCycle: Cycles;
   readonly #packetCycles: number;
   #writer!: PayloadWriter;
   #responder!: Responder;
@@ -127,7 +128,7 @@ export class Receiver {
     this.#bytesPerCycle = core.config.receiveBytesPerCycle;
     this.#packetCycles = core.config.receivePacketCycles;
     this.#stage = core.domain.addStage(this.#run, this);
-    const wake = (cycle: number): void => this.wake(cycle);
+    const wake = (cycle: Cycles): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
   }
@@ -139,12 +140,12 @@ export class Receiver {
     this.#datagrams = datagrams;
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** Room for a completion became free. */
-  completionSpace(cycle: number): void {
+  completionSpace(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
@@ -180,7 +181,7 @@ export class Receiver {
   }
 
   /** A packet from this port to itself: it will be here at `arrivalCycle`. */
-  packetLooped(offset: number, arrivalCycle: number): void {
+  packetLooped(offset: number, arrivalCycle: Cycles): void {
     const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
     const cycle = arrivalCycle + this.#latencyCycles + this.#moveCycles(bytes);
     this.#looped.push(offset, cycle);
@@ -203,7 +204,7 @@ export class Receiver {
     this.#packets.select(isLoopback);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
     const source = this.#source;
@@ -225,7 +226,7 @@ export class Receiver {
   }
 
   /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */
-  #wakeForNext(freeCycle: number): void {
+  #wakeForNext(freeCycle: Cycles): void {
     const arrivedCycle = this.#arrived.headCycle;
     const loopedCycle = this.#looped.headCycle;
     const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
@@ -239,7 +240,7 @@ export class Receiver {
     this.#writer.finish(~offset);
   }
 
-  #process(offset: number, cycle: number): number {
+  #process(offset: number, cycle: Cycles): number {
     let pair = this.#active;
     const isBegun = pair !== undefined;
     if (pair === undefined) {

@@ -9,15 +9,17 @@
  * own toggle, which starts at 1) and iPXE (free when T equals its copy, which starts at 0). A write while GO is set is
  * ignored and counted. Source: interface sheet 2.2.
  */
+
 import { hcr, hcrGoOffset } from '../../../abi/hcr.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { CommandRequest, OutImmediate } from '../commands/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 
 export interface CommandRegisterPorts {
   readonly processor: {
     /** Software has posted a command. */
-    posted(cycle: number): void;
+    posted(cycle: Cycles): void;
   };
 }
 
@@ -47,7 +49,7 @@ export class CommandRegister {
   }
 
   /** Software writes one big-endian dword. */
-  writeDword(offset: number, value: number, cycle: number): void {
+  writeDword(offset: number, value: number, cycle: Cycles): void {
     if (hcr.fields.go.get(this.#view, 0) === 1) {
       this.#violations.count(violation.commandWhileBusy);
       return;

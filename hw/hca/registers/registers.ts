@@ -6,9 +6,11 @@
  * is counted, and so is a write that finds nothing to write. Offsets between registers read 0 and ignore writes.
  * Source: interface sheet 2.
  */
+
 import { bar0 } from '../../../abi/bar-map.ts';
 import { fieldOf } from '../../../base/index.ts';
 import { type PlacedBank, RegisterFile } from '../../../base/register-file.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';
 
@@ -19,11 +21,11 @@ const DWORD_BYTES = 4;
 export interface ControlRegisterPorts {
   readonly control: {
     /** A full reset of the device was triggered. */
-    deviceReset(cycle: number): void;
+    deviceReset(cycle: Cycles): void;
   };
   readonly moderation: {
     /** INTx: software has seen the interrupts of the pins in the mask. */
-    clearPin(cycle: number): void;
+    clearPin(cycle: Cycles): void;
   };
 }
 
@@ -41,7 +43,7 @@ export class ControlRegisters {
   isOwnerStuck = false;
   isSemaphoreStuck = false;
   /** Notified of each reset that software triggers, after it took place. */
-  onReset: ((cycle: number) => void) | undefined;
+  onReset: ((cycle: Cycles) => void) | undefined;
   /** Cycles before the epoch, which the clock register counts too. */
   epochCycles = 0;
 
@@ -72,14 +74,14 @@ export class ControlRegisters {
   }
 
   /** Reads `lengthBytes` at `offset` of BAR0 into the beginning of `into`, in memory order. */
-  read(offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+  read(offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     for (let at = 0; at < lengthBytes; at++) into.setUint8(at, 0);
     if (this.#isOneRegister(offset, lengthBytes))
       into.setUint32(0, this.#file.read(offset, DWORD_BYTES, cycle));
   }
 
   /** Writes bytes in memory order at `offset` of BAR0. */
-  write(offset: number, bytes: DataView, byteOffset: number, lengthBytes: number, cycle: number): void {
+  write(offset: number, bytes: DataView, byteOffset: number, lengthBytes: number, cycle: Cycles): void {
     if (!this.#isOneRegister(offset, lengthBytes)) return;
     const answer = this.#file.write(offset, DWORD_BYTES, bytes.getUint32(byteOffset), cycle);
     if (answer === 'refused') this.#violations.count(violation.registerReadOnlyWrite);
@@ -98,19 +100,19 @@ export class ControlRegisters {
     return false;
   }
 
-  #clock(at: number, cycle: number): number {
+  #clock(at: number, cycle: Cycles): number {
     const cycles = this.epochCycles + cycle;
     return at === 0 ? Math.floor(cycles / 0x1_0000_0000) : cycles >>> 0;
   }
 
-  #reset(written: number, cycle: number): void {
+  #reset(written: number, cycle: Cycles): void {
     if (fieldOf(written, resetTrigger) === 0) return;
     this.#ports.control.deviceReset(cycle);
     this.onReset?.(cycle);
   }
 
   /** Pins 0 to 31 are bits of the second dword, 32 to 63 of the first. */
-  #clearInterrupt(at: number, value: number, cycle: number): void {
+  #clearInterrupt(at: number, value: number, cycle: Cycles): void {
     const firstPin = at === 0 ? 32 : 0;
     const bit = this.#interruptPin - firstPin;
     if (bit >= 0 && bit < 32 && ((value >>> bit) & 1) === 1) this.#ports.moderation.clearPin(cycle);

@@ -13,6 +13,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   AethKind,
@@ -86,7 +87,7 @@ export class Acknowledgements {
   }
 
   /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
-  process(pair: QueuePair, cycle: number): number {
+  process(pair: QueuePair, cycle: Cycles): number {
     const { opcode, psn } = this.#packet;
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
@@ -122,7 +123,7 @@ export class Acknowledgements {
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
-  goBack(pair: QueuePair, psn: number, cycle: number, endedBy = ENDED_BY_ANSWER): void {
+  goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
       request = request.next;
@@ -149,7 +150,7 @@ export class Acknowledgements {
   }
 
   /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
-  #completeThrough(pair: QueuePair, psn: number, cycle: number): boolean {
+  #completeThrough(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     const completion = this.#completion;
     let head = pair.recordHead;
     let isMissing = false;
@@ -180,7 +181,7 @@ export class Acknowledgements {
    * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
    * there belongs to the old series. False: waits for room for a CQE.
    */
-  #askAgain(pair: QueuePair, psn: number, cycle: number): boolean {
+  #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     if (psn === pair.missingPsn) return true;
     if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
     this.#core.transport.count('missingResponse');
@@ -190,18 +191,18 @@ export class Acknowledgements {
     return true;
   }
 
-  #waitForCompletion(cycle: number): boolean {
+  #waitForCompletion(cycle: Cycles): boolean {
     this.#account.stall(cycle, STALL_COMPLETION);
     return false;
   }
 
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
-  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: number): void {
+  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
     pair.ssnLimit = code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
     if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
   }
 
-  #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: number): number {
+  #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: Cycles): number {
     if (syndromeKind(syndrome) === AethKind.RNR_NAK)
       return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
     const code = syndromeValue(syndrome);
@@ -220,7 +221,7 @@ export class Acknowledgements {
     return this.#failOrWait(pair, error, cycle);
   }
 
-  #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: number): number {
+  #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: Cycles): number {
     if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
       if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
       pair.rnrRetriesLeft--;
@@ -231,14 +232,14 @@ export class Acknowledgements {
     return 0;
   }
 
-  #failOrWait(pair: QueuePair, syndrome: number, cycle: number): 0 | typeof WAIT {
+  #failOrWait(pair: QueuePair, syndrome: number, cycle: Cycles): 0 | typeof WAIT {
     if (this.#completion.fail(pair, syndrome, cycle)) return 0;
     this.#account.stall(cycle, STALL_COMPLETION);
     return WAIT;
   }
 
   /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
-  #processData(pair: QueuePair, opcode: number, psn: number, cycle: number): number {
+  #processData(pair: QueuePair, opcode: number, psn: number, cycle: Cycles): number {
     if (!this.#isPlacing) {
       if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
       const request = pair.recordHead;
@@ -296,7 +297,7 @@ export class Acknowledgements {
     placed: Exclude<MemoryAnswer, typeof DONE>,
     pair: QueuePair,
     psn: number,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     if (placed === WAIT) return WAIT;
     if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));

@@ -2,9 +2,11 @@
  * Makes the record of a send WQE that is started: decodes it for the QP's service, gives it its PSNs and its SSN, and appends
  * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
 import {
   NO_ATTEMPT,
@@ -37,7 +39,7 @@ export class RecordMaker {
    * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
    * @returns the record; it occupies no PSN when it has a syndrome, or is a NOP
    */
-  make(pair: QueuePair, line: WqeLine, at: number, cycle: number): SendRecord {
+  make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
     const { sram, sramView } = this.#core;
     const request = this.#records.allocate();
     request.firstPsn = pair.nextPsn;

@@ -2,8 +2,10 @@
  * Completes send work requests, strictly in their order: the oldest record of a QP leaves its list with a CQE, or silently
  * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.1, 10.8.3).
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
@@ -29,11 +31,11 @@ export interface RequestCompletionPorts {
   readonly scheduler: SendScheduler;
   readonly errors: {
     /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
-    sendFailed(qp: QpSlot, cycle: number): void;
+    sendFailed(qp: QpSlot, cycle: Cycles): void;
   };
   readonly ends: {
     /** A record completed without a CQE. */
-    completedSilently(request: SendRecord, cycle: number): void;
+    completedSilently(request: SendRecord, cycle: Cycles): void;
   };
 }
 
@@ -60,7 +62,7 @@ export class RequestCompletion {
    * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
    * that has been sent. False: no room for the CQE.
    */
-  completeLocally(pair: QueuePair, cycle: number): boolean {
+  completeLocally(pair: QueuePair, cycle: Cycles): boolean {
     for (;;) {
       const request = pair.recordHead;
       if (request === noRecord) return true;
@@ -72,7 +74,7 @@ export class RequestCompletion {
   }
 
   /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
-  fail(pair: QueuePair, syndrome: number, cycle: number): boolean {
+  fail(pair: QueuePair, syndrome: number, cycle: Cycles): boolean {
     if (this.#completions.isFull) return false;
     this.#post(pair, this.#unlinkHead(pair), syndrome, cycle);
     this.#ports.errors.sendFailed(pair.slot, cycle);
@@ -80,7 +82,7 @@ export class RequestCompletion {
   }
 
   /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
-  flushHead(pair: QueuePair, cycle: number): void {
+  flushHead(pair: QueuePair, cycle: Cycles): void {
     this.#post(pair, this.#unlinkHead(pair), CqeSyndrome.WR_FLUSH_ERR, cycle);
   }
 
@@ -90,7 +92,7 @@ export class RequestCompletion {
   }
 
   /** Completes the head record successfully. False: no room for its CQE. */
-  completeHead(pair: QueuePair, cycle: number): boolean {
+  completeHead(pair: QueuePair, cycle: Cycles): boolean {
     const request = pair.recordHead;
     if (request.isSignalled === 1) {
       if (this.#completions.isFull) return false;
@@ -120,7 +122,7 @@ export class RequestCompletion {
     return request;
   }
 
-  #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+  #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void {
     request.acknowledgedCycle = cycle;
     request.syndrome = syndrome;
     const completion = this.#completions.next(pair.sendCqn, pair.slot);
@@ -133,7 +135,7 @@ export class RequestCompletion {
     this.#completions.post(completion, cycle);
   }
 
-  #unparkAfterCompletion(pair: QueuePair, cycle: number): void {
+  #unparkAfterCompletion(pair: QueuePair, cycle: Cycles): void {
     const reason = pair.parkedFor;
     const isOver =
       reason === PARKED_WINDOW ||

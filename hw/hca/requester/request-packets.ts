@@ -5,6 +5,7 @@
  */
 
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
@@ -91,7 +92,7 @@ export class RequestPackets {
   }
 
   /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
-  send(pair: QueuePair, request: SendRecord, cycle: number): MemoryAnswer {
+  send(pair: QueuePair, request: SendRecord, cycle: Cycles): MemoryAnswer {
     let packet = this.#open;
     if (packet === undefined) {
       if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
@@ -112,7 +113,7 @@ export class RequestPackets {
   }
 
   /** Abandons an open packet that is not the one `pair` is to send next: its generation is over, or its request has ended. */
-  abandonStale(pair: QueuePair, cycle: number): void {
+  abandonStale(pair: QueuePair, cycle: Cycles): void {
     const packet = this.#open;
     if (packet === undefined) return;
     if (packet.sendGeneration !== pair.sendGeneration || packet.pair !== pair || !packet.isOfRequest)
@@ -120,7 +121,7 @@ export class RequestPackets {
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */
-  abandon(cycle: number): void {
+  abandon(cycle: Cycles): void {
     const packet = this.#open!;
     packet.sendGeneration = NONE;
     packet.isSealed = 1;
@@ -144,7 +145,7 @@ export class RequestPackets {
   }
 
   /** Begins the DMA reads of the packet's payload, segment by segment and page by page. DONE: all of them. */
-  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): MemoryAnswer {
+  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): MemoryAnswer {
     const { translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
       const position = this.#seek(request, this.#first + this.#filled);
@@ -179,13 +180,13 @@ export class RequestPackets {
     return position;
   }
 
-  #payloadRead(slot: number, status: number, cycle: number): void {
+  #payloadRead(slot: number, status: number, cycle: Cycles): void {
     const packet = this.#queue.rows[slot]!;
     if (packet.isLast === 1 && packet.isOfRequest) packet.request.gatheredCycle = cycle;
     this.#transmitter.payloadArrived(this.#queue, packet, status, cycle);
   }
 
-  #stall(reason: number, cycle: number): typeof WAIT {
+  #stall(reason: number, cycle: Cycles): typeof WAIT {
     this.#account.stall(cycle, reason);
     return WAIT;
   }
@@ -196,7 +197,7 @@ export class RequestPackets {
     key: number,
     address: number,
     lengthBytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): MemoryAnswer {
     if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
     const { pageFaults: faults } = this.#core;
@@ -205,7 +206,7 @@ export class RequestPackets {
     return isAsked ? ABSENT : REFUSED;
   }
 
-  #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): void {
+  #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): void {
     const index = pair.packetCursor;
     const { opcode } = request;
     const isRead = opcode === RDMA_READ;

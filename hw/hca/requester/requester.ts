@@ -13,6 +13,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -83,9 +84,9 @@ export interface RequesterPorts {
 /** Where requests end that no answer of the peer ends. */
 export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
-  completeLocally(pair: QueuePair, cycle: number): void;
+  completeLocally(pair: QueuePair, cycle: Cycles): void;
   /** A packet of an unreliable service has left. */
-  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void;
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: Cycles): void;
 }
 
 export class Requester {
@@ -138,7 +139,7 @@ export class Requester {
     });
     this.#packets = new RequestPackets(core, this.account);
     this.#stage = core.domain.addStage(this.#run, this);
-    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_REQUESTER, wake);
     core.qpcCache.attach(PORT_REQUESTER, wake);
     this.#packets.onSpace(() => wake(core.domain.cycle + 1));
@@ -158,36 +159,36 @@ export class Requester {
     this.#packets.connect({ transmitter });
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** A slot of the packet queue became free. */
-  slotFreed(cycle: number): void {
+  slotFreed(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
   }
 
   /** A packet was handed to the wire port: the answer is awaited, or there will be none. */
-  requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: number): void {
+  requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: Cycles): void {
     if (isLast === 1) request.transmittedCycle = cycle;
     if (pair.opcodeBase === 0) this.#timers.sentAt(pair, psn, cycle);
     else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }
 
   /** The RNR delay of a QP is over. */
-  rnrWaitOver(pair: QueuePair, cycle: number): void {
+  rnrWaitOver(pair: QueuePair, cycle: Cycles): void {
     endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
     if (pair.parkedFor === PARKED_RNR) this.#scheduler.unpark(pair, cycle + 1);
   }
 
   /** The pages that a QP has asked for are there, or refused. */
-  pagesAnswered(qp: number, cycle: number): void {
+  pagesAnswered(qp: number, cycle: Cycles): void {
     const pair = this.#core.qps.rows[qp]!;
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
   }
 
   /** Received payload has left for memory. */
-  payloadLeft(cycle: number): void {
+  payloadLeft(cycle: Cycles): void {
     const waiting = this.#behindPayload;
     for (let at = waiting.length - 1; at >= 0; at--) {
       const pair = waiting[at]!;
@@ -198,7 +199,7 @@ export class Requester {
   }
 
   /** A record became free. */
-  recordFreed(cycle: number): void {
+  recordFreed(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_RECORDS)) this.wake(cycle + 1);
   }
 
@@ -224,7 +225,7 @@ export class Requester {
     };
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const scheduler = this.#scheduler;
     if (this.#active === undefined) {
@@ -250,14 +251,14 @@ export class Requester {
   }
 
   /** Schedules the next search for a QP at `cycle`, or later if no QP can be ready before. */
-  #retryAt(cycle: number): void {
+  #retryAt(cycle: Cycles): void {
     const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
     const next = isNoted ? this.#scheduler.nextCycle : cycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
   }
 
   /** No QP may be served now. */
-  #findNothing(cycle: number): void {
+  #findNothing(cycle: Cycles): void {
     if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
     else this.account.stall(cycle, STALL_RECORDS);
     const next = this.#scheduler.nextCycle;
@@ -265,7 +266,7 @@ export class Requester {
   }
 
   /** One step for `pair`: cycles it takes, NOTHING or WAIT. */
-  #serve(pair: QueuePair, cycle: number): number {
+  #serve(pair: QueuePair, cycle: Cycles): number {
     this.#packets.abandonStale(pair, cycle);
     const { state } = pair;
     if ((state !== RTS && state !== SQD) || pair.parkedFor !== NOT_PARKED) {
@@ -295,7 +296,7 @@ export class Requester {
   }
 
   /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
-  #takeUp(pair: QueuePair, cycle: number): typeof DONE | typeof NOTHING {
+  #takeUp(pair: QueuePair, cycle: Cycles): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
     this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
@@ -332,7 +333,7 @@ export class Requester {
     this.#waitingForRecord.push(qp, 0);
   }
 
-  #resumeWaiting(cycle: number): void {
+  #resumeWaiting(cycle: Cycles): void {
     const qp = this.#waitingForRecord.pop();
     this.#isWaitingForRecord[qp] = 0;
     const pair = this.#core.qps.rows[qp]!;
@@ -373,7 +374,7 @@ export class Requester {
   }
 
   /** A WQE that cannot be executed, or a NOP. */
-  #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: number): void {
+  #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
     const isHead = pair.recordHead === request;
     if (request.syndrome !== 0) {
       this.#scheduler.park(pair, PARKED_ERROR);
@@ -388,7 +389,7 @@ export class Requester {
     left: typeof ABSENT | typeof REFUSED,
     pair: QueuePair,
     request: SendRecord,
-    cycle: number,
+    cycle: Cycles,
   ): number {
     this.#packets.abandon(cycle);
     this.#active = undefined;
@@ -397,7 +398,7 @@ export class Requester {
     return 1;
   }
 
-  #afterPacket(pair: QueuePair, request: SendRecord, cycle: number): void {
+  #afterPacket(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
     const sent = request.opcode === RDMA_READ ? request.psnCount : pair.packetCursor + 1;
     this.#burst++;
     if (sent >= request.psnCount) {
@@ -412,13 +413,13 @@ export class Requester {
     }
   }
 
-  #endTurn(pair: QueuePair, cycle: number): void {
+  #endTurn(pair: QueuePair, cycle: Cycles): void {
     this.#active = undefined;
     this.#scheduler.makeReadyLater(pair, cycle + this.#sameQpCycles);
   }
 
   /** A segment was refused: the packet is invalidated, and the record fails once all before it are complete. */
-  #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+  #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void {
     request.syndrome = syndrome;
     pair.recordCursor = noRecord;
     this.#scheduler.park(pair, PARKED_ERROR);

@@ -3,6 +3,7 @@
  * by page, under their keys. A packet that has to wait goes on where it stopped.
  */
 
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
@@ -46,7 +47,7 @@ export class ResponsePlacement {
   }
 
   /** Writes `bytes` of response payload of the packet at `offset`. */
-  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: number): MemoryAnswer {
+  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: Cycles): MemoryAnswer {
     const { translator } = this.#core;
     const received = request.responsesReceived * pair.mtuBytes;
     while (this.#placed < bytes) {

@@ -8,6 +8,7 @@
  * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
+import type { Cycles, Picoseconds } from '../../../base/units.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
@@ -16,10 +17,10 @@ import { enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/inde
 export interface RetryTimerPorts {
   readonly errors: {
     /** No progress for a whole timeout while packets are outstanding. */
-    ackTimedOut(qp: QpSlot, cycle: number): void;
+    ackTimedOut(qp: QpSlot, cycle: Cycles): void;
   };
   readonly requester: {
-    rnrWaitOver(pair: QueuePair, cycle: number): void;
+    rnrWaitOver(pair: QueuePair, cycle: Cycles): void;
   };
 }
 
@@ -80,7 +81,7 @@ export class RetryTimers {
    * A packet that wants an answer was sent at an edge; most find a timer set and others under way. The timeout begins with
    * the oldest packet that is not answered: where all before it are, an earlier timer's instant is not its own.
    */
-  sentAt(pair: QueuePair, psn: number, cycle: number): void {
+  sentAt(pair: QueuePair, psn: number, cycle: Cycles): void {
     const isOldest = psn === ((pair.lastAckedPsn + 1) & PSN_MASK);
     if (pair.hasTimer === 1 && pair.recordCount !== 1 && !isOldest) return;
     const nowPs = this.#core.domain.clock.edgePs(cycle);
@@ -89,7 +90,7 @@ export class RetryTimers {
   }
 
   /** A packet that wants an answer was sent at `nowPs`. */
-  sent(pair: QueuePair, nowPs: number): void {
+  sent(pair: QueuePair, nowPs: Picoseconds): void {
     // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
     if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
     if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
@@ -106,7 +107,7 @@ export class RetryTimers {
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
-  waitRnr(pair: QueuePair, durationPs: number, cycle: number): void {
+  waitRnr(pair: QueuePair, durationPs: Picoseconds, cycle: Cycles): void {
     const { lp, domain } = this.#core;
     pair.isWaitingRnr = 1;
     const wait = this.#rnrWait[pair.slot]! + 1;
@@ -151,7 +152,7 @@ export class RetryTimers {
     domain.wake(this.#stage, cycle);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     const looked = this.#looked;
     looked.length = 0;
     while (this.#due.headCycle <= cycle) looked.push(this.#due.pop());
@@ -164,7 +165,7 @@ export class RetryTimers {
     if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
   }
 
-  #checkAckTimer(qp: QpSlot, cycle: number): void {
+  #checkAckTimer(qp: QpSlot, cycle: Cycles): void {
     if (this.#dueGeneration[qp] !== this.#generation[qp]) return;
     const { qps, lp } = this.#core;
     const pair = qps.rows[qp]!;
@@ -180,7 +181,7 @@ export class RetryTimers {
     this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
-  #checkRnrTimer(qp: QpSlot, cycle: number): void {
+  #checkRnrTimer(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#core.qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;

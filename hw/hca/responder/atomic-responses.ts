@@ -3,6 +3,7 @@
  * answered from the result kept, and not executed again (IBTA vol 1, 9.4.5, 9.7.5.1.4).
  */
 
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
@@ -35,7 +36,7 @@ export class AtomicResponses {
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    wake: (cycle: number) => void,
+    wake: (cycle: Cycles) => void,
   ) {
     this.#core = core;
     this.#resources = resources;
@@ -56,7 +57,7 @@ export class AtomicResponses {
   }
 
   /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, WAIT, ABSENT or REFUSED. */
-  step(qp: QpSlot, entry: number, cycle: number): number {
+  step(qp: QpSlot, entry: number, cycle: Cycles): number {
     const resources = this.#resources;
     const unit = this.#unit;
     if (unit.isIdle) return this.#begin(qp, entry, cycle);
@@ -79,7 +80,7 @@ export class AtomicResponses {
   }
 
   /** Answers the repeated atomic `entry`. */
-  replay(qp: QpSlot, entry: number, cycle: number): typeof ANSWERED | typeof WAIT {
+  replay(qp: QpSlot, entry: number, cycle: Cycles): typeof ANSWERED | typeof WAIT {
     const { operands } = this.#resources;
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
@@ -100,7 +101,7 @@ export class AtomicResponses {
   }
 
   /** Abandons an atomic whose request has been dropped. False: memory is being read or written for it. */
-  abandon(cycle: number): boolean {
+  abandon(cycle: Cycles): boolean {
     if (this.#unit.isWaiting) {
       this.#account.stall(cycle, STALL_ATOMIC);
       return false;
@@ -120,7 +121,7 @@ export class AtomicResponses {
   }
 
   /** Only with room for the answer: a result is never without one. */
-  #begin(qp: QpSlot, entry: number, cycle: number): number {
+  #begin(qp: QpSlot, entry: number, cycle: Cycles): number {
     const { translator, qps, pageFaults } = this.#core;
     const resources = this.#resources;
     if (this.#packets.queue.isFull) {
@@ -153,7 +154,7 @@ export class AtomicResponses {
     entry: number,
     low: number,
     high: number,
-    cycle: number,
+    cycle: Cycles,
   ): typeof ANSWERED | typeof WAIT {
     const packets = this.#packets;
     const pair = this.#core.qps.rows[qp]!;

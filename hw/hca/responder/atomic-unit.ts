@@ -6,7 +6,7 @@
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
-import type { BusAddress } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -32,7 +32,7 @@ export class AtomicUnit {
   #readStatus = 0;
   #address = 0;
 
-  constructor(core: HcaCore, wake: (cycle: number) => void) {
+  constructor(core: HcaCore, wake: (cycle: Cycles) => void) {
     this.#core = core;
     this.#sram = core.allocateSram(ATOMIC_SRAM_BYTES);
     this.#readRequester = core.dmaRead.addRequester(

@@ -3,6 +3,7 @@
  * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
  */
 
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -48,7 +49,7 @@ export class ReadResponses {
   }
 
   /** Makes the next packet of the READ `entry`. DONE: it is sealed. */
-  send(qp: QpSlot, entry: number, cycle: number): MemoryAnswer | typeof DONE_LAST {
+  send(qp: QpSlot, entry: number, cycle: Cycles): MemoryAnswer | typeof DONE_LAST {
     const resources = this.#resources;
     const packets = this.#packets;
     const pair = this.#core.qps.rows[qp]!;
@@ -71,7 +72,7 @@ export class ReadResponses {
   }
 
   /** Begins the DMA reads of the open packet's payload. DONE: all of them. */
-  #gather(qp: QpSlot, entry: number, skippedBytes: number, cycle: number): MemoryAnswer {
+  #gather(qp: QpSlot, entry: number, skippedBytes: number, cycle: Cycles): MemoryAnswer {
     const { qps, translator, dmaRead, pageFaults } = this.#core;
     const resources = this.#resources;
     const { packet } = this.#packets;

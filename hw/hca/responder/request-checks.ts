@@ -5,6 +5,7 @@
  */
 
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { type CheckAnswer, DROPPED, DUPLICATE, EXECUTE } from '../answers.ts';
@@ -38,7 +39,7 @@ export class RequestChecks {
   }
 
   /** What becomes of the request. */
-  check(cycle: number): CheckAnswer {
+  check(cycle: Cycles): CheckAnswer {
     const { pair, psn, kind } = this.#request;
     const distance = psnDistance(psn, pair.expectedPsn);
     if (pair.opcodeBase !== 0) return this.#checkUnreliable(distance);
@@ -90,7 +91,7 @@ export class RequestChecks {
   }
 
   /** Room for one more READ or atomic. */
-  #hasResources(cycle: number): boolean {
+  #hasResources(cycle: Cycles): boolean {
     const { qp, pair } = this.#request;
     if (this.#responses.newCount(qp) < pair.readResourcesMax) {
       // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.

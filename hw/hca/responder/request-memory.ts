@@ -5,6 +5,7 @@
 
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { NakCode } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
@@ -52,7 +53,7 @@ export class RequestMemory {
   }
 
   /** Rights of WRITE, READ and atomics. ALLOWED, REFUSED or WAIT. */
-  checkRights(cycle: number): StepAnswer {
+  checkRights(cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { kind, pair } = request;
     if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return DONE;
@@ -77,7 +78,7 @@ export class RequestMemory {
   }
 
   /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
-  place(cycle: number): StepAnswer {
+  place(cycle: Cycles): StepAnswer {
     const request = this.#request;
     const bytes = request.payloadBytes;
     const source = request.packet.offset + PACKET_PAYLOAD_OFFSET;
@@ -94,7 +95,7 @@ export class RequestMemory {
   }
 
   /** Whether QP and region give this right to so many bytes at the address that the header names. */
-  #mayAccess(qpRight: number, right: number, bytes: number, cycle: number): StepAnswer {
+  #mayAccess(qpRight: number, right: number, bytes: number, cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { pair } = request;
     if ((pair.remoteRights & qpRight) === 0) {
@@ -127,7 +128,7 @@ export class RequestMemory {
     return REFUSED;
   }
 
-  #placeWrite(left: number, from: number, cycle: number): StepAnswer {
+  #placeWrite(left: number, from: number, cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { pair } = request;
     const { writeAddress } = pair;
@@ -145,14 +146,14 @@ export class RequestMemory {
   }
 
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
-  #translateWrite(pair: QueuePair, left: number, cycle: number): number {
+  #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     const translation = this.#translation;
     if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes) return TRANSLATED;
     return translation.translate(pair.writeKey, pair.pd, pair.writeAddress, left, RIGHT_REMOTE_WRITE);
   }
 
   /** What the packet has written so far is written again when it comes again. */
-  #refuseWrite(found: number, cycle: number): void {
+  #refuseWrite(found: number, cycle: Cycles): void {
     const { pair, placed } = this.#request;
     const address = pair.writeAddress;
     const bytes = pair.writeRemaining;
@@ -165,7 +166,7 @@ export class RequestMemory {
   }
 
   /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
-  #placeSend(left: number, from: number, cycle: number): StepAnswer {
+  #placeSend(left: number, from: number, cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { qp } = request;
     const moved = this.#scatter.place(qp, left, request.packet.rxBytes, from, cycle);

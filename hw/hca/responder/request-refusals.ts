@@ -4,6 +4,7 @@
  */
 
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
@@ -14,7 +15,7 @@ import type { ResponseEngine } from './response-engine.ts';
 
 export interface RefusedQps {
   /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
-  refused(qp: number, eventType: number, cycle: number): void;
+  refused(qp: number, eventType: number, cycle: Cycles): void;
 }
 
 export class RequestRefusals {
@@ -34,7 +35,7 @@ export class RequestRefusals {
   }
 
   /** NAK or RNR NAK for the expected PSN. */
-  refuse(syndrome: number, cycle: number): void {
+  refuse(syndrome: number, cycle: Cycles): void {
     const { qp, pair } = this.#request;
     if (pair.opcodeBase !== 0) return this.giveUp();
     pair.hasNakSent = 1;
@@ -42,7 +43,7 @@ export class RequestRefusals {
   }
 
   /** A rule was broken: the QP goes to error, but for an unreliable one whose peer is at fault. */
-  refuseForGood(nakCode: number, eventType: number, cycle: number): void {
+  refuseForGood(nakCode: number, eventType: number, cycle: Cycles): void {
     const { qp, pair } = this.#request;
     this.refuse(nakSyndrome(nakCode), cycle);
     const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
@@ -50,7 +51,7 @@ export class RequestRefusals {
   }
 
   /** The memory will be there later: RNR NAK, as mlx5 answers. */
-  refuseForNow(cycle: number): void {
+  refuseForNow(cycle: Cycles): void {
     const { pair } = this.#request;
     const { pageFaults: faults } = this.#core;
     if (pair.opcodeBase === 0) faults.rnrNakCount++;
@@ -59,7 +60,7 @@ export class RequestRefusals {
   }
 
   /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
-  askForPage(key: number, address: number, bytes: number, isWrite: number, cycle: number): boolean {
+  askForPage(key: number, address: number, bytes: number, isWrite: number, cycle: Cycles): boolean {
     const { qp } = this.#request;
     const isAsked = this.#core.pageFaults.raise(qp, SIDE_RESPONDER, key, address, bytes, isWrite, cycle);
     if (isAsked) this.refuseForNow(cycle);

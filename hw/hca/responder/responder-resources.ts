@@ -5,6 +5,7 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { type PageFaults, SIDE_RESPONSE } from '../memory/index.ts';
@@ -185,7 +186,7 @@ export class ResponderResources {
     entry: number,
     skippedBytes: number,
     isWrite: number,
-    cycle: number,
+    cycle: Cycles,
   ): boolean {
     const address = this.address[entry]! + skippedBytes;
     const rest = this.bytes[entry]! - skippedBytes;

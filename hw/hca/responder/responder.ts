@@ -14,6 +14,7 @@
 
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
@@ -65,7 +66,7 @@ export interface ResponderPorts {
   readonly completions: CompletionWriter;
   readonly errors: RefusedQps & {
     /** First packet on a QP in RTR. */
-    communicationEstablished(qp: QpSlot, cycle: number): void;
+    communicationEstablished(qp: QpSlot, cycle: Cycles): void;
   };
 }
 
@@ -104,7 +105,7 @@ export class Responder {
   }
 
   /** Works on the request that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
-  process(pair: QueuePair, cycle: number): number {
+  process(pair: QueuePair, cycle: Cycles): number {
     const request = this.#request;
     let step = this.#step;
     if (step === STEP_CHECK) {
@@ -146,7 +147,7 @@ export class Responder {
   }
 
   /** False: the request is not to be executed. */
-  #begin(cycle: number): boolean {
+  #begin(cycle: Cycles): boolean {
     const { qp, pair } = this.#request;
     if (pair.hasCommunicated === 0) {
       pair.hasCommunicated = 1;
@@ -158,7 +159,7 @@ export class Responder {
   }
 
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
-  #repeat(cycle: number): void {
+  #repeat(cycle: Cycles): void {
     const { qp, pair, opcode, psn } = this.#request;
     this.#core.transport.count('duplicateRequest');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
@@ -175,7 +176,7 @@ export class Responder {
   }
 
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. */
-  #takeReceiveWqe(cycle: number): StepAnswer {
+  #takeReceiveWqe(cycle: Cycles): StepAnswer {
     const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was abandoned.
@@ -196,7 +197,7 @@ export class Responder {
   }
 
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
-  #finish(cycle: number): boolean {
+  #finish(cycle: Cycles): boolean {
     const request = this.#request;
     const { pair, kind, traits } = request;
     const completes = request.receiveSyndrome !== 0 || (traits & COMPLETES_RECEIVE_WQE) !== 0;
@@ -220,7 +221,7 @@ export class Responder {
     return true;
   }
 
-  #complete(cycle: number): void {
+  #complete(cycle: Cycles): void {
     const request = this.#request;
     const { pair } = request;
     const isWrite = request.kind === MESSAGE_WRITE;
@@ -238,7 +239,7 @@ export class Responder {
   }
 
   /** The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). */
-  #failReceive(cycle: number): void {
+  #failReceive(cycle: Cycles): void {
     const { qp, pair, receiveSyndrome: syndrome } = this.#request;
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
@@ -253,7 +254,7 @@ export class Responder {
   }
 
   /** A READ or an atomic: one packet, answered by the response engine. */
-  #acceptSingle(cycle: number): void {
+  #acceptSingle(cycle: Cycles): void {
     const request = this.#request;
     const { pair, psn } = request;
     pair.answeredPsn = psn;
@@ -264,7 +265,7 @@ export class Responder {
     this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
   }
 
-  #acceptAtomic(cycle: number): void {
+  #acceptAtomic(cycle: Cycles): void {
     const { qp, psn, opcode, remoteAddress, remoteKey, packet } = this.#request;
     const operands = (packet.offset + PACKET_PAYLOAD_OFFSET) >> 2;
     this.#responses.addAtomic(qp, psn, opcode, remoteAddress, remoteKey, packet.rxWords, operands, cycle);

@@ -8,7 +8,9 @@
  * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
+
 import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
@@ -96,17 +98,17 @@ export class ResponseEngine {
     return this.#resources.heldCount;
   }
 
-  wake(cycle: number): void {
+  wake(cycle: Cycles): void {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** Payload has left for memory. */
-  payloadLeft(cycle: number): void {
+  payloadLeft(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_ORDERING)) this.wake(cycle + 1);
   }
 
   /** A slot of the packet queue became free. */
-  slotFreed(cycle: number): void {
+  slotFreed(cycle: Cycles): void {
     if (this.account.isStalledFor(STALL_RESPONSE_BUFFER)) this.wake(cycle + 1);
   }
 
@@ -137,7 +139,7 @@ export class ResponseEngine {
   }
 
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
-  addRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  addRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: Cycles): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
     this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
@@ -152,7 +154,7 @@ export class ResponseEngine {
     key: number,
     words: Int32Array,
     word: number,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_ATOMIC, psn, 1, this.#writer.requestedCount);
@@ -169,7 +171,7 @@ export class ResponseEngine {
    * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
    * It is dropped when there is no room, as if lost.
    */
-  repeatRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  repeatRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: Cycles): void {
     const resources = this.#resources;
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
@@ -186,7 +188,7 @@ export class ResponseEngine {
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
-  replayAtomic(qp: QpSlot, psn: number, cycle: number): boolean {
+  replayAtomic(qp: QpSlot, psn: number, cycle: Cycles): boolean {
     const pending = this.#resources.rows[qp]!;
     if (!this.#atomics.canReplay(qp, psn)) return false;
     this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
@@ -198,14 +200,14 @@ export class ResponseEngine {
    * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
    * acknowledges as much, and is sent once.
    */
-  acknowledgeAgain(qp: QpSlot, psn: number, cycle: number): void {
+  acknowledgeAgain(qp: QpSlot, psn: number, cycle: Cycles): void {
     const { hasAck, ackPsn } = this.#resources.rows[qp]!;
     if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
     else this.acknowledge(qp, psn, cycle);
   }
 
   /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
-  acknowledge(qp: QpSlot, psn: number, cycle: number): void {
+  acknowledge(qp: QpSlot, psn: number, cycle: Cycles): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
@@ -216,7 +218,7 @@ export class ResponseEngine {
   }
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
-  refuse(qp: QpSlot, psn: number, syndrome: number, cycle: number): void {
+  refuse(qp: QpSlot, psn: number, syndrome: number, cycle: Cycles): void {
     const pending = this.#resources.rows[qp]!;
     pending.hasAck = 1;
     pending.ackPsn = psn;
@@ -237,7 +239,7 @@ export class ResponseEngine {
   }
 
   /** The page that the QP's oldest answer waited for is there, or is refused. */
-  pagesAnswered(qp: QpSlot, cycle: number): void {
+  pagesAnswered(qp: QpSlot, cycle: Cycles): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
@@ -267,7 +269,7 @@ export class ResponseEngine {
   }
 
   /** A repeated request takes its place; what had been begun of a READ's packet behind it is abandoned. */
-  #insert(pending: PendingResponses, kind: number, psn: number, cycle: number): number {
+  #insert(pending: PendingResponses, kind: number, psn: number, cycle: Cycles): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
     const { slot } = pending.pair;
     const entry = this.#resources.insert(slot, kind, psn, isOldestKept, this.#writer.requestedCount);
@@ -282,7 +284,7 @@ export class ResponseEngine {
     address: number,
     key: number,
     bytes: number,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     const resources = this.#resources;
     resources.address[entry] = address;
@@ -291,12 +293,12 @@ export class ResponseEngine {
     this.#enter(pending, cycle + 1);
   }
 
-  #enter(pending: PendingResponses, cycle: number): void {
+  #enter(pending: PendingResponses, cycle: Cycles): void {
     if (pending.isInRing === 0 && this.#active !== pending) this.#resources.enter(pending);
     this.wake(cycle);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const pending = this.#active ?? this.#choose(cycle);
     if (pending === undefined) return;
@@ -308,7 +310,7 @@ export class ResponseEngine {
   }
 
   /** Takes the next QP that has something due. */
-  #choose(cycle: number): PendingResponses | undefined {
+  #choose(cycle: Cycles): PendingResponses | undefined {
     const resources = this.#resources;
     let nextCycle = Number.POSITIVE_INFINITY;
     for (let tries = resources.waitingCount; tries > 0; tries--) {
@@ -330,7 +332,7 @@ export class ResponseEngine {
   }
 
   /** The acknowledgement. What was begun for requests that have been dropped since is abandoned first. */
-  #serveAck(pending: PendingResponses, cycle: number): number {
+  #serveAck(pending: PendingResponses, cycle: Cycles): number {
     const packets = this.#packets;
     const { pair } = pending;
     if (packets.isOpen) packets.abandon(cycle);
@@ -346,7 +348,7 @@ export class ResponseEngine {
   }
 
   /** The oldest READ or atomic. */
-  #serve(pending: PendingResponses, cycle: number): number {
+  #serve(pending: PendingResponses, cycle: Cycles): number {
     const resources = this.#resources;
     const qp = pending.pair.slot;
     const entry = resources.oldest(qp);
@@ -365,7 +367,7 @@ export class ResponseEngine {
   }
 
   /** One packet of a READ response. */
-  #sendRead(pending: PendingResponses, entry: number, cycle: number): number {
+  #sendRead(pending: PendingResponses, entry: number, cycle: Cycles): number {
     const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
     if (sent !== DONE && sent !== DONE_LAST) return this.#leave(sent, pending, entry, cycle);
@@ -376,27 +378,27 @@ export class ResponseEngine {
   }
 
   /** The answer waits in the engine, is resumed when its page is there, or fails. */
-  #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
+  #leave(left: number, pending: PendingResponses, entry: number, cycle: Cycles): number {
     if (left === WAIT) return WAIT;
     return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
   }
 
   /** Leaves the QP out until {@link resume}. */
-  #pause(pending: PendingResponses, cycle: number): number {
+  #pause(pending: PendingResponses, cycle: Cycles): number {
     this.#packets.abandon(cycle);
     pending.isPaused = 1;
     this.#active = undefined;
     return 1;
   }
 
-  #endTurn(pending: PendingResponses, cycle: number, busyCycles: number): number {
+  #endTurn(pending: PendingResponses, cycle: Cycles, busyCycles: number): number {
     this.#active = undefined;
     if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
     return busyCycles;
   }
 
   /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
-  #fail(pending: PendingResponses, entry: number, cycle: number): number {
+  #fail(pending: PendingResponses, entry: number, cycle: Cycles): number {
     const qp = pending.pair.slot;
     this.#packets.abandon(cycle);
     const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;

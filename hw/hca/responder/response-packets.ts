@@ -2,6 +2,7 @@
  * Packets of the response engine: at most one is open, the one being made. Sealed, it goes out in its order with the credits
  * that the QP can grant; abandoned, it is dropped when its reads are done.
  */
+import type { Cycles } from '../../../base/units.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
 import type { HcaCore } from '../core.ts';
@@ -50,12 +51,12 @@ export class ResponsePackets {
   }
 
   /** The payload of a packet has come from memory, or has not. */
-  payloadRead(slot: number, status: number, cycle: number): void {
+  payloadRead(slot: number, status: number, cycle: Cycles): void {
     this.#ports.transmitter.payloadArrived(this.queue, this.queue.rows[slot]!, status, cycle);
   }
 
   /** Opens a packet of a QP. False: there is no room, which is accounted for. */
-  open(pair: QueuePair, cycle: number): boolean {
+  open(pair: QueuePair, cycle: Cycles): boolean {
     if (this.queue.isFull) {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
       return false;
@@ -67,7 +68,7 @@ export class ResponsePackets {
   }
 
   /** Completes the open packet. */
-  seal(opcode: number, psn: number, syndrome: number, cycle: number): void {
+  seal(opcode: number, psn: number, syndrome: number, cycle: Cycles): void {
     const { packet } = this;
     packet.opcode = opcode;
     packet.psn = psn;
@@ -79,7 +80,7 @@ export class ResponsePackets {
   }
 
   /** Abandons the open packet, if there is one. */
-  abandon(cycle: number): void {
+  abandon(cycle: Cycles): void {
     if (!this.isOpen) return;
     this.packet.sendGeneration = NONE;
     this.packet.isSealed = 1;

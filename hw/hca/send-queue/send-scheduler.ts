@@ -10,6 +10,7 @@
  * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { QueuePair } from '../objects/index.ts';
 
@@ -36,7 +37,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 export interface SchedulerPorts {
   /** Looks for a QP from a cycle on. */
-  readonly requester: { wake(cycle: number): void };
+  readonly requester: { wake(cycle: Cycles): void };
 }
 
 export class SendScheduler {
@@ -50,7 +51,7 @@ export class SendScheduler {
   }
 
   /** The QP has work: to be considered from `cycle` on. */
-  makeReady(pair: QueuePair, cycle: number): void {
+  makeReady(pair: QueuePair, cycle: Cycles): void {
     if (pair.isScheduled !== NOT_SCHEDULED || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
     append(this.#ring, pair, cycle);
@@ -61,7 +62,7 @@ export class SendScheduler {
    * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
    * if it has become ready while it was served. The requester, which says so, looks again by itself.
    */
-  makeReadyLater(pair: QueuePair, cycle: number): void {
+  makeReadyLater(pair: QueuePair, cycle: Cycles): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;
     if (pair.isScheduled === IN_RING) unlink(pair);
     pair.isScheduled = IN_DELAY_LINE;
@@ -73,7 +74,7 @@ export class SendScheduler {
   }
 
   /** What a parked QP waited for may have happened. */
-  unpark(pair: QueuePair, cycle: number): void {
+  unpark(pair: QueuePair, cycle: Cycles): void {
     if (pair.parkedFor === NOT_PARKED) return;
     pair.parkedFor = NOT_PARKED;
     this.makeReady(pair, cycle);
@@ -88,7 +89,7 @@ export class SendScheduler {
   }
 
   /** Takes the next QP, if one may be considered at `cycle`. */
-  take(cycle: number): QueuePair | undefined {
+  take(cycle: Cycles): QueuePair | undefined {
     const ring = this.#ring;
     const delayed = this.#delayed;
     let pair = delayed.scheduleNext;
@@ -106,7 +107,7 @@ export class SendScheduler {
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */
-  get nextCycle(): number {
+  get nextCycle(): Cycles {
     const ring = headCycle(this.#ring);
     const delayed = headCycle(this.#delayed);
     return ring < delayed ? ring : delayed;
@@ -139,7 +140,7 @@ function lengthOf(list: QueuePair): number {
   return length;
 }
 
-function append(list: QueuePair, pair: QueuePair, cycle: number): void {
+function append(list: QueuePair, pair: QueuePair, cycle: Cycles): void {
   const last = list.schedulePrevious;
   pair.scheduleCycle = cycle;
   pair.scheduleNext = list;

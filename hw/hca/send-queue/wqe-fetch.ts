@@ -8,7 +8,9 @@
  * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
+
 import { QpState } from '../../../abi/qpc.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -31,11 +33,11 @@ const { translation: STALL_TRANSLATION, dma: STALL_DMA, lines: STALL_LINES } = s
 export interface WqeFetchPorts {
   readonly arrivals: {
     /** The QP's line holds what memory held; it may hold no valid WQE. */
-    wqesFetched(pair: QueuePair, cycle: number): void;
+    wqesFetched(pair: QueuePair, cycle: Cycles): void;
   };
   readonly errors: {
     /** The WQEs could not be read: the queue is unusable. */
-    queueFailed(qp: QpSlot, cycle: number): void;
+    queueFailed(qp: QpSlot, cycle: Cycles): void;
   };
 }
 
@@ -93,7 +95,7 @@ export class WqeFetch {
   }
 
   /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
-  ask(pair: QueuePair, cycle: number): void {
+  ask(pair: QueuePair, cycle: Cycles): void {
     if (pair.isFetching === 1) return;
     pair.isFetching = 1;
     pair.inPipelineCount++;
@@ -102,7 +104,7 @@ export class WqeFetch {
   }
 
   /** The requester has looked at the QP's line, which may now be evicted. */
-  release(pair: QueuePair, cycle: number): void {
+  release(pair: QueuePair, cycle: Cycles): void {
     const line = pair.wqeLine;
     if (line.isLocked === 0) return;
     line.isLocked = 0;
@@ -125,11 +127,11 @@ export class WqeFetch {
   }
 
   /** A line or DMA room became free: who waits looks again. */
-  #retry(cycle: number): void {
+  #retry(cycle: Cycles): void {
     if (!this.#asked.isEmpty) this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     const { domain } = this.#core;
     if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
     if (this.#asked.headCycle > cycle) {
@@ -144,7 +146,7 @@ export class WqeFetch {
   }
 
   /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
-  #fetch(pair: QueuePair, cycle: number): boolean {
+  #fetch(pair: QueuePair, cycle: Cycles): boolean {
     const { translator, dmaRead, config } = this.#core;
     if (pair.state === RST) {
       // Destroyed while it waited here.
@@ -201,7 +203,7 @@ export class WqeFetch {
   }
 
   /** Reads what has just been translated into `line`. */
-  #begin(pair: QueuePair, line: WqeLine, first: number, cycle: number): void {
+  #begin(pair: QueuePair, line: WqeLine, first: number, cycle: Cycles): void {
     const { translator, dmaRead } = this.#core;
     const stride = pair.sqStrideBytes;
     const blocks = Math.floor(translator.contiguousBytes / stride);
@@ -228,7 +230,7 @@ export class WqeFetch {
     pair.wqeLine = noLine;
   };
 
-  #readDone(number: number, status: number, cycle: number): void {
+  #readDone(number: number, status: number, cycle: Cycles): void {
     const { qps, sramView } = this.#core;
     const line = this.#lines.rows[number]!;
     const { qp } = line;
@@ -253,7 +255,7 @@ export class WqeFetch {
    * What could not be read may be no WQE at all: the next one alone is read again, unless it alone was.
    * @param isPosted it alone was, and was rung for
    */
-  #readFailed(pair: QueuePair, isPosted: boolean, cycle: number): void {
+  #readFailed(pair: QueuePair, isPosted: boolean, cycle: Cycles): void {
     const qp = pair.slot;
     if (this.#isCareful[qp] === 1 || isPosted) {
       this.#isCareful[qp] = 0;

@@ -7,6 +7,7 @@
  */
 
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Cycles, Picoseconds } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
 import { type ContextTable, NO_ATTEMPT, type Qpn, type SendRecord } from '../objects/index.ts';
@@ -37,7 +38,7 @@ export interface OperationTap {
   /** The same exactly, where it is known and lies so far back that a number is not. */
   exactPostedPs(qpn: Qpn, wqeCounter: number): bigint;
   /** The request's CQE was handed to the link at this picosecond of the epoch. */
-  cqeIssued(qpn: Qpn, wqeCounter: number, atPs: number): void;
+  cqeIssued(qpn: Qpn, wqeCounter: number, atPs: Picoseconds): void;
 }
 
 export const operationNames: Readonly<Record<number, string>> = {
@@ -108,7 +109,7 @@ export class OperationLedger {
   }
 
   /** The life of `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
-  completed(request: SendRecord, cycle: number, isSilent: boolean): void {
+  completed(request: SendRecord, cycle: Cycles, isSilent: boolean): void {
     const { opcode, wqeCounter } = request;
     const qpn = this.#qps.numberOf[request.qp]!;
     const tap = this.#tap;
@@ -152,7 +153,7 @@ export class OperationLedger {
    * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
    * posted. Returns the instant at which the first stage begins.
    */
-  #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: number, endPs: number): number {
+  #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: Picoseconds, endPs: Picoseconds): number {
     const begunPs = this.#clock.edgePs(request.fetchBegunCycle);
     const postedPs = Number.isNaN(tappedPs) ? begunPs : tappedPs;
     this.#cycle = request.fetchBegunCycle;
@@ -191,7 +192,7 @@ export class OperationLedger {
    * {@link #addStages} for a request that took more than an hour: its instants lie further apart than numbers tell. The
    * milestones in the same order.
    */
-  #addFar(request: SendRecord, row: OperationRow, qpn: Qpn, isUntapped: boolean, endCycle: number): void {
+  #addFar(request: SendRecord, row: OperationRow, qpn: Qpn, isUntapped: boolean, endCycle: Cycles): void {
     const clock = this.#clock;
     const { earlier } = request;
     const begunPs = clock.exactEdgePs(request.fetchBegunCycle);
@@ -199,7 +200,7 @@ export class OperationLedger {
     const far = farSumsOf(row);
     let atPs = postedPs;
     let lastCycle = request.fetchBegunCycle;
-    const until = (stage: OperationStage, cycle: number): void => {
+    const until = (stage: OperationStage, cycle: Cycles): void => {
       lastCycle = Math.max(lastCycle, cycle);
       const ps = clock.exactEdgePs(lastCycle);
       if (ps <= atPs) return;
@@ -231,7 +232,7 @@ export class OperationLedger {
   }
 
   /** Ends a stage with the milestone at `cycle`, or where the stage before it ended. Returns the picoseconds it took. */
-  #stageUntil(cycle: number): number {
+  #stageUntil(cycle: Cycles): number {
     if (cycle > this.#cycle) {
       this.#cycle = cycle;
       this.#reachedPs = this.#clock.edgePs(cycle);

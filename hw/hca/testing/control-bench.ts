@@ -2,12 +2,14 @@
  * A miniature machine around the control side: its clock, a sparse host memory behind a DMA stand-in, an interrupt sink,
  * a cable that can be pulled, and a driver that speaks to the HCR as Linux or iPXE does.
  */
+
 import { bar0 } from '../../../abi/bar-map.ts';
 import { type CommandName, Opcode } from '../../../abi/commands.ts';
 import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
 import { mapEntry } from '../../../abi/map-icm.ts';
 import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { LogicalProcess } from '../../../sim/logical-process.ts';
 import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
 import type { DataPathControl } from '../commands/data-path-control.ts';
@@ -85,11 +87,11 @@ class InterruptSink implements InterruptPort {
   msixEnabled = true;
   isPinAsserted = false;
   /** Messages sent: vector and cycle. */
-  readonly messages: { vector: number; cycle: number }[] = [];
+  readonly messages: { vector: number; cycle: Cycles }[] = [];
   /** Calls that find no room, to be tried again. */
   refusals = 0;
 
-  requestInterrupt(vector: number, cycle: number): boolean {
+  requestInterrupt(vector: number, cycle: Cycles): boolean {
     if (this.refusals > 0) {
       this.refusals--;
       return false;
@@ -223,7 +225,7 @@ export class ControlBench {
   }
 
   /** Cycle of software's next access. */
-  get cycle(): number {
+  get cycle(): Cycles {
     return Math.max(this.domain.cycle, this.domain.clock.cycleAtOrAfter(this.lp.nowPs));
   }
 

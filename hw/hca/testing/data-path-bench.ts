@@ -8,8 +8,10 @@
  * What software and commands do is queued with {@link DataPathNode.act} and done at clock edges of the HCA, one an edge.
  * Every packet that reaches a node is noted, and can be dropped or added. When a spec ends, the statistics must be balanced.
  */
+
 import { expect, onTestFinished } from 'vitest';
 import { defaultsOf } from '../../../base/parameter.ts';
+import type { Cycles } from '../../../base/units.ts';
 import {
   ChannelReader,
   ChannelWriter,
@@ -262,7 +264,7 @@ export class DataPathNode {
     this.memory.bytes.set(entry, this.icm.dmptEntryAddress(index));
   }
 
-  #perform(cycle: number): void {
+  #perform(cycle: Cycles): void {
     this.#actions.shift()?.();
     if (this.#actions.length > 0) this.domain.wake(this.#stage, cycle + 1);
   }

@@ -1,5 +1,6 @@
 /** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
 
+import type { Cycles } from '../../../base/units.ts';
 import type { CompletionEvents } from '../completion/cq-arm.ts';
 import type { AsyncEventSink } from '../events/async-events.ts';
 import { type PageRequest, type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
@@ -9,38 +10,38 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
   readonly lines: string[] = [];
   readonly cycles: number[] = [];
   hasRoom = true;
-  readonly #listeners: ((cycle: number) => void)[] = [];
+  readonly #listeners: ((cycle: Cycles) => void)[] = [];
 
   canPost(): boolean {
     return this.hasRoom;
   }
 
-  onSpace(listener: (cycle: number) => void): void {
+  onSpace(listener: (cycle: Cycles) => void): void {
     this.#listeners.push(listener);
   }
 
   /** There is room again; to be called at an edge. */
-  makeRoom(cycle: number): void {
+  makeRoom(cycle: Cycles): void {
     this.hasRoom = true;
     for (const listener of this.#listeners) listener(cycle + 1);
   }
 
-  postQpEvent(type: number, qpn: number, cycle: number): void {
+  postQpEvent(type: number, qpn: number, cycle: Cycles): void {
     this.#note(`qp ${hex(type)} ${hex(qpn)}`, cycle);
   }
 
-  postSrqEvent(type: number, srqn: number, cycle: number): void {
+  postSrqEvent(type: number, srqn: number, cycle: Cycles): void {
     this.#note(`srq ${hex(type)} ${hex(srqn)}`, cycle);
   }
 
-  postCqError(cqn: number, syndrome: number, cycle: number): void {
+  postCqError(cqn: number, syndrome: number, cycle: Cycles): void {
     this.#note(`cq ${syndrome} ${hex(cqn)}`, cycle);
   }
 
   /** CQEs that were held back for the events of completions. */
   joinedCount = 0;
 
-  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount: number): void {
+  postCompletion(eqn: number, cqn: number, cycle: Cycles, joinedCount: number): void {
     this.joinedCount += joinedCount;
     this.#note(`comp ${hex(cqn)} eq ${eqn}`, cycle);
   }
@@ -50,7 +51,7 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
 
   postPageRequest(
     { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
-    cycle: number,
+    cycle: Cycles,
   ): boolean {
     const what = `${pageRequestSides[side]} ${isWrite ? 'write' : 'read'} qp ${hex(qpn)}`;
     this.#note(`page ${what} key ${hex(key)} at ${hex(address)} bytes ${lengthBytes}`, cycle);
@@ -58,11 +59,11 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
     return true;
   }
 
-  eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void {
+  eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: Cycles): void {
     this.#note(`eq ${eqn} ci ${consumer}${arm ? ' arm' : ''}`, cycle);
   }
 
-  #note(line: string, cycle: number): void {
+  #note(line: string, cycle: Cycles): void {
     this.lines.push(line);
     this.cycles.push(cycle);
   }

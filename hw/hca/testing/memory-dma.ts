@@ -2,6 +2,7 @@
  * A stand-in for the DMA engines in specs of the HCA's control side: the same contract over a sparse host memory, with a
  * fixed latency and one operation per cycle. Reports come in order; sources are copied when the write leaves.
  */
+import type { Cycles } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { DmaReads, DmaRequester, DmaWrites, ReadDone, WriteDone } from '../memory/dma-ports.ts';
 
@@ -47,8 +48,8 @@ export class SparseMemory {
 }
 
 interface Operation {
-  readonly dueCycle: number;
-  run(cycle: number): void;
+  readonly dueCycle: Cycles;
+  run(cycle: Cycles): void;
 }
 
 interface Requester extends DmaRequester {
@@ -64,9 +65,9 @@ interface Requester extends DmaRequester {
 /** Reads and writes share one order, as posted writes and the reads behind them do. */
 export class MemoryDma implements DmaReads, DmaWrites {
   /** Every write in the order in which it reached memory. */
-  readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: number }[] = [];
+  readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: Cycles }[] = [];
   /** Every read in the order in which memory answered it. */
-  readonly readLog: { requester: string; address: number; lengthBytes: number; cycle: number }[] = [];
+  readonly readLog: { requester: string; address: number; lengthBytes: number; cycle: Cycles }[] = [];
   readonly #memory: SparseMemory;
   readonly #domain: ClockDomain;
   readonly #sram: Uint8Array;
@@ -141,8 +142,8 @@ export class MemoryDma implements DmaReads, DmaWrites {
     owner.counters.requests++;
     const run =
       typeof place === 'number'
-        ? (cycle: number) => this.#read(owner, address, lengthBytes, place, third, cycle)
-        : (cycle: number) =>
+        ? (cycle: Cycles) => this.#read(owner, address, lengthBytes, place, third, cycle)
+        : (cycle: Cycles) =>
             this.#write(owner, address, place.slice(third, third + lengthBytes), fourth, cycle);
     this.#operations.push({ dueCycle: this.#domain.cycle + this.#latencyCycles, run });
     this.#domain.wake(this.#stage, this.#domain.cycle + this.#latencyCycles);
@@ -154,7 +155,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     for (const requester of this.#requesters) requester.count = 0;
   }
 
-  #run(cycle: number): void {
+  #run(cycle: Cycles): void {
     const operation = this.#operations[0];
     if (operation !== undefined && operation.dueCycle <= cycle) {
       this.#operations.shift();
@@ -171,7 +172,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     lengthBytes: number,
     sramOffset: number,
     cookie: number,
-    cycle: number,
+    cycle: Cycles,
   ): void {
     this.readLog.push({ requester: owner.name, address, lengthBytes, cycle });
     const answers = address + lengthBytes <= this.#memory.limit;
@@ -180,7 +181,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     owner.onReadDone(cookie, answers ? 0 : 1, cycle);
   }
 
-  #write(owner: Requester, address: number, bytes: Uint8Array, cookie: number, cycle: number): void {
+  #write(owner: Requester, address: number, bytes: Uint8Array, cookie: number, cycle: Cycles): void {
     this.#memory.write(address, bytes);
     this.writeLog.push({ requester: owner.name, address, bytes, cycle });
     this.#finish(owner);

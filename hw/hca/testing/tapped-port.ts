@@ -1,4 +1,5 @@
 /** A wire port whose inbound packets are noted, and dropped when a spec says so; and packets made by hand. */
+import type { Picoseconds } from '../../../base/units.ts';
 import type { LogicalProcess } from '../../../sim/index.ts';
 import {
   FLOAT_VIRTUAL_ADDRESS,
@@ -29,7 +30,7 @@ const PACKET_FLAGS_MASK = 0xf;
 
 /** A packet as it reached a node. */
 export interface Packet {
-  readonly timePs: number;
+  readonly timePs: Picoseconds;
   readonly opcode: number;
   readonly qpn: number;
   readonly psn: number;
@@ -115,7 +116,7 @@ export class TappedPort implements PacketPort, PacketReceiver {
     return this.#port.receivePacketsMax;
   }
 
-  expectPacket(fromPs: number, formingPs: number): number {
+  expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
     return this.#port.expectPacket(fromPs, formingPs);
   }
 
@@ -123,7 +124,7 @@ export class TappedPort implements PacketPort, PacketReceiver {
     opcode: number,
     payloadBytes: number,
     flags: number,
-    atPs: number,
+    atPs: Picoseconds,
     virtualLane?: number,
   ): number {
     return this.#port.sendPacket(opcode, payloadBytes, flags, atPs, virtualLane);
@@ -147,7 +148,7 @@ export class TappedPort implements PacketPort, PacketReceiver {
   }
 
   /** Sends a packet to the neighbour, at an edge. */
-  inject(packet: HandMadePacket, nowPs: number): void {
+  inject(packet: HandMadePacket, nowPs: Picoseconds): void {
     const port = this.#port;
     const payload = packet.payload ?? new Uint8Array(0);
     const offset = port.beginPacket(packet.opcode, payload.length, packet.flags ?? 0, nowPs);

@@ -2,6 +2,7 @@
  * Two machines in miniature: memory, root complex, link and NIC, joined by an Ethernet cable; and software that brings
  * the NICs up and works their rings as a driver does. Times are of all four logical processes at once. For specs only.
  */
+
 import {
   NicBar,
   nicBar0,
@@ -14,6 +15,7 @@ import {
 import { viewOf } from '../../../base/bytes.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import { withField } from '../../../base/registers.ts';
+import type { Picoseconds } from '../../../base/units.ts';
 import {
   ChannelReader,
   ChannelWriter,
@@ -71,8 +73,8 @@ export class NicMachine {
   readonly memory = new BenchMemory(MEMORY_BYTES);
   readonly view = viewOf(this.memory.bytes);
   /** Interrupts as they reach the host. */
-  readonly interrupts: { readonly timePs: number; readonly vector: number }[] = [];
-  readonly pins: { readonly timePs: number; readonly isAsserted: boolean }[] = [];
+  readonly interrupts: { readonly timePs: Picoseconds; readonly vector: number }[] = [];
+  readonly pins: { readonly timePs: Picoseconds; readonly isAsserted: boolean }[] = [];
   barAddress: readonly number[] = [];
   #bench: NicBench;
 
@@ -285,7 +287,7 @@ export class NicBench {
   }
 
   /** Runs everything on by `durationPs`; software acts at the instant that is reached. */
-  async run(durationPs: number): Promise<void> {
+  async run(durationPs: Picoseconds): Promise<void> {
     this.nowPs += durationPs;
     await this.#runner.runTo(this.nowPs);
     for (const lp of this.#all) lp.nowPs = this.nowPs;

@@ -1,4 +1,5 @@
 /** A system DMA controller alone, with a device that takes stores and answers loads. For specs only. */
+
 import {
   SystemDmaMode,
   SystemDmaTransfer,
@@ -8,6 +9,7 @@ import {
 } from '../../../abi/nic/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import { withField } from '../../../base/registers.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { LogicalProcess } from '../../../sim/index.ts';
 import type { AccessDone } from '../../pcie/index.ts';
 import { BenchMemory } from '../../pcie/root-complex-bench.ts';
@@ -56,7 +58,7 @@ export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
   bus.onGiven((nowPs) => {
     holds[holds.length - 1]![1] = nowPs / 10_000;
   });
-  const stores: [cycle: number, address: number, bytes: number[]][] = [];
+  const stores: [cycle: Cycles, address: number, bytes: number[]][] = [];
   const device = {
     room: Number.POSITIVE_INFINITY,
     onSpace: () => {},
@@ -82,7 +84,7 @@ export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
       answers[index]!(device.loadStatus, device.loadStatus === 0 ? 0xa0b0_0000 + index : 0xffff_ffff),
     1,
   );
-  const interrupts: [channel: number, cycle: number][] = [];
+  const interrupts: [channel: number, cycle: Cycles][] = [];
   const dma = new SystemDma({
     lp,
     config: { ...defaultsOf(systemDmaParameters), ...changes },
@@ -92,7 +94,7 @@ export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
     trafficClass: 12,
     interrupt: (channel, nowPs) => interrupts.push([channel, nowPs / 10_000]),
   });
-  const runTo = (cycle: number): void => {
+  const runTo = (cycle: Cycles): void => {
     lp.advance(cycle * 10_000);
     lp.nowPs = cycle * 10_000;
   };
