@@ -41,9 +41,9 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'New credits count in the very instant in which they come, or not, as the order of that instant has it.',
     kind: 'wrong order',
     file: 'wire/link-credits.ts',
-    find: `  canSend(blocks: number, nowPs: number): boolean {
+    find: `  canSend(blocks: number, nowPs: Picoseconds): boolean {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;`,
-    replace: `  canSend(blocks: number, nowPs: number): boolean {
+    replace: `  canSend(blocks: number, nowPs: Picoseconds): boolean {
     if (nowPs >= this.newLimitPs) this.#limit = this.#newLimit;`,
   },
   {
