@@ -222,10 +222,32 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   }
 }
 
-/** The reader and the writer of a memory, made once: each finds out the machine's byte order, which takes longer than to read. */
-type Streams<Stream> = Readonly<Record<ByteOrder, WeakMap<ArrayBufferLike, Stream>>>;
-const readers: Streams<BufferReader> = { big: new WeakMap(), little: new WeakMap() };
-const writers: Streams<BufferWriter> = { big: new WeakMap(), little: new WeakMap() };
+/** typed-binary's readers or writers, one for each memory and byte order: to make one takes longer than to read. */
+class Streams<Stream extends { seekTo(offset: number): void }> {
+  readonly #known: Readonly<Record<ByteOrder, WeakMap<ArrayBufferLike, Stream>>> = {
+    big: new WeakMap(),
+    little: new WeakMap(),
+  };
+  readonly #make: (buffer: ArrayBufferLike, endianness: ByteOrder) => Stream;
+
+  constructor(make: (buffer: ArrayBufferLike, endianness: ByteOrder) => Stream) {
+    this.#make = make;
+  }
+
+  /** The stream of this memory, at `offset` of `bytes`. */
+  at({ buffer, byteOffset }: Uint8Array, offset: number, byteOrder: ByteOrder): Stream {
+    let stream = this.#known[byteOrder].get(buffer);
+    if (stream === undefined) {
+      stream = this.#make(buffer, byteOrder);
+      this.#known[byteOrder].set(buffer, stream);
+    }
+    stream.seekTo(byteOffset + offset);
+    return stream;
+  }
+}
+
+const readers = new Streams((buffer, endianness) => new BufferReader(buffer, { endianness }));
+const writers = new Streams((buffer, endianness) => new BufferWriter(buffer, { endianness }));
 
 /** Reads one object from `bytes` at `offset`. */
 export function decodeWith<F extends FieldTable>(
@@ -235,14 +257,7 @@ export function decodeWith<F extends FieldTable>(
   offset: number,
 ): ValuesOf<F> {
   requireRoom(schema, bytes, offset);
-  const { buffer, byteOffset } = bytes;
-  let reader = readers[byteOrder].get(buffer);
-  if (reader === undefined) {
-    reader = new BufferReader(buffer, { endianness: byteOrder });
-    readers[byteOrder].set(buffer, reader);
-  }
-  reader.seekTo(byteOffset + offset);
-  return schema.read(reader) as ValuesOf<F>;
+  return schema.read(readers.at(bytes, offset, byteOrder)) as ValuesOf<F>;
 }
 
 /** Writes one object over `bytes` at `offset`; everything not in `values` becomes zero. */
@@ -254,14 +269,7 @@ export function encodeWith<F extends FieldTable>(
   offset: number,
 ): void {
   requireRoom(schema, bytes, offset);
-  const { buffer, byteOffset } = bytes;
-  let writer = writers[byteOrder].get(buffer);
-  if (writer === undefined) {
-    writer = new BufferWriter(buffer, { endianness: byteOrder });
-    writers[byteOrder].set(buffer, writer);
-  }
-  writer.seekTo(byteOffset + offset);
-  schema.writeInitial(writer, values);
+  schema.writeInitial(writers.at(bytes, offset, byteOrder), values);
 }
 
 function requireRoom<F extends FieldTable>(schema: LayoutSchema<F>, bytes: Uint8Array, offset: number): void {
