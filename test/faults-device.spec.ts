@@ -188,7 +188,7 @@ describe('a probe', () => {
   });
 
   it.each<[FaultPlan[number], string]>([
-    [{ reset: 'stuck' }, 'ENODEV: the device did not come back from reset'],
+    [{ reset: 'stuck' }, 'ENODEV: the device does not answer configuration reads after its reset'],
     [{ semaphore: 'held' }, 'ENODEV: the hardware semaphore stays taken'],
     [{ owner: 'taken' }, 'ENODEV: another driver owns the device'],
     [{ device: 'gone', at: '1ns' }, 'no function answers'],
