@@ -7,6 +7,7 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
+import { perfTestNames } from '../workloads/perf-plan.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
@@ -25,7 +26,7 @@ import {
 } from './options.ts';
 import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from './output.ts';
 import { perf } from './perf.ts';
-import { addPerfOptions, perfTestNames } from './perf-options.ts';
+import { addPerfOptions } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';

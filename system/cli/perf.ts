@@ -4,12 +4,13 @@ import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
+import { checkedTest, perfArgsOf } from '../workloads/workload.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';
 import { cacheNotes } from './perf-notes.ts';
-import { checkedTest, type PerfChoice, perfArgsOf, withoutEffect } from './perf-options.ts';
+import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
@@ -21,7 +22,7 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
 
 export async function perf(name: string, options: PerfOptions): Promise<void> {
   const test = checkedTest(name);
-  const rows = perfArgsOf(test, options);
+  const rows = workloadsOf(test, options).map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   const analysis = analysisOptionsOf(options);
   checkWritable(options.json);
