@@ -8,6 +8,7 @@ import { RunError } from '../../sim/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
 import { perfTestNames } from '../workloads/perf-plan.ts';
+import { readyWorkloadNames } from '../workloads/ready-workloads.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
@@ -87,7 +88,7 @@ function programOf(): Command {
   const perfCommand = program
     .command('perf')
     .description(
-      `measure latency or bandwidth as perftest does, in simulated time: ${perfTestNames.join(', ')}`,
+      `measure latency or bandwidth as perftest does, in simulated time: ${perfTestNames.join(', ')}; or a ready workload: ${readyWorkloadNames.join(', ')}`,
     )
     .argument('<test>', 'one of them')
     .option(...jsonOption)

@@ -62,16 +62,26 @@ function argumentOf(name: WorkloadFieldName, field: WorkloadField, text: string)
 
 /**
  * What to run: one row of the table each.
+ * @param start the test, with the fields of a ready workload
  * @throws ConfigurationError for options that contradict the test
  */
-export function workloadsOf(test: PerfTestName, { all, odp, ...choice }: PerfChoice): Workload[] {
-  if (verbOf(test) === 'atomic' && all === true)
-    throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
+export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice): Workload[] {
+  const { test } = start;
+  if (all === true) {
+    if (verbOf(test) === 'atomic')
+      throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
+    if (choice.sizes !== undefined) throw new ConfigurationError('--all', true, 'left out with --sizes');
+  }
   const sizes = all === true ? allSizes.map((size) => ({ size })) : [{}];
   const modes = odp === true ? [{ onDemand: false }, { onDemand: true }] : [{}];
-  const fields = Object.fromEntries(optionNames.map((name) => [name, choice[name as keyof typeof choice]]));
+  const given = optionNames.flatMap((name) => {
+    const value = choice[name as keyof typeof choice];
+    return value === undefined ? [] : [[name, value] as const];
+  });
   return sizes.flatMap((size) =>
-    modes.map((mode) => checkedWorkload({ test, ...fields, ...size, ...mode }, optionOf)),
+    modes.map((mode) =>
+      checkedWorkload({ ...start, ...Object.fromEntries(given), ...size, ...mode }, optionOf),
+    ),
   );
 }
 

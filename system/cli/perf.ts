@@ -1,10 +1,11 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import { bottleneckLines, bottleneckShort } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
-import { checkedTest, perfArgsOf } from '../workloads/workload.ts';
+import { perfArgsOf, startOf } from '../workloads/workload.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
@@ -21,8 +22,10 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
 }
 
 export async function perf(name: string, options: PerfOptions): Promise<void> {
-  const test = checkedTest(name);
-  const rows = workloadsOf(test, options).map(perfArgsOf);
+  const start = startOf(name);
+  const { test } = start;
+  const workloads = workloadsOf(start, options);
+  const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   const analysis = analysisOptionsOf(options);
   checkWritable(options.json);
@@ -48,11 +51,13 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     for (const line of raceLines(races.map((found) => ({ races: found }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
-  for (const line of [...withoutEffect(test, options), ...cacheNotes(machine, results)]) screen.print(line);
+  const notes = [...withoutEffect(test, options), ...cacheNotes(machine, results), ...lossNotes(results)];
+  for (const line of notes) screen.print(line);
+  for (const line of bottleneckText(results)) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   const configHash = machineHashOf(machine);
   if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
+    writeJson(options.json, { schema: 'hca-perf/2', test, configHash, rows: results });
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
@@ -70,7 +75,31 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   }
 }
 
-const runOf = ({ args, faults }: PerfRow) => ({
+/** What binds each row; of several rows in short. */
+function bottleneckText(rows: readonly PerfRow[]): string[] {
+  const found = rows.flatMap(({ args, bottleneck }) =>
+    bottleneck === undefined ? [] : [{ args, bottleneck }],
+  );
+  if (found.length <= 1) return found.flatMap(({ bottleneck }) => bottleneckLines(bottleneck));
+  const lines = found.map(
+    ({ args, bottleneck }) => ` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`,
+  );
+  return ['What binds:', ...lines];
+}
+
+/** Messages that an unreliable service has lost. */
+const lossNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap(({ args, received }) => {
+    if (received === undefined || received.count === received.expected) return [];
+    const lost = received.expected - received.count;
+    const share = ((lost / received.expected) * 100).toFixed(1);
+    return [
+      `${args.sizeBytes} bytes: ${lost} of ${received.expected} messages (${share} %) found no receive and are lost:`,
+      '  the rate is that of the sender; --rx-depth or --threads would take more.',
+    ];
+  });
+
+const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
   name: `${args.sizeBytes} bytes${args.isOnDemand === true ? ' on demand' : ''}`,
   faults,
 });
@@ -161,9 +190,17 @@ function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult)
   );
 }
 
-function bandwidthLine({ sizeBytes, iterations }: PerfArgs, result: BandwidthResult): string {
+function bandwidthLine(args: PerfArgs, result: BandwidthResult): string {
+  const { iterations } = args;
   return (
-    ` ${String(sizeBytes).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
+    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
     `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
   );
+}
+
+/** Bytes of a message: where lengths are drawn, what they are in the mean. */
+function meanBytesOf({ sizeBytes, sizes }: PerfArgs): string {
+  if (sizes === undefined) return String(sizeBytes);
+  const sum = sizes.reduce((total, { weight }) => total + weight, 0);
+  return String(Math.round(sizes.reduce((total, { bytes, weight }) => total + bytes * weight, 0) / sum));
 }

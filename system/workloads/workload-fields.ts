@@ -3,7 +3,8 @@
  * of this table, in its order.
  */
 import { ConfigurationError } from '../../base/assert.ts';
-import { perfDefaults, perfPatterns } from './perf-plan.ts';
+import { strideDefaultBytes } from './perf-places.ts';
+import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
 interface FieldWords {
   /** In the words of the option's help. */
@@ -31,7 +32,17 @@ export interface FlagField extends FieldWords {
   readonly kind: 'flag';
 }
 
-export type WorkloadField = IntegerField | ChoiceField | FlagField;
+/** Words of a form of their own. */
+export interface TextField extends FieldWords {
+  readonly kind: 'text';
+  readonly unit: string;
+  /** A regular expression for the whole text. */
+  readonly form: string;
+  /** The same in words. */
+  readonly accepted: string;
+}
+
+export type WorkloadField = IntegerField | ChoiceField | FlagField | TextField;
 
 const bytes = (letter: string | undefined, min: number, max: number, meaning: string): IntegerField => ({
   kind: 'integer',
@@ -66,16 +77,34 @@ const choice = <const Choice extends string | number>(
   ...(letter === undefined ? {} : { letter }),
 });
 
+const number = '[1-9]\\d{0,9}';
+
 /** Every field but the test, in canonical order. */
 export const workloadFields = {
   size: bytes('s', 1, 2 ** 30, 'bytes of a message (default as perftest)'),
   iters: count('n', 1, 1e8, 'messages of a QP (default 1000 or 5000; fewer of large ones)'),
-  qps: count('q', 1, 1024, 'QPs of a bandwidth test (default 1)'),
+  qps: count('q', 1, 1024, 'QPs of a bandwidth test, over all threads (default one each)'),
+  threads: count(undefined, 1, 64, 'programs of each side, each on a core of its own (default 1)'),
+  connection: choice('c', 'type', perfConnections, 'transport service of the QPs (default RC)'),
   txDepth: count('t', 1, 16_000, `depth of the send queue (default ${perfDefaults.txDepth})`),
   rxDepth: count('r', 1, 16_000, `depth of the receive queue (default ${perfDefaults.rxDepth})`),
   inline: bytes('I', 0, 900, 'messages of at most so many bytes go inline'),
+  blueflame: choice(
+    undefined,
+    'how',
+    ['on', 'off'],
+    'short requests go by BlueFlame, or by a doorbell (default on)',
+  ),
+  postList: count('l', 1, 1024, 'requests posted in one call, with one doorbell (default 1)'),
   events: flag('e', 'sleep until a completion event instead of polling'),
   cqMod: count('Q', 1, 16_000, `one completion for so many messages (default ${perfDefaults.cqModeration})`),
+  moderation: {
+    kind: 'text',
+    unit: 'n:usec',
+    form: '\\d{1,5}:\\d{1,5}',
+    accepted: 'completions and microseconds up to 65535, such as 16:10',
+    meaning: 'with --events, one event for so many completions or after so long, such as 16:10',
+  },
   mtu: choice('m', 'bytes', [256, 512, 1024, 2048, 4096], "path MTU (default: the port's)"),
   region: bytes(
     undefined,
@@ -83,7 +112,35 @@ export const workloadFields = {
     2 ** 31,
     'memory of each side that messages walk through (default: all have one place)',
   ),
-  pattern: choice(undefined, 'how', perfPatterns, 'how they do: each its next place, or any (default next)'),
+  pattern: choice(
+    undefined,
+    'how',
+    perfPatterns,
+    'how they do: place by place, any, some more often, or so far apart (default sequential)',
+  ),
+  stride: bytes(
+    undefined,
+    1,
+    2 ** 31,
+    `from one message to the next, of the pattern stride (default ${strideDefaultBytes})`,
+  ),
+  keys: count(undefined, 1, 4096, 'memory regions in which --region is registered (default 1)'),
+  pageSize: choice(undefined, 'size', ['4K', '2M'], 'pages of --region (default 4K)'),
+  bidirectional: flag('b', 'both sides send; rates are of both directions together'),
+  echo: flag(undefined, 'the server answers each message with one like it; rates are of answered ones'),
+  sizes: {
+    kind: 'text',
+    unit: 'list',
+    form: `${number}:${number}(,${number}:${number})*`,
+    accepted: 'lengths with their weights, such as 64:90,4096:10',
+    meaning: 'draw the length of each message, by weight: 64:90,4096:10',
+  },
+  warmup: count(
+    undefined,
+    1,
+    1e8,
+    'messages of a QP before the measured ones: rates and counters are from then on',
+  ),
   onDemand: flag(undefined, 'the buffer is registered on demand instead of pinned'),
 } satisfies Readonly<Record<string, WorkloadField>>;
 
@@ -91,7 +148,13 @@ export type WorkloadFieldName = keyof typeof workloadFields;
 export const workloadFieldNames = Object.keys(workloadFields) as readonly WorkloadFieldName[];
 
 type ValueOf<Field> =
-  Field extends ChoiceField<infer Choice> ? Choice : Field extends FlagField ? boolean : number;
+  Field extends ChoiceField<infer Choice>
+    ? Choice
+    : Field extends FlagField
+      ? boolean
+      : Field extends TextField
+        ? string
+        : number;
 
 /** What each field may hold; what is left out has its default. */
 export type WorkloadValues = {
@@ -104,6 +167,7 @@ export type FieldValue = number | string | boolean;
 export function acceptedBy(field: WorkloadField): string {
   if (field.kind === 'flag') return 'true or false';
   if (field.kind === 'choice') return `one of ${field.choices.join(', ')}`;
+  if (field.kind === 'text') return field.accepted;
   return `an integer from ${field.min} to ${field.max}`;
 }
 
@@ -116,6 +180,7 @@ export function checkedField(name: string, field: WorkloadField, value: unknown)
 function isValueOf(field: WorkloadField, value: unknown): value is FieldValue {
   if (field.kind === 'flag') return typeof value === 'boolean';
   if (field.kind === 'choice') return field.choices.some((candidate) => candidate === value);
+  if (field.kind === 'text') return typeof value === 'string' && new RegExp(`^${field.form}$`).test(value);
   return Number.isSafeInteger(value) && (value as number) >= field.min && (value as number) <= field.max;
 }
 
@@ -127,6 +192,7 @@ export function parsedField(name: string, field: WorkloadField, text: string): F
 function meantBy(field: WorkloadField, text: string): FieldValue | undefined {
   if (field.kind === 'flag') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (field.kind === 'choice') return field.choices.find((candidate) => String(candidate) === text);
+  if (field.kind === 'text') return text;
   return parsedInteger(text);
 }
 

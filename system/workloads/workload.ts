@@ -11,23 +11,24 @@ import { hintFor } from '../machine/profile/values.ts';
 import {
   isLatencyTest,
   type PerfArgs,
+  type PerfRegion,
   type PerfTestName,
   perfDefaults,
   perfTestNames,
   verbOf,
 } from './perf-plan.ts';
+import { readyWorkload, readyWorkloadNames } from './ready-workloads.ts';
 import {
   checkedField,
   type FieldValue,
   fieldText,
   parsedField,
-  type WorkloadField,
   type WorkloadFieldName,
   type WorkloadValues,
   workloadFieldNames,
   workloadFields,
 } from './workload-fields.ts';
-import { checkFit, type FieldNaming, sizeOf } from './workload-rules.ts';
+import { checkFit, type FieldNaming, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
 
 export interface Workload extends WorkloadValues {
   readonly test: PerfTestName;
@@ -42,7 +43,7 @@ const byField: FieldNaming = (field) => field;
 export function checkedTest(name: unknown): PerfTestName {
   const test = perfTestNames.find((candidate) => candidate === name);
   if (test !== undefined) return test;
-  const hint = typeof name === 'string' ? hintFor(name, perfTestNames) : '';
+  const hint = typeof name === 'string' ? hintFor(name, [...perfTestNames, ...readyWorkloadNames]) : '';
   throw new ConfigurationError('test', name, `one of ${perfTestNames.join(', ')}${hint}`);
 }
 
@@ -74,22 +75,32 @@ function checkedName(name: string): WorkloadFieldName {
 }
 
 /**
- * Reads `write-bw,size=64,region=64Mi,pattern=random`: the test first; a flag may stand alone.
+ * Reads `write-bw,size=64,region=64Mi,pattern=random`: the test, or a ready workload, first; a flag may stand alone.
  * @throws ConfigurationError as {@link checkedWorkload} does
  */
 export function parsedWorkload(text: string): Workload {
   const [test, ...parts] = text.split(',').map((part) => part.trim());
-  const values: Record<string, FieldValue> = {};
+  const words = new Map<WorkloadFieldName, string>();
+  let last: WorkloadFieldName | undefined;
   for (const part of parts) {
     const at = part.indexOf('=');
-    const name = checkedName(at < 0 ? part : part.slice(0, at).trim());
-    if (name in values) throw new ConfigurationError(name, part, 'given once');
-    const field: WorkloadField = workloadFields[name];
-    if (at < 0 && field.kind !== 'flag') throw new ConfigurationError('workload', text, `a value: ${name}=…`);
-    values[name] = parsedField(name, field, at < 0 ? 'true' : part.slice(at + 1).trim());
+    // A list goes on behind its comma.
+    if (at < 0 && last !== undefined && /^\d/.test(part)) {
+      words.set(last, `${words.get(last)},${part}`);
+      continue;
+    }
+    last = checkedName(at < 0 ? part : part.slice(0, at).trim());
+    if (words.has(last)) throw new ConfigurationError(last, part, 'given once');
+    if (at < 0 && workloadFields[last].kind !== 'flag')
+      throw new ConfigurationError('workload', text, `a value: ${last}=…`);
+    words.set(last, at < 0 ? 'true' : part.slice(at + 1).trim());
   }
-  return checkedWorkload({ test, ...values });
+  const values = [...words].map(([name, word]) => [name, parsedField(name, workloadFields[name], word)]);
+  return checkedWorkload({ ...startOf(test!), ...(Object.fromEntries(values) as object) });
 }
+
+/** What a test, or a ready workload of this name, begins with. */
+export const startOf = (name: string): Workload => readyWorkload(name) ?? { test: checkedTest(name) };
 
 /** The one text of a workload, in canonical order; {@link parsedWorkload} reads it. */
 export function workloadText(workload: Workload): string {
@@ -102,27 +113,78 @@ export function workloadText(workload: Workload): string {
 
 /** What the programs are told. @throws ConfigurationError for a workload that does not fit */
 export function perfArgsOf(workload: Workload): PerfArgs {
-  const { test, iters, qps, txDepth, rxDepth, inline, events, cqMod, mtu, region, pattern, onDemand } =
-    checkedWorkload(workload);
+  const asked = checkedWorkload(workload);
+  const {
+    test,
+    iters,
+    txDepth,
+    rxDepth,
+    inline,
+    events,
+    cqMod,
+    mtu,
+    onDemand,
+    threads,
+    postList = 1,
+  } = asked;
   const verb = verbOf(test);
   const isLatency = isLatencyTest(test);
-  const sizeBytes = sizeOf(workload);
+  const sizeBytes = sizeOf(asked);
   return {
     verb,
     isLatency,
     sizeBytes,
     iterations: iters ?? iterationsOf(isLatency, sizeBytes),
-    qpCount: qps ?? 1,
+    qpCount: qpsOf(asked),
     txDepth: txDepth ?? perfDefaults.txDepth,
     rxDepth: rxDepth ?? perfDefaults.rxDepth,
-    inlineBytes: inline ?? (isLatency ? perfDefaults.inlineBytes[verb] : 0),
+    inlineBytes: inline ?? (isLatency ? inlineOf(asked) : 0),
     usesEvents: events === true,
-    cqModeration: cqMod ?? perfDefaults.cqModeration,
+    cqModeration: cqMod ?? (postList === 1 ? perfDefaults.cqModeration : postList),
     mtuBytes: mtu ?? 0,
-    ...(region === undefined ? {} : { region: { bytes: region, pattern: pattern ?? 'next' } }),
+    ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
     ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
+    ...(threads === undefined || threads === 1 ? {} : { threads }),
+    ...extrasOf(asked),
   };
 }
+
+/** perftest's: datagrams take less than messages of connections. */
+const inlineOf = ({ test, connection }: Workload): number =>
+  connection === 'UD' ? perfDefaults.datagramInlineBytes : perfDefaults.inlineBytes[verbOf(test)];
+
+/** What differs from perftest's plain test; nothing of what was not asked for. */
+function extrasOf(asked: Workload): Partial<PerfArgs> {
+  const {
+    connection = 'RC',
+    postList = 1,
+    bidirectional,
+    warmup,
+    sizes,
+    pageSize,
+    blueflame,
+    moderation,
+  } = asked;
+  const [count = 0, microseconds = 0] = moderation?.split(':').map(Number) ?? [];
+  return {
+    ...(connection === 'RC' ? {} : { connection }),
+    ...(postList === 1 ? {} : { postList }),
+    ...(bidirectional === true ? { isBidirectional: true } : {}),
+    ...(asked.echo === true ? { isEchoed: true } : {}),
+    ...(warmup === undefined ? {} : { warmupIterations: warmup }),
+    ...(sizes === undefined ? {} : { sizes: sharesOf(sizes) }),
+    ...(pageSize === '2M' ? { pageBytes: 2 ** 21 } : {}),
+    ...(blueflame === 'off' ? { usesBlueFlame: false } : {}),
+    ...(moderation === undefined ? {} : { eventModeration: { count, microseconds } }),
+  };
+}
+
+const regionOf = (bytes: number, { pattern = 'sequential', stride, keys = 1 }: Workload): PerfRegion => ({
+  bytes,
+  pattern,
+  ...(stride === undefined ? {} : { strideBytes: stride }),
+  ...(keys === 1 ? {} : { keys }),
+});
 
 /** perftest's counts; of large messages as many as show the steady state. */
 function iterationsOf(isLatency: boolean, sizeBytes: number): number {
