@@ -104,6 +104,15 @@ export type { Cabling } from './system/serve/served-plan.ts';
 export type { SlotAccesses } from './system/serve/slot-ledger.ts';
 export { renderReport } from './system/text/render.ts';
 export { openMessageChannel } from './system/workloads/message-pingpong.ts';
+export type {
+  PerfArgs,
+  PerfConnection,
+  PerfPattern,
+  PerfRegion,
+  PerfTestName,
+  PerfVerb,
+  SizeShare,
+} from './system/workloads/perf-plan.ts';
 export {
   barrier,
   connectRc,
@@ -114,5 +123,13 @@ export {
   type RcEndpoint,
   type RcPeer,
 } from './system/workloads/rc-endpoint.ts';
+export {
+  checkedWorkload,
+  parsedWorkload,
+  perfArgsOf,
+  type Workload,
+  workloadText,
+} from './system/workloads/workload.ts';
+export type { WorkloadValues } from './system/workloads/workload-fields.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

@@ -114,7 +114,7 @@ function blockResource(
   if (longest === undefined || longest[1] <= busy)
     return { name: `${name} of host ${node}`, kind: 'server', share, turn };
   const [cause, causeTurn] = causeOf(report, longest[0]);
-  return { name: `${cause} (${name} of host ${node})`, kind: 'server', share, turn: causeTurn };
+  return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
 
 /** What a block waits for, in words, and what to turn. */

@@ -18,7 +18,7 @@ export interface Bottleneck {
 /** From here on a server is said to be at work all the time: what is missing are beginnings, ends, and gaps between packets. */
 const nearlyAll = 0.85;
 /** From here on a window is said to be full. */
-const mostly = 0.4;
+const mostly = 0.5;
 /** A program that waits for its messages tells little: it does so behind whatever is slower than its core. */
 const busyEnough = 0.7;
 const nextCount = 4;

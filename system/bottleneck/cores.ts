@@ -3,6 +3,7 @@
  * too. What is left is work.
  */
 import type { NodeReport } from '../machine/report/schema.ts';
+import type { PerfArgs } from '../workloads/perf-plan.ts';
 import { less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
@@ -13,14 +14,21 @@ function completionsOf({ hca }: NodeReport): number {
   return used === undefined ? 0 : used.hits + used.misses;
 }
 
+const isSender = ({ isBidirectional, isEchoed }: PerfArgs, node: number): boolean =>
+  node === 0 || isBidirectional === true || isEchoed === true;
+
+/** Messages of one side that sends. */
+const sentBy = (measured: Measured): number =>
+  measured.args.isBidirectional === true ? messagesOf(measured) / 2 : messagesOf(measured);
+
 /** Cycles that posting takes when every store is taken at once, of one side that sends. */
 function plainPostCycles(measured: Measured, node: number): number {
   const { config, args, figures } = measured;
   const { cost } = config.host;
-  const { sizeBytes, inlineBytes, isBidirectional, verb } = args;
-  const sends = isBidirectional === true ? messagesOf(measured) / 2 : node === 0 ? messagesOf(measured) : 0;
+  const { sizeBytes, inlineBytes, verb } = args;
+  const sends = isSender(args, node) ? sentBy(measured) : 0;
   const inline = sizeBytes <= inlineBytes ? Math.ceil(sizeBytes / 64) * cost.postSendPerInlineByte64 : 0;
-  const receives = verb === 'send' && (node === 1 || isBidirectional === true) ? messagesOf(measured) : 0;
+  const receives = verb === 'send' && isSender(args, 1 - node) ? sentBy(measured) : 0;
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
   const lines = 1 + Math.ceil(Math.max(0, sizeBytes <= inlineBytes ? sizeBytes - 16 : 0) / 64);
   return (
@@ -72,8 +80,7 @@ export function coreResources(measured: Measured): Resource[] {
       share: most((each) => each.blockedPosts),
       turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
     };
-    const isSender = node === 0 || args.isBidirectional === true;
-    if (!isSender) return [work, blocked];
+    if (!isSender(args, node)) return [work, blocked];
     const window: Resource = {
       name: `messages in flight of host ${node}`,
       kind: 'window',

@@ -2,11 +2,10 @@
  * What lets so many things be under way at a time. A window that is full makes those before it full, too: they stand here with the
  * one that is nearest to the cause first.
  */
+import { rnrTimerPsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/report/schema.ts';
+import { rcDefaults } from '../workloads/rc-endpoint.ts';
 import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
-
-/** READs and atomics in flight of one QP: what `connectRc` asks for. */
-const readAtomicMax = 16;
 
 export function windowResources(measured: Measured): Resource[] {
   const { figures } = measured;
@@ -14,11 +13,7 @@ export function windowResources(measured: Measured): Resource[] {
   return [
     ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
-    ...nodes.map(({ report, node }) =>
-      stallWindow(measured, report, node, 'receiver', 'receiveWqe', 'receive WQEs', [
-        ...more('--rx-depth', 'hca.receivePrefetchCount'),
-      ]),
-    ),
+    ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
     ...figures.wire.map(
       ({ to, creditWaitPs }): Resource => ({
         name: `receive buffer of the port of host ${to}`,
@@ -41,6 +36,22 @@ export function windowResources(measured: Measured): Resource[] {
     ...readWindows(measured),
     ...nodes.map(({ report, node }) => fetchWindow(measured, report, node)),
   ];
+}
+
+/**
+ * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
+ * the RNR NAK names, for which its QP waits.
+ */
+function receiveWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
+  const { args, durationPs } = measured;
+  const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
+  const waitedPs = (hca.transport['rnrNakSent'] ?? 0) * rnrTimerPsByCode[rcDefaults.rnrTimerCode]!;
+  return {
+    name: `receive WQEs of host ${node}`,
+    kind: 'window',
+    share: hcaShare(measured, fetched) + waitedPs / durationPs / args.qpCount,
+    turn: [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
+  };
 }
 
 const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;
@@ -96,7 +107,7 @@ function readWindows(measured: Measured): Resource[] {
   const cablePs = 2 * (2 * wire.portLatencyNs * 1000 + wire.cableMetres * wire.cablePsPerMetre);
   const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
   const tripPs = cablePs + devicePs + readLatencyPs(measured);
-  const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * readAtomicMax);
+  const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * rcDefaults.readAtomicMax);
   return [{ name: 'READs in flight of a QP', kind: 'window', share, turn: more('--qps') }];
 }
 

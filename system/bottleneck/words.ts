@@ -1,6 +1,7 @@
 /** What binds, in lines that fit a terminal. */
 import type { Bottleneck } from './bottleneck.ts';
 import type { Resource, Turn } from './measured.ts';
+import type { StageShare } from './stages.ts';
 
 const percent = (share: number): string => `${Math.min(100, Math.round(share * 100))} %`;
 
@@ -17,16 +18,27 @@ export function bottleneckLines({ binds, next }: Bottleneck): string[] {
   const [second] = next;
   const lines = [`What binds: ${wordsOf(binds)}.`];
   if (second !== undefined) lines.push(`  Next in line: ${wordsOf(second)}.`);
-  const namesOf = (towards: Turn['towards']): string =>
-    binds.turn
-      .filter((turn) => turn.towards === towards)
-      .map(({ what }) => what)
-      .join(', ');
-  const turns = (['more', 'less'] as const).flatMap((towards) => {
-    const names = namesOf(towards);
-    return names === '' ? [] : [`${towards} ${names}`];
+  return [...lines, ...wrapped(turnText(binds.turn))];
+}
+
+/** Where a message's time goes, and what to turn for the longest part. */
+export function stageLines(stages: readonly StageShare[]): string[] {
+  const [first] = stages;
+  if (first === undefined) return [];
+  const shares = stages.slice(0, 4).map(({ name, share }) => `${name} ${percent(share)}`);
+  return [
+    'Where the time goes from posting to completion:',
+    ...wrapped(`${shares.join(', ')}.`),
+    ...wrapped(turnText(first.turn)),
+  ];
+}
+
+function turnText(turn: readonly Turn[]): string {
+  const parts = (['more', 'less'] as const).flatMap((towards) => {
+    const names = turn.filter((each) => each.towards === towards).map(({ what }) => what);
+    return names.length === 0 ? [] : [`${towards} ${names.join(', ')}`];
   });
-  return [...lines, ...wrapped(`To turn: ${turns.join('; ')}.`)];
+  return `To turn: ${parts.join('; ')}.`;
 }
 
 /** Breaks between words; each line is indented. */

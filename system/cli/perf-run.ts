@@ -1,7 +1,13 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
 import { ConfigurationError } from '../../base/assert.ts';
 import { psPerSecond } from '../../base/units.ts';
-import { type Bottleneck, bottleneckOf, type Measured } from '../bottleneck/index.ts';
+import {
+  type Bottleneck,
+  bottleneckOf,
+  type Measured,
+  type StageShare,
+  stagesOf,
+} from '../bottleneck/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { JsonValue } from '../machine/program.ts';
@@ -29,6 +35,8 @@ export interface PerfRow {
   readonly received?: { readonly count: number; readonly expected: number };
   /** What binds a bandwidth test, and what would bind next. */
   readonly bottleneck?: Bottleneck;
+  /** Where the time of the operations of a latency test went, those of a warm-up among them. */
+  readonly stages?: readonly StageShare[];
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
   /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
@@ -66,7 +74,9 @@ export default async function runPerf(
   const row = {
     args,
     ...measured,
-    ...(args.isLatency ? {} : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
+    ...(args.isLatency
+      ? { stages: stagesOf(report.operations) }
+      : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
     ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),

@@ -1,5 +1,5 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
-import { bottleneckLines, bottleneckShort } from '../bottleneck/index.ts';
+import { bottleneckLines, bottleneckShort, stageLines } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
@@ -75,16 +75,15 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   }
 }
 
-/** What binds each row; of several rows in short. */
+/** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
 function bottleneckText(rows: readonly PerfRow[]): string[] {
-  const found = rows.flatMap(({ args, bottleneck }) =>
-    bottleneck === undefined ? [] : [{ args, bottleneck }],
+  const [first] = rows;
+  if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages);
+  if (rows.length === 1 && first?.bottleneck !== undefined) return bottleneckLines(first.bottleneck);
+  const lines = rows.flatMap(({ args, bottleneck }) =>
+    bottleneck === undefined ? [] : [` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`],
   );
-  if (found.length <= 1) return found.flatMap(({ bottleneck }) => bottleneckLines(bottleneck));
-  const lines = found.map(
-    ({ args, bottleneck }) => ` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`,
-  );
-  return ['What binds:', ...lines];
+  return lines.length === 0 ? [] : ['What binds:', ...lines];
 }
 
 /** Messages that an unreliable service has lost. */

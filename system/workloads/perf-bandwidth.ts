@@ -210,7 +210,7 @@ class Messages {
 
   result(): BandwidthResult {
     const { sizeBytes, qpCount, sizes } = this.#args;
-    const bytes = this.#streams.reduce((sum, { postedBytes }) => sum + postedBytes, 0);
+    const bytes = this.#streams.reduce((sum, { drawnBytes }) => sum + drawnBytes, 0);
     const meanBytes = sizes === undefined ? sizeBytes : bytes / this.total;
     return resultOf(meanBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
   }

@@ -1,4 +1,5 @@
 /** The sending side of a QP: its work requests, reused for every post, and how many were posted and have completed. */
+import type { Wide } from '../../base/wide.ts';
 import type { Random } from '../../sim/index.ts';
 import {
   IBV_SEND_INLINE,
@@ -28,8 +29,8 @@ export class PerfStream {
   readonly qp: IbvQp;
   posted = 0;
   completed = 0;
-  /** Payload of all that was posted. */
-  postedBytes = 0;
+  /** Sum of the lengths that were drawn. */
+  drawnBytes: Wide = 0;
   /** The first of them is posted alone, all of them as a list. */
   readonly #wrs: readonly IbvSendWr[];
   /** Flags of every post. */
@@ -90,7 +91,7 @@ export class PerfStream {
   restart(): void {
     this.posted = 0;
     this.completed = 0;
-    this.postedBytes = 0;
+    this.drawnBytes = 0;
   }
 
   #hand(wr: IbvSendWr, count: number): void {
@@ -101,13 +102,13 @@ export class PerfStream {
 
   #prepare(wr: IbvSendWr, isSignalled: boolean): void {
     if (this.#takePlace !== undefined) move(wr, this.#takePlace());
-    const segment = wr.sgList[0]!;
     let flags = this.#sendFlags;
     if (this.#takeSize !== undefined) {
+      const segment = wr.sgList[0]!;
       segment.length = this.#takeSize();
       flags = segment.length <= this.#inlineBytes ? IBV_SEND_INLINE : 0;
+      this.drawnBytes += segment.length;
     }
-    this.postedBytes += segment.length;
     wr.sendFlags = isSignalled ? flags | signalled : flags;
   }
 }

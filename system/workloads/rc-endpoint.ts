@@ -27,7 +27,7 @@ import type { JsonValue, ProgramContext } from '../machine/program.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
 /** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
-const rcDefaults = {
+export const rcDefaults = {
   readAtomicMax: 16,
   timeoutCode: 14,
   rnrTimerCode: 12,
