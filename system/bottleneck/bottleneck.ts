@@ -16,7 +16,7 @@ export interface Bottleneck {
 }
 
 /** From here on a server is said to be at work all the time: what is missing are beginnings, ends, and gaps between packets. */
-const nearlyAll = 0.85;
+const nearlyAll = 0.8;
 /** From here on a window is said to be full. */
 const mostly = 0.5;
 /** A program that waits for its messages tells little: it does so behind whatever is slower than its core. */

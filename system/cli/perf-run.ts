@@ -96,10 +96,11 @@ function bottleneckIn(
   return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
 }
 
-function checkThreads({ threads = 1 }: PerfArgs, cores: number): void {
+/** @throws ConfigurationError for more threads than a host has cores */
+export function checkThreads({ threads = 1 }: PerfArgs, cores: number, named = 'threads'): void {
   if (threads <= cores) return;
   const range = `at most the cores of a host, ${cores}: --set host.core.count=${threads}`;
-  throw new ConfigurationError('threads', threads, range);
+  throw new ConfigurationError(named, threads, range);
 }
 
 /** Of each thread a client at host 0 and a server at host 1. */
@@ -109,11 +110,11 @@ async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
   const kind = args.isLatency ? 'latency' : 'bandwidth';
   for (let thread = 0; thread < threads; thread++) {
     const own = Math.floor(qpCount / threads) + (thread < qpCount % threads ? 1 : 0);
-    const told = threads === 1 ? args : { ...args, qpCount: own, thread };
+    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, thread };
     for (const [node, role] of ['Client', 'Server'].entries()) {
       const run = { url: programUrl(module), exportName: `${kind}${role}` };
       const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
-      await machine.load({ node, name, run, args: told as unknown as JsonValue });
+      await machine.load({ node, name, run, args: ownArgs as unknown as JsonValue });
     }
   }
 }

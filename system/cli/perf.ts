@@ -3,6 +3,7 @@ import { bottleneckLines, bottleneckShort, stageLines } from '../bottleneck/inde
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
@@ -12,7 +13,7 @@ import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';
 import { cacheNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
-import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
+import runPerf, { checkThreads, type PerfOrder, type PerfRow } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 
@@ -27,6 +28,7 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const workloads = workloadsOf(start, options);
   const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
+  checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--threads');
   const analysis = analysisOptionsOf(options);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
