@@ -27,7 +27,7 @@ const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
 
 /** `--tx-depth` of `txDepth`. */
-export const optionOf = (field: WorkloadFieldName): string =>
+const optionOf = (field: WorkloadFieldName): string =>
   `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 export function addPerfOptions(command: Command): Command {
