@@ -27,7 +27,10 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
   atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
 };
 
-/** Bytes of payload per second, of both directions where both sides send. Without an MTU of its own a test has the port's: then it is the bound of the largest. */
+/**
+ * Bytes of payload per second, of both directions where both sides send. Without an MTU of its own a test has the port's: then it is
+ * the bound of the largest.
+ */
 export function linkBound({ wire }: MachineConfig, args: PerfArgs): number {
   const { sizes = [{ bytes: args.sizeBytes, weight: 1 }], isBidirectional } = args;
   const sum = (pick: (bytes: number) => number): number =>
