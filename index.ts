@@ -130,6 +130,7 @@ export {
   type Workload,
   workloadText,
 } from './system/workloads/workload.ts';
-export type { WorkloadValues } from './system/workloads/workload-fields.ts';
+export type * from './system/workloads/workload-fields.ts';
+export type { FieldNaming } from './system/workloads/workload-rules.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

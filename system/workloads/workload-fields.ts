@@ -6,7 +6,8 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { strideDefaultBytes } from './perf-places.ts';
 import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
-interface FieldWords {
+/** What every field has. */
+export interface FieldWords {
   /** In the words of the option's help. */
   readonly meaning: string;
   /** perftest's letter. */
@@ -147,7 +148,8 @@ export const workloadFields = {
 export type WorkloadFieldName = keyof typeof workloadFields;
 export const workloadFieldNames = Object.keys(workloadFields) as readonly WorkloadFieldName[];
 
-type ValueOf<Field> =
+/** What a field holds. */
+export type ValueOfField<Field> =
   Field extends ChoiceField<infer Choice>
     ? Choice
     : Field extends FlagField
@@ -158,7 +160,7 @@ type ValueOf<Field> =
 
 /** What each field may hold; what is left out has its default. */
 export type WorkloadValues = {
-  readonly [Name in WorkloadFieldName]?: ValueOf<(typeof workloadFields)[Name]>;
+  readonly [Name in WorkloadFieldName]?: ValueOfField<(typeof workloadFields)[Name]>;
 };
 
 export type FieldValue = number | string | boolean;
