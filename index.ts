@@ -104,6 +104,15 @@ export type { Cabling } from './system/serve/served-plan.ts';
 export type { SlotAccesses } from './system/serve/slot-ledger.ts';
 export { renderReport } from './system/text/render.ts';
 export { openMessageChannel } from './system/workloads/message-pingpong.ts';
+export type {
+  PerfArgs,
+  PerfConnection,
+  PerfPattern,
+  PerfRegion,
+  PerfTestName,
+  PerfVerb,
+  SizeShare,
+} from './system/workloads/perf-plan.ts';
 export {
   barrier,
   connectRc,
@@ -114,5 +123,14 @@ export {
   type RcEndpoint,
   type RcPeer,
 } from './system/workloads/rc-endpoint.ts';
+export {
+  checkedWorkload,
+  parsedWorkload,
+  perfArgsOf,
+  type Workload,
+  workloadText,
+} from './system/workloads/workload.ts';
+export type * from './system/workloads/workload-fields.ts';
+export type { FieldNaming } from './system/workloads/workload-rules.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

@@ -33,4 +33,4 @@ export function perfArgsOf({ verb, sizeBytes, qpCount, messagesPerQp, outstandin
 }
 
 export const client = (program: ProgramContext): Promise<JsonValue> => bandwidthClient(program);
-export const server = (program: ProgramContext): Promise<undefined> => bandwidthServer(program);
+export const server = (program: ProgramContext): Promise<JsonValue> => bandwidthServer(program);

@@ -6,7 +6,7 @@
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { BandwidthResult, LatencyResult, PerfTestName } from '../workloads/perf-plan.ts';
-import { perfArgsOf } from './perf-options.ts';
+import { perfArgsOf } from '../workloads/workload.ts';
 import runPerf from './perf-run.ts';
 
 export const latencySizes = [2, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536, 2 ** 20];
@@ -55,8 +55,8 @@ async function measure(test: PerfTestName, sizeBytes: number) {
   const isLatency = test.endsWith('-lat');
   const size = test.startsWith('atomic') ? {} : { size: sizeBytes };
   const iters = isLatency ? { iters: Math.min(latencyIterations, 2 ** 26 / sizeBytes) } : {};
-  const [args] = perfArgsOf(test, { qps: 1, mtu: '2048', ...size, ...iters });
-  return (await runPerf({ machine: {}, args: args! })).result;
+  const args = perfArgsOf({ test, mtu: 2048, ...size, ...iters });
+  return (await runPerf({ machine: {}, args })).result;
 }
 
 const text = (value: number | undefined, digits: number): string =>

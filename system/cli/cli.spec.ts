@@ -76,6 +76,12 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['--region is 4096, expected left out: write-lat', ['perf', 'write-lat', '--region', '4K']],
     ['--region is 63, expected at least --size 64', ['perf', 'read-bw', '-s', '64', '--region', '63']],
     ['--rx-depth is 9000, expected at most 4095', ['perf', 'send-bw', '-q', '1024', '-r', '9000']],
+    ['--connection is "UD", expected RC or UC for write-bw', ['perf', 'write-bw', '-c', 'UD']],
+    ['--post-list is 3, expected a divisor of --tx-depth 128', ['perf', 'write-bw', '-l', '3']],
+    ['--bidirectional is true, expected left out: a latency test', ['perf', 'send-lat', '-b']],
+    ["'--sizes <list>' argument '64' is invalid. expected lengths", ['perf', 'write-bw', '--sizes', '64']],
+    ['at most the cores of a host, 4: --set host.core.count=5', ['perf', 'write-bw', '--threads', '5']],
+    ['did you mean kv-get', ['perf', 'kv-gte']],
     ['fault 1 (packet), field nth, is "0"', ['perf', 'write-bw', '--fault', 'packet=late,nth=0']],
     ['did you mean read', ['move', main, '--fault', 'reed=lost']],
     ['expected a file that can be written', ['move', main, '--trace', 'all', '--trace-file', '/no/such/log']],
@@ -272,6 +278,15 @@ describe('hca perf', () => {
     expect(bandwidth.out.split('\n')[0]).toBe(
       ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]',
     );
+  });
+
+  it('says what binds behind the table, and where time goes', async () => {
+    const bandwidth = await hca('perf', 'write-bw', '-n', '600', '-s', '64', '-q', '4');
+    const lines = bandwidth.out.trimEnd().split('\n').slice(2);
+    expect(lines[0]).toMatch(/^What binds: core of host 0, (9\d|100) % busy\.$/);
+    expect(lines[1]).toMatch(/^ {2}Next in line: .* % (busy|full)\.$/);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
+    expect((await hca('perf', 'write-lat', '-n', '5')).out).toContain('Where the time goes');
   });
 
   it.each(['write-bw', 'read-lat', 'read-bw', 'send-lat', 'atomic-lat', 'atomic-bw'])(

@@ -5,6 +5,8 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import { packageNameAndVersion } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
+import { perfTestNames } from '../workloads/perf-plan.ts';
+import { readyWorkloadNames } from '../workloads/ready-workloads.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
@@ -23,7 +25,7 @@ import {
 } from './options.ts';
 import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from './output.ts';
 import { perf } from './perf.ts';
-import { addPerfOptions, perfTestNames } from './perf-options.ts';
+import { addPerfOptions } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';
@@ -82,7 +84,7 @@ function programOf(): Command {
   const perfCommand = program
     .command('perf')
     .description(
-      `measure latency or bandwidth as perftest does, in simulated time: ${perfTestNames.join(', ')}`,
+      `measure latency or bandwidth as perftest does, in simulated time: ${perfTestNames.join(', ')}; or a ready workload: ${readyWorkloadNames.join(', ')}`,
     )
     .argument('<test>', 'one of them')
     .option(...jsonOption)

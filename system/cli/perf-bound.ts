@@ -27,21 +27,30 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
   atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
 };
 
-/** Bytes of payload per second. Without an MTU of its own a test has the port's: then it is the bound of the largest. */
-export function linkBound({ wire }: MachineConfig, { verb, sizeBytes, mtuBytes }: PerfArgs): number {
+/**
+ * Bytes of payload per second, of both directions where both sides send. Without an MTU of its own a test has the port's: then it is
+ * the bound of the largest.
+ */
+export function linkBound({ wire }: MachineConfig, args: PerfArgs): number {
+  const { sizes = [{ bytes: args.sizeBytes, weight: 1 }], isBidirectional } = args;
+  const sum = (pick: (bytes: number) => number): number =>
+    sizes.reduce((total, { bytes, weight }) => total + weight * pick(bytes), 0);
+  const linkBytes = sum((bytes) => linkBytesOf(wire.framingBytes, args, bytes));
+  const { numeratorPs, denominator } = byteTimeOf(wire);
+  const directions = isBidirectional === true ? 2 : 1;
+  return (directions * sum((bytes) => bytes) * denominator * 1e12) / (linkBytes * numeratorPs);
+}
+
+/** Bytes on the link of a message with so much payload. */
+function linkBytesOf(framingBytes: number, { verb, mtuBytes }: PerfArgs, sizeBytes: number): number {
   const mtu = mtuBytes === 0 ? mtuBytesMax : mtuBytes;
   const packets = Math.ceil(sizeBytes / mtu);
   const [only, first, middle, last] = opcodesOf[verb];
   const bytesOf = (opcode: number, payloadBytes: number): number =>
-    packetBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes, false) + wire.framingBytes;
-  const linkBytes =
-    packets === 1
-      ? bytesOf(only, sizeBytes)
-      : bytesOf(first, mtu) +
-        (packets - 2) * bytesOf(middle, mtu) +
-        bytesOf(last, sizeBytes - (packets - 1) * mtu);
-  const { numeratorPs, denominator } = byteTimeOf(wire);
-  return (sizeBytes * denominator * 1e12) / (linkBytes * numeratorPs);
+    packetBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes, false) + framingBytes;
+  if (packets === 1) return bytesOf(only, sizeBytes);
+  const end = bytesOf(last, sizeBytes - (packets - 1) * mtu);
+  return bytesOf(first, mtu) + (packets - 2) * bytesOf(middle, mtu) + end;
 }
 
 /** Rounding of picoseconds and of quotients. */

@@ -25,7 +25,8 @@ export function cacheNotes(machine: MachineOptions, rows: readonly PerfRow[]): s
     if (String(usual) === String(value))
       return [`--set ${path}=${value} has no effect: it is the value of the profile.`];
     const cache = cacheOf[path];
-    if (cache === undefined) return [];
+    // What a warm-up has filled is not counted.
+    if (cache === undefined || rows.some(({ args }) => args.warmupIterations !== undefined)) return [];
     const filled = Math.max(...rows.flatMap(({ caches }) => caches.map((each) => each[cache]?.misses ?? 0)));
     const isFull = rows.some(({ caches }) => caches.some((each) => (each[cache]?.evictions ?? 0) > 0));
     if (isFull || filled > Math.min(Number(usual), Number(value))) return [];

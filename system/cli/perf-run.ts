@@ -1,9 +1,20 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+import { ConfigurationError } from '../../base/assert.ts';
+import { psPerSecond } from '../../base/units.ts';
+import {
+  type Bottleneck,
+  bottleneckOf,
+  type Measured,
+  type StageShare,
+  stagesOf,
+} from '../bottleneck/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { JsonValue } from '../machine/program.ts';
-import type { FaultReport, NodeReport } from '../machine/report/schema.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
+import { figuresSince } from '../machine/report/figures-since.ts';
+import type { FaultReport, NodeReport, Report } from '../machine/report/schema.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../workloads/perf-plan.ts';
+import { announcedStart, startLeadPs } from '../workloads/perf-start.ts';
 import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
@@ -18,6 +29,14 @@ type PerfResult = LatencyResult | BandwidthResult;
 export interface PerfRow {
   readonly args: PerfArgs;
   readonly result: PerfResult;
+  /** What the core of each program of a bandwidth test did while it measured, in cycles by cause: client 0, server 0, client 1 … */
+  readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
+  /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that find no receive. */
+  readonly received?: { readonly count: number; readonly expected: number };
+  /** What binds a bandwidth test, and what would bind next. */
+  readonly bottleneck?: Bottleneck;
+  /** Where the time of the operations of a latency test went, those of a warm-up among them. */
+  readonly stages?: readonly StageShare[];
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
   /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
@@ -40,27 +59,111 @@ export default async function runPerf(
   onProgress?: MachineOptions['onProgress'],
 ): Promise<PerfRow> {
   await using machine = await Machine.create(onProgress === undefined ? options : { ...options, onProgress });
-  const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
-  const kind = args.isLatency ? 'latency' : 'bandwidth';
-  for (const [node, role] of ['Client', 'Server'].entries()) {
-    const run = { url: programUrl(module), exportName: `${kind}${role}` };
-    await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
-  }
+  checkThreads(args, machine.config.host.core.count);
+  await loadPrograms(machine, args);
+  const before = args.warmupIterations === undefined ? undefined : await runToStart(machine);
   await runMachine(machine);
-  const [result] = (await machine.results()) as unknown as [PerfResult];
-  const { checks, nodes, faults } = await machine.report();
-  const onDemand = nodes.flatMap((node) => node.onDemand ?? []);
-  const races = nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
+  const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
+  const report = await machine.report();
+  const { checks, faults } = report;
+  const figures = before === undefined ? report : figuresSince(before, report);
+  const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
+  const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
+  const measured = resultOf(args, sides);
+  const { config } = machine;
   const row = {
     args,
-    result,
+    ...measured,
+    ...(args.isLatency
+      ? { stages: stagesOf(report.operations) }
+      : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
-    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(machine.config, args) }),
-    caches: nodes.map(({ hca }) => hca.caches),
+    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
+    caches: figures.nodes.map(({ hca }) => hca.caches),
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),
   };
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
+}
+
+function bottleneckIn(
+  given: Pick<Measured, 'config' | 'args' | 'figures'>,
+  { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
+): Bottleneck {
+  const { durationPs, messagesPerSecond } = result as BandwidthResult;
+  return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
+}
+
+/** @throws ConfigurationError for more threads than a host has cores */
+export function checkThreads({ threads = 1 }: PerfArgs, cores: number, named = 'threads'): void {
+  if (threads <= cores) return;
+  const range = `at most the cores of a host, ${cores}: --set host.core.count=${threads}`;
+  throw new ConfigurationError(named, threads, range);
+}
+
+/** Of each thread a client at host 0 and a server at host 1. */
+async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
+  const { threads = 1, qpCount } = args;
+  const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
+  const kind = args.isLatency ? 'latency' : 'bandwidth';
+  for (let thread = 0; thread < threads; thread++) {
+    const own = Math.floor(qpCount / threads) + (thread < qpCount % threads ? 1 : 0);
+    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, thread };
+    for (const [node, role] of ['Client', 'Server'].entries()) {
+      const run = { url: programUrl(module), exportName: `${kind}${role}` };
+      const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
+      await machine.load({ node, name, run, args: ownArgs as unknown as JsonValue });
+    }
+  }
+}
+
+/** Long enough for any boot and warm-up; then the run itself says what it waits for. */
+const warmupLimitPs = 60 * psPerSecond;
+
+/** Runs until the messages of the warm-up are through. @returns the counters before the first measured one */
+async function runToStart(machine: Machine): Promise<Report | undefined> {
+  let startPs: number | undefined;
+  const isKnown = async (): Promise<boolean> => {
+    startPs = (await machine.log()).map(({ text }) => announcedStart(text)).find((ps) => ps !== undefined);
+    return startPs !== undefined;
+  };
+  if (!(await machine.runUntil(isKnown, startLeadPs / 2, warmupLimitPs))) return;
+  await machine.runTo(startPs!);
+  return machine.report();
+}
+
+/** What the client of a test measured, or all that send and receive together, and what their cores did. */
+function resultOf(
+  { isLatency }: PerfArgs,
+  sides: readonly (LatencyResult | PerfSide | null)[],
+): Pick<PerfRow, 'result' | 'cores' | 'received'> {
+  if (isLatency) return { result: sides[0] as LatencyResult };
+  const all = sides as readonly PerfSide[];
+  const counts = all.flatMap(({ received }) => received ?? []);
+  const sum = (pick: (side: (typeof counts)[number]) => number): number =>
+    counts.reduce((total, side) => total + pick(side), 0);
+  const received = { count: sum(({ count }) => count), expected: sum(({ expected }) => expected) };
+  return {
+    result: combined(all.flatMap(({ result }) => result ?? [])),
+    cores: all.map(({ cycles }, index) => ({ node: index % 2, cycles })),
+    ...(counts.length === 0 ? {} : { received }),
+  };
+}
+
+/** Of several senders that began together: what all have moved until the last had done; a peak has nobody of all. */
+function combined(results: readonly BandwidthResult[]): BandwidthResult {
+  const [first] = results;
+  if (results.length === 1) return first!;
+  const durationPs = Math.max(...results.map((each) => each.durationPs));
+  const sum = (rate: (each: BandwidthResult) => number): number =>
+    results.reduce((total, each) => total + (rate(each) * each.durationPs) / durationPs, 0);
+  return {
+    iterations: first!.iterations,
+    durationPs,
+    peakBytesPerSecond: 0,
+    averageBytesPerSecond: sum(({ averageBytesPerSecond }) => averageBytesPerSecond),
+    messagesPerSecond: sum(({ messagesPerSecond }) => messagesPerSecond),
+  };
 }

@@ -1,16 +1,19 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import { bottleneckLines, bottleneckShort, stageLines } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
+import { perfArgsOf, startOf } from '../workloads/workload.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';
 import { cacheNotes } from './perf-notes.ts';
-import { checkedTest, type PerfChoice, perfArgsOf, withoutEffect } from './perf-options.ts';
-import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
+import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
+import runPerf, { checkThreads, type PerfOrder, type PerfRow } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 
@@ -20,9 +23,12 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
 }
 
 export async function perf(name: string, options: PerfOptions): Promise<void> {
-  const test = checkedTest(name);
-  const rows = perfArgsOf(test, options);
+  const start = startOf(name);
+  const { test } = start;
+  const workloads = workloadsOf(start, options);
+  const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
+  checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--threads');
   const analysis = analysisOptionsOf(options);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
@@ -47,11 +53,13 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     for (const line of raceLines(races.map((found) => ({ races: found }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
-  for (const line of [...withoutEffect(test, options), ...cacheNotes(machine, results)]) screen.print(line);
+  const notes = [...withoutEffect(test, options), ...cacheNotes(machine, results), ...lossNotes(results)];
+  for (const line of notes) screen.print(line);
+  for (const line of bottleneckText(results)) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   const configHash = machineHashOf(machine);
   if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
+    writeJson(options.json, { schema: 'hca-perf/2', test, configHash, rows: results });
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
@@ -69,7 +77,30 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   }
 }
 
-const runOf = ({ args, faults }: PerfRow) => ({
+/** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
+function bottleneckText(rows: readonly PerfRow[]): string[] {
+  const [first] = rows;
+  if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages);
+  if (rows.length === 1 && first?.bottleneck !== undefined) return bottleneckLines(first.bottleneck);
+  const lines = rows.flatMap(({ args, bottleneck }) =>
+    bottleneck === undefined ? [] : [` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`],
+  );
+  return lines.length === 0 ? [] : ['What binds:', ...lines];
+}
+
+/** Messages that an unreliable service has lost. */
+const lossNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap(({ args, received }) => {
+    if (received === undefined || received.count === received.expected) return [];
+    const lost = received.expected - received.count;
+    const share = ((lost / received.expected) * 100).toFixed(1);
+    return [
+      `${args.sizeBytes} bytes: ${lost} of ${received.expected} messages (${share} %) found no receive and are lost:`,
+      '  the rate is that of the sender; --rx-depth or --threads would take more.',
+    ];
+  });
+
+const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
   name: `${args.sizeBytes} bytes${args.isOnDemand === true ? ' on demand' : ''}`,
   faults,
 });
@@ -160,9 +191,17 @@ function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult)
   );
 }
 
-function bandwidthLine({ sizeBytes, iterations }: PerfArgs, result: BandwidthResult): string {
+function bandwidthLine(args: PerfArgs, result: BandwidthResult): string {
+  const { iterations } = args;
   return (
-    ` ${String(sizeBytes).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
+    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
     `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
   );
+}
+
+/** Bytes of a message: where lengths are drawn, what they are in the mean. */
+function meanBytesOf({ sizeBytes, sizes }: PerfArgs): string {
+  if (sizes === undefined) return String(sizeBytes);
+  const sum = sizes.reduce((total, { weight }) => total + weight, 0);
+  return String(Math.round(sizes.reduce((total, { bytes, weight }) => total + bytes * weight, 0) / sum));
 }

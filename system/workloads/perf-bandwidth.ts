@@ -2,27 +2,56 @@
  * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
-import type { IbvQp, IbvWc } from '../../userlib/index.ts';
+import { psPerMs } from '../../base/units.ts';
+import { IBV_WC_WITH_IMM, type IbvQp, type IbvWc, WcOpcode } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/program.ts';
-import { openPerfLink, type PerfLink, type PerfStream, postReceive } from './perf-link.ts';
-import type { BandwidthResult, PerfArgs } from './perf-plan.ts';
+import { countCycles } from './core-cycles.ts';
+import { labelOf, openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
+import type { BandwidthResult, PerfArgs, PerfSide } from './perf-plan.ts';
+import { startsTogether, startTogether } from './perf-start.ts';
+import type { PerfStream } from './perf-stream.ts';
 import { barrier } from './rc-endpoint.ts';
 
-export async function bandwidthClient(program: ProgramContext): Promise<JsonValue> {
+export const bandwidthClient = (program: ProgramContext): Promise<JsonValue> => runSide(program, true);
+export const bandwidthServer = (program: ProgramContext): Promise<JsonValue> => runSide(program, false);
+
+async function runSide(program: ProgramContext, isClient: boolean): Promise<JsonValue> {
   const link = await openPerfLink(program);
-  const result = await sendAll(link);
-  await barrier(program, 'done');
-  return result as unknown as JsonValue;
+  const { args, streams } = link;
+  if (args.warmupIterations !== undefined) {
+    await runPhase(link, isClient, args.warmupIterations);
+    for (const stream of streams) stream.restart();
+  }
+  if (startsTogether(args)) await startTogether(program, isClient);
+  const cyclesSpent = countCycles(program);
+  const done = await runPhase(link, isClient, args.iterations);
+  const side: PerfSide = { ...done, cycles: done.cycles ?? cyclesSpent() };
+  await barrier(program, labelOf('done', args));
+  return side as unknown as JsonValue;
 }
 
-export async function bandwidthServer(program: ProgramContext): Promise<undefined> {
-  const link = await openPerfLink(program);
-  if (link.args.verb === 'send') await receiveAll(link);
-  await barrier(program, 'done');
+/** So many messages of each QP, in the direction or directions of the test. */
+async function runPhase(link: PerfLink, isClient: boolean, iterations: number): Promise<Partial<PerfSide>> {
+  const { verb, isBidirectional, isEchoed, connection = 'RC' } = link.args;
+  if (isEchoed === true) return isClient ? askAll(link, iterations) : answerAll(link, iterations);
+  if (isBidirectional === true) return exchangeAll(link, iterations);
+  const isReliable = connection === 'RC';
+  if (!isClient) {
+    if (verb !== 'send') return {};
+    return {
+      received: await (isReliable ? receiveAll(link, iterations) : receiveUntilEnd(link, iterations)),
+    };
+  }
+  const cyclesSpent = countCycles(link.program);
+  const result = await sendAll(link, iterations);
+  const cycles = cyclesSpent();
+  if (verb === 'send' && !isReliable) await sendEnd(link);
+  return { result, cycles };
 }
 
-async function sendAll({ program, args, streams, sends }: PerfLink): Promise<BandwidthResult> {
-  const messages = new Messages(args, streams);
+async function sendAll(link: PerfLink, iterations: number): Promise<BandwidthResult> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
   while (messages.doneCount < messages.total) {
     messages.post();
     messages.completed(sends.checked(await sends.arrival()), sends.taken);
@@ -31,13 +60,68 @@ async function sendAll({ program, args, streams, sends }: PerfLink): Promise<Ban
   return messages.result();
 }
 
-/** The messages of a client: how many are in flight, and the instants that its result is made of. */
+/** Sends and, where the test has the other side do so with SEND, receives as much: all complete into one CQ. */
+async function exchangeAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
+  const receiver = new Receiver(link);
+  const expected = args.verb === 'send' ? messages.total : 0;
+  while (messages.doneCount < messages.total || receiver.count < expected) {
+    messages.post();
+    const count = sends.checked(await sends.arrival());
+    messages.completed(count, sends.taken);
+    receiver.take(count, sends.taken);
+    program.progress(messages.doneCount, messages.total);
+  }
+  const result = messages.result();
+  return expected === 0 ? { result } : { result, received: { count: receiver.count, expected } };
+}
+
+/** Sends, and sends again when an answer has come: what is in flight has not been answered. */
+async function askAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
+  const receiver = new Receiver(link);
+  while (!messages.isAllDone) {
+    messages.post();
+    const count = sends.checked(await sends.arrival());
+    receiver.take(count, sends.taken);
+    messages.completed(count, sends.taken);
+    program.progress(messages.doneCount, messages.total);
+  }
+  return { result: messages.result(), received: { count: receiver.count, expected: messages.total } };
+}
+
+/** Answers each message on the QP that it came by. */
+async function answerAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { args, streams, sends } = link;
+  const answers = new Messages(args, streams, iterations, true);
+  const receiver = new Receiver(link);
+  while (!answers.isAllDone) {
+    const count = sends.checked(await sends.arrival());
+    receiver.take(count, sends.taken);
+    answers.completed(count, sends.taken);
+    answers.post();
+  }
+  return { received: { count: receiver.count, expected: answers.total } };
+}
+
+const isReceive = ({ opcode }: IbvWc): boolean => (opcode & WcOpcode.IBV_WC_RECV) !== 0;
+
+/** The messages of a side that sends: how many are in flight, and the instants that its result is made of. */
 class Messages {
   readonly total: number;
-  /** Messages that have completed. */
+  /** Messages that have completed, or of which the other end has been seen. */
   doneCount = 0;
+  /** Messages whose sends have completed. */
+  #sentCount = 0;
+  /** What has come on each QP: where messages are echoed, answers or what is to be answered. */
+  readonly #echoes: ReadonlyMap<PerfStream, { count: number }> | undefined;
+  readonly #isAnswering: boolean;
   readonly #args: PerfArgs;
+  readonly #iterations: number;
   readonly #moderation: number;
+  readonly #listLength: number;
   readonly #streams: readonly PerfStream[];
   readonly #streamOf: ReadonlyMap<number, PerfStream>;
   /** When each message was posted, in the order of all QPs together, and how many had completed when. */
@@ -45,57 +129,144 @@ class Messages {
   readonly #doneCounts: number[] = [];
   readonly #donePs: number[] = [];
 
-  constructor(args: PerfArgs, streams: readonly PerfStream[]) {
-    const { iterations, qpCount, cqModeration, txDepth } = args;
+  /** @param isAnswering the other side asks, and each message of this one is an answer */
+  constructor(args: PerfArgs, streams: readonly PerfStream[], iterations: number, isAnswering = false) {
+    const { qpCount, cqModeration, txDepth, postList = 1, isEchoed } = args;
+    this.#isAnswering = isAnswering;
+    if (isEchoed === true) this.#echoes = new Map(streams.map((stream) => [stream, { count: 0 }]));
     this.#args = args;
+    this.#iterations = iterations;
     this.#streams = streams;
     this.#streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
     this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
+    this.#listLength = postList;
     this.total = iterations * qpCount;
   }
 
   /** Posts as many as may be in flight. */
   post(): void {
-    for (const stream of this.#streams) this.#fill(stream);
-  }
-
-  #fill(stream: PerfStream): void {
-    const { iterations, txDepth } = this.#args;
-    const moderation = this.#moderation;
-    const end = Math.min(iterations, stream.completed + txDepth);
-    for (let number = stream.posted; number < end; number++) {
-      this.#postedPs.push(stream.qp.cpu.localPs);
-      stream.post(number % moderation === moderation - 1 || number === iterations - 1);
+    for (const stream of this.#streams) {
+      if (this.#listLength === 1) this.#fill(stream);
+      else this.#fillWithLists(stream);
     }
   }
 
-  /** So many completions were taken, now: each stands for those before it in its queue. */
+  #fill(stream: PerfStream): void {
+    const end = this.#endOf(stream);
+    for (let number = stream.posted; number < end; number++) {
+      this.#postedPs.push(stream.qp.cpu.localPs);
+      stream.post(this.#isSignalled(number));
+    }
+  }
+
+  /** Only whole lists go, but for the last of all. */
+  #fillWithLists(stream: PerfStream): void {
+    const end = this.#endOf(stream);
+    for (;;) {
+      const first = stream.posted;
+      const length = Math.min(this.#listLength, this.#iterations - first);
+      if (length === 0 || first + length > end) return;
+      for (let at = 0; at < length; at++) this.#postedPs.push(stream.qp.cpu.localPs);
+      stream.postList(length, (index) => this.#isSignalled(first + index));
+    }
+  }
+
+  /** Every message has been sent and, where it is to be, answered. */
+  get isAllDone(): boolean {
+    return this.doneCount === this.total && this.#sentCount === this.total;
+  }
+
+  #endOf(stream: PerfStream): number {
+    const { txDepth } = this.#args;
+    const end = Math.min(this.#iterations, stream.completed + txDepth);
+    const echo = this.#echoes?.get(stream);
+    if (echo === undefined) return end;
+    return Math.min(end, this.#isAnswering ? echo.count : echo.count + txDepth);
+  }
+
+  #isSignalled(number: number): boolean {
+    return number % this.#moderation === this.#moderation - 1 || number === this.#iterations - 1;
+  }
+
+  /** So many completions were taken, now: each of a send stands for those before it in its queue. */
   completed(count: number, taken: readonly IbvWc[]): void {
     for (let at = 0; at < count; at++) {
       const stream = this.#streamOf.get(taken[at]!.qpNum)!;
-      const finished = Math.min(this.#moderation, this.#args.iterations - stream.completed);
+      const echo = this.#echoes?.get(stream);
+      if (isReceive(taken[at]!)) {
+        if (echo === undefined) continue;
+        echo.count++;
+        this.doneCount++;
+        continue;
+      }
+      const finished = Math.min(this.#moderation, this.#iterations - stream.completed);
       stream.completed += finished;
-      this.doneCount += finished;
+      this.#sentCount += finished;
+      if (echo === undefined) this.doneCount += finished;
     }
     this.#doneCounts.push(this.doneCount);
     this.#donePs.push(this.#streams[0]!.qp.cpu.localPs);
   }
 
   result(): BandwidthResult {
-    const { sizeBytes, qpCount } = this.#args;
-    return resultOf(sizeBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
+    const { sizeBytes, qpCount, sizes } = this.#args;
+    const bytes = this.#streams.reduce((sum, { drawnBytes }) => sum + drawnBytes, 0);
+    const meanBytes = sizes === undefined ? sizeBytes : bytes / this.total;
+    return resultOf(meanBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
   }
 }
 
-async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise<void> {
-  const byNumber = new Map<number, IbvQp>(qps.map((qp) => [qp.qpNum, qp]));
-  const total = args.iterations * args.qpCount;
-  for (let done = 0; done < total; ) {
-    const count = await receives.wait();
-    for (let at = 0; at < count; at++) postReceive(byNumber.get(receives.taken[at]!.qpNum)!, receiveWr);
-    done += count;
+/** Takes messages and gives their receives back. */
+class Receiver {
+  count = 0;
+  /** The sender has said that no more come. */
+  isEnded = false;
+  readonly #link: PerfLink;
+  readonly #byNumber: ReadonlyMap<number, IbvQp>;
+
+  constructor(link: PerfLink) {
+    this.#link = link;
+    this.#byNumber = new Map(link.qps.map((qp) => [qp.qpNum, qp]));
+  }
+
+  take(count: number, taken: readonly IbvWc[]): void {
+    for (let at = 0; at < count; at++) {
+      const wc = taken[at]!;
+      if (!isReceive(wc)) continue;
+      postReceive(this.#byNumber.get(wc.qpNum)!, this.#link.receiveWr);
+      if ((wc.wcFlags & IBV_WC_WITH_IMM) !== 0) this.isEnded = true;
+      else this.count++;
+    }
   }
 }
+
+type Received = NonNullable<PerfSide['received']>;
+
+async function receiveAll(link: PerfLink, iterations: number): Promise<Received> {
+  const { args, receives } = link;
+  const receiver = new Receiver(link);
+  const expected = iterations * args.qpCount;
+  while (receiver.count < expected) receiver.take(await receives.wait(), receives.taken);
+  return { count: receiver.count, expected };
+}
+
+/** Over an unreliable service messages that find no receive are lost: one with immediate data comes behind all others. */
+async function receiveUntilEnd(link: PerfLink, iterations: number): Promise<Received> {
+  const { args, receives } = link;
+  const receiver = new Receiver(link);
+  while (!receiver.isEnded) receiver.take(await receives.wait(), receives.taken);
+  return { count: receiver.count, expected: iterations * args.qpCount };
+}
+
+/** Says that no more come, when the receiver has given back what it took. */
+async function sendEnd({ program, streams, sends }: PerfLink): Promise<void> {
+  await program.cpu.sleep(endPausePs);
+  streams[0]!.postEnd();
+  await sends.wait();
+}
+
+/** Longer than the other side takes for all that it has received. */
+const endPausePs = 10 * psPerMs;
 
 /**
  * The peak is the best rate of all pairs of a post and a completion, counted over all QPs in the order of both, as perftest

@@ -8,6 +8,7 @@
 import type { JsonValue, ProgramContext } from '../machine/program.ts';
 import { openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
 import type { LatencyResult } from './perf-plan.ts';
+import { startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
 /** A SEND ping-pong asks for a completion this often, so that its queue is given back. */
@@ -15,7 +16,8 @@ const sendSignalInterval = 16;
 
 export async function latencyClient(program: ProgramContext): Promise<JsonValue> {
   const link = await openPerfLink(program);
-  const startsPs = await runPingPong(link, true);
+  await warmUp(link, true);
+  const startsPs = await runPingPong(link, true, link.args.iterations);
   await barrier(program, 'done');
   const { verb } = link.args;
   const result = resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1);
@@ -24,57 +26,69 @@ export async function latencyClient(program: ProgramContext): Promise<JsonValue>
 
 export async function latencyServer(program: ProgramContext): Promise<undefined> {
   const link = await openPerfLink(program);
-  const { verb } = link.args;
-  if (verb === 'write' || verb === 'send') await runPingPong(link, false);
+  await warmUp(link, false);
+  await runPingPong(link, false, link.args.iterations);
   await barrier(program, 'done');
 }
 
-/** @returns the client's own time at each post and at the end */
-function runPingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
-  if (link.args.verb === 'write') return writePingPong(link, isClient);
-  return link.args.verb === 'send' ? sendPingPong(link, isClient) : readInTurn(link);
+/** Messages before the measured ones, if there are to be any; then both sides begin together. */
+async function warmUp(link: PerfLink, isClient: boolean): Promise<void> {
+  const { program, args } = link;
+  if (args.warmupIterations === undefined) return;
+  await runPingPong(link, isClient, args.warmupIterations);
+  await startTogether(program, isClient);
+  // What the last message has left would look like one that is to come.
+  const { bytes } = program.memory.process;
+  bytes[program.memory.process.physicalAddress(link.receiveAddress + args.sizeBytes - 1)] = 0;
 }
 
-async function writePingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
+/** @returns the own time at each post and at the end */
+async function runPingPong(link: PerfLink, isClient: boolean, iterations: number): Promise<Float64Array> {
+  const { verb } = link.args;
+  if (verb === 'write') return writePingPong(link, isClient, iterations);
+  if (verb === 'send') return sendPingPong(link, isClient, iterations);
+  return isClient ? readInTurn(link, iterations) : new Float64Array(0);
+}
+
+async function writePingPong(link: PerfLink, isClient: boolean, iterations: number): Promise<Float64Array> {
   const { program, args, sends } = link;
   const { cpu, memory, verbs } = program;
   const { bytes } = memory.process;
-  const startsPs = new Float64Array(args.iterations + 1);
+  const startsPs = new Float64Array(iterations + 1);
   const watched = memory.process.physicalAddress(link.receiveAddress + args.sizeBytes - 1);
   const marked = memory.process.physicalAddress(link.sendAddress + args.sizeBytes - 1);
   let received = 0;
   const hasArrived = (): boolean => bytes[watched] === (received & 0xff);
-  for (let sent = 0; sent < args.iterations || received < args.iterations; ) {
-    if (received < args.iterations && !(isClient && sent === 0)) {
+  for (let sent = 0; sent < iterations || received < iterations; ) {
+    if (received < iterations && !(isClient && sent === 0)) {
       received++;
       await cpu.settle();
       await cpu.spin(watched, verbs.costs.pollEmpty, hasArrived);
     }
     startsPs[sent] = cpu.localPs;
-    if (sent === args.iterations) break;
+    if (sent === iterations) break;
     bytes[marked] = ++sent & 0xff;
-    program.progress(sent, args.iterations);
+    program.progress(sent, iterations);
     link.streams[0]!.post(true);
     await sends.wait();
   }
   return startsPs;
 }
 
-async function sendPingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
-  const { program, args, sends } = link;
-  const startsPs = new Float64Array(args.iterations + 1);
-  for (let count = 0; count < args.iterations; count++) {
-    program.progress(count, args.iterations);
+async function sendPingPong(link: PerfLink, isClient: boolean, iterations: number): Promise<Float64Array> {
+  const { program, sends } = link;
+  const startsPs = new Float64Array(iterations + 1);
+  for (let count = 0; count < iterations; count++) {
+    program.progress(count, iterations);
     if (isClient) startsPs[count] = program.cpu.localPs;
     else await takeOne(link);
-    const isSignalled =
-      count % sendSignalInterval === sendSignalInterval - 1 || count === args.iterations - 1;
+    const isSignalled = count % sendSignalInterval === sendSignalInterval - 1 || count === iterations - 1;
     link.streams[0]!.post(isSignalled);
     if (isSignalled && !isClient) await sends.wait();
     if (isClient) await takeOne(link);
     if (isSignalled && isClient) await sends.wait();
   }
-  startsPs[args.iterations] = program.cpu.localPs;
+  startsPs[iterations] = program.cpu.localPs;
   return startsPs;
 }
 
@@ -84,16 +98,16 @@ async function takeOne({ receives, qps, receiveWr }: PerfLink): Promise<void> {
   for (let at = 0; at < count; at++) postReceive(qps[0]!, receiveWr);
 }
 
-async function readInTurn(link: PerfLink): Promise<Float64Array> {
-  const { program, args, sends } = link;
-  const startsPs = new Float64Array(args.iterations + 1);
-  for (let count = 0; count < args.iterations; count++) {
-    program.progress(count, args.iterations);
+async function readInTurn(link: PerfLink, iterations: number): Promise<Float64Array> {
+  const { program, sends } = link;
+  const startsPs = new Float64Array(iterations + 1);
+  for (let count = 0; count < iterations; count++) {
+    program.progress(count, iterations);
     startsPs[count] = program.cpu.localPs;
     link.streams[0]!.post(true);
     await sends.wait();
   }
-  startsPs[args.iterations] = program.cpu.localPs;
+  startsPs[iterations] = program.cpu.localPs;
   return startsPs;
 }
 

@@ -3,75 +3,52 @@
  * into, and the connection.
  */
 import {
+  createAh,
   createCompChannel,
   createCq,
-  IBV_ACCESS_ON_DEMAND,
-  IBV_SEND_INLINE,
+  createQp,
+  IBV_QPT_RC,
+  IBV_QPT_UC,
+  IBV_QPT_UD,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
+  type IbvAh,
+  type IbvContext,
+  type IbvCq,
   type IbvQp,
   type IbvRecvWr,
   type IbvSendWr,
+  modifyCq,
   postRecv,
-  postSend,
-  SendFlag,
 } from '../../userlib/index.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/program.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf-buffer.ts';
 import { Places } from './perf-places.ts';
-import type { PerfArgs, PerfVerb } from './perf-plan.ts';
-import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
-import { allAccess } from './rc-states.ts';
+import type { PerfArgs, PerfConnection, PerfVerb } from './perf-plan.ts';
+import { PerfStream, type TakePlace } from './perf-stream.ts';
+import {
+  connectQps,
+  connectRc,
+  openEndpoint,
+  pathMtuOf,
+  type RcEndpoint,
+  type RcPeer,
+} from './rc-endpoint.ts';
+import { allAccess, toInit } from './rc-states.ts';
+import { connectUc, connectUd, initUd, qkey } from './unreliable-states.ts';
 
-const cacheLineBytes = 64;
-const signalled = SendFlag.IBV_SEND_SIGNALED;
 const opcodeOf: Readonly<Record<PerfVerb, number>> = {
   write: IBV_WR_RDMA_WRITE,
   read: IBV_WR_RDMA_READ,
   send: IBV_WR_SEND,
   atomic: IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
-
-/** The sending side of a QP: one work request, reused for every post, and how many were posted and have completed. */
-export class PerfStream {
-  readonly qp: IbvQp;
-  readonly wr: IbvSendWr;
-  /** Flags of every post. */
-  readonly sendFlags: number;
-  posted = 0;
-  completed = 0;
-  /** Where messages come from and go to; undefined when all have one place. */
-  readonly #places: Places | undefined;
-  readonly #sendAddress: number;
-  readonly #remoteAddress: number;
-
-  constructor(qp: IbvQp, wr: IbvSendWr, places?: Places) {
-    this.qp = qp;
-    this.wr = wr;
-    this.sendFlags = wr.sendFlags;
-    this.#places = places;
-    this.#sendAddress = wr.sgList[0]!.addr;
-    this.#remoteAddress = wr.wr!.rdma!.remoteAddr;
-  }
-
-  /** Posts the next message. */
-  post(isSignalled: boolean): void {
-    if (this.#places !== undefined) this.#move(this.#places.take());
-    this.wr.sendFlags = isSignalled ? this.sendFlags | signalled : this.sendFlags;
-    const error = postSend(this.qp, this.wr);
-    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
-    this.posted++;
-  }
-
-  #move(offset: number): void {
-    const { rdma, atomic } = this.wr.wr!;
-    this.wr.sgList[0]!.addr = this.#sendAddress + offset;
-    rdma!.remoteAddr = this.#remoteAddress + offset;
-    atomic!.remoteAddr = this.#remoteAddress + offset;
-  }
-}
+const qpTypeOf = { RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD } as const;
+/** LOCAL_WRITE and REMOTE_WRITE: an unreliable QP gives no other rights. */
+const unreliableAccess = allAccess & 3;
 
 export interface PerfLink {
   readonly program: ProgramContext;
@@ -79,6 +56,7 @@ export interface PerfLink {
   readonly qps: readonly IbvQp[];
   /** The sending side of each QP. */
   readonly streams: readonly PerfStream[];
+  /** One and the same where both sides send and receive. */
   readonly sends: CompletionPoller;
   readonly receives: CompletionPoller;
   /** Where messages are sent from, and where they arrive. */
@@ -89,59 +67,156 @@ export interface PerfLink {
   readonly registrationPs: number;
 }
 
+/** Name of a value that the programs of one thread exchange. */
+export const labelOf = (name: string, { thread = 0 }: PerfArgs): string =>
+  thread === 0 ? name : `${name}.${thread}`;
+
 export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
   const args = program.args as unknown as PerfArgs;
-  const endpoint = await openEndpoint(program);
-  const { context } = endpoint;
-  const channel = args.usesEvents ? await createCompChannel(context) : undefined;
+  const endpoint = await openPerfEndpoint(program, args);
   const needsReceives = args.verb === 'send';
   const receiveDepth = needsReceives ? Math.max(1, args.rxDepth) : 1;
-  const sendCq = await createCq(context, args.txDepth * args.qpCount, null, channel ?? null);
-  const receiveCq = await createCq(context, receiveDepth * args.qpCount, null, channel ?? null);
-  const strideBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
-  const { region } = args;
-  const halfBytes = region === undefined ? strideBytes : Math.ceil(region.bytes / strideBytes) * strideBytes;
-  const access = args.isOnDemand === true ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
-  const registeredFromPs = program.cpu.localPs;
-  const buffer = await createBuffer(endpoint, 2 * halfBytes, access);
-  const registrationPs = program.cpu.localPs - registeredFromPs;
-  const qps = await createRcQps(
-    endpoint,
-    args.qpCount,
-    { send: sendCq, receive: receiveCq },
-    {
-      maxSendWr: args.txDepth,
-      maxRecvWr: receiveDepth,
-      maxSendSge: 1,
-      maxRecvSge: 1,
-      maxInlineData: args.inlineBytes,
-    },
-  );
-  const receiveWr = receiveWrOf(args, buffer, halfBytes);
-  const note = { address: buffer.address + halfBytes, rkey: buffer.region.rkey };
+  const { sendCq, receiveCq, sends, receives } = await createCqs(endpoint.context, args, receiveDepth);
+  const buffer = await openPerfBuffer(endpoint, args);
+  const qps = await createQps(endpoint, args, sendCq, receiveCq, receiveDepth);
+  const receiveWr = receiveWrOf(args, buffer);
   const postAll = (): void => {
     if (!needsReceives) return;
     for (const qp of qps) for (let at = 0; at < receiveDepth; at++) postReceive(qp, receiveWr);
   };
-  const peer = await connectRc(endpoint, qps, 'perf', note, postAll, args.mtuBytes);
-  const remote = peer.note as { readonly address: number; readonly rkey: number };
+  const peer = await connect(endpoint, qps, args, noteOf(buffer), postAll);
+  const remote = await takeHalf(program, args, peer.note, buffer);
+  const ah = await addressOf(endpoint, args, peer);
   return {
     program,
     args,
     qps,
-    sends: new CompletionPoller(sendCq, channel),
-    receives: new CompletionPoller(receiveCq, channel),
-    sendAddress: buffer.address,
-    receiveAddress: buffer.address + halfBytes,
-    streams: qps.map((qp) => {
-      const places =
-        region === undefined
-          ? undefined
-          : new Places(region.bytes, strideBytes, region.pattern, program.random);
-      return new PerfStream(qp, sendWrOf(args, buffer, remote), places);
+    sends,
+    receives,
+    sendAddress: buffer.sendAddress,
+    receiveAddress: buffer.receiveAddress,
+    streams: qps.map((qp, index) => {
+      const datagram = ah === undefined ? undefined : { ah, remoteQpn: peer.qpNumbers[index]! };
+      const makeWr = (): IbvSendWr => sendWrOf(args, buffer, remote, datagram);
+      return new PerfStream(qp, args, makeWr, program.random, placesOf(program, args, buffer, remote));
     }),
     receiveWr,
-    registrationPs,
+    registrationPs: buffer.registrationPs,
+  };
+}
+
+/** The device; without BlueFlame when the test is not to use it: its context says that there is no register. */
+async function openPerfEndpoint(program: ProgramContext, args: PerfArgs): Promise<RcEndpoint> {
+  const endpoint = await openEndpoint(program);
+  if (args.usesBlueFlame !== false) return endpoint;
+  const info = { ...endpoint.context.info, blueFlameRegisterBytes: 0 };
+  const context = { ...endpoint.context, info };
+  return { ...endpoint, context, pd: { ...endpoint.pd, context } };
+}
+
+async function createCqs(context: IbvContext, args: PerfArgs, receiveDepth: number) {
+  const { txDepth, qpCount, usesEvents, eventModeration: moderation } = args;
+  const channel = usesEvents ? await createCompChannel(context) : undefined;
+  const isShared = args.verb === 'send' && (args.isBidirectional === true || args.isEchoed === true);
+  const [sendDepth, depth] = [txDepth * qpCount, receiveDepth * qpCount];
+  const sendCq = await createCq(context, isShared ? sendDepth + depth : sendDepth, null, channel ?? null);
+  const receiveCq = isShared ? sendCq : await createCq(context, depth, null, channel ?? null);
+  if (moderation !== undefined)
+    for (const cq of new Set([sendCq, receiveCq]))
+      await modifyCq(cq, moderation.count, moderation.microseconds);
+  const sends = new CompletionPoller(sendCq, channel);
+  const receives = isShared ? sends : new CompletionPoller(receiveCq, channel);
+  return { sendCq, receiveCq, sends, receives };
+}
+
+async function createQps(
+  { pd }: RcEndpoint,
+  { qpCount, txDepth, inlineBytes, connection = 'RC' }: PerfArgs,
+  sendCq: IbvCq,
+  recvCq: IbvCq,
+  maxRecvWr: number,
+): Promise<IbvQp[]> {
+  const cap = { maxSendWr: txDepth, maxRecvWr, maxSendSge: 1, maxRecvSge: 1, maxInlineData: inlineBytes };
+  const qps: IbvQp[] = [];
+  for (let index = 0; index < qpCount; index++)
+    qps.push(await createQp(pd, { sendCq, recvCq, qpType: qpTypeOf[connection], cap: { ...cap } }));
+  return qps;
+}
+
+function connect(
+  endpoint: RcEndpoint,
+  qps: readonly IbvQp[],
+  args: PerfArgs,
+  note: JsonValue,
+  beforeReady: () => void,
+): Promise<RcPeer> {
+  const { connection = 'RC', mtuBytes } = args;
+  const label = labelOf('perf', args);
+  if (connection === 'RC') return connectRc(endpoint, qps, label, note, beforeReady, mtuBytes);
+  return connectQps(endpoint, qps, label, note, { beforeReady, ...stepsOf(endpoint, connection, mtuBytes) });
+}
+
+function stepsOf(endpoint: RcEndpoint, connection: Exclude<PerfConnection, 'RC'>, mtuBytes: number) {
+  if (connection === 'UD')
+    return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };
+  const pathMtu = pathMtuOf(endpoint, mtuBytes);
+  return {
+    init: (qp: IbvQp) => toInit(qp, unreliableAccess),
+    ready: (qp: IbvQp, address: Parameters<typeof connectUc>[1], firstPsn: number) =>
+      connectUc(qp, address, pathMtu, firstPsn),
+  };
+}
+
+/** Keys in one exchanged value. */
+const announcedKeys = 512;
+
+const noteOf = ({ receive: { address, keys } }: PerfBuffer): JsonValue => ({
+  address,
+  keys: keys.slice(0, announcedKeys),
+});
+
+/** The receiving half at the other host: keys beyond the first ones follow in values of their own. */
+async function takeHalf(
+  { exchange }: ProgramContext,
+  args: PerfArgs,
+  note: JsonValue,
+  { receive }: PerfBuffer,
+): Promise<HalfNote> {
+  const { address, keys } = note as unknown as HalfNote;
+  const label = labelOf('perf.keys', args);
+  for (let at = announcedKeys; at < receive.keys.length; at += announcedKeys)
+    await exchange.put(label, receive.keys.slice(at, at + announcedKeys));
+  const all = [...keys];
+  while (all.length < receive.keys.length) all.push(...((await exchange.take(label)) as number[]));
+  return { address, keys: all };
+}
+
+async function addressOf(
+  { pd }: RcEndpoint,
+  { connection }: PerfArgs,
+  { lid }: RcPeer,
+): Promise<IbvAh | undefined> {
+  return connection === 'UD' ? createAh(pd, { dlid: lid, portNum: 1 }) : undefined;
+}
+
+function placesOf(
+  program: ProgramContext,
+  { region }: PerfArgs,
+  { sendAddress, placeBytes, placesPerKey, lkeys }: PerfBuffer,
+  remote: HalfNote,
+): TakePlace | undefined {
+  if (region === undefined) return;
+  const places = new Places(region, placeBytes, program.random);
+  return () => {
+    const place = places.take();
+    const offset = place * placeBytes;
+    const part = Math.floor(place / placesPerKey);
+    return {
+      address: sendAddress + offset,
+      lkey: lkeys[part]!,
+      remoteAddress: remote.address + offset,
+      rkey: remote.keys[part]!,
+    };
   };
 }
 
@@ -150,23 +225,27 @@ export function postReceive(qp: IbvQp, wr: IbvRecvWr): void {
   if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
 }
 
-function receiveWrOf({ sizeBytes }: PerfArgs, buffer: RcBuffer, offset: number): IbvRecvWr {
-  const segment = { addr: buffer.address + offset, length: sizeBytes, lkey: buffer.region.lkey };
-  return { wrId: 0, sgList: [segment], numSge: 1 };
+function receiveWrOf({ sizeBytes, connection }: PerfArgs, buffer: PerfBuffer): IbvRecvWr {
+  const length = connection === 'UD' ? sizeBytes + grhBytes : sizeBytes;
+  return { wrId: 0, sgList: [{ addr: buffer.receiveAddress, length, lkey: buffer.receiveLkey }], numSge: 1 };
 }
 
 function sendWrOf(
-  { verb, sizeBytes, inlineBytes }: PerfArgs,
-  buffer: RcBuffer,
-  remote: { readonly address: number; readonly rkey: number },
+  { verb, sizeBytes }: PerfArgs,
+  { sendAddress, lkeys }: PerfBuffer,
+  remote: HalfNote,
+  datagram: { readonly ah: IbvAh; readonly remoteQpn: number } | undefined,
 ): IbvSendWr {
-  const { address: remoteAddr, rkey } = remote;
+  const [remoteAddr, rkey] = [remote.address, remote.keys[0]!];
   return {
     wrId: 0,
-    sgList: [{ addr: buffer.address, length: sizeBytes, lkey: buffer.region.lkey }],
+    sgList: [{ addr: sendAddress, length: sizeBytes, lkey: lkeys[0]! }],
     numSge: 1,
     opcode: opcodeOf[verb],
-    sendFlags: sizeBytes <= inlineBytes ? IBV_SEND_INLINE : 0,
-    wr: { rdma: { remoteAddr, rkey }, atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 0n } },
+    sendFlags: 0,
+    wr:
+      datagram === undefined
+        ? { rdma: { remoteAddr, rkey }, atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 0n } }
+        : { ud: { ...datagram, remoteQkey: qkey } },
   };
 }

@@ -12,8 +12,12 @@ export const perfTestNames = [
 ] as const;
 export type PerfTestName = (typeof perfTestNames)[number];
 
-export const perfPatterns = ['next', 'random'] as const;
+export const perfPatterns = ['sequential', 'random', 'zipf', 'stride'] as const;
 export type PerfPattern = (typeof perfPatterns)[number];
+
+/** Transport services of the QPs: perftest's names. */
+export const perfConnections = ['RC', 'UC', 'UD'] as const;
+export type PerfConnection = (typeof perfConnections)[number];
 
 export type PerfVerb = 'write' | 'read' | 'send' | 'atomic';
 
@@ -35,9 +39,46 @@ export interface PerfArgs {
   /** Path MTU in bytes; 0 is the port's. */
   readonly mtuBytes: number;
   /** Memory of each side that messages walk through, and how; left out when all have one place. */
-  readonly region?: { readonly bytes: number; readonly pattern: PerfPattern };
+  readonly region?: PerfRegion;
   /** The buffer is registered on demand instead of pinned. */
   readonly isOnDemand?: boolean;
+  /** Left out for RC. */
+  readonly connection?: PerfConnection;
+  /** Programs of each side, each on a core of its own, over which the QPs are spread; left out for one. */
+  readonly threads?: number;
+  /** Which of them this program is. */
+  readonly thread?: number;
+  /** Requests posted in one call, with one doorbell; left out for one. */
+  readonly postList?: number;
+  /** Both sides send. */
+  readonly isBidirectional?: boolean;
+  /** The server answers each message with one like it; a message has completed when its answer has come. */
+  readonly isEchoed?: boolean;
+  /** Messages of a QP before the measured ones: neither in the result nor in the counters of the row. */
+  readonly warmupIterations?: number;
+  /** Lengths that are drawn for each message in these proportions; `sizeBytes` is the longest. */
+  readonly sizes?: readonly SizeShare[];
+  /** Pages in which the buffer is mapped; left out for 4 KiB. */
+  readonly pageBytes?: number;
+  /** False: short requests are announced by a doorbell, too. */
+  readonly usesBlueFlame?: boolean;
+  /** One event for so many completions, or after so many microseconds. */
+  readonly eventModeration?: { readonly count: number; readonly microseconds: number };
+}
+
+export interface PerfRegion {
+  readonly bytes: number;
+  readonly pattern: PerfPattern;
+  /** From one message to the next; of the pattern `stride`. */
+  readonly strideBytes?: number;
+  /** Memory regions (keys) that it is registered in; left out for one. */
+  readonly keys?: number;
+}
+
+/** A message length, and in how many of the sum of all weights it is drawn. */
+export interface SizeShare {
+  readonly bytes: number;
+  readonly weight: number;
 }
 
 /** A latency test's result, in picoseconds: half a round trip of WRITE and SEND, a whole one of READ and atomics. */
@@ -66,6 +107,16 @@ export interface BandwidthResult {
   readonly messagesPerSecond: number;
 }
 
+/** What one program of a bandwidth test has done. */
+export interface PerfSide {
+  /** Of a side that sends. */
+  readonly result?: BandwidthResult;
+  /** Messages taken by a side that receives, and those that were sent to it. */
+  readonly received?: { readonly count: number; readonly expected: number };
+  /** Cycles of the program's core by cause while it measured; zeros left out. */
+  readonly cycles: Readonly<Record<string, number>>;
+}
+
 export const verbOf = (test: PerfTestName): PerfVerb => test.slice(0, test.indexOf('-')) as PerfVerb;
 export const isLatencyTest = (test: PerfTestName): boolean => test.endsWith('-lat');
 
@@ -79,4 +130,5 @@ export const perfDefaults = {
   sizeBytes: { write: 65_536, read: 65_536, send: 65_536, atomic: 8 },
   latencySizeBytes: { write: 2, read: 2, send: 2, atomic: 8 },
   inlineBytes: { write: 220, read: 0, send: 236, atomic: 0 },
+  datagramInlineBytes: 188,
 } as const;

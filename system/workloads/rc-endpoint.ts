@@ -24,10 +24,10 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/program.ts';
-import { allAccess, toInit, toRtr, toRts } from './rc-states.ts';
+import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
 /** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
-const rcDefaults = {
+export const rcDefaults = {
   readAtomicMax: 16,
   timeoutCode: 14,
   rnrTimerCode: 12,
@@ -117,24 +117,54 @@ export async function connectRc(
   beforeReady: () => void = () => {},
   pathMtuBytes = 0,
 ): Promise<RcPeer> {
+  const pathMtu = pathMtuOf(endpoint, pathMtuBytes);
+  const attributes = { ...rcDefaults, pathMtu };
+  return connectQps(endpoint, qps, label, note, {
+    init: (qp) => toInit(qp),
+    beforeReady,
+    ready: async (qp, address, firstPsn) => {
+      await toRtr(qp, address, attributes);
+      await toRts(qp, firstPsn, attributes);
+    },
+  });
+}
+
+/** How QPs of a service come to where they send and receive. */
+export interface QpSteps {
+  init(qp: IbvQp): Promise<void>;
+  /** Runs in INIT. */
+  beforeReady(): void;
+  /** @param address of the QP at the other host; @param firstPsn of this one */
+  ready(qp: IbvQp, address: RcAddress, firstPsn: number): Promise<void>;
+}
+
+/** {@link connectRc} for QPs of any service. */
+export async function connectQps(
+  endpoint: RcEndpoint,
+  qps: readonly IbvQp[],
+  label: string,
+  note: JsonValue,
+  steps: QpSteps,
+): Promise<RcPeer> {
   const { program, port } = endpoint;
   const firstPsns = qps.map(() => program.random.below(1 << 24));
-  for (const qp of qps) await toInit(qp);
-  beforeReady();
+  for (const qp of qps) await steps.init(qp);
+  steps.beforeReady();
   const own: RcPeer = { lid: port.lid, qpNumbers: qps.map(({ qpNum }) => qpNum), firstPsns, note };
   await putPeer(program, label, own);
   const peer = await takePeer(program, label, qps.length);
-  const pathMtu = pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
-  const attributes = { ...rcDefaults, pathMtu };
   for (const [index, qp] of qps.entries()) {
     const address = { lid: peer.lid, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
-    await toRtr(qp, address, attributes);
-    await toRts(qp, firstPsns[index]!, attributes);
+    await steps.ready(qp, address, firstPsns[index]!);
   }
   // Neither side sends before both can receive.
   await barrier(program, `${label}.ready`);
   return peer;
 }
+
+/** Code of a path MTU in bytes; 0 is the port's. */
+export const pathMtuOf = ({ port }: RcEndpoint, pathMtuBytes: number): PortAttr['activeMtu'] =>
+  pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
 
 /** QPs announced at once: an exchanged value holds so many. */
 const announcedQps = 256;

@@ -1,0 +1,129 @@
+/**
+ * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked: its
+ * share has these waits in it, and the larger part says what to turn.
+ */
+import type { BlockRow, NodeReport } from '../machine/report/schema.ts';
+import { hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
+
+interface BlockWords {
+  readonly block: string;
+  readonly name: string;
+  /** Reasons to stall that are the block's own. */
+  readonly own: readonly string[];
+  readonly turn: readonly Turn[];
+}
+
+const clock = more('hca.coreClockMHz');
+
+const blocks: readonly BlockWords[] = [
+  {
+    block: 'doorbells',
+    name: 'doorbell decoder',
+    own: [],
+    turn: [...less('hca.doorbellCycles'), ...more('--post-list')],
+  },
+  { block: 'wqeFetch', name: 'WQE fetch', own: ['translation'], turn: more('hca.wqePrefetchCount') },
+  {
+    block: 'requester',
+    name: 'requester',
+    own: ['context', 'translation'],
+    turn: [...less('hca.wqeDecodeCycles', 'hca.requestPacketCycles'), ...clock],
+  },
+  {
+    block: 'transmitter',
+    name: 'transmitter',
+    own: [],
+    turn: [...less('hca.transmitPacketCycles'), ...more('hca.transmitBytesPerCycle', '--mtu'), ...clock],
+  },
+  {
+    block: 'receiver',
+    name: 'receiver',
+    own: ['context', 'translation'],
+    turn: [...less('hca.receivePacketCycles'), ...more('hca.receiveBytesPerCycle', '--mtu'), ...clock],
+  },
+  {
+    block: 'responseEngine',
+    name: 'response engine',
+    own: ['translation', 'atomic'],
+    turn: [...less('hca.responseCycles'), ...clock],
+  },
+  {
+    block: 'receiveWqeFetch',
+    name: 'receive WQE fetch',
+    own: ['translation', 'context'],
+    turn: more('hca.receivePrefetchCount'),
+  },
+  {
+    block: 'completionWriter',
+    name: 'completion writer',
+    own: ['context', 'translation'],
+    turn: [...less('hca.completionCycles'), ...more('--cq-mod')],
+  },
+  {
+    block: 'eventWriter',
+    name: 'event writer',
+    own: ['context', 'translation', 'dmaWrite'],
+    turn: [...less('hca.control.eventCycles'), ...more('--moderation')],
+  },
+  { block: 'dmaRead', name: 'DMA read engine', own: [], turn: [...less('dma.readIssueCycles'), ...clock] },
+  {
+    block: 'dmaReadReturn',
+    name: 'DMA read return',
+    own: [],
+    turn: [...more('dma.dataPathBytes'), ...clock],
+  },
+  { block: 'dmaWrite', name: 'DMA write engine', own: [], turn: [...more('dma.dataPathBytes'), ...clock] },
+];
+
+const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
+
+/** What the software wrote and read by commands is no part of a test. */
+const setupClasses = ['command', 'register', 'config'];
+
+/** Share of the bytes of a direction that belong to the test. */
+export function testShareOf({ classes }: NodeReport['pcie']['toHost']): number {
+  const bytesOf = (rows: readonly (readonly [string, { readonly bytes: number }])[]): number =>
+    rows.reduce((total, [, { bytes }]) => total + bytes, 0);
+  const all = Object.entries(classes);
+  const total = bytesOf(all);
+  return total === 0 ? 0 : bytesOf(all.filter(([name]) => !setupClasses.includes(name))) / total;
+}
+
+export function blockResources(measured: Measured): Resource[] {
+  return measured.figures.nodes.flatMap((report, node) =>
+    blocks.flatMap((words) => {
+      const row = report.hca.blocks[words.block];
+      return row === undefined ? [] : [blockResource(measured, node, report, words, row)];
+    }),
+  );
+}
+
+function blockResource(
+  measured: Measured,
+  node: number,
+  report: NodeReport,
+  { block, name, own, turn }: BlockWords,
+  row: BlockRow,
+): Resource {
+  const part = block === 'dmaWrite' ? testShareOf(report.pcie.toHost) : 1;
+  const busy = row.busyCycles * part;
+  const waits = own.map((reason) => [reason, row.stalledCycles[reason] ?? 0] as const);
+  const waited = waits.reduce((total, [, cycles]) => total + cycles, 0);
+  const share = hcaShare(measured, busy + waited);
+  const [longest] = waits.toSorted(([, left], [, right]) => right - left);
+  if (longest === undefined || longest[1] <= busy)
+    return { name: `${name} of host ${node}`, kind: 'server', share, turn };
+  const [cause, causeTurn] = causeOf(report, longest[0]);
+  return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
+}
+
+/** What a block waits for, in words, and what to turn. */
+function causeOf({ hca }: NodeReport, reason: string): readonly [string, readonly Turn[]] {
+  if (reason === 'atomic') return ['memory of atomics', atomicTurn];
+  if (reason === 'context') return ['QPC misses', [...more('hca.qpcCacheEntries'), ...less('--qps')]];
+  if (reason !== 'translation') return [reason, clock];
+  const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
+  return missesOf('mpt') > missesOf('mtt')
+    ? ['MPT misses', [...more('hca.mptCacheEntries'), ...less('--keys')]]
+    : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
+}

@@ -1,0 +1,61 @@
+/**
+ * What binds a bandwidth test: the server that is at work nearly all of the time. Where none is, something waits: the window that is
+ * full, and of several the one nearest to the cause.
+ */
+import { blockResources } from './blocks.ts';
+import { coreResources } from './cores.ts';
+import { linkResources } from './links.ts';
+import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+import { windowResources } from './windows.ts';
+
+export interface Bottleneck {
+  /** What binds. */
+  readonly binds: Resource;
+  /** Others, by their share: what would bind next stands first. */
+  readonly next: readonly Resource[];
+}
+
+/** From here on a server is said to be at work all the time: what is missing are beginnings, ends, and gaps between packets. */
+const nearlyAll = 0.8;
+/** From here on a window is said to be full. */
+const mostly = 0.5;
+/** A program that waits for its messages tells little: it does so behind whatever is slower than its core. */
+const busyEnough = 0.7;
+const nextCount = 4;
+
+export function bottleneckOf(measured: Measured): Bottleneck {
+  const cores = coreResources(measured);
+  const servers = [
+    ...cores.filter(({ kind }) => kind === 'server'),
+    sameQpInterval(measured),
+    ...linkResources(measured),
+    ...blockResources(measured),
+  ].toSorted(byShare);
+  const own = cores.filter(({ kind }) => kind === 'window');
+  const windows = [...windowResources(measured), ...own];
+  const [busiest] = servers;
+  const full = windows.find(({ share }) => share >= mostly);
+  const limit = full !== undefined && own.includes(full) ? busyEnough : nearlyAll;
+  const binds = full === undefined || busiest!.share >= limit ? busiest! : full;
+  const next = [...servers, ...windows].filter((resource) => resource !== binds).toSorted(byShare);
+  return { binds, next: next.slice(0, nextCount) };
+}
+
+const byShare = (left: Resource, right: Resource): number => right.share - left.share;
+
+/** The time between two requests of one QP, and that of the further packets of a request. */
+function sameQpInterval(measured: Measured): Resource {
+  const { config, args } = measured;
+  const { sameQpIntervalCycles, requestPacketCycles } = config.hca;
+  const isRequest = args.verb === 'write' || args.verb === 'send';
+  const mtu = args.mtuBytes === 0 ? 4096 : args.mtuBytes;
+  const further = isRequest ? Math.ceil(args.sizeBytes / mtu) - 1 : 0;
+  const ways = args.isBidirectional === true ? 2 : 1;
+  const perQp = messagesOf(measured) / args.qpCount / ways;
+  return {
+    name: 'same-QP interval',
+    kind: 'server',
+    share: hcaShare(measured, perQp * (sameQpIntervalCycles + further * requestPacketCycles)),
+    turn: [...more('--qps'), ...less('hca.sameQpIntervalCycles')],
+  };
+}

@@ -1,0 +1,48 @@
+/** What a bandwidth test has counted, and how long it took. */
+import type { MachineConfig } from '../machine/profile/index.ts';
+import type { ReportFigures } from '../machine/report/figures-since.ts';
+import type { PerfArgs } from '../workloads/perf-plan.ts';
+
+/** The core of one program while it measured: cycles by cause, idle ones left out. */
+export interface ProgramCore {
+  readonly node: number;
+  readonly cycles: Readonly<Record<string, number>>;
+}
+
+export interface Measured {
+  readonly config: MachineConfig;
+  readonly args: PerfArgs;
+  /** From the first post to the last completion. */
+  readonly durationPs: number;
+  readonly messagesPerSecond: number;
+  readonly figures: ReportFigures;
+  readonly cores: readonly ProgramCore[];
+}
+
+/** Something to turn, and which way it makes a run faster; an option of perf begins with `--`. */
+export interface Turn {
+  readonly what: string;
+  readonly towards: 'more' | 'less';
+}
+
+/**
+ * What can bind. A server works on one thing after the other, and its share is the time it is at work; a window lets so many things
+ * be under way, and its share is the time it is full.
+ */
+export interface Resource {
+  readonly name: string;
+  readonly kind: 'server' | 'window';
+  readonly share: number;
+  readonly turn: readonly Turn[];
+}
+
+export const more = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'more' }));
+export const less = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'less' }));
+
+/** Share of the measured time of so many cycles of the HCA. */
+export const hcaShare = ({ config, durationPs }: Measured, cycles: number): number =>
+  (cycles * 1e6) / config.hca.coreClockMHz / durationPs;
+
+/** Messages of all QPs together, in each direction that has some. */
+export const messagesOf = ({ durationPs, messagesPerSecond }: Measured): number =>
+  (messagesPerSecond * durationPs) / 1e12;

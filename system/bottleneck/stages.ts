@@ -1,0 +1,37 @@
+/**
+ * Where the time of an operation goes, for tests that have one message in flight: the stages of its life on the device, from its
+ * posting to its completion, by what was waited for.
+ */
+import type { OperationReport } from '../machine/report/schema.ts';
+import { less, more, type Turn } from './measured.ts';
+
+export interface StageShare {
+  /** As the report calls it. */
+  readonly name: string;
+  readonly share: number;
+  readonly turn: readonly Turn[];
+}
+
+const turns: Readonly<Record<string, readonly Turn[]>> = {
+  doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
+  wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
+  scheduling: less('hca.scheduleCycles', 'hca.sameQpIntervalCycles'),
+  payloadRead: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
+  transmit: [...more('wire.speed', 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
+  remote: [...more('wire.speed', 'hca.coreClockMHz'), ...less('wire.portLatencyNs', 'wire.cableMetres')],
+  completion: less('pcie.rootComplex.writeLatencyPs', 'pcie.link.latencyPs'),
+};
+
+/** Longest first; the time until the program has taken the completion is its own. */
+export function stagesOf(operations: Readonly<Record<string, OperationReport>>): StageShare[] {
+  const sums = new Map<string, number>();
+  for (const { milestonesPs } of Object.values(operations))
+    for (const [name, ps] of Object.entries(milestonesPs))
+      if (name !== 'taken') sums.set(name, (sums.get(name) ?? 0) + ps);
+  const total = [...sums.values()].reduce((sum, ps) => sum + ps, 0);
+  if (total === 0) return [];
+  return [...sums]
+    .map(([name, ps]) => ({ name, share: ps / total, turn: turns[name] ?? [] }))
+    .filter(({ share }) => share > 0)
+    .toSorted((left, right) => right.share - left.share);
+}

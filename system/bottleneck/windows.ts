@@ -1,0 +1,125 @@
+/**
+ * What lets so many things be under way at a time. A window that is full makes those before it full, too: they stand here with the
+ * one that is nearest to the cause first.
+ */
+import { rnrTimerPsByCode } from '../../wire/index.ts';
+import type { NodeReport } from '../machine/report/schema.ts';
+import { rcDefaults } from '../workloads/rc-endpoint.ts';
+import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+
+export function windowResources(measured: Measured): Resource[] {
+  const { figures } = measured;
+  const nodes = figures.nodes.map((report, node) => ({ report, node }));
+  return [
+    ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
+    ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
+    ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
+    ...figures.wire.map(
+      ({ to, creditWaitPs }): Resource => ({
+        name: `receive buffer of the port of host ${to}`,
+        kind: 'window',
+        share: creditWaitPs / measured.durationPs,
+        turn: more('wire.receiveBufferBytes'),
+      }),
+    ),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'requester', 'transmitBuffer', 'transmit buffer', [
+        ...more('hca.transmitBufferPackets'),
+        ...less('pcie.rootComplex.readLatencyPs'),
+      ]),
+    ),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'requester', 'records', 'send WQEs in flight', [
+        ...more('hca.outstandingWqes'),
+      ]),
+    ),
+    ...readWindows(measured),
+    ...nodes.map(({ report, node }) => fetchWindow(measured, report, node)),
+  ];
+}
+
+/**
+ * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
+ * the RNR NAK names, for which its QP waits.
+ */
+function receiveWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
+  const { args, durationPs } = measured;
+  const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
+  const waitedPs = (hca.transport['rnrNakSent'] ?? 0) * rnrTimerPsByCode[rcDefaults.rnrTimerCode]!;
+  return {
+    name: `receive WQEs of host ${node}`,
+    kind: 'window',
+    share: hcaShare(measured, fetched) + waitedPs / durationPs / args.qpCount,
+    turn: [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
+  };
+}
+
+const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;
+
+/** Credits that the other end of a PCIe link gives; those for completions are infinite. */
+function creditWindows({ durationPs }: Measured, { pcie }: NodeReport, node: number): Resource[] {
+  const ends = [
+    ['toDevice', 'endpointPort', 'device'],
+    ['toHost', 'rootPort', 'root port'],
+  ] as const;
+  return ends.flatMap(([direction, port, giver]) =>
+    Object.values(flowNames).map((flow): Resource => {
+      const { headerCredits = 0, dataCredits = 0 } = pcie[direction].waitedPs[flow] ?? {};
+      return {
+        name: `${flow === 'posted' ? 'posted' : 'non-posted'} credits of the ${giver} of host ${node}`,
+        kind: 'window',
+        share: (headerCredits + dataCredits) / durationPs,
+        turn: more(`pcie.${port}.${flow}${headerCredits >= dataCredits ? 'Headers' : 'Data'}`),
+      };
+    }),
+  );
+}
+
+function tagWindow(measured: Measured, report: NodeReport, node: number): Resource {
+  return stallWindow(measured, report, node, 'dmaRead', 'tags', 'DMA tags', [
+    ...more('dma.tagCount', 'pcie.enumeration.maxReadRequestBytes'),
+    ...less('pcie.rootComplex.readLatencyPs'),
+  ]);
+}
+
+function stallWindow(
+  measured: Measured,
+  { hca }: NodeReport,
+  node: number,
+  block: string,
+  reason: string,
+  name: string,
+  turn: Resource['turn'],
+): Resource {
+  const cycles = hca.blocks[block]?.stalledCycles[reason] ?? 0;
+  return { name: `${name} of host ${node}`, kind: 'window', share: hcaShare(measured, cycles), turn };
+}
+
+/** From a request to the first byte of its answer over PCIe, idle. */
+const readLatencyPs = ({ config }: Measured): number =>
+  2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
+
+/** READs and atomics on their way: by the time that one takes at least. */
+function readWindows(measured: Measured): Resource[] {
+  const { args, config, durationPs } = measured;
+  if (args.verb !== 'read' && args.verb !== 'atomic') return [];
+  const { wire, hca } = config;
+  const cablePs = 2 * (2 * wire.portLatencyNs * 1000 + wire.cableMetres * wire.cablePsPerMetre);
+  const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
+  const tripPs = cablePs + devicePs + readLatencyPs(measured);
+  const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * rcDefaults.readAtomicMax);
+  return [{ name: 'READs in flight of a QP', kind: 'window', share, turn: more('--qps') }];
+}
+
+/** Fetches of send WQEs: one at a time for each QP. */
+function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
+  const { config, args, durationPs } = measured;
+  const fetches = hca.caches['wqe']?.misses ?? 0;
+  const atOnce = Math.min(args.qpCount, config.hca.wqeFetchOutstanding);
+  return {
+    name: `WQE fetches in flight of host ${node}`,
+    kind: 'window',
+    share: (fetches * readLatencyPs(measured)) / durationPs / atOnce,
+    turn: [...more('hca.wqePrefetchCount', '--qps', '--inline'), ...less('pcie.rootComplex.readLatencyPs')],
+  };
+}

@@ -1,0 +1,149 @@
+/** What `perf` says that binds is checked by turning it: then the rate rises, and by turning something else it does not. */
+import { expect, it } from 'vitest';
+import type { ParameterValues } from '../machine/profile/index.ts';
+import type { BandwidthResult } from '../workloads/perf-plan.ts';
+import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
+import runPerf, { type PerfRow } from './perf-run.ts';
+
+interface Case {
+  readonly binds: string;
+  readonly workload: string;
+  readonly set?: ParameterValues;
+  /** What to turn, by a parameter or by a field of the workload; it stands in the advice. */
+  readonly turned: ParameterValues | string;
+  /** Something else, of which more would be better. */
+  readonly other: ParameterValues;
+}
+
+const fast = { 'host.core.clockMHz': 5000 };
+const four = 'size=64,iters=400,qps=32,threads=4';
+
+const cases: readonly Case[] = [
+  {
+    binds: 'core of host 0',
+    workload: 'write-bw,size=64,iters=1500,qps=4',
+    turned: 'threads=4',
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
+    binds: 'core of host 0',
+    workload: 'read-bw,size=64,iters=1500,qps=4',
+    turned: { 'host.core.clockMHz': 4000 },
+    other: { 'hca.sameQpIntervalCycles': 40 },
+  },
+  {
+    binds: 'core of host 1',
+    workload: 'send-bw,size=64,iters=1500,qps=4',
+    set: { 'host.cost.postRecv': 600 },
+    turned: { 'host.cost.postRecv': 100 },
+    other: { 'hca.receivePacketCycles': 5 },
+  },
+  {
+    binds: 'same-QP interval',
+    workload: 'write-bw,size=64,iters=1500',
+    set: fast,
+    turned: { 'hca.sameQpIntervalCycles': 50 },
+    other: { 'dma.tagCount': 64 },
+  },
+  {
+    binds: 'doorbell decoder of host 0',
+    workload: `write-bw,${four}`,
+    set: { ...fast, 'hca.doorbellCycles': 20 },
+    turned: { 'hca.doorbellCycles': 10 },
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
+    binds: 'requester of host 0',
+    workload: `write-bw,${four}`,
+    set: { ...fast, 'hca.requestPacketCycles': 30 },
+    turned: { 'hca.requestPacketCycles': 20 },
+    other: { 'pcie.link.generation': 4 },
+  },
+  {
+    binds: 'receiver of host 1',
+    workload: `write-bw,${four}`,
+    set: { ...fast, 'hca.receivePacketCycles': 40 },
+    turned: { 'hca.receivePacketCycles': 25 },
+    other: { 'pcie.link.generation': 4 },
+  },
+  {
+    binds: 'PCIe link of host 0 to the device',
+    workload: `write-bw,${four},inline=64`,
+    set: fast,
+    turned: { 'pcie.link.generation': 4 },
+    other: { 'hca.requestPacketCycles': 4 },
+  },
+  {
+    binds: 'cable from host 0 to 1',
+    workload: 'write-bw,size=65536,iters=100',
+    turned: { 'wire.speed': 'FDR' },
+    other: { 'pcie.link.generation': 4 },
+  },
+  {
+    binds: 'cable from host 1 to 0',
+    workload: 'read-bw,size=65536,iters=100',
+    turned: { 'wire.speed': 'FDR' },
+    other: { 'dma.tagCount': 64 },
+  },
+  {
+    binds: 'DMA tags of host 0',
+    workload: 'write-bw,size=4096,iters=500,qps=2',
+    set: { 'dma.tagCount': 2 },
+    turned: { 'dma.tagCount': 3 },
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
+    binds: 'response engine of host 1 (memory of atomics)',
+    workload: 'atomic-bw,iters=600,qps=4',
+    turned: { 'pcie.rootComplex.readLatencyPs': 100_000 },
+    other: { 'host.core.clockMHz': 4000 },
+  },
+  {
+    binds: 'receiver of host 1 (MPT misses)',
+    workload: 'write-bw,size=64,region=1Mi,pattern=random,keys=1024,iters=1500,qps=4',
+    turned: { 'hca.mptCacheEntries': 4096 },
+    other: { 'hca.mttCacheLines': 4096 },
+  },
+  {
+    binds: 'receiver of host 1 (MTT misses)',
+    workload: 'write-bw,size=64,region=64Mi,pattern=random,iters=1500,qps=4',
+    set: { 'host.memory.framePlacement': 'scattered' },
+    turned: { 'hca.mttCacheLines': 8192 },
+    other: { 'hca.mptCacheEntries': 1024 },
+  },
+  {
+    binds: 'receive WQEs of host 1',
+    workload: 'send-bw,size=64,iters=1000,qps=4,rxDepth=4',
+    turned: 'rxDepth=64',
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
+    binds: 'messages in flight of host 0',
+    workload: 'write-bw,size=64,iters=1000,txDepth=2,cqMod=1',
+    turned: 'txDepth=32',
+    other: { 'wire.speed': 'FDR' },
+  },
+];
+
+const measured = (workload: string, set: ParameterValues): Promise<PerfRow> =>
+  runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload(workload)) });
+const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).messagesPerSecond;
+/** The workload with one field in place of its own. */
+const changed = (workload: string, field: string): string =>
+  [...workload.split(',').filter((part) => part.split('=')[0] !== field.split('=')[0]), field].join(',');
+
+it.each(cases)('$binds binds $workload', async ({ binds, workload, set = {}, turned, other }) => {
+  const before = await measured(workload, set);
+  const found = before.bottleneck!;
+  expect(found.binds.name, JSON.stringify(found)).toBe(binds);
+  const names = found.binds.turn.map(({ what }) => what.replace(/^--/, '').replaceAll('-', '').toLowerCase());
+  const isOption = typeof turned === 'string';
+  const turnedName = isOption ? turned.split('=')[0]! : Object.keys(turned)[0]!;
+  expect(names).toContain(turnedName.toLowerCase());
+  const after = isOption
+    ? await measured(changed(workload, turned), set)
+    : await measured(workload, { ...set, ...turned });
+  const elsewhere = await measured(workload, { ...set, ...other });
+  expect(rateOf(after) / rateOf(before)).toBeGreaterThan(1.1);
+  expect(rateOf(elsewhere) / rateOf(before)).toBeLessThan(1.04);
+});

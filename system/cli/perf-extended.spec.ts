@@ -1,0 +1,134 @@
+/** What perf can vary beside perftest's plain tests: each changes in the machine what its words say. */
+import { describe, expect, it } from 'vitest';
+import type { ParameterValues } from '../machine/profile/index.ts';
+import type { BandwidthResult } from '../workloads/perf-plan.ts';
+import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
+import runPerf, { type PerfRow } from './perf-run.ts';
+
+const measured = async (text: string, set: ParameterValues = {}): Promise<PerfRow> => {
+  const row = await runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload(text)) });
+  expect(row.isBalanced, text).toBe(true);
+  return row;
+};
+const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).messagesPerSecond;
+
+describe('perf', () => {
+  it('has threads on cores of their own, with the QPs spread over them', async () => {
+    const one = await measured('write-bw,size=64,iters=400,qps=4');
+    const four = await measured('write-bw,size=64,iters=400,qps=4,threads=4');
+    expect(four.cores!.map(({ node }) => node)).toEqual([0, 1, 0, 1, 0, 1, 0, 1]);
+    expect(four.result.iterations).toBe(one.result.iterations);
+    // One core binds one thread.
+    expect(rateOf(four)).toBeGreaterThan(2 * rateOf(one));
+    await expect(measured('write-bw,threads=5,iters=10')).rejects.toThrow(
+      'threads is 5, expected at most the cores of a host, 4: --set host.core.count=5',
+    );
+  });
+
+  it.each(['write-bw', 'send-bw'])('sends %s over RC and UC', async (test) => {
+    const [rc, uc] = [
+      await measured(`${test},size=64,iters=300`),
+      await measured(`${test},size=64,iters=300,connection=UC`),
+    ];
+    expect(rateOf(uc)).toBeGreaterThan(0.9 * rateOf(rc));
+    if (test === 'send-bw') expect(uc.received).toEqual({ count: 300, expected: 300 });
+  });
+
+  it('sends datagrams, and says which found no receive', async () => {
+    const all = await measured('send-bw,size=64,iters=300,connection=UD');
+    expect(all.received).toEqual({ count: 300, expected: 300 });
+    const few = await measured('send-bw,size=64,iters=300,connection=UD,rxDepth=4,inline=64');
+    expect(few.received!.expected).toBe(300);
+    expect(few.received!.count).toBeLessThan(300);
+    expect(few.received!.count).toBeGreaterThan(3);
+    for (const connection of ['UC', 'UD'])
+      expect((await measured(`send-lat,iters=20,connection=${connection}`)).result).toMatchObject({
+        iterations: 20,
+      });
+  });
+
+  it('posts lists with one doorbell', async () => {
+    const [alone, lists] = [
+      await measured('write-bw,size=64,iters=512,qps=2'),
+      await measured('write-bw,size=64,iters=512,qps=2,postList=16'),
+    ];
+    const spent = ({ cores }: PerfRow): number => cores![0]!.cycles['post']!;
+    // host.cost: an uncached store of 60 cycles for each doorbell; one for each message, or one for 16.
+    expect(spent(alone) - spent(lists)).toBeGreaterThan(1024 * (1 - 1 / 16) * 60 * 0.9);
+  });
+
+  it('sends both ways', async () => {
+    const set = { 'host.core.clockMHz': 5000 };
+    const one = await measured('write-bw,size=16384,iters=100', set);
+    const both = await measured('write-bw,size=16384,iters=100,bidirectional', set);
+    expect(rateOf(both)).toBeGreaterThan(1.6 * rateOf(one));
+    expect(both.cores!.every(({ cycles }) => cycles['post']! > 0)).toBe(true);
+    const sends = await measured('send-bw,size=256,iters=200,bidirectional');
+    expect(sends.received).toEqual({ count: 400, expected: 400 });
+  });
+
+  it('walks by every pattern, in as many memory regions and pages as asked for', async () => {
+    const walked = async (rest: string): Promise<PerfRow> =>
+      measured(`write-bw,size=64,iters=600,region=4Mi,${rest}`);
+    const missesOf = ({ caches }: PerfRow, cache: string): number => caches[1]![cache]!.misses;
+    const sequential = await walked('pattern=sequential');
+    const random = await walked('pattern=random');
+    const zipf = await walked('pattern=zipf');
+    const stride = await walked('pattern=stride,stride=8Ki');
+    const order = [sequential, zipf, random].map((row) => missesOf(row, 'mtt'));
+    expect(order).toEqual(order.toSorted((left, right) => left - right));
+    // 4 MiB have 512 places 8 KiB apart: another page each time, in order.
+    expect(missesOf(stride, 'mtt')).toBeGreaterThan(missesOf(sequential, 'mtt'));
+    const keys = await walked('pattern=random,keys=256');
+    expect(missesOf(keys, 'mpt')).toBeGreaterThan(100);
+    expect(missesOf(random, 'mpt')).toBe(1);
+    expect(missesOf(await walked('pattern=random,pageSize=2M'), 'mtt')).toBeLessThan(4);
+  }, 60_000);
+
+  it('draws lengths by their weights', async () => {
+    const { result } = await measured('write-bw,sizes=64:90,4096:10,iters=1000');
+    const { averageBytesPerSecond, messagesPerSecond } = result as BandwidthResult;
+    // 0.9 x 64 + 0.1 x 4096 = 467.2 bytes in the mean.
+    expect(averageBytesPerSecond / messagesPerSecond).toBeGreaterThan(380);
+    expect(averageBytesPerSecond / messagesPerSecond).toBeLessThan(560);
+  });
+
+  it('counts and measures from the end of a warm-up', async () => {
+    const cold = await measured('write-bw,size=64,iters=300,region=64Ki');
+    const warm = await measured('write-bw,size=64,iters=300,region=64Ki,warmup=2000');
+    expect(cold.caches[1]!['mtt']!.misses).toBeGreaterThan(0);
+    expect(warm.caches[1]!['mtt']!.misses).toBe(0);
+    expect(warm.caches[1]!['qpc']!.hits + warm.caches[1]!['qpc']!.misses).toBe(300);
+    expect(warm.result.iterations).toBe(300);
+    const latency = await measured('write-lat,iters=20,warmup=257');
+    const { firstPs, typicalPs } = latency.result as { firstPs: number; typicalPs: number };
+    expect(firstPs).toBeLessThan(1.2 * typicalPs);
+  });
+
+  it.each(['RC', 'UC', 'UD'])('echoes messages over %s', async (connection) => {
+    const one = await measured(`send-bw,size=64,iters=100,txDepth=1,cqMod=1,echo,connection=${connection}`);
+    const many = await measured(`send-bw,size=64,iters=300,qps=2,echo,warmup=7,connection=${connection}`);
+    expect(many.received).toEqual({ count: 1200, expected: 1200 });
+    expect(rateOf(many)).toBeGreaterThan(4 * rateOf(one));
+    // One in flight: as long as a ping-pong of the latency test, there and back, and what polling of more than one costs.
+    const { typicalPs } = (await measured(`send-lat,size=64,inline=0,iters=20,connection=${connection}`))
+      .result as { typicalPs: number };
+    expect(1e12 / rateOf(one)).toBeGreaterThan(2 * typicalPs * 0.95);
+    expect(1e12 / rateOf(one)).toBeLessThan(2 * typicalPs * 1.5);
+  });
+
+  it('joins events, and does without BlueFlame', async () => {
+    const asked = 'send-bw,size=64,iters=300,events,cqMod=1';
+    // Each event that the server sleeps for costs it a context switch.
+    const spent = ({ cores }: PerfRow): number => cores![1]!.cycles['contextSwitch']!;
+    const each = await measured(asked);
+    const joined = await measured(`${asked},moderation=32:50`);
+    expect(spent(joined)).toBeLessThan(spent(each));
+    const [on, off] = [
+      await measured('write-lat,size=8,iters=20'),
+      await measured('write-lat,size=8,iters=20,blueflame=off'),
+    ].map(({ result }) => (result as { typicalPs: number }).typicalPs);
+    // The WQE has to be fetched.
+    expect(off! - on!).toBeGreaterThan(200_000);
+  });
+});

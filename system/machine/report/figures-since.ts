@@ -1,0 +1,29 @@
+/** What has been counted since an earlier report of the same machine: each figure of nodes and cable less what it was then. */
+import type { Report } from './schema.ts';
+
+/** The parts of a report that count. */
+export type ReportFigures = Pick<Report, 'nodes' | 'wire'>;
+
+export const figuresSince = (before: Report, after: Report): ReportFigures => ({
+  nodes: lessOf(after.nodes, before.nodes),
+  wire: after.wire.map((cable, index) => ({
+    ...lessOf(cable, before.wire[index]!),
+    from: cable.from,
+    to: cable.to,
+  })),
+});
+
+/** Numbers less what they were; what stands on one side only, and what is no number, stays as it is. */
+function lessOf<Part>(after: Part, before: unknown): Part {
+  if (typeof after === 'number') return (after - (typeof before === 'number' ? before : 0)) as Part;
+  if (Array.isArray(after))
+    return after.map((member, index) => lessOf(member, (before as unknown[] | undefined)?.[index])) as Part;
+  if (typeof after !== 'object' || after === null) return after;
+  const earlier = before as Readonly<Record<string, unknown>> | undefined;
+  const members = Object.entries(after).map(([name, member]) => [
+    name,
+    // The number of a vector counts nothing.
+    name === 'vector' ? member : lessOf(member, earlier?.[name]),
+  ]);
+  return Object.fromEntries(members) as Part;
+}

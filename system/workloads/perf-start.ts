@@ -1,0 +1,53 @@
+/**
+ * How the programs of a test begin to measure at one instant, where there are several or where messages have gone before:
+ *
+ *     client i ── ready ──► server i ── ready ──► client 0 ── instant × threads ──► server i ── instant ──► client i
+ *
+ * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there.
+ */
+import { psPerMs } from '../../base/units.ts';
+import type { ProgramContext } from '../machine/program.ts';
+import { labelOf } from './perf-link.ts';
+import type { PerfArgs } from './perf-plan.ts';
+
+/** From the agreement to the instant: whoever reads the counters looks this often. */
+export const startLeadPs = 2 * psPerMs;
+
+/** What client 0 adds to the machine's log when it knows the instant. */
+const announcement = 'measures from ';
+
+export const startsTogether = ({ threads = 1, isBidirectional, warmupIterations = 0 }: PerfArgs): boolean =>
+  threads > 1 || isBidirectional === true || warmupIterations > 0;
+
+/** Waits for the instant at which all programs of the test begin. */
+export async function startTogether(program: ProgramContext, isClient: boolean): Promise<void> {
+  const args = program.args as unknown as PerfArgs;
+  const startPs = isClient ? await clientStart(program, args) : await serverStart(program, args);
+  await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
+}
+
+async function clientStart(program: ProgramContext, args: PerfArgs): Promise<number> {
+  const { exchange, cpu } = program;
+  const { threads = 1, thread = 0 } = args;
+  await exchange.put(labelOf('perf.warm', args), true);
+  if (thread === 0) {
+    for (let count = 0; count < threads; count++) await exchange.take('perf.up');
+    await cpu.settle();
+    const startPs = Number(cpu.instantPs) + startLeadPs;
+    program.log(`${announcement}${startPs}`);
+    for (let count = 0; count < threads; count++) await exchange.put('perf.start', startPs);
+  }
+  return (await exchange.take(labelOf('perf.go', args))) as number;
+}
+
+async function serverStart({ exchange }: ProgramContext, args: PerfArgs): Promise<number> {
+  await exchange.take(labelOf('perf.warm', args));
+  await exchange.put('perf.up', true);
+  const startPs = (await exchange.take('perf.start')) as number;
+  await exchange.put(labelOf('perf.go', args), startPs);
+  return startPs;
+}
+
+/** The instant that a line of the machine's log announces, if it does. */
+export const announcedStart = (line: string): number | undefined =>
+  line.startsWith(announcement) ? Number(line.slice(announcement.length)) : undefined;

@@ -1,0 +1,138 @@
+/** The sending side of a QP: its work requests, reused for every post, and how many were posted and have completed. */
+import type { Wide } from '../../base/wide.ts';
+import type { Random } from '../../sim/index.ts';
+import {
+  IBV_SEND_INLINE,
+  IBV_WR_SEND_WITH_IMM,
+  type IbvQp,
+  type IbvSendWr,
+  postSend,
+  SendFlag,
+} from '../../userlib/index.ts';
+import { WorkFailedError } from './completions.ts';
+import type { PerfArgs, SizeShare } from './perf-plan.ts';
+
+const signalled = SendFlag.IBV_SEND_SIGNALED;
+
+/** Where a message comes from and goes to. */
+export interface MessagePlace {
+  readonly address: number;
+  readonly lkey: number;
+  readonly remoteAddress: number;
+  readonly rkey: number;
+}
+
+/** Draws the place of the next message. */
+export type TakePlace = () => MessagePlace;
+
+export class PerfStream {
+  readonly qp: IbvQp;
+  posted = 0;
+  completed = 0;
+  /** Sum of the lengths that were drawn. */
+  drawnBytes: Wide = 0;
+  /** The first of them is posted alone, all of them as a list. */
+  readonly #wrs: readonly IbvSendWr[];
+  /** Flags of every post. */
+  readonly #sendFlags: number;
+  readonly #inlineBytes: number;
+  readonly #takePlace: TakePlace | undefined;
+  readonly #takeSize: (() => number) | undefined;
+
+  /** @param makeWr a work request for the first place */
+  constructor(
+    qp: IbvQp,
+    { sizeBytes, inlineBytes, postList = 1, sizes }: PerfArgs,
+    makeWr: () => IbvSendWr,
+    random: Random,
+    takePlace?: TakePlace,
+  ) {
+    this.qp = qp;
+    this.#wrs = Array.from({ length: postList }, makeWr);
+    for (const [index, wr] of this.#wrs.entries()) wr.next = this.#wrs[index + 1] ?? null;
+    this.#sendFlags = sizeBytes <= inlineBytes ? IBV_SEND_INLINE : 0;
+    this.#inlineBytes = inlineBytes;
+    this.#takePlace = takePlace;
+    this.#takeSize = sizes === undefined ? undefined : sizesOf(sizes, random);
+  }
+
+  /** Posts the next message. */
+  post(isSignalled: boolean): void {
+    const wr = this.#wrs[0]!;
+    this.#prepare(wr, isSignalled);
+    wr.next = null;
+    this.#hand(wr, 1);
+  }
+
+  /** Posts the next messages in one list. @param isSignalled of a message by its place in the list */
+  postList(count: number, isSignalled: (index: number) => boolean): void {
+    for (let index = 0; index < count; index++) {
+      const wr = this.#wrs[index]!;
+      this.#prepare(wr, isSignalled(index));
+      wr.next = index + 1 < count ? this.#wrs[index + 1]! : null;
+    }
+    this.#hand(this.#wrs[0]!, count);
+  }
+
+  /** Posts one more message, with immediate data, which counts nowhere. */
+  postEnd(): void {
+    const wr = this.#wrs[0]!;
+    const error = postSend(this.qp, {
+      ...wr,
+      next: null,
+      opcode: IBV_WR_SEND_WITH_IMM,
+      sendFlags: this.#sendFlags | signalled,
+      immData: 0,
+    });
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+  }
+
+  /** Begins to count anew: all that was posted has completed. */
+  restart(): void {
+    this.posted = 0;
+    this.completed = 0;
+    this.drawnBytes = 0;
+  }
+
+  #hand(wr: IbvSendWr, count: number): void {
+    const error = postSend(this.qp, wr);
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+    this.posted += count;
+  }
+
+  #prepare(wr: IbvSendWr, isSignalled: boolean): void {
+    if (this.#takePlace !== undefined) move(wr, this.#takePlace());
+    let flags = this.#sendFlags;
+    if (this.#takeSize !== undefined) {
+      const segment = wr.sgList[0]!;
+      segment.length = this.#takeSize();
+      flags = segment.length <= this.#inlineBytes ? IBV_SEND_INLINE : 0;
+      this.drawnBytes += segment.length;
+    }
+    wr.sendFlags = isSignalled ? flags | signalled : flags;
+  }
+}
+
+function move(wr: IbvSendWr, { address, lkey, remoteAddress, rkey }: MessagePlace): void {
+  const segment = wr.sgList[0]!;
+  segment.addr = address;
+  segment.lkey = lkey;
+  const { rdma, atomic } = wr.wr!;
+  rdma!.remoteAddr = remoteAddress;
+  rdma!.rkey = rkey;
+  atomic!.remoteAddr = remoteAddress;
+  atomic!.rkey = rkey;
+}
+
+/** Draws lengths in the proportions of their weights. */
+function sizesOf(sizes: readonly SizeShare[], random: Random): () => number {
+  const sum = sizes.reduce((total, { weight }) => total + weight, 0);
+  return () => {
+    let drawn = random.below(sum);
+    for (const { bytes, weight } of sizes) {
+      if (drawn < weight) return bytes;
+      drawn -= weight;
+    }
+    return sizes[0]!.bytes;
+  };
+}

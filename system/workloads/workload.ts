@@ -1,0 +1,194 @@
+/**
+ * A workload: what the programs of `perf` are to do, as plain JSON that a user writes, and as one line of text.
+ *
+ *     { test: 'write-bw', size: 64, region: 67108864, pattern: 'random' }
+ *     write-bw,size=64,region=64Mi,pattern=random
+ *
+ * The fields are those of `workload-fields.ts`; what is left out has perftest's default.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+import { hintFor } from '../machine/profile/values.ts';
+import {
+  isLatencyTest,
+  type PerfArgs,
+  type PerfRegion,
+  type PerfTestName,
+  perfDefaults,
+  perfTestNames,
+  verbOf,
+} from './perf-plan.ts';
+import { readyWorkload, readyWorkloadNames } from './ready-workloads.ts';
+import {
+  checkedField,
+  type FieldValue,
+  fieldText,
+  parsedField,
+  type WorkloadFieldName,
+  type WorkloadValues,
+  workloadFieldNames,
+  workloadFields,
+} from './workload-fields.ts';
+import { checkFit, type FieldNaming, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
+
+export interface Workload extends WorkloadValues {
+  readonly test: PerfTestName;
+}
+
+/** Bytes a bandwidth test moves when the iterations are left out: enough for a steady state. */
+const bandwidthBytes = 64 * 1024 ** 2;
+
+const byField: FieldNaming = (field) => field;
+
+/** @throws ConfigurationError that suggests the nearest */
+export function checkedTest(name: unknown): PerfTestName {
+  const test = perfTestNames.find((candidate) => candidate === name);
+  if (test !== undefined) return test;
+  const hint = typeof name === 'string' ? hintFor(name, [...perfTestNames, ...readyWorkloadNames]) : '';
+  throw new ConfigurationError('test', name, `one of ${perfTestNames.join(', ')}${hint}`);
+}
+
+/**
+ * Checks each field and that they fit each other; undefined fields are left out, the others in canonical order.
+ * @param named what the fields are called where they come from
+ * @throws ConfigurationError naming field, value and what would be accepted; an unknown field is answered with the nearest
+ */
+export function checkedWorkload(value: unknown, named: FieldNaming = byField): Workload {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ConfigurationError('workload', value, 'an object such as { "test": "write-bw", "size": 64 }');
+  const given = value as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(given)) if (name !== 'test') checkedName(name);
+  const values: Partial<Record<WorkloadFieldName, FieldValue>> = {};
+  for (const name of workloadFieldNames) {
+    const member = given[name];
+    if (member !== undefined) values[name] = checkedField(named(name), workloadFields[name], member);
+  }
+  const workload = { test: checkedTest(given['test']), ...values } as Workload;
+  checkFit(workload, named);
+  return workload;
+}
+
+function checkedName(name: string): WorkloadFieldName {
+  const found = workloadFieldNames.find((candidate) => candidate === name);
+  if (found !== undefined) return found;
+  const hint = hintFor(name, workloadFieldNames);
+  throw new ConfigurationError('workload field', name, `one of ${workloadFieldNames.join(', ')}${hint}`);
+}
+
+/**
+ * Reads `write-bw,size=64,region=64Mi,pattern=random`: the test, or a ready workload, first; a flag may stand alone.
+ * @throws ConfigurationError as {@link checkedWorkload} does
+ */
+export function parsedWorkload(text: string): Workload {
+  const [test, ...parts] = text.split(',').map((part) => part.trim());
+  const words = new Map<WorkloadFieldName, string>();
+  let last: WorkloadFieldName | undefined;
+  for (const part of parts) {
+    const at = part.indexOf('=');
+    // A list goes on behind its comma.
+    if (at < 0 && last !== undefined && /^\d/.test(part)) {
+      words.set(last, `${words.get(last)},${part}`);
+      continue;
+    }
+    last = checkedName(at < 0 ? part : part.slice(0, at).trim());
+    if (words.has(last)) throw new ConfigurationError(last, part, 'given once');
+    if (at < 0 && workloadFields[last].kind !== 'flag')
+      throw new ConfigurationError('workload', text, `a value: ${last}=…`);
+    words.set(last, at < 0 ? 'true' : part.slice(at + 1).trim());
+  }
+  const values = [...words].map(([name, word]) => [name, parsedField(name, workloadFields[name], word)]);
+  return checkedWorkload({ ...startOf(test!), ...(Object.fromEntries(values) as object) });
+}
+
+/** What a test, or a ready workload of this name, begins with. */
+export const startOf = (name: string): Workload => readyWorkload(name) ?? { test: checkedTest(name) };
+
+/** The one text of a workload, in canonical order; {@link parsedWorkload} reads it. */
+export function workloadText(workload: Workload): string {
+  const words = workloadFieldNames.flatMap((name) => {
+    const value = workload[name];
+    return value === undefined ? [] : [`${name}=${fieldText(workloadFields[name], value)}`];
+  });
+  return [workload.test, ...words].join(',');
+}
+
+/** What the programs are told. @throws ConfigurationError for a workload that does not fit */
+export function perfArgsOf(workload: Workload): PerfArgs {
+  const asked = checkedWorkload(workload);
+  const {
+    test,
+    iters,
+    txDepth,
+    rxDepth,
+    inline,
+    events,
+    cqMod,
+    mtu,
+    onDemand,
+    threads,
+    postList = 1,
+  } = asked;
+  const verb = verbOf(test);
+  const isLatency = isLatencyTest(test);
+  const sizeBytes = sizeOf(asked);
+  return {
+    verb,
+    isLatency,
+    sizeBytes,
+    iterations: iters ?? iterationsOf(isLatency, sizeBytes),
+    qpCount: qpsOf(asked),
+    txDepth: txDepth ?? perfDefaults.txDepth,
+    rxDepth: rxDepth ?? perfDefaults.rxDepth,
+    inlineBytes: inline ?? (isLatency ? inlineOf(asked) : 0),
+    usesEvents: events === true,
+    cqModeration: cqMod ?? (postList === 1 ? perfDefaults.cqModeration : postList),
+    mtuBytes: mtu ?? 0,
+    ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
+    ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
+    ...(threads === undefined || threads === 1 ? {} : { threads }),
+    ...extrasOf(asked),
+  };
+}
+
+/** perftest's: datagrams take less than messages of connections. */
+const inlineOf = ({ test, connection }: Workload): number =>
+  connection === 'UD' ? perfDefaults.datagramInlineBytes : perfDefaults.inlineBytes[verbOf(test)];
+
+/** What differs from perftest's plain test; nothing of what was not asked for. */
+function extrasOf(asked: Workload): Partial<PerfArgs> {
+  const {
+    connection = 'RC',
+    postList = 1,
+    bidirectional,
+    warmup,
+    sizes,
+    pageSize,
+    blueflame,
+    moderation,
+  } = asked;
+  const [count = 0, microseconds = 0] = moderation?.split(':').map(Number) ?? [];
+  return {
+    ...(connection === 'RC' ? {} : { connection }),
+    ...(postList === 1 ? {} : { postList }),
+    ...(bidirectional === true ? { isBidirectional: true } : {}),
+    ...(asked.echo === true ? { isEchoed: true } : {}),
+    ...(warmup === undefined ? {} : { warmupIterations: warmup }),
+    ...(sizes === undefined ? {} : { sizes: sharesOf(sizes) }),
+    ...(pageSize === '2M' ? { pageBytes: 2 ** 21 } : {}),
+    ...(blueflame === 'off' ? { usesBlueFlame: false } : {}),
+    ...(moderation === undefined ? {} : { eventModeration: { count, microseconds } }),
+  };
+}
+
+const regionOf = (bytes: number, { pattern = 'sequential', stride, keys = 1 }: Workload): PerfRegion => ({
+  bytes,
+  pattern,
+  ...(stride === undefined ? {} : { strideBytes: stride }),
+  ...(keys === 1 ? {} : { keys }),
+});
+
+/** perftest's counts; of large messages as many as show the steady state. */
+function iterationsOf(isLatency: boolean, sizeBytes: number): number {
+  const preset = isLatency ? perfDefaults.latencyIterations : perfDefaults.bandwidthIterations;
+  const enough = Math.max(10, Math.ceil(bandwidthBytes / sizeBytes));
+  return Math.min(preset, enough);
+}
