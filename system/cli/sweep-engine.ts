@@ -1,0 +1,24 @@
+/**
+ * Who runs the points of a sweep: this thread when one is to run at a time, else workers, which stay for the whole sweep, so that
+ * modules are loaded and code is compiled once in each. Each worker has its next order before it has answered the last.
+ */
+import type { Outcome, SweepEngine } from '../sweep/index.ts';
+import type { PerfOrder } from './perf-run.ts';
+import runPoint, { outcomeOfError } from './sweep-run.ts';
+import { TaskPool } from './task-pool.ts';
+
+/** Orders of a worker: the one that it runs, and the next. */
+const ordersPerWorker = 2;
+
+export type LocalEngine = SweepEngine & AsyncDisposable;
+
+/** @param jobs points that run at once */
+export function localEngine(jobs: number): LocalEngine {
+  if (jobs === 1) return { capacity: 1, run: runPoint, [Symbol.asyncDispose]: async () => {} };
+  const pool = new TaskPool<PerfOrder, Outcome>('sweep-run', jobs);
+  return {
+    capacity: jobs * ordersPerWorker,
+    run: (order) => pool.run(order).catch(outcomeOfError),
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}

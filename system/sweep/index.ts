@@ -1,0 +1,12 @@
+export type { AxisValue } from './axis.ts';
+export { headerOf, pointsOf } from './expansion.ts';
+export { figureKindOf, figureText } from './figure-kinds.ts';
+export { outcomeOfRun } from './figures.ts';
+export { mergedResults, missingOf } from './merge.ts';
+export { type Results, ResultsFile, readResults, writeResults } from './results-file.ts';
+export type { Outcome, SweepHeader, SweepRow } from './row.ts';
+export { runWork, type Shard, type SweepEngine, workOf } from './runner.ts';
+export { checkedSpec, readSpec, type SweepSpec } from './spec.ts';
+export { specSchema } from './spec-schema.ts';
+export { isSqlite, readSqlite, writeSqlite } from './sqlite.ts';
+export { type FigureSummary, idleAxesOf, type KneeSummary, summaryOf } from './summary.ts';
