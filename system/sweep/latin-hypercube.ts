@@ -6,7 +6,6 @@
  */
 import { Random } from '../../sim/index.ts';
 import type { Axis, AxisValue } from './axis.ts';
-import type { Span } from './axis-text.ts';
 
 export interface Sample {
   readonly count: number;
@@ -30,14 +29,17 @@ function columnOf(axis: Axis, count: number, random: Random): AxisValue[] {
 }
 
 function valueIn(axis: Axis, stratum: number, count: number, random: Random): AxisValue {
-  const draw = random.unit();
-  if (!('values' in axis)) return wholeNumberIn(axis.span, (stratum + draw) / count);
-  const { values } = axis;
-  // A stratum that is narrower than a value has that value; one that is wider draws one of its own.
-  const within = count < values.length ? draw : 0;
-  return values[Math.floor(((stratum + within) * values.length) / count)]!;
+  const length = 'values' in axis ? axis.values.length : axis.span.to - axis.span.from + 1;
+  const at = placeIn(length, stratum, count, random.unit());
+  return 'values' in axis ? axis.values[at]! : axis.span.from + at;
 }
 
-/** @param share of the way, from 0 up to but not including 1 */
-const wholeNumberIn = ({ from, to }: Span, share: number): number =>
-  Math.min(to, from + Math.floor(share * (to - from + 1)));
+/**
+ * A place from 0 up to but not including `length`. No two strata share one that is wide enough to have its own.
+ * @param draw from 0 up to but not including 1
+ */
+function placeIn(length: number, stratum: number, count: number, draw: number): number {
+  const first = Math.floor((stratum * length) / count);
+  const next = Math.floor(((stratum + 1) * length) / count);
+  return next <= first ? first : first + Math.floor(draw * (next - first));
+}
