@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,6 +27,7 @@ import {
 import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions } from './perf-options.ts';
+import { addPlotCommand } from './plot.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
@@ -49,7 +50,7 @@ function checkFiles(command: Command): void {
 /** Files that are read and named without an option. */
 function operandFilesOf(command: Command): readonly string[] {
   if (command.name() === 'move') return [command.args[0] ?? defaultFile()];
-  return command.name() === 'sweep' || command.name() === 'merge' ? command.args : [];
+  return ['sweep', 'merge', 'plot'].includes(command.name()) ? command.args : [];
 }
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
@@ -140,6 +141,7 @@ function programOf(): Command {
   addGuestCommand(program);
   addTortureCommand(program);
   addSweepCommand(program);
+  addPlotCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
@@ -154,7 +156,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture or sweep; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep or plot; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

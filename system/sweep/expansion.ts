@@ -86,7 +86,8 @@ function pointOf(
     return { index, hash, axes, order };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    const hash = sha256Hex(canonicalJson({ version, machine, workload }));
+    const { partition: _, ...hashed } = machine;
+    const hash = sha256Hex(canonicalJson({ version, machine: hashed, workload }));
     return { index, hash, axes, refusal: error.message };
   }
 }

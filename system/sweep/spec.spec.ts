@@ -157,6 +157,11 @@ describe('the points of a sweep', () => {
       hashOf({ workload, machine: { profile: 'connectx2-gen2' }, vary: { 'pcie.link.generation': 3 } }),
     ).toBe(plain);
     expect(hashOf({ workload, machine: { partition: 'per-node' }, vary: { size: 64 } })).toBe(plain);
+    const refusedOf = (partition: string): string[] =>
+      pointsOf(
+        checkedSpec({ workload: 'write-bw,region=64', machine: { partition }, vary: { size: [64, 128] } }),
+      ).map(({ hash }) => hash);
+    expect(refusedOf('single')).toEqual(refusedOf('per-node'));
     const others = [
       { workload, vary: { size: 65 } },
       { workload, vary: { 'pcie.link.generation': 4 } },
