@@ -45,7 +45,7 @@ export function addSweepCommand(program: Command): void {
     .action(merge);
 }
 
-export async function sweep(file: string | undefined, choice: SweepChoice): Promise<void> {
+async function sweep(file: string | undefined, choice: SweepChoice): Promise<void> {
   if (choice.schema === true) {
     process.stdout.write(jsonText(specSchema));
     return;
@@ -92,7 +92,7 @@ interface Outputs {
   readonly json?: string;
 }
 
-export function merge(files: readonly string[], choice: MergeChoice): void {
+function merge(files: readonly string[], choice: MergeChoice): void {
   checkWritable(choice.json);
   checkWritable(choice.sqlite);
   checkWritable(choice.out);

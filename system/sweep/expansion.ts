@@ -32,7 +32,7 @@ export interface SweepPoint {
 }
 
 /** The paths of all axes: those of the points by hand in the order in which they are met, then those of `vary`. */
-export function axisPathsOf({ points, vary }: SweepSpec): string[] {
+function axisPathsOf({ points, vary }: SweepSpec): string[] {
   return [...new Set([...points.flatMap((point) => Object.keys(point)), ...vary.map(({ path }) => path)])];
 }
 

@@ -5,9 +5,9 @@ import { linesOver } from './lines.ts';
 import type { SweepRow } from './row.ts';
 
 /** The figures that a summary is about: what the client of a test measures. */
-export const headlineFigures = ['messagesPerSecond', 'averageBytesPerSecond', 'typicalPs', 'p99Ps'] as const;
+const headlineFigures = ['messagesPerSecond', 'averageBytesPerSecond', 'typicalPs', 'p99Ps'] as const;
 
-export interface Extreme {
+interface Extreme {
   readonly value: number;
   readonly row: SweepRow;
 }
