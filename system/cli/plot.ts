@@ -3,7 +3,7 @@ import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { isSqlite, type Results, readResults, readSqlite } from '../sweep/index.ts';
 import { type Chart, htmlPage, terminalChart } from './chart/index.ts';
-import { checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { plotPage } from './plot-page.ts';
 
@@ -41,6 +41,7 @@ export function addPlotCommand(program: Command): void {
 
 function plot(file: string, choice: PlotChoice): void {
   const html = choice.html ?? `${basename(file, extname(file))}.html`;
+  checkApart([file], [html, ...(choice.json === undefined ? [] : [choice.json])]);
   checkWritable(html);
   checkWritable(choice.json);
   const results: Results = isSqlite(file) ? readSqlite(file) : readResults(file);

@@ -96,7 +96,7 @@ export function specOf(file: string | undefined, choice: SweepChoice): SweepSpec
 }
 
 function specOfOptions(choice: SweepChoice): SweepSpec {
-  const { workload, vary, point, sample, sampleSeed, partition } = choice;
+  const { workload, vary, point, sample, sampleSeed } = choice;
   if (workload === undefined)
     throw new ConfigurationError(
       'sweep',
@@ -105,10 +105,10 @@ function specOfOptions(choice: SweepChoice): SweepSpec {
     );
   if (sampleSeed !== undefined && sample === undefined)
     throw new ConfigurationError('--sample-seed', sampleSeed, 'left out without --sample');
-  const { set, ...machine } = machineOptionsOf(choice);
+  const { shortcuts: _, ...machine } = machineOptionsOf(choice);
   return checkedSpec({
     workload,
-    machine: { ...machine, set, partition },
+    machine,
     vary: assignmentsOf('--vary', vary),
     points: point.map((text) => assignmentsOf('--point', text.split(','))),
     ...(sample === undefined ? {} : { sample: sampleOf(sample, sampleSeed) }),

@@ -52,7 +52,7 @@ async function killedAfter(rowCount: number, file: string, args: readonly string
   expect(child.signalCode).toBe('SIGKILL');
 }
 
-/** Of six points the last two cannot be; two fail, since their client's requests get no answer. */
+/** Six points, of which the last two cannot be. */
 const spec = `
 workload: write-bw,iters=40,region=4K
 vary:
@@ -98,12 +98,14 @@ describe('a sweep', () => {
     expect(existsSync(inFolder('killed.jsonl.lock'))).toBe(false);
   });
 
-  it('has the same bytes with two workers, and by options', async () => {
+  it('has the same bytes with two workers, however machines are run, and by options', async () => {
     await sweep('plain.yaml', '--out', 'two.jsonl', '--jobs', '2');
     expect(textOf('two.jsonl')).toBe(textOf('plain.jsonl'));
+    await sweep('plain.yaml', '--out', 'nodes.jsonl', '--partition', 'per-node', '--no-shortcuts');
+    expect(textOf('nodes.jsonl')).toBe(textOf('plain.jsonl'));
     const options = ['--workload', 'write-bw,iters=40,region=4K', '--vary', 'size=64,4K,8K'];
     await sweep(...options, '--vary', 'hca.mttCacheLines=16..32*2', '--jobs', '2');
-    expect(textOf('sweep.jsonl').split('\n').slice(1)).toEqual(textOf('plain.jsonl').split('\n').slice(1));
+    expect(textOf('sweep.jsonl')).toBe(textOf('plain.jsonl'));
   });
 
   it('is the sum of its shards', async () => {
@@ -119,7 +121,7 @@ describe('a sweep', () => {
 
   it('has failed points as rows, ends with exit code 1 then, and runs them again when that is asked for', async () => {
     const options = ['--workload', 'write-bw,size=64', '--vary', 'iters=1,40', '--out', 'failed.jsonl'];
-    // The client's fifth request never arrives: a sweep of one message does not notice.
+    // Nothing arrives from the fifth packet on: of one message nobody notices.
     const faults = ['--fault', 'packet=corrupted,nth=5-'];
     const { code, out } = await sweep(...options, ...faults);
     expect(out).toContain('1 of 2 points are done, 1 failed.');
@@ -153,6 +155,7 @@ describe('bad input ends with exit code 2 and one line, before anything is writt
       'it is of another sweep, of 6 points',
     ],
     [['plain.yaml', '--out', 'plain.yaml'], 'not read as well'],
+    [['plain.yaml', '--json', 'plain.jsonl'], 'not written as well'],
     [['plain.yaml', '--out', 'new.jsonl', '--reuse', 'plain.yaml'], 'line 1 is none of it'],
     [['merge', 'plain.jsonl', '--out', 'plain.jsonl'], 'not read as well'],
     [['merge', 'plain.jsonl', 'none.jsonl'], 'a file that can be read (ENOENT)'],

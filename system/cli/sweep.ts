@@ -16,9 +16,9 @@ import {
   writeSqlite,
 } from '../sweep/index.ts';
 import { countText } from '../text/format.ts';
-import { checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
+import { checkApart, checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
-import { localEngine } from './sweep-engine.ts';
+import { localEngine, type RunChoice } from './sweep-engine.ts';
 import { addSweepOptions, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
@@ -51,12 +51,17 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
     return;
   }
   const spec = specOf(file, choice);
+  const out = outFileOf(file, choice);
+  // Names that were not given are known only here.
+  checkApart(
+    [],
+    [out, choice.json, choice.sqlite].filter((name) => name !== undefined),
+  );
   checkWritable(choice.json);
   checkWritable(choice.sqlite);
   const reused = choice.reuse.flatMap((name) => readResults(name).rows);
   const points = pointsOf(spec);
   const header = headerOf(spec, points);
-  const out = outFileOf(file, choice);
   const screen = new Screen(choice.json);
   using results = new ResultsFile(out, header);
   const work = workOf(points, results.rows, {
@@ -66,9 +71,10 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   });
   const left = work.groups.reduce((sum, group) => sum + group.length, work.known.length);
   screen.print(beginText(points.length, results.rows.size, left, out));
+  const jobs = Math.max(1, Math.min(choice.jobs, work.groups.length));
   const bar = new CountBar(left, 'points');
   try {
-    await using engine = localEngine(Math.max(1, Math.min(choice.jobs, work.groups.length)));
+    await using engine = localEngine(jobs, runChoiceOf(choice));
     await runWork(work, results, engine, (count) => bar.update(count));
   } finally {
     bar.stop();
@@ -77,6 +83,12 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   conclude({ header, rows }, choice, screen);
   if (rows.some(({ status }) => status === 'failed')) process.exitCode = exitFailed;
 }
+
+/** With a specification too: how points are run is no part of it. */
+const runChoiceOf = ({ partition, shortcuts }: SweepChoice): RunChoice => ({
+  partition,
+  ...(shortcuts === undefined ? {} : { shortcuts }),
+});
 
 function beginText(pointCount: number, rowCount: number, left: number, out: string): string {
   const there = rowCount === 0 ? '' : `; ${out} has ${countText(rowCount)} of them`;

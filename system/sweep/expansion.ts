@@ -86,8 +86,7 @@ function pointOf(
     return { index, hash, axes, order };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    const { partition: _, ...hashed } = machine;
-    const hash = sha256Hex(canonicalJson({ version, machine: hashed, workload }));
+    const hash = sha256Hex(canonicalJson({ version, machine, workload }));
     return { index, hash, axes, refusal: error.message };
   }
 }

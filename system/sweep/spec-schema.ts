@@ -1,5 +1,4 @@
 /** The JSON Schema of a specification (`hca sweep --schema`): what an editor completes and checks; spec.ts reads the keys of it. */
-import { partitions } from '../machine/partition/placement.ts';
 import { axisValuesMax } from './axis-text.ts';
 import { workloadJsonSchema } from './workload-field.ts';
 
@@ -36,10 +35,6 @@ const machine = {
       description: 'Faults to inject, each by its fields (hca faults).',
       type: 'array',
       items: { type: 'object', additionalProperties: { type: ['string', 'number'] } },
-    },
-    partition: {
-      description: 'How each machine is placed on threads; the figures do not depend on it.',
-      enum: partitions,
     },
   },
 } as const;

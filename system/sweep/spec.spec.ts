@@ -66,7 +66,7 @@ sample: lhs:3
     [{ workload, vary, machine: { set: { 'pcie.link.lanes': 3 } } }, 'a power of two'],
     [{ workload, vary, machine: { faults: [{ paket: 'lost' }] } }, 'fault 1'],
     [{ workload, vary, machine: { faults: 3 } }, 'a list of faults'],
-    [{ workload, vary, machine: { partition: 'pernode' } }, 'did you mean per-node?'],
+    [{ workload, vary, machine: { partition: 'per-node' } }, 'one of profile, set, seed, faults'],
     [{ workload, vary: { size: '1..1000+1', txDepth: '1..10000+1' } }, 'at most 1000000'],
   ])('is refused: %j', (value, words) => {
     expect(() => checkedSpec(value)).toThrow(ConfigurationError);
@@ -156,12 +156,6 @@ describe('the points of a sweep', () => {
     expect(
       hashOf({ workload, machine: { profile: 'connectx2-gen2' }, vary: { 'pcie.link.generation': 3 } }),
     ).toBe(plain);
-    expect(hashOf({ workload, machine: { partition: 'per-node' }, vary: { size: 64 } })).toBe(plain);
-    const refusedOf = (partition: string): string[] =>
-      pointsOf(
-        checkedSpec({ workload: 'write-bw,region=64', machine: { partition }, vary: { size: [64, 128] } }),
-      ).map(({ hash }) => hash);
-    expect(refusedOf('single')).toEqual(refusedOf('per-node'));
     const others = [
       { workload, vary: { size: 65 } },
       { workload, vary: { 'pcie.link.generation': 4 } },

@@ -18,20 +18,18 @@ import { ConfigurationError, shortJson } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
 import { readSmallFile } from '../../runtime/files.ts';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
-import { checkedPartition, type Partition } from '../machine/partition/placement.ts';
 import { checkedValue, configurationOf, hintFor, type ParameterValues } from '../machine/profile/index.ts';
 import { type Axis, type AxisValue, checkAxisPath, checkedAxis, checkedAxisValue } from './axis.ts';
 import type { Sample } from './latin-hypercube.ts';
 import { pointsMax, seedMax, specSchema } from './spec-schema.ts';
 import { checkedDraft, type WorkloadDraft } from './workload-field.ts';
 
-/** The machine of a point: what `MachineOptions` takes of it. */
+/** The machine of a point: what its figures depend on. How it is run (partition, shortcuts) is the engine's. */
 export interface SweepMachine {
   readonly profile?: string;
   readonly set?: ParameterValues;
   readonly seed?: number;
   readonly faults?: FaultPlan;
-  readonly partition?: Partition;
 }
 
 export interface SweepSpec {
@@ -143,7 +141,7 @@ function checkedSample(value: unknown): Sample {
 
 function checkedMachine(value: unknown): SweepMachine {
   const given = fieldsOf('machine', value, specSchema.properties.machine);
-  const { profile, set = {}, seed, faults = [], partition } = given;
+  const { profile, set = {}, seed, faults = [] } = given;
   if (profile !== undefined && typeof profile !== 'string')
     throw new ConfigurationError('profile', shortJson(profile), 'a name or a file');
   const parameters = Object.entries(objectOf('set', set)).map(
@@ -157,7 +155,6 @@ function checkedMachine(value: unknown): SweepMachine {
     ...(profile === undefined ? {} : { profile }),
     ...(parameters.length === 0 ? {} : { set: Object.fromEntries(parameters) }),
     ...(seed === undefined ? {} : { seed: wholeIn('seed', seed, 0, seedMax) }),
-    ...(partition === undefined ? {} : { partition: checkedPartition(String(partition)) }),
   };
   const { nodeCount } = configurationOf(profile === undefined ? {} : { profile }).machine;
   checkedFaults(faults, nodeCount);

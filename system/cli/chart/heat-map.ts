@@ -37,7 +37,7 @@ function cellHtml(value: number | undefined, low: number, high: number): string 
   return `<td style="background:${colour};color:${ink}">${Number(value.toPrecision(4))}</td>`;
 }
 
-/** From dark blue over green to yellow, by rising lightness, as viridis does it. Source: matplotlib, viridis, seven of its colours. */
+/** From dark blue over green to yellow by rising lightness: seven colours of matplotlib's viridis. */
 const ramp = [
   [68, 1, 84],
   [68, 57, 131],
