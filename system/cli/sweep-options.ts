@@ -133,6 +133,6 @@ function assignmentsOf(option: string, texts: readonly string[]): Record<string,
   return values;
 }
 
-/** Where results go: beside nothing, under the name of the specification. */
+/** Where results go: into the current folder under the name of the specification, unless an option says otherwise. */
 export const outFileOf = (spec: string | undefined, { out }: SweepChoice): string =>
   out ?? `${spec === undefined ? 'sweep' : basename(spec, extname(spec))}.jsonl`;
