@@ -222,50 +222,6 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   }
 }
 
-/**
- * A reader and a writer for each byte order, over a buffer that objects pass through: to make one costs more than to read or write
- * a small object, for typed-binary tests the byte order of the machine each time.
- */
-class Passage {
-  readonly #bytes: Uint8Array<ArrayBuffer>;
-  readonly reader: BufferReader;
-  readonly writer: BufferWriter;
-
-  constructor(sizeBytes: number, endianness: ByteOrder) {
-    this.#bytes = new Uint8Array(sizeBytes);
-    this.reader = new BufferReader(this.#bytes.buffer, { endianness });
-    this.writer = new BufferWriter(this.#bytes.buffer, { endianness });
-  }
-
-  get sizeBytes(): number {
-    return this.#bytes.length;
-  }
-
-  /** Puts the bytes of an object where the reader begins. */
-  enter(bytes: Uint8Array, offset: number, sizeBytes: number): void {
-    this.#bytes.set(bytes.subarray(offset, offset + sizeBytes));
-    this.reader.seekTo(0);
-  }
-
-  /** Copies what the writer has written from its beginning on. */
-  leave(bytes: Uint8Array, offset: number, sizeBytes: number): void {
-    bytes.set(this.#bytes.subarray(0, sizeBytes), offset);
-  }
-}
-
-/** Most layouts are no larger. */
-const passageBytes = 4096;
-const passages: Record<ByteOrder, Passage> = {
-  big: new Passage(passageBytes, 'big'),
-  little: new Passage(passageBytes, 'little'),
-};
-
-/** The passage of a byte order, with room for an object. */
-function passageFor(byteOrder: ByteOrder, sizeBytes: number): Passage {
-  if (sizeBytes > passages[byteOrder].sizeBytes) passages[byteOrder] = new Passage(sizeBytes, byteOrder);
-  return passages[byteOrder];
-}
-
 /** Reads one object from `bytes` at `offset`. */
 export function decodeWith<F extends FieldTable>(
   schema: LayoutSchema<F>,
@@ -274,9 +230,11 @@ export function decodeWith<F extends FieldTable>(
   offset: number,
 ): ValuesOf<F> {
   requireRoom(schema, bytes, offset);
-  const passage = passageFor(byteOrder, schema.sizeBytes);
-  passage.enter(bytes, offset, schema.sizeBytes);
-  return schema.read(passage.reader) as ValuesOf<F>;
+  const reader = new BufferReader(bytes.buffer, {
+    byteOffset: bytes.byteOffset + offset,
+    endianness: byteOrder,
+  });
+  return schema.read(reader) as ValuesOf<F>;
 }
 
 /** Writes one object over `bytes` at `offset`; everything not in `values` becomes zero. */
@@ -288,10 +246,11 @@ export function encodeWith<F extends FieldTable>(
   offset: number,
 ): void {
   requireRoom(schema, bytes, offset);
-  const passage = passageFor(byteOrder, schema.sizeBytes);
-  passage.writer.seekTo(0);
-  schema.writeInitial(passage.writer, values);
-  passage.leave(bytes, offset, schema.sizeBytes);
+  const writer = new BufferWriter(bytes.buffer, {
+    byteOffset: bytes.byteOffset + offset,
+    endianness: byteOrder,
+  });
+  schema.writeInitial(writer, values);
 }
 
 function requireRoom<F extends FieldTable>(schema: LayoutSchema<F>, bytes: Uint8Array, offset: number): void {
