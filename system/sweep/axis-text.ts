@@ -50,6 +50,14 @@ export function valueTextsOf(path: string, text: string): readonly string[] | Sp
   return values;
 }
 
+/**
+ * The values of one item of a list: a range written out, or the text as it is, commas in it too.
+ * @throws ConfigurationError as {@link valueTextsOf} does
+ */
+export function itemTextsOf(path: string, item: string): readonly string[] {
+  return item.includes('..') ? valuesOfPart(path, item.trim()) : [item];
+}
+
 function spanOf(path: string, text: string): Span | undefined {
   const [, from, to, sign] = rangePattern.exec(text) ?? [];
   if (from === undefined || to === undefined || sign !== undefined) return undefined;

@@ -34,10 +34,11 @@ describe('an axis', () => {
 
   test.each([
     ['hca.mttCacheLine', '16', 'did you mean hca.mttCacheLines?'],
-    ['sizes', '16', 'did you mean size?'],
+    ['sise', '16', 'did you mean size?'],
     ['hca.mttCacheLines', '3', 'a power of two from 1 to 65536 lines'],
     ['hca.mttCacheLines', '1..64', 'with *factor or +step'],
-    ['hca.mttCacheLines', ['1..64', 2], 'with *factor or +step'],
+    ['hca.mttCacheLines', ['1..64', 2], 'a range such as 16..4096*2'],
+    ['size', ['64,65'], 'an integer from 1'],
     ['hca.mttCacheLines', '16..8*2', 'whose end is not below its beginning'],
     ['hca.mttCacheLines', '16..64*1', 'a factor of at least 2'],
     ['hca.mttCacheLines', '0..64*2', 'from at least 1'],

@@ -10,7 +10,7 @@ import {
   parsedAssignment,
   profileValues,
 } from '../machine/profile/index.ts';
-import { axisName, axisValuesMax, type Span, valueTextsOf, wholeNumberOf } from './axis-text.ts';
+import { axisName, axisValuesMax, itemTextsOf, type Span, valueTextsOf, wholeNumberOf } from './axis-text.ts';
 import { checkedFieldValue, isWorkloadField, workloadFieldNames } from './workload-field.ts';
 
 export type AxisValue = number | string | boolean;
@@ -29,15 +29,12 @@ export const profileAxis = 'profile';
  */
 export function checkedAxis(path: string, given: unknown, isSampled: boolean): Axis {
   checkAxisPath(path);
-  const items = Array.isArray(given) ? (given as unknown[]) : [given];
-  const only = items.length === 1 && typeof items[0] === 'string' ? valueTextsOf(path, items[0]) : undefined;
-  if (only !== undefined && 'from' in only) return spanAxis(path, only, isSampled);
-  const values = items.flatMap((item) => {
-    const texts = typeof item === 'string' ? valueTextsOf(path, item) : [item];
-    if ('from' in texts)
-      throw new ConfigurationError(axisName(path), item, 'a range with *factor or +step in a list');
-    return texts.map((each) => checkedAxisValue(path, each));
-  });
+  const texts = typeof given === 'string' ? valueTextsOf(path, given) : undefined;
+  if (texts !== undefined && 'from' in texts) return spanAxis(path, texts, isSampled);
+  const items: readonly unknown[] = texts ?? (Array.isArray(given) ? (given as unknown[]) : [given]);
+  const values = items
+    .flatMap((item): readonly unknown[] => (typeof item === 'string' ? itemTextsOf(path, item) : [item]))
+    .map((each) => checkedAxisValue(path, each));
   if (values.length === 0 || values.length > axisValuesMax)
     throw new ConfigurationError(axisName(path), `${values.length} values`, `1 to ${axisValuesMax}`);
   const twice = values.find((value, at) => values.indexOf(value) !== at);

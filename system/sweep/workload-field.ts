@@ -5,7 +5,13 @@
 import { ConfigurationError, shortJson } from '../../base/assert.ts';
 import { hintFor } from '../machine/profile/index.ts';
 import { type PerfArgs, perfTestNames } from '../workloads/perf-plan.ts';
-import { checkedTest, checkedWorkload, perfArgsOf, workloadText } from '../workloads/workload.ts';
+import {
+  checkedTest,
+  checkedWorkload,
+  parsedWorkload,
+  perfArgsOf,
+  workloadText,
+} from '../workloads/workload.ts';
 import {
   checkedField,
   type FieldValue,
@@ -49,14 +55,29 @@ export function checkedDraft(value: unknown): WorkloadDraft {
   );
 }
 
-function fieldsOfText(text: string): Record<string, string> {
+/** A text that is a workload by itself is read as one; else its fields are taken as they stand, for an axis may mend it. */
+function fieldsOfText(text: string): object {
+  try {
+    return parsedWorkload(text);
+  } catch {
+    return looseFieldsOf(text);
+  }
+}
+
+function looseFieldsOf(text: string): Record<string, string> {
   const [test = '', ...parts] = text.split(',').map((part) => part.trim());
   const fields: Record<string, string> = { test };
+  let last = 'test';
   for (const part of parts) {
     const at = part.indexOf('=');
-    const name = at < 0 ? part : part.slice(0, at).trim();
-    if (Object.hasOwn(fields, name)) throw new ConfigurationError(name, part, 'given once');
-    fields[name] = at < 0 ? 'true' : part.slice(at + 1).trim();
+    if (at < 0 && last !== 'test' && /^\d/.test(part)) {
+      // A list goes on behind its comma.
+      fields[last] += `,${part}`;
+      continue;
+    }
+    last = at < 0 ? part : part.slice(0, at).trim();
+    if (Object.hasOwn(fields, last)) throw new ConfigurationError(last, part, 'given once');
+    fields[last] = at < 0 ? 'true' : part.slice(at + 1).trim();
   }
   return fields;
 }
@@ -69,13 +90,12 @@ export const workloadTextOfDraft = (draft: WorkloadDraft): string => workloadTex
 
 /** A field of the table as JSON Schema has it; a text is read as the command line reads it. */
 function schemaOf(field: WorkloadField): object {
-  const { meaning: description } = field;
+  const description = field.meaning;
   if (field.kind === 'flag') return { description, type: 'boolean' };
   if (field.kind === 'choice') return { description, enum: field.choices };
-  return {
-    description,
-    anyOf: [{ type: 'integer', minimum: field.min, maximum: field.max }, { type: 'string' }],
-  };
+  if (!('min' in field)) return { description, type: 'string' };
+  const { min: minimum, max: maximum } = field;
+  return { description, anyOf: [{ type: 'integer', minimum, maximum }, { type: 'string' }] };
 }
 
 /** The JSON Schema of a draft. */
