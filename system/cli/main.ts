@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -26,13 +26,15 @@ import {
 import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions } from './perf-options.ts';
+import { addPlotCommand } from './plot.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
+import { addSweepCommand } from './sweep.ts';
 import { addTortureCommand } from './torture.ts';
 
 /** Options that name files: those that are written, and those that are read. */
-const written = ['json', 'report', 'html', 'traceFile', 'save'] as const;
-const read = ['profile', 'faults', 'story'] as const;
+const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out'] as const;
+const read = ['profile', 'faults', 'story', 'reuse'] as const;
 
 /** No command writes over what it reads. @throws ConfigurationError */
 function checkFiles(command: Command): void {
@@ -41,8 +43,13 @@ function checkFiles(command: Command): void {
   const outputs = filesOf(written);
   if (command.name() === 'move' && typeof options['report'] === 'string')
     outputs.push(runFactsFile(options['report']));
-  const isMove = command.name() === 'move';
-  checkApart([...filesOf(read), ...(isMove ? [command.args[0] ?? defaultFile()] : [])], outputs);
+  checkApart([...filesOf(read), ...operandFilesOf(command)], outputs);
+}
+
+/** Files that are read and named without an option. */
+function operandFilesOf(command: Command): readonly string[] {
+  if (command.name() === 'move') return [command.args[0] ?? defaultFile()];
+  return ['sweep', 'merge', 'plot'].includes(command.name()) ? command.args : [];
 }
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
@@ -57,6 +64,7 @@ function programOf(): Command {
     .description('A ConnectX-3 class RDMA adapter, its hosts and its cable, with every cycle accounted for.')
     .version(versionText(), '-V, --version', 'print the version of the emulator and of Node')
     .showHelpAfterError(false)
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput({ writeErr: () => {} });
 
@@ -129,6 +137,8 @@ function programOf(): Command {
   addServeCommand(program);
   addGuestCommand(program);
   addTortureCommand(program);
+  addSweepCommand(program);
+  addPlotCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
@@ -143,7 +153,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest or torture; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep or plot; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

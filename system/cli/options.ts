@@ -5,18 +5,14 @@ import {
   checkedFaults,
   type FaultEntry,
   type FaultPlan,
-  faultText,
   parsedFault,
   readFaults,
 } from '../machine/faults/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import { partitions } from '../machine/partition/placement.ts';
-import {
-  configHashOf,
-  configurationOf,
-  type ParameterValue,
-  parsedAssignment,
-} from '../machine/profile/index.ts';
+import { configurationOf, type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
+
+export { machineHashOf } from '../machine/machine-hash.ts';
 
 export interface MachineChoice {
   readonly profile?: string;
@@ -115,15 +111,6 @@ export function machineOptionsOf({
     ...(seed === undefined ? {} : { seed }),
     ...(watch === undefined ? {} : { watch }),
   };
-}
-
-/** Hash of the effective configuration of these options: parameters, seed, and faults. */
-export function machineHashOf({ profile, set = {}, seed, faults = [] }: MachineOptions): string {
-  const config = configurationOf({
-    ...(profile === undefined ? {} : { profile }),
-    set: { ...set, ...(seed === undefined ? {} : { 'machine.seed': seed }) },
-  });
-  return configHashOf(config, checkedFaults(faults, config.machine.nodeCount).map(faultText));
 }
 
 /**

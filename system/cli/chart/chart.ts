@@ -1,4 +1,4 @@
-/** What a chart shows: lines over one quantity, both axes logarithmic. */
+/** What a chart shows: lines over one quantity, both axes logarithmic unless they say otherwise. */
 
 export interface ChartLine {
   readonly name: string;
@@ -7,6 +7,9 @@ export interface ChartLine {
   /** Name of the line that this one is to be held against: drawn over it, dashed, on pages; not in the terminal. */
   readonly besides?: string;
 }
+
+/** How an axis counts: by powers, or evenly, also below 0. */
+export type Scale = 'logarithmic' | 'linear';
 
 /** A place on the x axis that is worth a word. */
 interface ChartMark {
@@ -21,7 +24,21 @@ export interface Chart {
   readonly lines: readonly ChartLine[];
   /** On pages. */
   readonly marks?: readonly ChartMark[];
+  /** Points alone, and no lines between those of a name, but for lines that are held against others. It has no table. */
+  readonly isScattered?: boolean;
+  readonly xScale?: Scale;
+  readonly yScale?: Scale;
+  /** Words that stand at 0, 1, 2 and so on of a linear x axis. */
+  readonly xWords?: readonly string[];
+  /** Digits of figures in the table below the chart: significant ones; left out, two behind the point. */
+  readonly digits?: number;
 }
+
+/** A value of x as people read it. */
+export const xTextOf = ({ xWords, xScale }: Chart, x: number): string => {
+  if (xWords !== undefined) return xWords[x] ?? '';
+  return xScale === 'linear' ? String(x) : sizeText(x);
+};
 
 /** The x values of all lines, each once, rising. */
 export function xValuesOf({ lines }: Chart): number[] {

@@ -1,22 +1,26 @@
 /**
  * Charts as one HTML file that needs nothing else: uPlot with its style sheet is put into the page, the figures stand below
- * as tables. Both axes are logarithmic; moving the mouse shows values below the chart, dragging zooms, a double click goes back,
- * a click on a name hides its line. `page-script.ts` is the page's own script.
+ * as tables. Moving the mouse shows values below the chart, dragging zooms, a double click goes back, a click on a name hides its
+ * line. Charts are as wide as the page; light or dark is the reader's choice. `page-script.ts` is the page's own script.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Chart, sizeText, xValuesOf } from './chart.ts';
+import { type Chart, xTextOf, xValuesOf } from './chart.ts';
+import { type HeatMap, heatMapHtml } from './heat-map.ts';
+import { escaped, tableHtml } from './html-table.ts';
 import { pageScript } from './page-script.ts';
+import { pageStyle } from './page-style.ts';
 
-const colours = ['#c0392b', '#2471a3', '#1e8449', '#8e44ad', '#d68910', '#5d6d7e'] as const;
-/** Of lines that are held against others, drawn over them. */
-const besidesColour = '#1b1b1b';
+/** Of lines one after the other: seen on white and on black. */
+const colours = ['#d0463a', '#3b86c4', '#2e9e5b', '#a25fc0', '#d98e12', '#7a8b99'] as const;
 
 export interface HtmlPage {
   readonly title: string;
   /** Paragraphs above the charts. */
   readonly text: readonly string[];
   readonly charts: readonly Chart[];
+  /** Below the charts. */
+  readonly heatMaps?: readonly HeatMap[];
   /** Below the charts, beside their own. */
   readonly tables?: readonly HtmlTable[];
 }
@@ -27,32 +31,25 @@ interface HtmlTable {
   readonly rows: readonly (readonly string[])[];
 }
 
-export function htmlPage({ title, text, charts, tables = [] }: HtmlPage): string {
+export function htmlPage({ title, text, charts, heatMaps = [], tables = [] }: HtmlPage): string {
   const library = packageFile('uPlot.iife.min.js');
   const style = packageFile('uPlot.min.css');
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)}</title>
 <style>
 ${style}
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b1b1b; background: #fff; margin: 2rem auto; max-width: 62rem; padding: 0 1rem; }
-.scroll { overflow-x: auto; margin: 1rem 0 2.5rem; }
-table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums; }
-td, th { padding: 0.15rem 0.8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
-th { white-space: normal; vertical-align: bottom; }
-td:first-child, th:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
-.u-legend { font-size: 14px; }
-.u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
-.hint { color: #555; font-size: 13px; margin: 0 0 1rem; }
-</style>
+${pageStyle}</style>
 </head>
 <body>
 <h1>${escaped(title)}</h1>
 ${text.map((paragraph) => `<p>${escaped(paragraph)}</p>`).join('\n')}
-${charts.map((chart, at) => `<div id="chart${at}"></div>\n${hint}\n${table(chart)}`).join('\n')}
-${tables.map((extra) => `<h2>${escaped(extra.title)}</h2>\n${tableOf(extra.head, extra.rows)}`).join('\n')}
+${charts.map(chartHtml).join('\n')}
+${heatMaps.map(heatMapHtml).join('\n')}
+${tables.map((extra) => `<h2>${escaped(extra.title)}</h2>\n${tableHtml(extra.head, extra.rows)}`).join('\n')}
 <script>${library.replaceAll('</script', '<\\/script')}</script>
 <script>
 const charts = ${embedded(charts.map(dataOf))};
@@ -62,55 +59,73 @@ ${pageScript}</script>
 `;
 }
 
+/** A chart is a picture to those who cannot see it: its figures are the table below. */
+const chartHtml = (chart: Chart, at: number): string =>
+  `<div id="chart${at}" class="chart" role="img" aria-label="${escaped(`${chart.title}; a table below has its figures`)}"></div>
+${hint}
+${chart.isScattered === true ? '' : table(chart)}`;
+
 const hint =
   '<p class="hint">Point at the chart for values, drag to zoom, double-click to go back, click on a name to hide its line.</p>';
 
 /** What the script in the page is given: columns by x, null where a line has no value. */
 function dataOf(chart: Chart): object {
-  const { title, xLabel, yLabel, lines, marks = [] } = chart;
+  const { title, xLabel, yLabel, marks = [], xScale, yScale, xWords } = chart;
+  const data = chart.isScattered === true ? cloudColumns(chart) : lineColumns(chart);
+  return { title, xLabel, yLabel, marks, xScale, yScale, xWords, lines: seriesOf(chart), data };
+}
+
+function lineColumns(chart: Chart): (number | null)[][] {
   const xs = xValuesOf(chart);
-  const columns = lines.map(({ points }) => {
+  const columns = chart.lines.map(({ points }) => {
     const byX = new Map(points.map(([x, y]) => [x, y]));
     return xs.map((x) => byX.get(x) ?? null);
   });
-  // Lines that are drawn later are narrower: where two coincide, both are seen.
+  return [xs, ...columns];
+}
+
+/** Points may have the same x: each has a place of its own. */
+function cloudColumns({ lines }: Chart): (number | null)[][] {
+  const points = lines
+    .flatMap((line, at) => line.points.map(([x, y]) => ({ x, y, at })))
+    .toSorted((left, right) => left.x - right.x);
+  return [
+    points.map(({ x }) => x),
+    ...lines.map((_line, at) => points.map((point) => (point.at === at ? point.y : null))),
+  ];
+}
+
+/** Lines that are drawn later are narrower: where two coincide, both are seen. */
+function seriesOf({ lines, isScattered = false }: Chart): object[] {
   const own = lines.filter(({ besides }) => besides === undefined);
-  const series = lines.map((line) => {
+  return lines.map((line) => {
     const { name: label, besides } = line;
     if (besides !== undefined)
-      return { label, stroke: besidesColour, width: 1.25, dash: [4, 5], points: { show: false } };
+      return { label, width: 1.25, dash: [4, 5], spanGaps: true, points: { show: false } };
     const at = own.indexOf(line);
-    return {
-      label,
-      stroke: colours[at % colours.length],
-      width: 2 + (own.length - 1 - at) / 2,
-      spanGaps: true,
-    };
+    const stroke = colours[at % colours.length];
+    if (isScattered) return { label, stroke, isScattered, points: { show: true, size: 7, fill: stroke } };
+    return { label, stroke, width: 2 + (own.length - 1 - at) / 2, spanGaps: true };
   });
-  return { title, xLabel, yLabel, marks, lines: series, data: [xs, ...columns] };
 }
 
 function table(chart: Chart): string {
-  const { xLabel, yLabel, lines } = chart;
-  const head = [`${xLabel}`, ...lines.map(({ name }) => `${name} (${yLabel})`)];
+  const { title, xLabel, yLabel, lines, digits } = chart;
+  const head = [xLabel, ...lines.map(({ name }) => (yLabel === '' ? name : `${name} (${yLabel})`))];
+  const textOf = (y: number): string =>
+    digits === undefined ? y.toFixed(2) : String(Number(y.toPrecision(digits)));
   const rows = xValuesOf(chart).map((x) => [
-    sizeText(x),
-    ...lines.map(({ points }) => points.find(([at]) => at === x)?.[1].toFixed(2) ?? ''),
+    xTextOf(chart, x),
+    ...lines.map(({ points }) => {
+      const found = points.find(([at]) => at === x);
+      return found === undefined ? '' : textOf(found[1]);
+    }),
   ]);
-  return tableOf(head, rows);
-}
-
-function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = (row: readonly string[], tag: string): string =>
-    `<tr>${row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`;
-  return `<div class="scroll"><table>${cells(head, 'th')}${rows.map((row) => cells(row, 'td')).join('')}</table></div>`;
+  return tableHtml(head, rows, title);
 }
 
 /** JSON that cannot end the script it stands in. */
 const embedded = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
-
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const escaped = (text: string): string => text.replace(/[&<>"]/g, (sign) => entities[sign]!);
 
 function packageFile(name: string): string {
   return readFileSync(fileURLToPath(import.meta.resolve(`uplot/dist/${name}`)), 'utf8');

@@ -1,3 +1,4 @@
-export { type Chart, sizeText } from './chart.ts';
+export { type Chart, type ChartLine, type Scale, sizeText } from './chart.ts';
+export type { HeatMap } from './heat-map.ts';
 export { htmlPage } from './html-chart.ts';
 export { terminalChart } from './terminal-chart.ts';

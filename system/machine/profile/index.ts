@@ -2,7 +2,8 @@ export {
   configHashOf,
   configurationOf,
   type ParameterValues,
+  profileValues,
 } from './configuration.ts';
 export { type ProfileListing, profileListing } from './listing.ts';
-export type { MachineConfig, ParameterValue } from './parameter-tree.ts';
-export { parsedAssignment } from './values.ts';
+export { type MachineConfig, type ParameterValue, parametersByPath } from './parameter-tree.ts';
+export { checkedValue, hintFor, parsedAssignment } from './values.ts';

@@ -1,0 +1,255 @@
+/** The charts of `hca plot`, and what is said of them in words. */
+import { ConfigurationError } from '../../base/assert.ts';
+import {
+  type AxisValue,
+  axisValuesOf,
+  figureKindOf,
+  figureText,
+  gridsOver,
+  isMoreBetter,
+  kneeOf,
+  paretoFront,
+  type SweepRow,
+} from '../sweep/index.ts';
+import type { Chart, ChartLine, HeatMap, Scale } from './chart/index.ts';
+import type { Plot } from './plot-choice.ts';
+import { placeText } from './sweep-summary.ts';
+
+/** More lines than anyone can tell apart; and more maps than anyone compares. */
+const linesMax = 24;
+const mapsMax = 24;
+/** Ranges that span so much are shown by powers. */
+const logarithmicRatio = 8;
+const digits = 5;
+/** Lines that a sentence names. */
+const namesMax = 6;
+
+export interface PlotPage {
+  readonly title: string;
+  readonly text: readonly string[];
+  readonly charts: readonly Chart[];
+  readonly heatMaps: readonly HeatMap[];
+  readonly tables: readonly {
+    title: string;
+    head: readonly string[];
+    rows: readonly (readonly string[])[];
+  }[];
+}
+
+type LinesPlot = Extract<Plot, { kind: 'lines' }>;
+type MapPlot = Extract<Plot, { kind: 'heat map' }>;
+type FrontPlot = Extract<Plot, { kind: 'front' }>;
+
+/** @throws ConfigurationError when there is more than one can look at */
+export function plotPage(plot: Plot): PlotPage {
+  switch (plot.kind) {
+    case 'lines':
+      return linesPage(plot);
+    case 'heat map':
+      return mapPage(plot);
+    case 'front':
+      return frontPage(plot);
+  }
+}
+
+interface Line extends ChartLine {
+  readonly knee: number | undefined;
+}
+
+function linesPage(plot: LinesPlot): PlotPage {
+  const { x, figures, rows } = plot;
+  const words = axisValuesOf(rows, x);
+  const isNumeric = words.every((value) => typeof value === 'number');
+  const parts = figures.map((figure) => {
+    const lines = linesOf(plot, figure, isNumeric ? undefined : words);
+    const ys = lines.flatMap(({ points }) => points.map(([, y]) => y));
+    const chart: Chart = {
+      title: `${figure} over ${x}`,
+      xLabel: x,
+      yLabel: figureKindOf(figure).unit,
+      digits,
+      lines,
+      marks: marksOf(lines),
+      xScale: isNumeric ? scaleOf(words.map(Number)) : 'linear',
+      yScale: scaleOf(ys),
+      ...(isNumeric ? {} : { xWords: words.map(String) }),
+    };
+    const said = kneeTexts(figure, x, lines);
+    const none =
+      isNumeric && said.length === 0 && words.length >= 4 ? [`${figure} has no knee over ${x}.`] : [];
+    return { chart, text: [...said, ...none] };
+  });
+  return {
+    title: `${figures.join(', ')} over ${x}`,
+    text: parts.flatMap(({ text }) => text),
+    charts: parts.map(({ chart }) => chart),
+    heatMaps: [],
+    tables: [],
+  };
+}
+
+/** A sentence for each place where there is a knee. */
+function kneeTexts(figure: string, x: string, lines: readonly Line[]): string[] {
+  return kneesOf(lines).map(([knee, group]) => {
+    const names = group.slice(0, namesMax).map(({ name }) => name);
+    const more = group.length - names.length;
+    const which = `${names.join('; ')}${more === 0 ? '' : `; and ${more} more`}`;
+    return `${figure} has its knee at ${x} ${knee}${lines.length === 1 ? '' : `: ${which}`}.`;
+  });
+}
+
+/** Lines by their knees, these rising. */
+const kneesOf = (lines: readonly Line[]): (readonly [number, readonly Line[]])[] => {
+  const withKnee = lines.filter(({ knee }) => knee !== undefined);
+  return [...Map.groupBy(withKnee, ({ knee }) => knee!)].toSorted(([left], [right]) => left - right);
+};
+
+/** A line for each choice of the other axes; those of one value of `by` beside each other. @param words places of words */
+function linesOf(
+  { axes, rows, x, by }: LinesPlot,
+  figure: string,
+  words: readonly (AxisValue | null)[] | undefined,
+): Line[] {
+  const others = axes.filter((path) => path !== x && axisValuesOf(rows, path).length > 1);
+  const sorted = by === undefined ? others : [by, ...others.filter((path) => path !== by)];
+  const groups = [...Map.groupBy(rows, (row) => placeText(row, sorted, ', ')).entries()];
+  if (groups.length > linesMax)
+    throw new ConfigurationError(
+      'lines',
+      groups.length,
+      `at most ${linesMax}: choose some with --where ${others[0]}=VALUE`,
+    );
+  const { divisor } = figureKindOf(figure);
+  const first = (group: readonly SweepRow[]): number =>
+    axisValuesOf(rows, sorted[0] ?? x).indexOf(group[0]!.axes[sorted[0] ?? x] ?? null);
+  return groups
+    .toSorted(([, left], [, right]) => first(left) - first(right))
+    .flatMap(([place, group]) => {
+      const points = group
+        .filter((row) => typeof row.figures[figure] === 'number')
+        .map((row) => {
+          const value = row.axes[x] ?? null;
+          return [
+            words === undefined ? Number(value) : words.indexOf(value),
+            Number(row.figures[figure]) / divisor,
+          ] as const;
+        })
+        .toSorted(([left], [right]) => left - right);
+      const knee = words === undefined ? kneeOf(points) : undefined;
+      return points.length === 0 ? [] : [{ name: place === '' ? figure : place, points, knee }];
+    });
+}
+
+/** Knees that several lines share are one mark. */
+const marksOf = (lines: readonly Line[]): NonNullable<Chart['marks']> =>
+  kneesOf(lines).map(([x, group]) => {
+    const which = group.length === 1 ? group[0]!.name : `${group.length} lines`;
+    return { x, text: group.length === lines.length ? `knee ${x}` : `knee ${x}: ${which}` };
+  });
+
+function scaleOf(values: readonly number[]): Scale {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low > 0 && high / low >= logarithmicRatio ? 'logarithmic' : 'linear';
+}
+
+function mapPage({ axes, rows, x, y, figure }: MapPlot): PlotPage {
+  const { unit, divisor } = figureKindOf(figure);
+  const grids = gridsOver(rows, axes, [x, y], figure);
+  if (grids.length > mapsMax)
+    throw new ConfigurationError('heat maps', grids.length, `at most ${mapsMax}: choose some with --where`);
+  const label = unit === '' ? figure : `${figure} (${unit})`;
+  const heatMaps = grids.map(({ fixed, xs, ys, cells }): HeatMap => {
+    const place = Object.entries(fixed).map(([path, value]) => `${path}=${value ?? '-'}`);
+    return {
+      title: place.length === 0 ? `${figure} over ${x} and ${y}` : place.join(', '),
+      xLabel: x,
+      xs: xs.map((value) => String(value ?? '-')),
+      yLabel: y,
+      ys: ys.map((value) => String(value ?? '-')),
+      label,
+      cells: cells.map((row) => row.map((value) => (value === undefined ? undefined : value / divisor))),
+    };
+  });
+  return {
+    title: `${figure} over ${x} and ${y}`,
+    text: extremesText(rows, axes, figure),
+    charts: [],
+    heatMaps,
+    tables: [],
+  };
+}
+
+function extremesText(rows: readonly SweepRow[], axes: readonly string[], figure: string): string[] {
+  const rising = rows
+    .filter((row) => typeof row.figures[figure] === 'number')
+    .toSorted((left, right) => Number(left.figures[figure]) - Number(right.figures[figure]));
+  const sayOf = (row: SweepRow): string =>
+    `${figureText(figure, Number(row.figures[figure]))} at ${placeText(row, axes, ', ')}`;
+  return [`From ${sayOf(rising[0]!)} to ${sayOf(rising.at(-1)!)}.`];
+}
+
+function frontPage({ axes, rows, x, y, by }: FrontPlot): PlotPage {
+  const both = rows.filter((row) => typeof row.figures[x] === 'number' && typeof row.figures[y] === 'number');
+  const front = paretoFront(both, x, y);
+  const [byX, byY] = [figureKindOf(x), figureKindOf(y)];
+  const pointOf = (row: SweepRow): readonly [number, number] => [
+    Number(row.figures[x]) / byX.divisor,
+    Number(row.figures[y]) / byY.divisor,
+  ];
+  const groups =
+    by === undefined
+      ? new Map([['all points', both]])
+      : Map.groupBy(both, (row) => `${by}=${row.axes[by] ?? '-'}`);
+  if (groups.size > linesMax)
+    throw new ConfigurationError('--by', by, `an axis with at most ${linesMax} values`);
+  const clouds = [...groups].map(
+    ([name, group]): ChartLine => ({
+      name,
+      points: group.map(pointOf).toSorted(([left], [right]) => left - right),
+    }),
+  );
+  const line: ChartLine = { name: 'Pareto front', besides: clouds[0]!.name, points: front.map(pointOf) };
+  const points = both.map(pointOf);
+  const labelOf = (name: string, unit: string): string => (unit === '' ? name : `${name} (${unit})`);
+  const direction = (figure: string): string => `${isMoreBetter(figure) ? 'more' : 'less'} ${figure}`;
+  return {
+    title: `${y} against ${x}`,
+    text: [
+      `${front.length} of ${both.length} points are on the Pareto front: no other has ${direction(x)} and no worse ${y}, or ${direction(y)} and no worse ${x}.`,
+    ],
+    charts: [
+      {
+        title: `${y} against ${x}`,
+        xLabel: labelOf(x, byX.unit),
+        yLabel: labelOf(y, byY.unit),
+        isScattered: true,
+        lines: [...clouds, line],
+        xScale: scaleOf(points.map(([at]) => at)),
+        yScale: scaleOf(points.map(([, at]) => at)),
+      },
+    ],
+    heatMaps: [],
+    tables: [
+      {
+        title: 'The Pareto front',
+        ...pointsTable(front, axes, [x, y]),
+      },
+      {
+        title: 'All points',
+        ...pointsTable(both, axes, [x, y]),
+      },
+    ],
+  };
+}
+
+const pointsTable = (
+  rows: readonly SweepRow[],
+  axes: readonly string[],
+  figures: readonly string[],
+): { head: readonly string[]; rows: readonly (readonly string[])[] } => ({
+  head: [...axes, ...figures],
+  rows: rows.map((row) => [
+    ...axes.map((path) => String(row.axes[path] ?? '-')),
+    ...figures.map((figure) => figureText(figure, Number(row.figures[figure]))),
+  ]),
+});

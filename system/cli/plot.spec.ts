@@ -1,0 +1,129 @@
+/** `hca plot`: which kind of plot follows from which names, and what is on the page. */
+import { Script } from 'node:vm';
+import { describe, expect, it, test } from 'vitest';
+import { ConfigurationError } from '../../base/assert.ts';
+import type { Results } from '../sweep/index.ts';
+import { htmlPage } from './chart/index.ts';
+import { type PlotOptions, plotOf } from './plot-choice.ts';
+import { type PlotPage, plotPage } from './plot-page.ts';
+
+const axes = ['hca.mttCacheLines', 'pcie.link.generation', 'wire.speed'];
+const lines = [16, 32, 64, 128, 256];
+const rows = lines.flatMap((count, at) =>
+  ['QDR', 'FDR'].map((speed, side) => ({
+    hash: 'h',
+    index: at * 2 + side,
+    status: 'done' as const,
+    axes: { 'hca.mttCacheLines': count, 'pcie.link.generation': 3, 'wire.speed': speed },
+    figures: { messagesPerSecond: Math.min(count, 64) * 1e5 + side, typicalPs: 5e6 - count, bound: 'link' },
+  })),
+);
+const failed = { ...rows[0]!, index: 10, status: 'failed' as const, error: 'e', figures: {} };
+const results: Results = {
+  header: { schema: 'hca-sweep/1', version: '1', sweep: 's', pointCount: 11, axes, spec: {} },
+  rows: [...rows, failed],
+};
+const pageOf = (options: Partial<PlotOptions>): PlotPage =>
+  plotPage(plotOf(results, { x: 'mttCacheLines', y: ['messagesPerSecond'], where: [], ...options }));
+
+/** The page as a browser gets it: its scripts are scripts, and nothing of it is fetched. */
+function htmlOf(page: PlotPage): string {
+  const html = htmlPage(page);
+  const scripts = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, source]) => source!);
+  for (const source of scripts) expect(() => new Script(source)).not.toThrow();
+  expect(html).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
+  return html;
+}
+
+describe('lines', () => {
+  it('are one for each choice of the other axes, with their knees in words and as marks', () => {
+    const { charts, text } = pageOf({});
+    expect(charts.map(({ title }) => title)).toEqual(['messagesPerSecond over hca.mttCacheLines']);
+    expect(charts[0]!.lines.map(({ name }) => name)).toEqual(['speed=QDR', 'speed=FDR']);
+    expect(charts[0]!.lines[0]!.points).toEqual(lines.map((count) => [count, Math.min(count, 64) / 10]));
+    expect(charts[0]!.marks).toEqual([{ x: 64, text: 'knee 64' }]);
+    expect(text).toEqual(['messagesPerSecond has its knee at hca.mttCacheLines 64: speed=QDR; speed=FDR.']);
+    expect([charts[0]!.xScale, charts[0]!.yScale, charts[0]!.yLabel]).toEqual([
+      'logarithmic',
+      'linear',
+      'Mmsg/s',
+    ]);
+  });
+
+  it('are several charts for several figures, and their figures are in tables', () => {
+    const page = pageOf({ y: ['messagesPerSecond', 'typicalPs'], where: ['speed=QDR'] });
+    expect(page.charts).toHaveLength(2);
+    const html = htmlOf(page);
+    expect(html).toContain('<caption>messagesPerSecond over hca.mttCacheLines</caption>');
+    expect(html).toContain('<td>64</td><td>6.4</td>');
+    expect(html).toContain('prefers-color-scheme: dark');
+    expect(html).toContain('width=device-width');
+  });
+
+  it('over words stand at places', () => {
+    const { charts } = pageOf({ x: 'speed', where: ['mttCacheLines=64'] });
+    expect(charts[0]!.xWords).toEqual(['QDR', 'FDR']);
+    expect(charts[0]!.lines[0]!.points).toEqual([
+      [0, 6.4],
+      [1, 6.400001],
+    ]);
+    expect(htmlOf(pageOf({ x: 'speed' }))).toContain('<td>FDR</td>');
+  });
+});
+
+describe('a heat map', () => {
+  it('is a table with the figures in its coloured cells', () => {
+    const page = pageOf({ y: ['speed'], z: 'messagesPerSecond' });
+    expect(page.heatMaps[0]).toMatchObject({ xs: ['16', '32', '64', '128', '256'], ys: ['QDR', 'FDR'] });
+    expect(page.text[0]).toContain(
+      'From 1.6 Mmsg/s at mttCacheLines=16, generation=3, speed=QDR to 6.4 Mmsg/s',
+    );
+    expect(htmlOf(page)).toMatch(
+      /<th scope="row">QDR<\/th><td style="background:rgb\(68 1 84\);color:#fff">1.6<\/td>/,
+    );
+  });
+});
+
+describe('a Pareto front', () => {
+  it('is drawn over all points, which are listed', () => {
+    const page = pageOf({ x: 'typicalPs', by: 'speed' });
+    expect(page.charts[0]!.lines.map(({ name }) => name)).toEqual([
+      'wire.speed=QDR',
+      'wire.speed=FDR',
+      'Pareto front',
+    ]);
+    // Beyond 64 lines only the latency falls: of each rate the point with the lowest latency is on the front.
+    expect(page.tables.map(({ title, rows: listed }) => [title, listed.length])).toEqual([
+      ['The Pareto front', 1],
+      ['All points', 10],
+    ]);
+    const html = htmlOf(page);
+    expect(html).toContain('"isScattered":true');
+    expect(html).toContain('<td>FDR</td>');
+  });
+});
+
+describe('what cannot be drawn is refused with words', () => {
+  test.each<[Partial<PlotOptions>, string]>([
+    [{ x: 'mttCacheLine' }, 'did you mean'],
+    [{ y: ['messagesPerSec'] }, 'did you mean messagesPerSecond?'],
+    [{ y: ['bound'] }, 'a figure that is a number'],
+    [{ by: 'mttCacheLines' }, 'one of pcie.link.generation, wire.speed'],
+    [{ where: ['speed'] }, 'axis=value'],
+    [{ where: ['speed=EDR'] }, 'wire.speed with one of QDR, FDR'],
+    [{ y: ['speed'] }, 'a figure to colour with'],
+    [{ y: ['speed'], z: 'bound' }, 'a figure that is a number'],
+    [{ z: 'typicalPs' }, 'left out unless --x and --y are two axes'],
+    [{ y: ['speed'], z: 'typicalPs', by: 'generation' }, 'left out of a heat map'],
+    [{ x: 'typicalPs', y: ['typicalPs'] }, 'one figure, and another than --x'],
+  ])('%j', (options, words) => {
+    expect(() => pageOf(options)).toThrow(ConfigurationError);
+    expect(() => pageOf(options)).toThrow(words);
+  });
+
+  it('so are results without a point that is done', () => {
+    expect(() => plotOf({ ...results, rows: [failed] }, { x: 'a', y: ['b'], where: [] })).toThrow(
+      'figures to draw',
+    );
+  });
+});

@@ -1,0 +1,105 @@
+/**
+ * Values of an axis as a user writes them, without knowing what the axis is:
+ *
+ *     16..4096*2      16, 32 … 4096       a range by a factor
+ *     0..100+25       0, 25, 50, 75, 100  a range by a step
+ *     64,4K,1Mi       a list; K, M and G, with or without i, are powers of 1024
+ *     SDR,QDR,true    words
+ *     16..64*2,1000   parts of any of these kinds
+ *     1..1000         a span: every whole number is equally likely in a Latin hypercube
+ *
+ * A range ends at the largest value that is not above its end.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+
+/** Whole numbers from `from` to `to`. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** More values than anyone sweeps on one axis: a mistyped range. */
+export const axisValuesMax = 100_000;
+
+const numberPattern = String.raw`(?:0x[0-9a-f]+|\d+(?:_\d+)*)(?:[KMG]i?)?`;
+const rangePattern = new RegExp(
+  `^(${numberPattern})\\.\\.(${numberPattern})(?:([*+])(${numberPattern}))?$`,
+  'i',
+);
+const wholePattern = new RegExp(`^${numberPattern}$`, 'i');
+const unitBytes: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
+
+/** The whole number that a text is; undefined for anything else. */
+export function wholeNumberOf(text: string): number | undefined {
+  if (!wholePattern.test(text)) return undefined;
+  const [, digits, unit] = /^(.*?)(?:([KMG])i?)?$/i.exec(text)!;
+  const value = Number(digits!.replaceAll('_', '')) * (unitBytes[unit?.toUpperCase() ?? ''] ?? 1);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/**
+ * The values of an axis: texts of a list, ranges written out, or a span when that is all there is.
+ * @throws ConfigurationError naming axis, text and what a range looks like
+ */
+export function valueTextsOf(path: string, text: string): readonly string[] | Span {
+  const parts = text.split(',').map((part) => part.trim());
+  const only = spanOf(path, text.trim());
+  if (only !== undefined) return only;
+  const values = parts.flatMap((part) => valuesOfPart(path, part));
+  if (values.length > axisValuesMax) throw tooMany(path, text);
+  return values;
+}
+
+/**
+ * The values of one item of a list: a range written out, or the text as it is, commas in it too.
+ * @throws ConfigurationError as {@link valueTextsOf} does
+ */
+export function itemTextsOf(path: string, item: string): readonly string[] {
+  return item.includes('..') ? valuesOfPart(path, item.trim()) : [item];
+}
+
+function spanOf(path: string, text: string): Span | undefined {
+  const [, from, to, sign] = rangePattern.exec(text) ?? [];
+  if (from === undefined || to === undefined || sign !== undefined) return undefined;
+  return { from: endOf(path, from, text), to: risingEnd(path, from, to, text) };
+}
+
+function valuesOfPart(path: string, part: string): string[] {
+  if (part === '') throw new ConfigurationError(axisName(path), part, 'values with one comma between them');
+  if (!part.includes('..')) return [part];
+  const [, first, last, sign, by] = rangePattern.exec(part) ?? [];
+  if (first === undefined || last === undefined || sign === undefined || by === undefined)
+    throw new ConfigurationError(axisName(path), part, 'a range such as 16..4096*2 or 0..100+25');
+  const from = endOf(path, first, part);
+  const to = risingEnd(path, first, last, part);
+  const step = endOf(path, by, part);
+  if (sign === '+' ? step < 1 : step < 2 || from < 1)
+    throw new ConfigurationError(
+      axisName(path),
+      part,
+      'a range that rises: by a factor of at least 2 from at least 1, or a step of at least 1',
+    );
+  const values: string[] = [];
+  for (let value = from; value <= to; value = sign === '+' ? value + step : value * step) {
+    if (values.push(String(value)) > axisValuesMax) throw tooMany(path, part);
+  }
+  return values;
+}
+
+function endOf(path: string, text: string, range: string): number {
+  const value = wholeNumberOf(text);
+  if (value !== undefined) return value;
+  throw new ConfigurationError(axisName(path), range, 'whole numbers below 2^53');
+}
+
+function risingEnd(path: string, from: string, to: string, range: string): number {
+  const value = endOf(path, to, range);
+  if (value >= endOf(path, from, range)) return value;
+  throw new ConfigurationError(axisName(path), range, 'a range whose end is not below its beginning');
+}
+
+const tooMany = (path: string, text: string): ConfigurationError =>
+  new ConfigurationError(axisName(path), text, `at most ${axisValuesMax} values`);
+
+/** How messages name an axis. */
+export const axisName = (path: string): string => `values of ${path}`;

@@ -1,0 +1,34 @@
+/** What the name of a figure says of it: its unit, and whether more of it is better. */
+
+export interface FigureKind {
+  /** As people write it: `µs`, `MB/s`. */
+  readonly unit: string;
+  /** What a figure is divided by to have that unit. */
+  readonly divisor: number;
+  /** Undefined when neither more nor less is better. */
+  readonly isMoreBetter?: boolean;
+}
+
+/** By the end of the name; the first that fits. */
+const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
+  [/BytesPerSecond$/, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
+  [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],
+  [/PerSecond$/, { unit: '/s', divisor: 1, isMoreBetter: true }],
+  [/Ps$/, { unit: 'µs', divisor: 1e6, isMoreBetter: false }],
+  [/\.misses$|\.evictions$/, { unit: '', divisor: 1, isMoreBetter: false }],
+  [/\.hits$/, { unit: '', divisor: 1, isMoreBetter: true }],
+];
+
+const plain: FigureKind = { unit: '', divisor: 1 };
+
+export function figureKindOf(name: string): FigureKind {
+  return kinds.find(([end]) => end.test(name))?.[1] ?? plain;
+}
+
+/** A figure in its unit, with four significant digits. */
+export function figureText(name: string, value: number): string {
+  const { unit, divisor } = figureKindOf(name);
+  const scaled = value / divisor;
+  const digits = Number.isInteger(scaled) ? String(scaled) : String(Number(scaled.toPrecision(4)));
+  return unit === '' ? digits : `${digits} ${unit}`;
+}

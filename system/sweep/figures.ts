@@ -1,0 +1,34 @@
+/**
+ * The figures of a run by name, one flat table: what the client measured under its own name, the rest under its place.
+ *
+ *     result.messagesPerSecond    ─►  messagesPerSecond
+ *     caches[0].mtt.misses        ─►  caches.0.mtt.misses
+ */
+import type { PerfRow } from '../cli/perf-run.ts';
+import type { Figure, Outcome } from './row.ts';
+
+/** What was asked for, and lists of findings, are no figures. */
+const leftOut: ReadonlySet<string> = new Set(['args', 'isBalanced', 'races', 'analyses']);
+
+/** A run whose statistics do not balance has no figures that can be trusted. */
+export function outcomeOfRun(row: PerfRow): Outcome {
+  if (!row.isBalanced) return { status: 'failed', error: 'the statistics of the run do not balance' };
+  return { status: 'done', figures: figuresOf(row) };
+}
+
+function figuresOf(row: PerfRow): Record<string, Figure> {
+  const figures: Record<string, Figure> = {};
+  const { result, ...others } = row;
+  flatten(result, '', figures);
+  for (const [name, value] of Object.entries(others)) if (!leftOut.has(name)) flatten(value, name, figures);
+  return figures;
+}
+
+function flatten(value: unknown, name: string, figures: Record<string, Figure>): void {
+  if (typeof value === 'bigint') figures[name] = Number(value);
+  else if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
+    figures[name] = value;
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of Object.entries(value))
+      flatten(member, name === '' ? key : `${name}.${key}`, figures);
+}

@@ -1,0 +1,190 @@
+/** Files of results: what survives a kill, what is refused, and what shards come to. */
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../base/assert.ts';
+import { mergedResults, missingOf } from './merge.ts';
+import { ResultsFile, readResults } from './results-file.ts';
+import type { SweepHeader, SweepRow } from './row.ts';
+import { isSqlite, readSqlite, writeSqlite } from './sqlite.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let fileCount = 0;
+const newFile = (): string => join(folder, `${fileCount++}.jsonl`);
+
+const header: SweepHeader = {
+  schema: 'hca-sweep/1',
+  version: '1',
+  sweep: 'abc',
+  pointCount: 4,
+  axes: ['size'],
+  spec: { workload: 'µ' },
+};
+const row = (index: number, rate = index): SweepRow => ({
+  hash: `h${index}`,
+  index,
+  status: 'done',
+  axes: { size: index },
+  figures: { messagesPerSecond: rate },
+});
+const failed = (index: number): SweepRow => ({
+  ...row(index),
+  status: 'failed',
+  error: 'it broke',
+  figures: {},
+});
+
+/** A file with rows in this order. */
+function fileWith(...rows: readonly SweepRow[]): string {
+  const file = newFile();
+  using results = new ResultsFile(file, header);
+  for (const each of rows) results.append(each);
+  return file;
+}
+
+describe('a file of results', () => {
+  it('has its rows in the order of the points once a run is through', () => {
+    const file = newFile();
+    {
+      using results = new ResultsFile(file, header);
+      for (const index of [1, 3, 0, 2]) results.append(row(index));
+      expect(readFileSync(file, 'utf8').split('\n')[1]).toContain('"index":1');
+      results.finish();
+    }
+    const ordered = fileWith(row(0), row(1), row(2), row(3));
+    expect(readFileSync(file, 'utf8')).toBe(readFileSync(ordered, 'utf8'));
+    expect(readResults(file)).toEqual({ header, rows: [0, 1, 2, 3].map((index) => row(index)) });
+  });
+
+  it('takes the later of two rows of a point', () => {
+    const file = fileWith(failed(0), row(1), row(0));
+    expect(readResults(file).rows).toEqual([row(0), row(1)]);
+    {
+      using results = new ResultsFile(file, header);
+      results.finish();
+    }
+    expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4);
+  });
+
+  it('cut at any byte goes on with the rows that are whole', () => {
+    const whole = readFileSync(fileWith(row(0), row(1), row(2)));
+    const lineEnds = [...whole.keys()].filter((at) => whole[at] === 0x0a);
+    const file = newFile();
+    for (let bytes = 0; bytes <= whole.length; bytes++) {
+      writeFileSync(file, whole);
+      truncateSync(file, bytes);
+      {
+        using results = new ResultsFile(file, header);
+        const rowCount = Math.max(0, lineEnds.filter((end) => end < bytes).length - 1);
+        expect(results.rows.size).toBe(rowCount);
+        for (let index = rowCount; index < 3; index++) results.append(row(index));
+      }
+      expect(readFileSync(file).equals(whole)).toBe(true);
+    }
+  });
+
+  it('goes on where a last line is garbage, as after a power failure', () => {
+    const file = fileWith(row(0));
+    appendFileSync(file, '\0\0\0\0\n');
+    expect(readResults(file).rows).toEqual([row(0)]);
+    using results = new ResultsFile(file, header);
+    results.append(row(1));
+    expect(readResults(file).rows).toEqual([row(0), row(1)]);
+  });
+
+  it('is refused when a line before the last is garbage, when it is something else, and when it is of another sweep', () => {
+    const torn = fileWith(row(0));
+    appendFileSync(torn, '{"hash":\n{}\n');
+    expect(() => readResults(torn)).toThrow('line 3 is none of it');
+    const other = newFile();
+    for (const text of ['hello', 'hello\n', '{"schema":"hca-perf/1"}\n', '{"schema":"hca-sweep/1"}\n']) {
+      writeFileSync(other, text);
+      expect(() => new ResultsFile(other, header)).toThrow('line 1 is none of it');
+      expect(readFileSync(other, 'utf8')).toBe(text);
+    }
+    const file = fileWith(row(0));
+    expect(() => new ResultsFile(file, { ...header, sweep: 'xyz' })).toThrow(
+      'another sweep, of 4 points over size',
+    );
+    expect(() => new ResultsFile(file, { ...header, sweep: 'xyz', version: '2' })).toThrow(
+      'version 1 of the emulator',
+    );
+    expect(() => readResults(join(folder, 'none'))).toThrow('ENOENT');
+    expect(() => new ResultsFile(join(folder, 'none/x'), header)).toThrow(ConfigurationError);
+  });
+
+  it('has one writer; a lock whose process is gone does not count', () => {
+    const file = newFile();
+    {
+      using first = new ResultsFile(file, header);
+      expect(first.rows.size).toBe(0);
+      expect(() => new ResultsFile(file, header)).toThrow('no other sweep writes');
+    }
+    expect(existsSync(`${file}.lock`)).toBe(false);
+    writeFileSync(`${file}.lock`, `1 ${hostname()}\n`);
+    expect(() => new ResultsFile(file, header)).toThrow(`process 1 on ${hostname()}`);
+    writeFileSync(`${file}.lock`, `1 elsewhere\n`);
+    expect(() => new ResultsFile(file, header)).toThrow('process 1 on elsewhere');
+    // No process has so large a number.
+    writeFileSync(`${file}.lock`, `999999999 ${hostname()}\n`);
+    using results = new ResultsFile(file, header);
+    expect(results.rows.size).toBe(0);
+  });
+});
+
+describe('results of shards', () => {
+  const part = (name: string, ...rows: readonly SweepRow[]) => ({ file: name, header, rows });
+
+  it('are joined in the order of the points, none twice, and missing ones are named', () => {
+    const joined = mergedResults([part('a', row(0), row(2)), part('b', row(0), row(1))]);
+    expect(joined.rows).toEqual([row(0), row(1), row(2)]);
+    expect(missingOf(joined)).toEqual([3]);
+  });
+
+  it('take what is done before what failed, in either order', () => {
+    expect(mergedResults([part('a', failed(0)), part('b', row(0))]).rows).toEqual([row(0)]);
+    expect(mergedResults([part('a', row(0)), part('b', failed(0))]).rows).toEqual([row(0)]);
+  });
+
+  it('are refused when they are of two sweeps, or disagree', () => {
+    const other = { file: 'b', header: { ...header, sweep: 'xyz' }, rows: [] };
+    expect(() => mergedResults([part('a'), other])).toThrow('the same sweep as a');
+    expect(() => mergedResults([part('a', row(1, 5)), part('b', row(1, 6))])).toThrow(
+      'point 1 of b is "other figures"',
+    );
+  });
+});
+
+describe('a database of results', () => {
+  it('has a column for each axis and figure, whatever their names, and is read back', () => {
+    const axes = ['hca.mttCacheLines', 'Hash', 'index', 'a"b', 'events'];
+    const odd: SweepRow = {
+      hash: 'h0',
+      index: 0,
+      status: 'done',
+      axes: { 'hca.mttCacheLines': 16, Hash: 'x', index: 3, 'a"b': null, events: 1 },
+      figures: { messagesPerSecond: 1.5, bound: 'link', hash: 7 },
+    };
+    const results = {
+      header: { ...header, axes },
+      rows: [odd, { ...odd, index: 1, status: 'failed' as const, error: 'e', figures: {} }],
+    };
+    const file = join(folder, 'a.sqlite');
+    writeSqlite(file, results);
+    writeSqlite(file, results);
+    expect(isSqlite(file)).toBe(true);
+    expect(isSqlite(fileWith(row(0)))).toBe(false);
+    expect(readSqlite(file)).toEqual(results);
+    expect(() => writeSqlite(join(folder, 'none/x.sqlite'), results)).toThrow(ConfigurationError);
+  });
+});

@@ -1,0 +1,233 @@
+/**
+ * A file of results: JSON lines, of which the first is the header and each further one a row, appended when its point is over.
+ *
+ *     {"schema":"hca-sweep/1","version":…,"sweep":…,"pointCount":…,"axes":[…],"spec":{…}}
+ *     {"hash":…,"index":7,"status":"done","axes":{…},"figures":{…}}
+ *
+ * A process may be killed at any instant. Then the last line may be torn: the next one that opens the file cuts it off, and its
+ * point runs again. Of two rows of one point the later counts. When a run is through, the file is written anew in the order of the
+ * points, so that its bytes depend neither on workers nor on interruptions.
+ *
+ * A row is in the hands of the operating system when `append` returns: it survives the process, not the machine.
+ */
+import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { ConfigurationError } from '../../base/assert.ts';
+import { codeOf } from '../../base/error-code.ts';
+import { writeAll } from '../../runtime/files.ts';
+import { FileLock } from './file-lock.ts';
+import type { SweepHeader, SweepRow } from './row.ts';
+
+export interface Results {
+  readonly header: SweepHeader;
+  /** By rising index, one of each point. */
+  readonly rows: readonly SweepRow[];
+}
+
+/** Reads a file of results, whole or not. @throws ConfigurationError naming file and line */
+export function readResults(file: string): Results {
+  const { header, rows } = parsedResults(file, textOf(file));
+  if (header === undefined)
+    throw new ConfigurationError('results', file, 'a file that hca sweep has written');
+  return { header, rows: sorted(rows) };
+}
+
+/** Writes results in the order of the points, whole or not at all. */
+export function writeResults(file: string, { header, rows }: Results): void {
+  replaceFile(file, textOfResults(header, rows));
+}
+
+export class ResultsFile implements Disposable {
+  readonly #file: string;
+  readonly #header: SweepHeader;
+  readonly #lock: FileLock;
+  readonly #rows = new Map<number, SweepRow>();
+  /** Whether the file has the rows in their order, each once. */
+  #isInOrder = true;
+  #lastIndex = -1;
+  readonly #handle: number;
+
+  /**
+   * Begins a file, or goes on with what an earlier run of the same sweep left.
+   * @throws ConfigurationError for a file of another sweep, for what is no results, and while another process writes it
+   */
+  constructor(file: string, header: SweepHeader) {
+    this.#file = file;
+    this.#header = header;
+    this.#lock = new FileLock(file);
+    try {
+      this.#handle = this.#opened();
+    } catch (error) {
+      this.#lock[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** The rows that are there, by index. */
+  get rows(): ReadonlyMap<number, SweepRow> {
+    return this.#rows;
+  }
+
+  append(row: SweepRow): void {
+    writeAll(this.#handle, lineOf(row));
+    this.#note(row);
+  }
+
+  /** Call when no more rows come: the file takes the order of the points. */
+  finish(): void {
+    fsyncSync(this.#handle);
+    if (this.#isInOrder) return;
+    writeResults(this.#file, { header: this.#header, rows: sorted(this.#rows.values()) });
+    this.#isInOrder = true;
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#handle);
+    this.#lock[Symbol.dispose]();
+  }
+
+  #note(row: SweepRow): void {
+    this.#isInOrder &&= row.index > this.#lastIndex;
+    this.#lastIndex = row.index;
+    this.#rows.set(row.index, row);
+  }
+
+  #opened(): number {
+    const handle = openFile(this.#file);
+    try {
+      const { header, rows, wholeBytes } = parsedResults(this.#file, readFileSync(this.#file));
+      if (header !== undefined) checkSame(this.#file, header, this.#header);
+      ftruncateSync(handle, wholeBytes);
+      if (header === undefined) writeAll(handle, lineOf(this.#header));
+      for (const row of rows) this.#note(row);
+      return handle;
+    } catch (error) {
+      closeSync(handle);
+      throw error;
+    }
+  }
+}
+
+function openFile(file: string): number {
+  try {
+    return openSync(file, 'a+');
+  } catch (error) {
+    throw new ConfigurationError('results', file, `a file that can be written (${codeOf(error)})`);
+  }
+}
+
+function textOf(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new ConfigurationError('results', file, `a file that can be read (${codeOf(error)})`);
+  }
+}
+
+function checkSame(file: string, found: SweepHeader, header: SweepHeader): void {
+  if (found.sweep === header.sweep) return;
+  const what =
+    found.version === header.version
+      ? `another sweep, of ${found.pointCount} points over ${found.axes.join(', ') || 'nothing'}`
+      : `version ${found.version} of the emulator`;
+  throw new ConfigurationError(
+    'results',
+    file,
+    `a file of this sweep (it is of ${what}): name another with --out, and this one with --reuse to take over its points`,
+  );
+}
+
+interface Parsed {
+  readonly header: SweepHeader | undefined;
+  /** In the order of the lines. */
+  readonly rows: readonly SweepRow[];
+  /** Up to the end of the last whole line. */
+  readonly wholeBytes: number;
+}
+
+const newline = 0x0a;
+
+/** Lines of a file. The last one may be torn: cut short, or filled with whatever the disk had; only there is that forgiven. */
+function parsedResults(file: string, bytes: Buffer): Parsed {
+  const rows: SweepRow[] = [];
+  let header: SweepHeader | undefined;
+  let wholeBytes = 0;
+  for (let line = 1; wholeBytes < bytes.length; line++) {
+    const end = bytes.indexOf(newline, wholeBytes);
+    if (end === -1 && header === undefined && !isBeginOfHeader(bytes)) throw notResults(file, line);
+    if (end === -1) break;
+    const value = jsonOf(bytes.toString('utf8', wholeBytes, end));
+    if (line === 1 ? !isHeader(value) : !isRow(value)) {
+      if (line > 1 && end === bytes.length - 1) break;
+      throw notResults(file, line);
+    }
+    if (line === 1) header = value as SweepHeader;
+    else rows.push(value as SweepRow);
+    wholeBytes = end + 1;
+  }
+  return { header, rows, wholeBytes };
+}
+
+const headerBegin = '{"schema":"hca-sweep/1",';
+
+/** A sweep may be killed while it writes its first line; any other file without an end of line is not ours to cut. */
+const isBeginOfHeader = (bytes: Buffer): boolean =>
+  headerBegin.startsWith(bytes.toString('utf8', 0, headerBegin.length));
+
+const notResults = (file: string, line: number): ConfigurationError =>
+  new ConfigurationError('results', file, `a file that hca sweep has written (line ${line} is none of it)`);
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isHeader = (value: unknown): boolean =>
+  isObject(value) &&
+  value['schema'] === 'hca-sweep/1' &&
+  typeof value['sweep'] === 'string' &&
+  typeof value['version'] === 'string' &&
+  typeof value['pointCount'] === 'number' &&
+  Array.isArray(value['axes']);
+
+const isRow = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['hash'] === 'string' &&
+  Number.isSafeInteger(value['index']) &&
+  ['done', 'failed', 'refused'].some((status) => status === value['status']) &&
+  isObject(value['axes']) &&
+  isObject(value['figures']);
+
+const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
+
+const textOfResults = (header: SweepHeader, rows: readonly SweepRow[]): string =>
+  [header, ...rows].map(lineOf).join('');
+
+/** Of several rows of a point the later one. */
+function sorted(rows: Iterable<SweepRow>): SweepRow[] {
+  const byIndex = new Map<number, SweepRow>();
+  for (const row of rows) byIndex.set(row.index, row);
+  return [...byIndex.values()].toSorted((left, right) => left.index - right.index);
+}
+
+function replaceFile(file: string, content: string): void {
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    const handle = openSync(temporary, 'w');
+    try {
+      writeAll(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+  }
+}

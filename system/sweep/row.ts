@@ -1,0 +1,55 @@
+/** What a sweep knows of a point when it is over: plain data, the same whoever ran it and in whatever order. */
+import type { AxisValue } from './axis.ts';
+
+/** A number as it is, a word, yes or no. */
+export type Figure = number | string | boolean;
+
+/**
+ *     done      the figures are there
+ *     failed    the simulation ended with an error, or its statistics do not balance
+ *     refused   the configuration cannot be: nothing was simulated
+ */
+export type RowStatus = 'done' | 'failed' | 'refused';
+
+/** How one run ended. */
+export type Outcome =
+  | { readonly status: 'done'; readonly figures: Readonly<Record<string, Figure>> }
+  | { readonly status: 'failed' | 'refused'; readonly error: string };
+
+export interface SweepRow {
+  readonly hash: string;
+  readonly index: number;
+  readonly status: RowStatus;
+  readonly error?: string;
+  /** The value of every axis; null where the point leaves the axis as it is. */
+  readonly axes: Readonly<Record<string, AxisValue | null>>;
+  readonly figures: Readonly<Record<string, Figure>>;
+}
+
+/** What the first line of a file of results says: which sweep they are of. */
+export interface SweepHeader {
+  readonly schema: 'hca-sweep/1';
+  /** Of the emulator. */
+  readonly version: string;
+  /** Hash of all points in their order: files with the same one belong together. */
+  readonly sweep: string;
+  readonly pointCount: number;
+  readonly axes: readonly string[];
+  /** The specification, as it was understood. */
+  readonly spec: unknown;
+}
+
+/** The row of a point whose run has ended. */
+export function rowOf(
+  { hash, index, axes }: Pick<SweepRow, 'hash' | 'index' | 'axes'>,
+  outcome: Outcome,
+): SweepRow {
+  return outcome.status === 'done'
+    ? { hash, index, status: 'done', axes, figures: outcome.figures }
+    : { hash, index, status: outcome.status, error: outcome.error, axes, figures: {} };
+}
+
+/** What a row says of its run. */
+export function outcomeOf({ status, error = '', figures }: SweepRow): Outcome {
+  return status === 'done' ? { status, figures } : { status, error };
+}

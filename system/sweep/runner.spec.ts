@@ -1,0 +1,151 @@
+/** What runs and what does not: resumed sweeps, failed points, equal points, shards, taken-over results. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { headerOf, pointsOf } from './expansion.ts';
+import { ResultsFile } from './results-file.ts';
+import type { Outcome, SweepRow } from './row.ts';
+import { type RunChoice, runWork, type SweepEngine, workOf } from './runner.ts';
+import { checkedSpec } from './spec.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'hca-runner-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let fileCount = 0;
+
+const spec = checkedSpec({
+  workload: 'write-bw,iters=10,region=4K',
+  vary: { size: [64, 128, 8192], 'pcie.link.generation': [3, 4] },
+});
+const points = pointsOf(spec);
+const header = headerOf(spec, points);
+
+/** Answers with the size, after a time that depends on it, so that points end in another order than they begin. */
+class CountingEngine implements SweepEngine {
+  readonly ran: number[] = [];
+  readonly capacity: number;
+  readonly #failing: ReadonlySet<number>;
+
+  constructor(capacity: number, failing: readonly number[] = []) {
+    this.capacity = capacity;
+    this.#failing = new Set(failing);
+  }
+
+  async run({ args: { sizeBytes } }: Parameters<SweepEngine['run']>[0]): Promise<Outcome> {
+    this.ran.push(sizeBytes);
+    for (let turn = 0; turn < 200 / sizeBytes; turn++) await Promise.resolve();
+    if (this.#failing.has(sizeBytes)) return { status: 'failed', error: 'it broke' };
+    return { status: 'done', figures: { size: sizeBytes } };
+  }
+}
+
+async function run(
+  engine: SweepEngine,
+  choice: RunChoice = {},
+  file = join(folder, `${fileCount++}.jsonl`),
+): Promise<string> {
+  using results = new ResultsFile(file, header);
+  await runWork(workOf(points, results.rows, choice), results, engine);
+  return file;
+}
+
+const rowsOf = (file: string): SweepRow[] =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => JSON.parse(line) as SweepRow);
+
+describe('a sweep', () => {
+  it('has a row for each point: done, failed, or refused without a run', async () => {
+    const engine = new CountingEngine(1, [128]);
+    const rows = rowsOf(await run(engine));
+    expect(rows.map(({ status }) => status)).toEqual([
+      'done',
+      'done',
+      'failed',
+      'failed',
+      'refused',
+      'refused',
+    ]);
+    expect(rows[2]).toMatchObject({
+      error: 'it broke',
+      axes: { size: 128, 'pcie.link.generation': 3 },
+      figures: {},
+    });
+    expect(rows[4]!.error).toBe('region is 4096, expected at least size 8192');
+    expect(engine.ran).toEqual([64, 64, 128, 128]);
+  });
+
+  it('has the same bytes however many points run at once', async () => {
+    const [one, four] = [await run(new CountingEngine(1)), await run(new CountingEngine(4))];
+    expect(readFileSync(four, 'utf8')).toBe(readFileSync(one, 'utf8'));
+  });
+
+  it('runs no point again, but failed ones when that is asked for', async () => {
+    const file = await run(new CountingEngine(2, [128]));
+    const again = new CountingEngine(2);
+    await run(again, {}, file);
+    expect(again.ran).toEqual([]);
+    await run(again, { isFailedRetried: true }, file);
+    expect(again.ran).toEqual([128, 128]);
+    expect(rowsOf(file).map(({ status }) => status)).toEqual([
+      'done',
+      'done',
+      'done',
+      'done',
+      'refused',
+      'refused',
+    ]);
+  });
+
+  it('takes over what other results have of its points', async () => {
+    const reused = rowsOf(await run(new CountingEngine(1))).map((row) => ({
+      ...row,
+      index: row.index + 100,
+    }));
+    const engine = new CountingEngine(1);
+    const file = await run(engine, { reused: reused.slice(0, 3) });
+    expect(engine.ran).toEqual([128]);
+    expect(rowsOf(file)).toEqual(rowsOf(await run(new CountingEngine(1))));
+  });
+
+  it('runs one of several points that are the same machine and workload, and has a row for each', async () => {
+    const twice = checkedSpec({
+      workload: 'write-bw,iters=10,size=64',
+      vary: { profile: ['connectx3-qdr', 'connectx2-gen2'], 'pcie.link.generation': [2, 3] },
+    });
+    const all = pointsOf(twice);
+    const engine = new CountingEngine(2);
+    const file = join(folder, 'twice.jsonl');
+    using results = new ResultsFile(file, headerOf(twice, all));
+    await runWork(workOf(all, results.rows), results, engine);
+    expect(engine.ran).toHaveLength(2);
+    expect(rowsOf(file).map(({ index, status }) => [index, status])).toEqual(
+      [0, 1, 2, 3].map((at) => [at, 'done']),
+    );
+  });
+
+  it('is the sum of its shards, for every number of them', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 8 }), (count) => {
+        const all = Array.from({ length: count }, (_, at) => {
+          const { groups, known } = workOf(points, new Map(), { shard: { number: at + 1, count } });
+          return [...groups.flat(), ...known].map(({ index }) => index);
+        });
+        expect(all.flat().toSorted((left, right) => left - right)).toEqual(points.map(({ index }) => index));
+        expect(new Set(all.flat().map((index) => index % count)).size).toBe(Math.min(count, points.length));
+      }),
+    );
+  });
+
+  it('ends with the error of its file, and begins no more points', async () => {
+    const engine = new CountingEngine(2);
+    const file = join(folder, 'closed.jsonl');
+    const results = new ResultsFile(file, header);
+    const work = workOf(points, results.rows);
+    results[Symbol.dispose]();
+    await expect(runWork({ ...work, known: [] }, results, engine)).rejects.toThrow('EBADF');
+    expect(engine.ran.length).toBeLessThan(4);
+  });
+});
