@@ -1,11 +1,9 @@
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
-import { packageFolder } from '../package-folder.ts';
+import { packageFacts } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
@@ -14,6 +12,7 @@ import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
+import { recordOptions } from './invocation.ts';
 import { chunkBytesMax, defaultFile, move, runFactsFile } from './move.ts';
 import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
 import {
@@ -48,10 +47,7 @@ function checkFiles(command: Command): void {
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
 function versionText(): string {
-  const { name, version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
-    name: string;
-    version: string;
-  };
+  const { name, version } = packageFacts();
   return `${name} ${version}, Node ${process.version}`;
 }
 
@@ -132,7 +128,10 @@ function programOf(): Command {
   addGuestCommand(program);
   addTortureCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
-  for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+    recordOptions(command);
+  }
   return program;
 }
 

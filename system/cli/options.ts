@@ -14,6 +14,7 @@ import { partitions } from '../machine/partition/placement.ts';
 import {
   configHashOf,
   configurationOf,
+  type MachineConfig,
   type ParameterValue,
   parsedAssignment,
 } from '../machine/profile/index.ts';
@@ -117,13 +118,22 @@ export function machineOptionsOf({
   };
 }
 
-/** Hash of the effective configuration of these options: parameters, seed, and faults. */
-export function machineHashOf({ profile, set = {}, seed, faults = [] }: MachineOptions): string {
+/** What these options come to: every parameter, the seed among them, and each fault as the option that says it. */
+export function effectiveOf({ profile, set = {}, seed, faults = [] }: MachineOptions): {
+  readonly config: MachineConfig;
+  readonly faults: readonly string[];
+} {
   const config = configurationOf({
     ...(profile === undefined ? {} : { profile }),
     set: { ...set, ...(seed === undefined ? {} : { 'machine.seed': seed }) },
   });
-  return configHashOf(config, checkedFaults(faults, config.machine.nodeCount).map(faultText));
+  return { config, faults: checkedFaults(faults, config.machine.nodeCount).map(faultText) };
+}
+
+/** Hash of the effective configuration of these options: parameters, seed, and faults. */
+export function machineHashOf(options: MachineOptions): string {
+  const { config, faults } = effectiveOf(options);
+  return configHashOf(config, faults);
 }
 
 /**

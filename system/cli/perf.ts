@@ -1,10 +1,12 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import type { Command } from 'commander';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';
@@ -19,7 +21,7 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
   readonly json?: string;
 }
 
-export async function perf(name: string, options: PerfOptions): Promise<void> {
+export async function perf(name: string, options: PerfOptions, command: Command): Promise<void> {
   const test = checkedTest(name);
   const rows = perfArgsOf(test, options);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
@@ -49,9 +51,11 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   if (options.odp === true) screen.print(onDemandText(results));
   for (const line of [...withoutEffect(test, options), ...cacheNotes(machine, results)]) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
-  const configHash = machineHashOf(machine);
-  if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, [test, ...argumentsOf(command)], machine);
+    const configHash = machineHashOf(machine);
+    writeJson(options.json, { schema: 'hca-perf/1', invocation, test, configHash, rows: results });
+  }
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
