@@ -10,6 +10,7 @@
  */
 import { basename, isAbsolute } from 'node:path';
 import type { Command, Option } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import {
   changesOf,
@@ -18,6 +19,7 @@ import {
   type ParameterValues,
 } from '../machine/profile/index.ts';
 import { packageFacts } from '../package-folder.ts';
+import type { Output } from '../report-diff/index.ts';
 import { effectiveOf } from './options.ts';
 
 /** A file that a command has read: found again by its name, held to its bytes. */
@@ -56,7 +58,7 @@ export interface Invocation {
 /** Where output goes and how it is computed; files that are read; and the machine, which stands in an invocation as such. */
 const leftOut: ReadonlySet<string> = new Set([
   ...['--json', '--report', '--html', '--save', '--trace', '--trace-filter', '--trace-file'],
-  ...['--trace-format', '--trace-size', '--lint', '--partition', '--jobs'],
+  ...['--trace-format', '--trace-size', '--partition', '--jobs'],
   ...['--story', '--profile', '--set', '--fault', '--faults'],
 ]);
 
@@ -121,3 +123,78 @@ function machineOf(options: MachineOptions): InvocationMachine {
 
 /** How a file is named in an invocation. */
 export const inputName = (file: string): string => (isAbsolute(file) ? basename(file) : file);
+
+/**
+ * The invocation that an output holds.
+ * @param file for the message
+ * @param commands of this package
+ * @throws ConfigurationError when there is none, or one that says what no command would
+ */
+export function checkedInvocation(
+  file: string,
+  { schema, invocation: found }: Output,
+  commands: readonly Command[],
+): Invocation {
+  const refuse = (value: unknown, range: string): never => {
+    throw new ConfigurationError(`invocation of ${file}`, value, range);
+  };
+  if (!isObject(found))
+    return refuse(
+      found,
+      `what a command writes into ${schema}: outputs of guests and of the library have none`,
+    );
+  const { command: name, version, arguments: words, machine, input } = found;
+  const command = commands.find((one) => one.name() === name && rerunnable.has(one.name()));
+  if (command === undefined) return refuse(name, `one of ${[...rerunnable].join(', ')}`);
+  if (typeof version !== 'string') return refuse(version, 'a version');
+  if (!isWords(words)) return refuse(words, 'a list of arguments');
+  if (machine !== undefined && !isMachine(machine)) return refuse('machine', 'parameters, seed and faults');
+  if (input !== undefined && !isInput(input)) return refuse('input', 'a file with its bytes and SHA-256');
+  const stray = strayWord(command, words);
+  if (stray !== undefined) return refuse(stray, `arguments of hca ${command.name()} that make figures`);
+  return found as unknown as Invocation;
+}
+
+/** Commands that give the same again: those of nothing but simulations. */
+const rerunnable: ReadonlySet<string> = new Set(['move', 'perf', 'compare', 'cutoff', 'devinfo', 'torture']);
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isWords = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((word) => typeof word === 'string');
+const isInput = (value: unknown): boolean =>
+  isObject(value) &&
+  (value['file'] === undefined || typeof value['file'] === 'string') &&
+  typeof value['bytes'] === 'number' &&
+  typeof value['sha256'] === 'string';
+const isMachine = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['seed'] === 'number' &&
+  isWords(value['faults']) &&
+  isObject(value['set']) &&
+  Object.values(value['set']).every((one) => ['number', 'string', 'boolean'].includes(typeof one));
+
+/** An argument that no invocation has: an output from elsewhere must not have files written. */
+function strayWord(command: Command, words: readonly string[]): string | undefined {
+  const options = new Map(recordedOptions(command).map((option) => [option.long!, option]));
+  const first = words.findIndex((word) => word.startsWith('-'));
+  const positional = words.slice(0, first < 0 ? words.length : first);
+  // A file that is read stands in the input.
+  if (positional.length > (command.name() === 'perf' ? 1 : 0)) return positional.at(-1);
+  for (let at = positional.length; at < words.length; at++) {
+    const option = options.get(words[at]!);
+    if (option === undefined) return words[at];
+    if (option.required) at++;
+  }
+  return undefined;
+}
+
+/** The command line that runs it again. @param input where the file that it reads is now */
+export function commandLineOf(invocation: Invocation, input: string | undefined): string[] {
+  const { command, arguments: words, machine } = invocation;
+  const files = input === undefined ? [] : command === 'torture' ? [`--story=${input}`] : ['--', input];
+  const changes = Object.entries(machine?.set ?? {}).map(([path, value]) => `--set=${path}=${value}`);
+  const seed = machine === undefined ? [] : [`--seed=${machine.seed}`];
+  const faults = (machine?.faults ?? []).map((text) => `--fault=${text}`);
+  return [command, ...words, ...changes, ...seed, ...faults, ...files];
+}

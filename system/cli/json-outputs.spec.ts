@@ -90,6 +90,23 @@ it('hca-serve-report/1 of a device that nobody used', async () => {
   expect(faultsOf(JSON.parse(jsonText(await machine.ended)) as Output)).toEqual([]);
 });
 
+it('hca-diff/1 and hca-rerun/1', () => {
+  const perf = ['perf', 'write-bw', '-n', '20', '-s', '64', '--json'];
+  for (const [name, change] of [
+    ['a', []],
+    ['b', ['--set', 'pcie.link.lanes=1']],
+  ] as const)
+    execFileSync(process.execPath, [main, ...perf, join(folder.path, `${name}.json`), ...change]);
+  const [a, b] = [join(folder.path, 'a.json'), join(folder.path, 'b.json')];
+  for (const args of [
+    ['diff', a, b],
+    ['rerun', b],
+  ]) {
+    const output = written(args);
+    expect([output.schema, faultsOf(output)]).toEqual([`hca-${args[0]}/1`, []]);
+  }
+});
+
 it('a field that no schema has is found, at any depth', () => {
   const output = read(report) as unknown as { nodes: { cpu: Record<string, unknown> }[] } & Output;
   output.nodes[1]!.cpu['mood'] = 'good';

@@ -10,6 +10,7 @@ import type { FaultListing } from '../machine/faults/listing.ts';
 import type { ProfileListing } from '../machine/profile/index.ts';
 import type { Report } from '../machine/report/schema.ts';
 import type { RunFacts } from '../machine/run-facts.ts';
+import type { ReportDiff } from '../report-diff/index.ts';
 import type { ServeReport } from '../serve/index.ts';
 import type { Coverage, Finding, Story, StoryOutcome } from '../torture/index.ts';
 import type { ServedKind, ServedStory } from '../torture/served/index.ts';
@@ -137,6 +138,19 @@ export interface ScenarioOutput extends ScenarioOutcome {
   readonly schema: 'hca-guest-scenario/1';
 }
 
+/** `hca diff --json`. */
+type DiffOutput = ReportDiff;
+
+/** `hca rerun --json`. */
+interface RerunOutput {
+  readonly schema: 'hca-rerun/1';
+  /** What was run again. */
+  readonly command: readonly string[];
+  readonly versions: { readonly before: string; readonly after: string };
+  readonly isEqual: boolean;
+  readonly differences: ReportDiff;
+}
+
 /** Whatever a command writes as JSON. */
 export type JsonOutput =
   | ReportOutput
@@ -153,4 +167,6 @@ export type JsonOutput =
   | ServedTortureOutput
   | ServeOutput
   | GuestOutput
-  | ScenarioOutput;
+  | ScenarioOutput
+  | DiffOutput
+  | RerunOutput;

@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | diff | rerun`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -10,6 +10,7 @@ import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
+import { addDiffCommand } from './diff.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
 import { recordOptions } from './invocation.ts';
@@ -26,12 +27,16 @@ import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from 
 import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
+import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save'] as const;
 const read = ['profile', 'faults', 'story'] as const;
+
+/** Commands whose arguments are files that they read. */
+const readsArguments: ReadonlySet<string> = new Set(['diff', 'rerun']);
 
 /** No command writes over what it reads. @throws ConfigurationError */
 function checkFiles(command: Command): void {
@@ -41,7 +46,12 @@ function checkFiles(command: Command): void {
   if (command.name() === 'move' && typeof options['report'] === 'string')
     outputs.push(runFactsFile(options['report']));
   const isMove = command.name() === 'move';
-  checkApart([...filesOf(read), ...(isMove ? [command.args[0] ?? defaultFile()] : [])], outputs);
+  const files = isMove
+    ? [command.args[0] ?? defaultFile()]
+    : readsArguments.has(command.name())
+      ? command.args
+      : [];
+  checkApart([...filesOf(read), ...files], outputs);
 }
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
@@ -127,6 +137,8 @@ function programOf(): Command {
   addServeCommand(program);
   addGuestCommand(program);
   addTortureCommand(program);
+  addDiffCommand(program);
+  addRerunCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -144,7 +156,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest or torture; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, diff or rerun; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);
