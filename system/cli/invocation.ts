@@ -150,8 +150,9 @@ export function checkedInvocation(
   if (!isWords(words)) return refuse(words, 'a list of arguments');
   if (machine !== undefined && !isMachine(machine)) return refuse('machine', 'parameters, seed and faults');
   if (input !== undefined && !isInput(input)) return refuse('input', 'a file with its bytes and SHA-256');
-  const stray = strayWord(command, words);
-  if (stray !== undefined) return refuse(stray, `arguments of hca ${command.name()} that make figures`);
+  const unexpected = unexpectedWord(command, words);
+  if (unexpected !== undefined)
+    return refuse(unexpected, `arguments of hca ${command.name()} that make figures`);
   return found as unknown as Invocation;
 }
 
@@ -175,7 +176,7 @@ const isMachine = (value: unknown): boolean =>
   Object.values(value['set']).every((one) => ['number', 'string', 'boolean'].includes(typeof one));
 
 /** An argument that no invocation has: an output from elsewhere must not have files written. */
-function strayWord(command: Command, words: readonly string[]): string | undefined {
+function unexpectedWord(command: Command, words: readonly string[]): string | undefined {
   const options = new Map(recordedOptions(command).map((option) => [option.long!, option]));
   const first = words.findIndex((word) => word.startsWith('-'));
   const positional = words.slice(0, first < 0 ? words.length : first);
