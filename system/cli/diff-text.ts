@@ -3,6 +3,7 @@ import { visible } from '../../base/visible.ts';
 import type { FigureChange, ReportDiff, RequestChange } from '../report-diff/index.ts';
 import { timeText } from '../text/format.ts';
 import { tableOf, terminalColumns } from '../text/table.ts';
+import { rateText } from './compare-table.ts';
 
 const titles: Readonly<Record<ReportDiff['groups'][number]['group'], string>> = {
   results: 'Results and checks',
@@ -109,7 +110,9 @@ function valueText(path: string, value: FigureChange['before']): string {
   if (value === undefined) return '-';
   if (typeof value !== 'number') return wordText(String(value)).slice(0, 24);
   if (/Ps(\.|$)/.test(path)) return timeText(value);
-  return Number.isInteger(value) ? value.toLocaleString('en-US') : String(Number(value.toPrecision(6)));
+  if (path.endsWith('BytesPerSecond') || path.endsWith('bytesPerSecond')) return rateText(value);
+  const digits = Number.isInteger(value) || Math.abs(value) >= 1e4 ? 0 : 4;
+  return value.toLocaleString('en-US', { maximumFractionDigits: digits });
 }
 
 /** `+12.5 %`; of what has grown more than tenfold the factor. */
