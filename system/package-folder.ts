@@ -8,10 +8,6 @@ function folderAbove(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : folderAbove(dirname(folder));
 }
 
-/** What package.json says of itself. */
-export function packageFacts(): { readonly name: string; readonly version: string } {
-  return JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
-    name: string;
-    version: string;
-  };
-}
+/** Name and version of the package. */
+export const packageNameAndVersion = (): { readonly name: string; readonly version: string } =>
+  JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'));

@@ -18,7 +18,7 @@ import {
   defaultProfileName,
   type ParameterValues,
 } from '../machine/profile/index.ts';
-import { packageFacts } from '../package-folder.ts';
+import { packageNameAndVersion } from '../package-folder.ts';
 import type { Output } from '../report-diff/index.ts';
 import { effectiveOf } from './options.ts';
 
@@ -102,7 +102,7 @@ export function invocationOf(
 ): Invocation {
   return {
     command: command.name(),
-    version: packageFacts().version,
+    version: packageNameAndVersion().version,
     arguments: [...words],
     ...(machine === undefined ? {} : { machine: machineOf(machine) }),
     ...(input === undefined ? {} : { input }),

@@ -3,7 +3,7 @@ import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
-import { packageFacts } from '../package-folder.ts';
+import { packageNameAndVersion } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
@@ -57,7 +57,7 @@ function checkFiles(command: Command): void {
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
 function versionText(): string {
-  const { name, version } = packageFacts();
+  const { name, version } = packageNameAndVersion();
   return `${name} ${version}, Node ${process.version}`;
 }
 

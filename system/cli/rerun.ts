@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { packageFacts, packageFolder } from '../package-folder.ts';
+import { packageFolder, packageNameAndVersion } from '../package-folder.ts';
 import { type Output, reportDiff, type Tolerance } from '../report-diff/index.ts';
 import { collectedTolerance } from './diff.ts';
 import { diffText } from './diff-text.ts';
@@ -54,7 +54,7 @@ async function rerun(file: string, options: RerunOptions, command: Command): Pro
   const after = outputOf(words, before.schema);
   if (after === undefined) return;
   const found = reportDiff(before, after, options.tolerance);
-  const { version } = packageFacts();
+  const { version } = packageNameAndVersion();
   const versions = { before: invocation.version, after: version };
   if (options.json !== undefined)
     writeJson(options.json, {
