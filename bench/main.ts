@@ -16,7 +16,7 @@
  */
 import '../runtime/node.ts';
 import { Command } from 'commander';
-import { writeJson } from '../system/cli/output.ts';
+import { jsonText, writeOutput } from '../system/cli/output.ts';
 import { Machine } from '../system/machine/machine.ts';
 import type { Partition } from '../system/machine/partition/placement.ts';
 import type { JsonValue } from '../system/machine/program.ts';
@@ -165,7 +165,7 @@ async function main(): Promise<void> {
     unit: 'MiB resident at the end',
     calibration: calibration(),
   });
-  if (json !== undefined) writeJson(json, figures);
+  if (json !== undefined) writeOutput(json, jsonText(figures));
   const rows = figures.map(({ name, value, unit, calibration: beside }) => [
     name,
     value.toPrecision(4),

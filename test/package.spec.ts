@@ -67,6 +67,7 @@ describe('the package', () => {
       'bin/hca.js',
       'README.md',
       'LICENSE',
+      'schemas/hca-report-1.schema.json',
     ])
       expect(files).toContain(path);
     expect(files.filter((path) => /\bspec\b|testing|(?<!\.d)\.ts$/.test(path))).toEqual([]);

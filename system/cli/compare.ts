@@ -1,5 +1,5 @@
 /** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
-
+import type { Command } from 'commander';
 import { bytesText } from '../text/format.ts';
 import { faultLinesOf } from '../text/render.ts';
 import { pathTitles } from '../workloads/compare-plan.ts';
@@ -8,6 +8,7 @@ import { comparePage, comparePlots } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import type { CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
@@ -17,7 +18,7 @@ export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoic
   readonly html?: string;
 }
 
-export async function compare(options: CompareOptions): Promise<void> {
+export async function compare(options: CompareOptions, command: Command): Promise<void> {
   // The path decides what is in the slot.
   const machine = hcaMachineOptionsOf(options);
   const { runs, leftOut } = compareArgsOf(options);
@@ -41,8 +42,15 @@ export async function compare(options: CompareOptions): Promise<void> {
   for (const line of faultLinesOf(named)) screen.print(line);
   if (leftOut.length > 0) screen.print(leftOutText(leftOut));
   if (options.html !== undefined) writeFileAtomically(options.html, comparePage(rows));
-  if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-compare/1', configHash: machineHashOf(machine), rows });
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, argumentsOf(command), machine);
+    writeJson(options.json, {
+      schema: 'hca-compare/1',
+      invocation,
+      configHash: machineHashOf(machine),
+      rows,
+    });
+  }
   reportFailures(rows);
 }
 

@@ -16,6 +16,7 @@ import {
 import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.ts';
 import { type Crossing, type CutoffResult, resultPage, resultText, wayNames, ways } from './cutoff-report.ts';
 import { type CutoffLine, type CutoffOrder, messagingOf } from './cutoff-run.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
 import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { TaskPool } from './task-pool.ts';
@@ -58,7 +59,7 @@ function sizeRange(text: string): SizeRange {
   return { least, most };
 }
 
-async function cutoff(options: CutoffOptions): Promise<void> {
+async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   const machine: MachineOptions = { ...machineOptionsOf(options), partition: 'single' };
   const config = configurationOf(machine);
   checkWritable(options.json);
@@ -82,8 +83,9 @@ async function cutoff(options: CutoffOptions): Promise<void> {
   if (options.html !== undefined) writeFileAtomically(options.html, resultPage(sizes, results));
   const configHash = configHashOf(config);
   const { rendezvousBy } = messaging;
+  const invocation = invocationOf(command, argumentsOf(command), machine);
   if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-cutoff/1', configHash, rendezvousBy, sizes, results });
+    writeJson(options.json, { schema: 'hca-cutoff/1', invocation, configHash, rendezvousBy, sizes, results });
   for (const complaint of studies.flatMap(({ complaints }) => complaints)) {
     process.stderr.write(`hca: ${complaint}\n`);
     process.exitCode = exitFailed;

@@ -1,7 +1,9 @@
 /** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
+import type { Command } from 'commander';
 import { DeviceCapFlag } from '../../driver/uapi.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { DeviceQuery } from '../workloads/device-query.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
 import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { programUrl } from './program-url.ts';
@@ -10,9 +12,10 @@ export interface DevinfoOptions extends MachineChoice {
   readonly json?: string;
 }
 
-export async function devinfo(options: DevinfoOptions): Promise<void> {
+export async function devinfo(options: DevinfoOptions, command: Command): Promise<void> {
   checkWritable(options.json);
-  await using machine = await Machine.create(asLinux(hcaMachineOptionsOf(options)));
+  const machineOptions = hcaMachineOptionsOf(options);
+  await using machine = await Machine.create(asLinux(machineOptions));
   await machine.load({
     node: 0,
     name: 'devinfo',
@@ -20,7 +23,10 @@ export async function devinfo(options: DevinfoOptions): Promise<void> {
   });
   await machine.run();
   const [query] = (await machine.results()) as unknown as [DeviceQuery];
-  if (options.json !== undefined) writeJson(options.json, query);
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, argumentsOf(command), machineOptions);
+    writeJson(options.json, { schema: 'hca-devinfo/1', invocation, ...query });
+  }
   new Screen(options.json).print(devinfoText(query));
 }
 

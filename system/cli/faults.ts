@@ -5,7 +5,7 @@ import { Screen, writeJson } from './output.ts';
 
 export function listFaults({ json }: { readonly json?: string }): void {
   const listing = faultListing();
-  if (json !== undefined) writeJson(json, listing);
+  if (json !== undefined) writeJson(json, { schema: 'hca-faults/1', faults: listing });
   const screen = new Screen(json);
   const kinds = listing.map(({ kind, doc, seen, example }) => [kind, doc, seen, example]);
   const head = ['fault', 'what happens', 'what is seen', 'for example (--fault)'];

@@ -30,6 +30,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import type { ScenarioOutput } from './json-outputs.ts';
 import {
   addFaultOptions,
   addMachineOptions,
@@ -224,7 +225,8 @@ async function scenario(name: string, options: GuestCommandOptions, screen: Scre
   const outcome = await runScenario(scenarioNamed(name), commonOptions(options), (line) =>
     screen.print(line),
   );
-  if (options.report !== undefined) writeJson(options.report, outcome);
-  if (options.json !== undefined) writeJson(options.json, outcome);
+  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', ...outcome };
+  if (options.report !== undefined) writeJson(options.report, output);
+  if (options.json !== undefined) writeJson(options.json, output);
   if (!outcome.holds) process.exitCode = exitFailed;
 }

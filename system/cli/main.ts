@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -12,8 +12,10 @@ import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
+import { addDiffCommand } from './diff.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
+import { recordOptions } from './invocation.ts';
 import { chunkBytesMax, defaultFile, move, runFactsFile } from './move.ts';
 import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
 import {
@@ -28,6 +30,7 @@ import { perf } from './perf.ts';
 import { addPerfOptions } from './perf-options.ts';
 import { addPlotCommand } from './plot.ts';
 import { listProfiles } from './profiles.ts';
+import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
 import { addTortureCommand } from './torture.ts';
@@ -35,6 +38,9 @@ import { addTortureCommand } from './torture.ts';
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out'] as const;
 const read = ['profile', 'faults', 'story', 'reuse'] as const;
+
+/** Commands whose arguments are files that they read. */
+const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun']);
 
 /** No command writes over what it reads. @throws ConfigurationError */
 function checkFiles(command: Command): void {
@@ -49,7 +55,7 @@ function checkFiles(command: Command): void {
 /** Files that are read and named without an option. */
 function operandFilesOf(command: Command): readonly string[] {
   if (command.name() === 'move') return [command.args[0] ?? defaultFile()];
-  return ['sweep', 'merge', 'plot'].includes(command.name()) ? command.args : [];
+  return readsArguments.has(command.name()) ? command.args : [];
 }
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
@@ -139,8 +145,13 @@ function programOf(): Command {
   addTortureCommand(program);
   addSweepCommand(program);
   addPlotCommand(program);
+  addDiffCommand(program);
+  addRerunCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
-  for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+    recordOptions(command);
+  }
   return program;
 }
 
@@ -153,7 +164,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep or plot; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff or rerun; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -1,6 +1,7 @@
 /** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
 import { Machine } from '../machine/machine.ts';
@@ -14,6 +15,8 @@ import { tableOf } from '../text/table.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { reportFailures, rowsOf } from './compare.ts';
+import { argumentsOf, inputName, invocationOf } from './invocation.ts';
+import type { ReportOutput, RunFactsOutput } from './json-outputs.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
 import { type MoveOutcome, movedTable, movePage } from './move-page.ts';
 import { takeawayText } from './move-takeaways.ts';
@@ -48,7 +51,7 @@ const atomicCountMax = 100;
 /** The file of a fresh clone (or of the package) that is moved when none is named. */
 export const defaultFile = (): string => join(packageFolder, 'README.md');
 
-export async function move(file: string | undefined, options: MoveOptions): Promise<void> {
+export async function move(file: string | undefined, options: MoveOptions, command: Command): Promise<void> {
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
@@ -103,12 +106,19 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   const report = await machine.report();
   const facts = await machine.runFacts();
   const outcome = outcomeOf(args, sender, receiver, report);
+  const invocation = invocationOf(command, argumentsOf(command), machineOptions, {
+    ...(file === undefined ? {} : { file: inputName(file) }),
+    bytes: fileBytes,
+    sha256: outcome.legs[0]!.sha256,
+  });
   if (options.report !== undefined) {
-    writeFileAtomically(options.report, jsonText(report));
-    writeFileAtomically(runFactsFile(options.report), jsonText(facts));
+    const output: ReportOutput = { ...report, invocation };
+    const factsOutput: RunFactsOutput = { schema: 'hca-run/1', ...facts };
+    writeFileAtomically(options.report, jsonText(output));
+    writeFileAtomically(runFactsFile(options.report), jsonText(factsOutput));
   }
   if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-move/1', ...outcome, comparison, report });
+    writeJson(options.json, { schema: 'hca-move/1', invocation, ...outcome, comparison, report });
   if (options.html !== undefined)
     writeFileAtomically(options.html, movePage(args, outcome, comparison, report, options));
   screen.print(movedText(args, outcome));

@@ -12,7 +12,7 @@ import type { MachineOptions } from '../machine/machine.ts';
 import { partitions } from '../machine/partition/placement.ts';
 import { configurationOf, type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
 
-export { machineHashOf } from '../machine/machine-hash.ts';
+export { effectiveOf, machineHashOf } from '../machine/machine-hash.ts';
 
 export interface MachineChoice {
   readonly profile?: string;

@@ -27,6 +27,7 @@ import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
 import { writeAll } from '../../runtime/files.ts';
 import { terminalColumns } from '../text/table.ts';
+import type { JsonOutput } from './json-outputs.ts';
 
 export { codeOf } from '../../base/error-code.ts';
 
@@ -163,9 +164,14 @@ const exactDigits = (_key: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
 /** Writes JSON to a file, or to standard output for `-`. */
-export function writeJson(target: string, value: unknown): void {
-  if (target === '-') process.stdout.write(jsonText(value));
-  else writeFileAtomically(target, jsonText(value));
+export function writeJson(target: string, value: JsonOutput): void {
+  writeOutput(target, jsonText(value));
+}
+
+/** Writes to a file, or to standard output for `-`. */
+export function writeOutput(target: string, text: string): void {
+  if (target === '-') process.stdout.write(text);
+  else writeFileAtomically(target, text);
 }
 
 /** Says what was wrong in one line on standard error. */

@@ -44,11 +44,11 @@ export interface PerfRow {
   /** The caches of each HCA. */
   readonly caches: readonly NodeReport['hca']['caches'][];
   /** On-demand paging, by host; left out when there was none. */
-  readonly onDemand?: readonly NonNullable<NodeReport['onDemand']>[];
+  readonly onDemand?: readonly Required<NodeReport>['onDemand'][];
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
   readonly faults?: readonly FaultReport[];
   /** What the watch of the contract of use found, by host; left out when nothing is watched. */
-  readonly races?: readonly NonNullable<NodeReport['races']>[];
+  readonly races?: readonly Required<NodeReport>['races'][];
   /** What the analysers found, when one was asked for. */
   readonly analyses?: readonly Analysis[];
 }

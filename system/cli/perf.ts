@@ -1,4 +1,5 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import type { Command } from 'commander';
 import { bottleneckLines, bottleneckShort, stageLines } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -8,6 +9,7 @@ import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';
@@ -22,7 +24,7 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
   readonly json?: string;
 }
 
-export async function perf(name: string, options: PerfOptions): Promise<void> {
+export async function perf(name: string, options: PerfOptions, command: Command): Promise<void> {
   const start = startOf(name);
   const { test } = start;
   const workloads = workloadsOf(start, options);
@@ -57,9 +59,11 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   for (const line of notes) screen.print(line);
   for (const line of bottleneckText(results)) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
-  const configHash = machineHashOf(machine);
-  if (options.json !== undefined)
-    writeJson(options.json, { schema: 'hca-perf/2', test, configHash, rows: results });
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
+    const configHash = machineHashOf(machine);
+    writeJson(options.json, { schema: 'hca-perf/2', invocation, test, configHash, rows: results });
+  }
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;

@@ -5,7 +5,7 @@ import { Screen, writeJson } from './output.ts';
 
 export function listProfiles({ json }: { readonly json?: string }): void {
   const listing = profileListing();
-  if (json !== undefined) writeJson(json, listing);
+  if (json !== undefined) writeJson(json, { schema: 'hca-profiles/1', ...listing });
   const screen = new Screen(json);
   const profiles = listing.profiles.map(({ name, doc, values }) => [
     name,

@@ -1,5 +1,6 @@
 /** Ranges of story seeds on the command line. */
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import { argumentsOf } from './invocation.ts';
 import { integer } from './options.ts';
 
 /** The greatest seed that a story may have. */
@@ -16,4 +17,12 @@ export function seedRange(text: string): SeedRange {
   if (first === undefined || last === undefined || rest.length > 0 || first > last)
     throw new InvalidArgumentError('expected two seeds like 1..1000, the smaller one first.');
   return { first, last };
+}
+
+/** The arguments that play the stories which were played, whatever ended them. */
+export function playedArguments(command: Command, first: number, stories: number): string[] {
+  const recorded = argumentsOf(command);
+  const ends: readonly string[] = ['--seed', '--seeds', '--minutes', '--actions'];
+  const rest = recorded.filter((word, at) => !ends.includes(word) && !ends.includes(recorded[at - 1] ?? ''));
+  return ['--seeds', `${first}..${first + stories - 1}`, ...rest];
 }

@@ -1,4 +1,5 @@
 /** `hca sweep`: a workload on many machines, one row of results each; `hca sweep merge` joins results of shards. */
+
 import type { Command } from 'commander';
 import {
   headerOf,
@@ -16,6 +17,7 @@ import {
   writeSqlite,
 } from '../sweep/index.ts';
 import { countText } from '../text/format.ts';
+import type { JsonOutput } from './json-outputs.ts';
 import { checkApart, checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 import { localEngine, type RunChoice } from './sweep-engine.ts';
@@ -129,7 +131,7 @@ function conclude(results: Results, { sqlite, json }: Outputs, screen: Screen): 
   if (json !== undefined) writeJson(json, jsonOf(header, rows));
 }
 
-const jsonOf = (header: Results['header'], rows: readonly SweepRow[]): object => {
+const jsonOf = (header: Results['header'], rows: readonly SweepRow[]): JsonOutput => {
   const { schema: _, ...facts } = header;
   return { schema: 'hca-sweep-results/1', ...facts, rows };
 };

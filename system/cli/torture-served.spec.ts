@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Command } from 'commander';
 import { describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import * as served from '../torture/served/index.ts';
@@ -33,7 +34,7 @@ function resultOf(actions: number, last: number): Result {
   const folder = makeTemporaryFolder('hca-torture-');
   try {
     const json = join(folder.path, 'result.json');
-    tortureServed({ seeds: { first: 1, last }, actions, json }, new Screen('-'));
+    tortureServed({ seeds: { first: 1, last }, actions, json }, new Command('torture'), new Screen('-'));
     return JSON.parse(readFileSync(json, 'utf8')) as Result;
   } finally {
     folder.remove();

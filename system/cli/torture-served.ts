@@ -1,5 +1,6 @@
 /** `hca torture --served`: rough guests at a served device, in this thread, story after story. */
 import { randomInt } from 'node:crypto';
+import type { Command } from 'commander';
 import { commandStatusName } from '../../abi/command-status.ts';
 import { tableOf } from '../text/table.ts';
 import {
@@ -15,8 +16,10 @@ import {
   servedKinds,
   shrinkServedStory,
 } from '../torture/served/index.ts';
+import { invocationOf } from './invocation.ts';
 import { exitFailed, type Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
+import { playedArguments } from './seed-range.ts';
 
 export interface ServedChoice {
   readonly seed?: number;
@@ -38,7 +41,7 @@ interface Tally {
   readonly failures: Failure[];
 }
 
-export function tortureServed(choice: ServedChoice, screen: Screen): void {
+export function tortureServed(choice: ServedChoice, command: Command, screen: Screen): void {
   const { seed, seeds, actions, json } = choice;
   const first = seed ?? seeds?.first ?? randomInt(2 ** 40);
   const last = seed ?? seeds?.last ?? Number.POSITIVE_INFINITY;
@@ -67,7 +70,10 @@ export function tortureServed(choice: ServedChoice, screen: Screen): void {
     printFailure(failed, choice, screen);
   }
   printTally(tally, seconds, screen);
-  if (json !== undefined) writeJson(json, resultOf(tally, first, seconds));
+  if (json !== undefined) {
+    const invocation = invocationOf(command, playedArguments(command, first, tally.stories));
+    writeJson(json, { schema: 'hca-torture-served/1', invocation, ...resultOf(tally, first, seconds) });
+  }
 }
 
 const noTally = (): Tally => ({

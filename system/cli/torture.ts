@@ -2,7 +2,7 @@
  * `hca torture`: random stories, each judged. Without options a minute of fresh ones; `--seed` plays one again and says what
  * it is; `--shrink` makes a failing one small. Exit code 1 when anything was found.
  */
-import { randomInt } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -26,13 +26,15 @@ import {
   shrinkStory,
   storyOfSeed,
 } from '../torture/index.ts';
+import { argumentsOf, type InvocationInput, inputName, invocationOf } from './invocation.ts';
+import type { StoryOutput } from './json-outputs.ts';
 import { addShortcutsOption, integer } from './options.ts';
 import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
-import { type SeedRange, seedMax, seedRange } from './seed-range.ts';
+import { playedArguments, type SeedRange, seedMax, seedRange } from './seed-range.ts';
 import { tortureServed } from './torture-served.ts';
 
-interface TortureOptions {
+interface TortureChoice {
   readonly seed?: number;
   readonly seeds?: SeedRange;
   readonly scene?: string;
@@ -46,6 +48,10 @@ interface TortureOptions {
   readonly served?: true;
   readonly actions?: number;
   readonly json?: string;
+}
+
+interface TortureOptions extends TortureChoice {
+  readonly command: Command;
 }
 
 /** Failures that are printed as they occur; all of them are in the JSON. */
@@ -92,14 +98,15 @@ function minutes(text: string): number {
   return value;
 }
 
-async function torture(options: TortureOptions): Promise<void> {
+async function torture(given: TortureChoice, command: Command): Promise<void> {
+  const options: TortureOptions = { ...given, command };
   const { seed, scene, story, json, save, served, shortcuts } = options;
   checkWritable(json);
   checkWritable(save);
   const screen = new Screen(json);
   if (served === true && !shortcuts)
     throw new ConfigurationError('--no-shortcuts', 'given', 'left out with --served');
-  if (served === true) tortureServed(options, screen);
+  if (served === true) tortureServed(options, command, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
   else if (seed !== undefined) await one(storyOfSeed(seed, scene), options, screen);
   else await many(options, screen);
@@ -127,7 +134,7 @@ async function one(drawn: Story, options: TortureOptions, screen: Screen): Promi
   for (const line of renderStory(story)) screen.print(line);
   printFindings(findings, screen);
   await printDifference(story, findings, screen);
-  finish({ story, findings, refused: refused ?? null }, story, findings, options);
+  finish({ story, findings, refused: refused ?? null }, options);
 }
 
 async function small(
@@ -144,7 +151,7 @@ async function small(
   await printDifference(shrunk.story, shrunk.findings, screen);
   screen.print(`Made small in ${shrunk.tries} tries. The last microseconds of its traffic:`);
   for (const line of await lastMoments(shrunk.story).catch(() => [])) screen.print(line);
-  finish({ ...shrunk, refused: null }, shrunk.story, shrunk.findings, options);
+  finish({ ...shrunk, refused: null }, options);
 }
 
 /** Of a story that ends differently elsewhere: where the blocks of the two runs part. */
@@ -154,14 +161,25 @@ async function printDifference(story: Story, findings: readonly Finding[], scree
 }
 
 function finish(
-  result: unknown,
-  story: Story,
-  findings: readonly Finding[],
-  { save, json }: TortureOptions,
+  result: Omit<StoryOutput, 'schema' | 'invocation'>,
+  { save, json, story: file, command }: TortureOptions,
 ): void {
-  if (save !== undefined) writeFileAtomically(save, `${JSON.stringify(story, null, 1)}\n`);
-  if (json !== undefined) writeJson(json, result);
-  if (findings.length > 0) process.exitCode = exitFailed;
+  if (save !== undefined) writeFileAtomically(save, `${JSON.stringify(result.story, null, 1)}\n`);
+  if (json !== undefined) {
+    const input = file === undefined ? undefined : storyInput(file);
+    const invocation = invocationOf(command, argumentsOf(command), undefined, input);
+    writeJson(json, { schema: 'hca-torture-story/1', invocation, ...result });
+  }
+  if (result.findings.length > 0) process.exitCode = exitFailed;
+}
+
+function storyInput(file: string): InvocationInput {
+  const bytes = readFileSync(file);
+  return {
+    file: inputName(file),
+    bytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+  };
 }
 
 function printFindings(findings: readonly Finding[], screen: Screen): void {
@@ -202,7 +220,10 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   bar.stop();
   const seconds = elapsedMs() / 1000;
   printTally(tally, seconds, screen);
-  if (json !== undefined) writeJson(json, { firstSeed: first, seconds, ...tally });
+  if (json !== undefined) {
+    const invocation = invocationOf(options.command, playedArguments(options.command, first, tally.stories));
+    writeJson(json, { schema: 'hca-torture/1', invocation, firstSeed: first, seconds, ...tally });
+  }
   const [failure] = tally.failures;
   if (failure === undefined) return;
   process.exitCode = exitFailed;

@@ -1,13 +1,22 @@
-/** The hash of a machine that is not made yet, from its options: equal exactly when parameters, seed and faults are. */
+/** What the options of a machine that is not made yet come to, and its hash: equal exactly when parameters, seed and faults are. */
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
-import { configHashOf, configurationOf } from './profile/index.ts';
+import { configHashOf, configurationOf, type MachineConfig } from './profile/index.ts';
 
-/** Hash of the effective configuration of these options: parameters, seed, and faults. */
-export function machineHashOf({ profile, set = {}, seed, faults = [] }: MachineOptions): string {
+/** Every parameter, the seed among them, and each fault as the option that says it. */
+export function effectiveOf({ profile, set = {}, seed, faults = [] }: MachineOptions): {
+  readonly config: MachineConfig;
+  readonly faults: readonly string[];
+} {
   const config = configurationOf({
     ...(profile === undefined ? {} : { profile }),
     set: { ...set, ...(seed === undefined ? {} : { 'machine.seed': seed }) },
   });
-  return configHashOf(config, checkedFaults(faults, config.machine.nodeCount).map(faultText));
+  return { config, faults: checkedFaults(faults, config.machine.nodeCount).map(faultText) };
+}
+
+/** Hash of the effective configuration of these options: parameters, seed, and faults. */
+export function machineHashOf(options: MachineOptions): string {
+  const { config, faults } = effectiveOf(options);
+  return configHashOf(config, faults);
 }

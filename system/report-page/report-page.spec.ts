@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
+import type { JsonValue } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { countText, timeText } from '../text/format.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
@@ -24,7 +25,11 @@ async function reportOf(faults: readonly string[] = []): Promise<Report> {
   await using machine = await Machine.create(faults.length === 0 ? {} : { faults: [lost] });
   for (const [node, role] of ['Client', 'Server'].entries()) {
     const url = new URL('../workloads/perf-bandwidth.ts', import.meta.url);
-    await machine.load({ node, run: { url, exportName: `bandwidth${role}` }, args: { ...args } });
+    await machine.load({
+      node,
+      run: { url, exportName: `bandwidth${role}` },
+      args: args as unknown as JsonValue,
+    });
   }
   await machine.run();
   return machine.report();

@@ -12,11 +12,14 @@ import {
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/program.ts';
 
+/** Attributes of 64 bits, which no number of JSON holds. */
+type WideAttr = 'nodeGuid' | 'sysImageGuid' | 'maxMrSize' | 'completionTimestampMask';
+
 /** Attributes by their names in libibverbs; GUIDs and numbers of 64 bits as hexadecimal text. */
 export interface DeviceQuery {
   readonly name: string;
   readonly device: {
-    readonly [Name in keyof DeviceAttr]: DeviceAttr[Name] extends bigint ? string : DeviceAttr[Name];
+    readonly [Name in keyof DeviceAttr]: Name extends WideAttr ? string : DeviceAttr[Name];
   };
   readonly numCompVectors: number;
   readonly ports: readonly {

@@ -10,7 +10,7 @@ import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
 import { subnetManager } from './subnet-manager.ts';
 
-export { runScenario } from './run-scenario.ts';
+export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
 export { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
 export type { Stage } from './stage.ts';
 

@@ -15,6 +15,7 @@ import {
   type MachineConfig,
   type ParameterGroup,
   type ParameterValue,
+  parametersByPath,
   parameterTree,
 } from './parameter-tree.ts';
 import { defaultProfileName, profiles } from './profiles.ts';
@@ -49,6 +50,22 @@ export function configHashOf(config: MachineConfig, faults: readonly string[] = 
   const effective = faults.length === 0 ? config : { config, faults };
   return sha256Hex(canonicalJson(effective));
 }
+
+/** What must be set to get this configuration from the defaults, by path in the order of declaration. */
+export function changesOf(config: MachineConfig): ParameterValues {
+  const rows = [...parametersByPath].map(([path, parameter]) => [
+    path,
+    valueAt(config, path),
+    parameter.default,
+  ]);
+  const changed = rows.filter(([, value, preset]) => value !== preset);
+  return Object.fromEntries(changed.map(([path, value]) => [path, value])) as ParameterValues;
+}
+
+const valueAt = (config: MachineConfig, path: string): unknown =>
+  path
+    .split('.')
+    .reduce<unknown>((group, name) => (group as Readonly<Record<string, unknown>>)[name], config);
 
 function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue>, prefix: string): object {
   const entries = Object.entries(tree).map(([name, node]) => {

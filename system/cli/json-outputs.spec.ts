@@ -1,0 +1,114 @@
+/** What the commands write, held to the published schemas; a field that no schema has is an error. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Ajv, type ValidateFunction } from 'ajv';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
+import { publishedTexts } from '../pages/json-schemas.ts';
+import { serve } from '../serve/index.ts';
+import { jsonText } from './output.ts';
+
+// Whole simulations on machines with few cores.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
+
+const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
+const folder = makeTemporaryFolder('hca-schemas-');
+afterAll(() => folder.remove());
+
+const ajv = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true });
+const validators = new Map<string, ValidateFunction>();
+for (const text of publishedTexts().values()) {
+  const schema = JSON.parse(text) as { readonly title: string };
+  validators.set(schema.title, ajv.compile(schema));
+}
+
+interface Output {
+  readonly schema: string;
+}
+
+/** What is wrong with an output; empty when nothing is. */
+function faultsOf(output: Output): string[] {
+  const validate = validators.get(output.schema);
+  if (validate === undefined) return [`no schema ${output.schema}`];
+  validate(output);
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  );
+}
+
+const json = join(folder.path, 'out.json');
+const report = join(folder.path, 'report.json');
+const read = (file: string): Output => JSON.parse(readFileSync(file, 'utf8')) as Output;
+
+/** Runs a command, whatever its exit code is, and reads what it wrote. */
+function written(args: readonly string[]): Output {
+  try {
+    execFileSync(process.execPath, [main, ...args, '--json', json], { stdio: 'pipe', cwd: folder.path });
+  } catch (error) {
+    const { status } = error as { readonly status: number | null };
+    if (status !== 1) throw error;
+  }
+  return read(json);
+}
+
+const traced = ['--trace', 'commands', '--trace-file', join(folder.path, 'log'), '--lint'];
+
+describe('an output is what its published schema says:', () => {
+  it.each([
+    ['hca-perf/2', ['perf', 'write-bw', '-n', '50', '-s', '64', '--fault', 'packet=corrupted,nth=5']],
+    ['hca-perf/2', ['perf', 'send-lat', '-n', '5', '--odp', '--watch', 'races', ...traced]],
+    ['hca-perf/2', ['perf', 'read-bw', '-n', '50', '-s', '64', '--region', '1M', '--pattern', 'random']],
+    ['hca-compare/1', ['compare', '--sizes', '64', '--count', '2']],
+    ['hca-compare/1', ['compare', '--sizes', '64', '--paths', 'write', '--fault', 'packet=lost,nth=9']],
+    ['hca-cutoff/1', ['cutoff', '--sizes', '64..256']],
+    ['hca-devinfo/1', ['devinfo', '--set', 'hca.mttCacheLines=64']],
+    ['hca-profiles/1', ['profiles']],
+    ['hca-faults/1', ['faults']],
+    ['hca-torture/1', ['torture', '--seeds', '1..3', '--jobs', '1']],
+    ['hca-torture-story/1', ['torture', '--seed', '121']],
+    ['hca-torture-served/1', ['torture', '--served', '--seed', '1']],
+  ])('%s of %j', (schema, args) => {
+    const output = written(args);
+    expect([output.schema, faultsOf(output)]).toEqual([schema, []]);
+  });
+
+  it('hca-move/1, hca-report/1 and hca-run/1 of a move', () => {
+    const options = ['--traditional', '100', '--partition', 'single', '--watch', 'races', '--set'];
+    const output = written(['move', main, '--report', report, ...options, 'pcie.iommu.isEnabled=true']);
+    expect([output.schema, faultsOf(output)]).toEqual(['hca-move/1', []]);
+    expect([read(report).schema, faultsOf(read(report))]).toEqual(['hca-report/1', []]);
+    const facts = read(join(folder.path, 'report.run.json'));
+    expect([facts.schema, faultsOf(facts)]).toEqual(['hca-run/1', []]);
+  });
+});
+
+it('hca-serve-report/1 of a device that nobody used', async () => {
+  const machine = await serve({ socket: join(folder.path, 'socket'), hcas: 1 });
+  await machine.close();
+  expect(faultsOf(JSON.parse(jsonText(await machine.ended)) as Output)).toEqual([]);
+});
+
+it('hca-diff/1 and hca-rerun/1', () => {
+  const perf = ['perf', 'write-bw', '-n', '20', '-s', '64', '--json'];
+  for (const [name, change] of [
+    ['a', []],
+    ['b', ['--set', 'pcie.link.lanes=1']],
+  ] as const)
+    execFileSync(process.execPath, [main, ...perf, join(folder.path, `${name}.json`), ...change]);
+  const [a, b] = [join(folder.path, 'a.json'), join(folder.path, 'b.json')];
+  for (const args of [
+    ['diff', a, b],
+    ['rerun', b],
+  ]) {
+    const output = written(args);
+    expect([output.schema, faultsOf(output)]).toEqual([`hca-${args[0]}/1`, []]);
+  }
+});
+
+it('a field that no schema has is found, at any depth', () => {
+  const output = read(report) as unknown as { nodes: { cpu: Record<string, unknown> }[] } & Output;
+  output.nodes[1]!.cpu['mood'] = 'good';
+  expect(faultsOf(output)).toEqual([expect.stringContaining('"additionalProperty":"mood"')]);
+});

@@ -1,0 +1,126 @@
+/**
+ * `hca rerun OUTPUT`: runs again what an output says it was made of, and says whether the same comes of it. Exit code 0 when it
+ * does, 1 when not, 2 for a file that does not say enough or whose input is not there.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { packageFolder, packageNameAndVersion } from '../package-folder.ts';
+import { type Output, reportDiff, type Tolerance } from '../report-diff/index.ts';
+import { collectedTolerance } from './diff.ts';
+import { diffText } from './diff-text.ts';
+import { checkedInvocation, commandLineOf, type InvocationInput } from './invocation.ts';
+import { defaultFile } from './move.ts';
+import { checkWritable, exitBadInput, exitFailed, Screen, writeJson } from './output.ts';
+import { readOutput } from './output-file.ts';
+
+interface RerunOptions {
+  readonly file?: string;
+  readonly tolerance: readonly Tolerance[];
+  readonly all?: true;
+  readonly json?: string;
+}
+
+export function addRerunCommand(program: Command): void {
+  program
+    .command('rerun')
+    .description('run again what a report or JSON output was made of, and say whether it is the same')
+    .argument('<output>', 'file that a command wrote with --json or --report')
+    .option('--file <file>', 'where the file that the command read is now')
+    .option(
+      '--tolerance <share>',
+      'how much figures may change: 1%, or pcie.*=5% for some; may be repeated',
+      collectedTolerance,
+      [],
+    )
+    .option('--all', 'show every figure that differs, not only the largest')
+    .option('--json <file>', 'write the differences as JSON; - is standard output')
+    .action(rerun);
+}
+
+async function rerun(file: string, options: RerunOptions, command: Command): Promise<void> {
+  checkWritable(options.json);
+  const screen = new Screen(options.json);
+  const before = readOutput(file);
+  const invocation = checkedInvocation(file, before, command.parent!.commands);
+  const input = await inputOf(invocation.input, options.file, file);
+  const words = commandLineOf(invocation, input);
+  screen.print(`Again: hca ${words.map(shellWord).join(' ')}`);
+  const after = outputOf(words, before.schema);
+  if (after === undefined) return;
+  const found = reportDiff(before, after, options.tolerance);
+  const { version } = packageNameAndVersion();
+  const versions = { before: invocation.version, after: version };
+  if (options.json !== undefined)
+    writeJson(options.json, {
+      schema: 'hca-rerun/1',
+      command: words,
+      versions,
+      isEqual: found.isEqual,
+      differences: found,
+    });
+  screen.print(diffText(found, ['before', 'again'], options.all === true));
+  if (found.isEqual)
+    screen.print(`The same came of it${version === invocation.version ? '' : ` with version ${version}`}.`);
+  else process.exitCode = exitFailed;
+}
+
+/** Quoted for a shell where that is needed. */
+const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/**
+ * The file that the command read, found again: as it was named, beside the output, or the README of this package.
+ * @throws ConfigurationError when it is not there, or has other bytes
+ */
+async function inputOf(
+  input: InvocationInput | undefined,
+  named: string | undefined,
+  output: string,
+): Promise<string | undefined> {
+  if (input === undefined) {
+    if (named === undefined) return undefined;
+    throw new ConfigurationError('--file', named, 'left out: the command read no file');
+  }
+  const { file, bytes, sha256 } = input;
+  const places = file === undefined ? [defaultFile()] : [file, join(dirname(output), file)];
+  const found = named ?? places.find((place) => existsSync(place));
+  if (found === undefined)
+    throw new ConfigurationError('file that was read', file, 'there still: say where it is with --file');
+  const stat = statSync(found, { throwIfNoEntry: false });
+  const isSame = stat?.isFile() === true && stat.size === bytes && (await sha256Of(found)) === sha256;
+  if (isSame) return found;
+  throw new ConfigurationError('--file', found, `the file that was read: ${bytes} bytes, SHA-256 ${sha256}`);
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
+}
+
+/** Runs the command line in a process of its own, as a user's shell does; undefined when it wrote nothing. */
+function outputOf(words: readonly string[], schema: string): Output | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'hca-rerun-'));
+  try {
+    const file = join(folder, 'again.json');
+    const how = schema.startsWith('hca-report/') ? '--report' : '--json';
+    const main = join(packageFolder, 'bin', 'hca.js');
+    // First, since behind -- there are only files.
+    const [command, ...rest] = words;
+    const { status } = spawnSync(process.execPath, [main, command!, `${how}=${file}`, ...rest], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    if (existsSync(file)) return readOutput(file);
+    // It has said why.
+    process.exitCode = status === exitBadInput ? exitBadInput : exitFailed;
+    return undefined;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * An output as figures: every number, word and flag by its path, such as `rows.size=64.result.typicalPs`. What was asked for
+ * (request.ts) is none of them, nor what the wall clock says.
+ *
+ * Rows of a list are told apart by what they are about and not by their place: a row more does not shift the others.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+import { isObject, type JsonObject, type Output } from './output.ts';
+
+export type Leaf = number | string | boolean | null;
+
+/** Nothing that is compared lies deeper. */
+const depthMax = 32;
+
+/** What was asked for; it is compared as such. */
+const request =
+  /^(schema|invocation|configHash|config|test|story|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^rows\.[^.]+\.args(\.|$)|(^|\.)faults\..*\.fault$/;
+
+/** Times of the wall clock and names of files: they say how an output was computed. */
+const runFact =
+  /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
+
+/** Every figure of an output, in its order. @throws ConfigurationError for what is nested too deep */
+export function figuresOf(output: Output): ReadonlyMap<string, Leaf> {
+  const isFigure = (path: string): boolean => !request.test(path) && !runFact.test(path);
+  return leavesOf(output, isFigure);
+}
+
+/** Whatever a value holds, by path. */
+export function leavesOf(value: unknown, isWanted: (path: string) => boolean): ReadonlyMap<string, Leaf> {
+  const leaves = new Map<string, Leaf>();
+  const sizes = isObject(value) && Array.isArray(value['sizes']) ? (value['sizes'] as unknown[]) : undefined;
+  const visit = (part: unknown, path: string, depth: number): void => {
+    if (depth > depthMax)
+      throw new ConfigurationError('output', `${path.slice(0, 60)}…`, `figures at most ${depthMax} deep`);
+    if (path !== '' && !isWanted(path)) return;
+    if (Array.isArray(part)) {
+      const keys = keysOf(part as unknown[], path, sizes);
+      for (const [at, row] of (part as unknown[]).entries()) visit(row, joined(path, keys[at]!), depth + 1);
+    } else if (isObject(part)) {
+      for (const [name, member] of Object.entries(part)) visit(member, joined(path, name), depth + 1);
+    } else if (part !== undefined) leaves.set(path, part as Leaf);
+  };
+  visit(value, '', 0);
+  return leaves;
+}
+
+const joined = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+/** A name for each row of a list; of those that are alike the later ones are counted. */
+function keysOf(rows: readonly unknown[], path: string, sizes: readonly unknown[] | undefined): string[] {
+  const isOverSizes = sizes !== undefined && sizes.length === rows.length && /Ps\.\w+$/.test(path);
+  const taken = new Map<string, number>();
+  return rows.map((row, at) => {
+    const key = isOverSizes ? `size=${String(sizes[at])}` : keyOf(row, at);
+    const before = taken.get(key) ?? 0;
+    taken.set(key, before + 1);
+    return before === 0 ? key : `${key}#${before + 1}`;
+  });
+}
+
+function keyOf(row: unknown, at: number): string {
+  if (!isObject(row)) return String(at);
+  for (const key of keys) {
+    const name = key(row);
+    if (name !== undefined) return name;
+  }
+  return String(at);
+}
+
+/** What tells the rows of each list apart; the first that fits. */
+const keys: readonly ((row: JsonObject) => string | undefined)[] = [
+  ({ args }) => {
+    if (!isObject(args) || args['sizeBytes'] === undefined) return undefined;
+    return `size=${String(args['sizeBytes'])}${args['isOnDemand'] === true ? ',odp' : ''}`;
+  },
+  ({ path, sizeBytes }) =>
+    sizeBytes === undefined ? undefined : `${String(path)},size=${String(sizeBytes)}`,
+  ({ vector }) => (vector === undefined ? undefined : `vector=${String(vector)}`),
+  ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
+  ({ from, to }) => (from === undefined ? undefined : `${String(from)}-${String(to)}`),
+  ({ method, waiting, path, kind, name }) => {
+    const word = method ?? waiting ?? path ?? kind ?? name;
+    return typeof word === 'string' ? word : undefined;
+  },
+  ({ seed }) => (seed === undefined ? undefined : `seed=${String(seed)}`),
+];

@@ -1,0 +1,55 @@
+/** What a figure is about, by its path. */
+
+/** In the order in which they are shown. */
+export const figureGroups = [
+  'results',
+  'times',
+  'operations',
+  'pcie',
+  'caches',
+  'interrupts',
+  'cpu',
+  'memory',
+  'cable',
+  'adapter',
+  'faults',
+  'other',
+] as const;
+export type FigureGroup = (typeof figureGroups)[number];
+
+/** Names along a path, at any depth; the first row that has one of them decides. */
+const names: readonly (readonly [FigureGroup, readonly string[]])[] = [
+  [
+    'results',
+    [
+      ...[
+        'isCorrect',
+        'isEqual',
+        'isBalanced',
+        'sha256',
+        'received',
+        'checks',
+        'findings',
+        'refused',
+        'wrong',
+      ],
+      ...['fetchAddTotal', 'compareSwapTotal', 'failures', 'races', 'unownedAccesses', 'analyses', 'defects'],
+    ],
+  ],
+  ['faults', ['faults', 'deviceFaults']],
+  ['pcie', ['pcie', 'tlps']],
+  ['caches', ['caches']],
+  ['interrupts', ['interrupts', 'intx']],
+  ['cpu', ['cpu', 'cycles', 'cyclesTotal', 'contextSwitches', 'systemCalls', 'copies', 'copiedBytes']],
+  ['memory', ['memory', 'memoryBus', 'iommu', 'onDemand']],
+  ['cable', ['wire']],
+  ['adapter', ['hca', 'nic']],
+];
+
+export function groupOf(path: string): FigureGroup {
+  const along = new Set(path.split('.'));
+  const row = names.find(([, some]) => some.some((name) => along.has(name)));
+  if (row !== undefined) return row[0];
+  if (/(Ps|PerSecond)(\.|$)/.test(path)) return 'times';
+  return along.has('operations') ? 'operations' : 'other';
+}

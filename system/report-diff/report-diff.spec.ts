@@ -1,0 +1,209 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../base/assert.ts';
+import { checkedOutput, type Output, parsedTolerance, reportDiff } from './index.ts';
+
+const perf = (changes: object = {}): Output =>
+  checkedOutput('perf.json', {
+    schema: 'hca-perf/2',
+    invocation: {
+      command: 'perf',
+      version: '0.1.0',
+      arguments: ['write-bw'],
+      machine: { set: {}, seed: 1, faults: [] },
+    },
+    configHash: 'aa',
+    rows: [row(64, 1000), row(128, 2000)],
+    ...changes,
+  });
+
+const row = (sizeBytes: number, durationPs: number, caches: object = { mtt: { hits: 9, misses: 0 } }) => ({
+  args: { sizeBytes, iterations: 10 },
+  result: { durationPs },
+  isBalanced: true,
+  caches: [caches],
+});
+
+const invocation = (machine: object, version = '0.1.0', words = ['write-bw']): object => ({
+  invocation: {
+    command: 'perf',
+    version,
+    arguments: words,
+    machine: { set: {}, seed: 1, faults: [], ...machine },
+  },
+});
+
+const report = (config: object, rest: object = {}): Output =>
+  checkedOutput('report.json', {
+    schema: 'hca-report/1',
+    configHash: JSON.stringify(config),
+    config,
+    ...rest,
+  });
+
+const pathsOf = (before: Output, after: Output, tolerances: readonly string[] = []): string[] =>
+  reportDiff(before, after, tolerances.map(parsedTolerance)).groups.flatMap(({ changes }) =>
+    changes.filter(({ isWithinTolerance }) => !isWithinTolerance).map(({ path }) => path),
+  );
+
+describe('figures', () => {
+  it('that are all the same are equal', () => {
+    expect(reportDiff(perf(), perf())).toMatchObject({ isEqual: true, changed: 0, request: [], groups: [] });
+  });
+
+  it('that differ stand in groups, the largest change first, whichever way it goes', () => {
+    const after = perf({
+      rows: [row(64, 1100, { mtt: { hits: 1, misses: 3 } }), { ...row(128, 500), isBalanced: false }],
+    });
+    const { groups, changed, beyond, isEqual } = reportDiff(perf(), after);
+    expect([changed, beyond, isEqual]).toEqual([5, 5, false]);
+    expect(groups.map(({ group }) => group)).toEqual(['results', 'times', 'caches']);
+    // 2000 to 500 is a factor of 4, 1000 to 1100 one of 1.1; from nothing is more than any factor.
+    expect(groups[1]!.changes).toEqual([
+      expect.objectContaining({ path: 'rows.size=128.result.durationPs', change: -0.75 }),
+      expect.objectContaining({ path: 'rows.size=64.result.durationPs', change: 0.1 }),
+    ]);
+    expect(groups[2]!.changes.map(({ before, after: now, change }) => [before, now, change])).toEqual([
+      [0, 3, null],
+      [9, 1, -8 / 9],
+    ]);
+  });
+
+  it('of rows are told apart by what the rows are about: one more does not shift the others', () => {
+    const after = perf({ rows: [row(32, 5), row(64, 1000), row(128, 2000)] });
+    const paths = pathsOf(perf(), after);
+    expect(paths.length).toBeGreaterThan(0);
+    expect(paths.every((path) => path.startsWith('rows.size=32.'))).toBe(true);
+  });
+
+  it('of two rows alike are told apart by their order', () => {
+    const twice = (last: number): Output => perf({ rows: [row(64, 1), row(64, last)] });
+    expect(pathsOf(twice(1), twice(2))).toEqual(['rows.size=64#2.result.durationPs']);
+  });
+
+  it('past 2^53 ps are compared by all their digits', () => {
+    const at = (digits: string): Output => report({}, { exactPs: { elapsedPs: digits } });
+    expect(pathsOf(at('9007199254740993'), at('9007199254740995'))).toEqual(['exactPs.elapsedPs']);
+    expect(pathsOf(at('9007199254740993'), at('9007199254740995'), ['1%'])).toEqual([]);
+  });
+
+  it('of the wall clock are none', () => {
+    const at = (seconds: number): Output =>
+      checkedOutput('t', { schema: 'hca-torture/1', stories: 3, seconds });
+    expect(reportDiff(at(1), at(2))).toMatchObject({ isEqual: true, figures: 1 });
+  });
+});
+
+describe('a tolerance', () => {
+  const after = perf({ rows: [row(64, 1040, { mtt: { hits: 10, misses: 0 } }), row(128, 1980)] });
+
+  it.each([
+    [['1%'], ['rows.size=64.result.durationPs', 'rows.size=64.caches.0.mtt.hits']],
+    [['4%'], ['rows.size=64.caches.0.mtt.hits']],
+    [['12%'], []],
+    [['caches.*=12%'], ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs']],
+    [['durationPs=4%'], ['rows.size=64.caches.0.mtt.hits']],
+    [['times.*=4%', '20%'], []],
+    // The general one counts least, the last of the others most.
+    [
+      ['times.*=0%', '20%'],
+      ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs'],
+    ],
+    [['*hits=0%', '*hits=20%', '4%'], []],
+    [['size=64.*=20%'], ['rows.size=128.result.durationPs']],
+    // A pattern is of whole names.
+    [
+      ['uration*=9%', 'c.*=99%'],
+      ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs', 'rows.size=64.caches.0.mtt.hits'],
+    ],
+  ])('%j leaves %j', (tolerances, left) => {
+    expect(pathsOf(perf(), after, tolerances)).toEqual(left);
+  });
+
+  it('is of the first value, and of none where that is zero', () => {
+    const at = (durationPs: number): Output => perf({ rows: [row(64, durationPs)] });
+    expect(pathsOf(at(100), at(110), ['10%'])).toEqual([]);
+    expect(pathsOf(at(110), at(100), ['9%'])).toHaveLength(1);
+    expect(pathsOf(at(0), at(1), ['100%'])).toHaveLength(1);
+  });
+
+  it.each(['', '5', '%', '-1%', 'pcie.*', '=5%', 'pcie.*=', 'pcie.*=5', '1e3%'])('%j is none', (text) => {
+    expect(() => parsedTolerance(text)).toThrow(ConfigurationError);
+  });
+});
+
+describe('what was asked for', () => {
+  it.each<[string, object, object]>([
+    ['a parameter', { set: { 'a.b': 2 } }, { what: 'parameter', name: 'a.b', after: 2 }],
+    ['the seed', { seed: 2 }, { what: 'seed', before: 1, after: 2 }],
+    ['a fault', { faults: ['reset=stuck,node=0'] }, { what: 'fault', after: 'reset=stuck,node=0' }],
+  ])('may differ in %s, and then the outputs are not equal', (_what, machine, change) => {
+    const { request, isEqual, beyond } = reportDiff(perf(), perf(invocation(machine)));
+    expect(request).toEqual([expect.objectContaining({ ...change, isAsked: true })]);
+    expect([isEqual, beyond]).toEqual([false, 0]);
+  });
+
+  it('may differ in arguments and in what the programs are told', () => {
+    const rows = [{ ...row(64, 1000), args: { sizeBytes: 64, iterations: 20 } }, row(128, 2000)];
+    const { request } = reportDiff(
+      perf(),
+      perf({ ...invocation({}, '0.1.0', ['write-bw', '--iters', '20']), rows }),
+    );
+    expect(request).toEqual([
+      expect.objectContaining({ what: 'arguments', after: 'write-bw --iters 20' }),
+      expect.objectContaining({
+        what: 'workload',
+        name: 'rows.size=64.args.iterations',
+        before: 10,
+        after: 20,
+      }),
+    ]);
+  });
+
+  it('is not another because the version is, nor because one version has a parameter more', () => {
+    const newer = perf({ ...invocation({}, '0.2.0'), configHash: 'bb' });
+    expect(reportDiff(perf(), newer)).toMatchObject({
+      isEqual: true,
+      request: [{ what: 'version' }, { what: 'configuration' }],
+    });
+    const [one, other] = [report({ a: { b: 1 } }), report({ a: { b: 1, c: 2 } })];
+    expect(reportDiff(one, other)).toMatchObject({ isEqual: true, request: [{ name: 'a.c', after: 2 }] });
+  });
+
+  it('is another when only its hash says so', () => {
+    expect(reportDiff(perf(), perf({ configHash: 'bb' }))).toMatchObject({
+      isEqual: false,
+      request: [{ what: 'configuration' }],
+    });
+  });
+
+  it('is read from all parameters where both outputs have them', () => {
+    const [one, other] = [
+      report({ a: { b: 1 }, machine: { seed: 1 } }),
+      report({ a: { b: 4 }, machine: { seed: 1 } }),
+    ];
+    expect(reportDiff(one, other).request).toEqual([
+      { what: 'parameter', name: 'a.b', before: 1, after: 4, isAsked: true },
+    ]);
+  });
+});
+
+describe('a file that is no output', () => {
+  it.each([
+    [[], 'undefined'],
+    [null, 'undefined'],
+    [{ schema: 5 }, '5'],
+    [{ schema: 'hca-soup/1' }, 'hca-soup/1'],
+    [{ schema: 'constructor/1' }, 'constructor/1'],
+    [{ schema: 'hca-perf/2' }, 'update hca'],
+    [{ schema: 'hca-perf/0' }, 'write it again'],
+  ])('%j is refused', (value, words) => {
+    expect(() => checkedOutput('x.json', value)).toThrow(ConfigurationError);
+    expect(() => checkedOutput('x.json', value)).toThrow(words);
+  });
+
+  it('of another kind, or nested without end, is refused', () => {
+    expect(() => reportDiff(perf(), report({}))).toThrow('expected hca-perf/2');
+    const deep = JSON.parse(`${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`) as object;
+    expect(() => reportDiff(perf(), perf({ deep }))).toThrow(/^.{1,200}$/);
+  });
+});

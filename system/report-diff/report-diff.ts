@@ -1,0 +1,106 @@
+/** What changed from one output to another of its kind: what was asked for, then what came of it, largest first. */
+import { ConfigurationError } from '../../base/assert.ts';
+import { figuresOf, type Leaf } from './figures.ts';
+import { type FigureGroup, figureGroups, groupOf } from './groups.ts';
+import type { Output } from './output.ts';
+import { type RequestChange, requestChanges } from './request.ts';
+import { type Tolerance, toleranceBy } from './tolerance.ts';
+
+/** A figure that is another. */
+export interface FigureChange {
+  readonly path: string;
+  /** Left out where there is no such figure. */
+  readonly before?: Leaf;
+  readonly after?: Leaf;
+  /** By how much of itself it has grown, 0.5 for half as much again; null where that says nothing: from zero, of words. */
+  readonly change: number | null;
+  readonly isWithinTolerance: boolean;
+}
+
+export interface ReportDiff {
+  readonly schema: 'hca-diff/1';
+  /** Schema of both. */
+  readonly compared: string;
+  /** Whether the same was asked for, and every figure is the same within its tolerance. */
+  readonly isEqual: boolean;
+  readonly request: readonly RequestChange[];
+  /** Figures of both together, those that are not the same, and those of them that are beyond their tolerance. */
+  readonly figures: number;
+  readonly changed: number;
+  readonly beyond: number;
+  /** Largest first; groups without changes are left out. */
+  readonly groups: readonly { readonly group: FigureGroup; readonly changes: readonly FigureChange[] }[];
+}
+
+/** @throws ConfigurationError for two of different schemas */
+export function reportDiff(before: Output, after: Output, tolerances: readonly Tolerance[] = []): ReportDiff {
+  if (before.schema !== after.schema)
+    throw new ConfigurationError(
+      'schema of the second file',
+      after.schema,
+      `${before.schema}, as of the first`,
+    );
+  const [left, right] = [figuresOf(before), figuresOf(after)];
+  const paths = [...new Set([...left.keys(), ...right.keys()])];
+  const toleranceOf = toleranceBy(tolerances);
+  const changes = paths.flatMap((path) => {
+    const [one, other] = [left.get(path), right.get(path)];
+    return one === other ? [] : [changeOf(path, one, other, toleranceOf(path))];
+  });
+  const request = requestChanges(before, after);
+  const beyond = changes.filter(({ isWithinTolerance }) => !isWithinTolerance).length;
+  return {
+    schema: 'hca-diff/1',
+    compared: before.schema,
+    isEqual: beyond === 0 && !request.some(({ isAsked }) => isAsked),
+    request,
+    figures: paths.length,
+    changed: changes.length,
+    beyond,
+    groups: figureGroups.flatMap((group) => {
+      const rows = changes.filter(({ path }) => groupOf(path) === group).toSorted(byMagnitude);
+      return rows.length === 0 ? [] : [{ group, changes: rows }];
+    }),
+  };
+}
+
+function changeOf(
+  path: string,
+  before: Leaf | undefined,
+  after: Leaf | undefined,
+  percent: number,
+): FigureChange {
+  const [from, to] = [numberOf(path, before), numberOf(path, after)];
+  const isNumeric = from !== undefined && to !== undefined;
+  return {
+    path,
+    ...(before === undefined ? {} : { before }),
+    ...(after === undefined ? {} : { after }),
+    change: isNumeric && from !== 0 ? (to - from) / Math.abs(from) : null,
+    isWithinTolerance: isNumeric && Math.abs(to - from) <= (percent / 100) * Math.abs(from),
+  };
+}
+
+/** A figure's number; times that no number holds stand as digits (exactPs). */
+function numberOf(path: string, value: Leaf | undefined): number | undefined {
+  if (typeof value === 'number') return value;
+  return typeof value === 'string' && /Ps(\.|$)/.test(path) && /^-?\d+$/.test(value)
+    ? Number(value)
+    : undefined;
+}
+
+/** By the ratio of the larger to the smaller, whichever way; what has no ratio first; else by the difference, then by name. */
+function byMagnitude(left: FigureChange, right: FigureChange): number {
+  const [one, other] = [magnitudeOf(left), magnitudeOf(right)];
+  return other.ratio - one.ratio || other.difference - one.difference || (left.path < right.path ? -1 : 1);
+}
+
+function magnitudeOf({ path, before, after }: FigureChange): {
+  readonly ratio: number;
+  readonly difference: number;
+} {
+  const [from, to] = [numberOf(path, before), numberOf(path, after)];
+  if (from === undefined || to === undefined) return { ratio: 2, difference: 0 };
+  const difference = Math.abs(to - from);
+  return { ratio: difference / Math.max(Math.abs(from), Math.abs(to)), difference };
+}

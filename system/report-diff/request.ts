@@ -1,0 +1,144 @@
+/** What an output says it was asked for: command, arguments, version, parameters, seed, faults, input. */
+import { type Leaf, leavesOf } from './figures.ts';
+import { isObject, type JsonObject, type Output } from './output.ts';
+
+/** A difference in what was asked for. */
+export interface RequestChange {
+  readonly what:
+    | 'command'
+    | 'arguments'
+    | 'workload'
+    | 'parameter'
+    | 'seed'
+    | 'fault'
+    | 'input'
+    | 'story'
+    | 'version'
+    | 'configuration';
+  /** Of a parameter or an argument of the programs its path; else as `what`. */
+  readonly name: string;
+  /** Left out where it is not said. */
+  readonly before?: Leaf;
+  readonly after?: Leaf;
+  /** False for what is no difference of the request: another version of the package, a parameter that one of two versions has. */
+  readonly isAsked: boolean;
+}
+
+type Row = Omit<RequestChange, 'before' | 'after' | 'isAsked'>;
+
+/** Where outputs say what they were asked for, as values by name; the machine's parameters apart. */
+function saidBy(output: Output): ReadonlyMap<string, { readonly row: Row; readonly value: Leaf }> {
+  const invocation = objectIn(output, 'invocation');
+  const machine = objectIn(invocation, 'machine');
+  const said = new Map<string, { readonly row: Row; readonly value: Leaf }>();
+  const say = (what: RequestChange['what'], name: string, value: unknown): void => {
+    if (value !== undefined) said.set(`${what} ${name}`, { row: { what, name }, value: leafOf(value) });
+  };
+  say('command', 'command', invocation['command'] ?? output['test']);
+  say('arguments', 'arguments', listText(invocation['arguments']));
+  for (const [path, value] of leavesOf(output, isWorkload))
+    if (isArgument.test(path)) say('workload', path, value);
+  say('seed', 'seed', machine['seed']);
+  for (const text of faultsOf(output, machine)) say('fault', text, text);
+  say('input', 'input', objectIn(invocation, 'input')['sha256']);
+  for (const [path, value] of leavesOf({ story: output['story'] }, () => true)) say('story', path, value);
+  say('version', 'version', invocation['version']);
+  return said;
+}
+
+const isWorkload = (path: string): boolean => /^rows(\.[^.]+(\.args(\.|$)|$)|$)/.test(path);
+const isArgument = /^rows\.[^.]+\.args\./;
+
+const objectIn = (value: JsonObject, name: string): JsonObject => {
+  const member = value[name];
+  return isObject(member) ? member : {};
+};
+
+const listText = (value: unknown): string | undefined =>
+  Array.isArray(value) ? value.map(String).join(' ') : undefined;
+
+const leafOf = (value: unknown): Leaf =>
+  typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string' ? value : null;
+
+function faultsOf(output: Output, machine: JsonObject): string[] {
+  const asked = machine['faults'] ?? output['faults'];
+  if (!Array.isArray(asked)) return [];
+  return asked.map((fault: unknown) => String(isObject(fault) ? fault['fault'] : fault));
+}
+
+/** All differences in what was asked for, the parameters behind the rest. */
+export function requestChanges(before: Output, after: Output): RequestChange[] {
+  const [left, right] = [saidBy(before), saidBy(after)];
+  const rows = [...new Set([...left.keys(), ...right.keys()])].flatMap((key) => {
+    const [one, other] = [left.get(key), right.get(key)];
+    if (one?.value === other?.value) return [];
+    const row = (one ?? other)!.row;
+    // Rows for other sizes are other rows: that is said by the arguments, or by the figures.
+    if (row.what === 'workload' && (one === undefined || other === undefined)) return [];
+    return [changeOf(row, one?.value, other?.value, row.what !== 'version')];
+  });
+  const parameters = parameterChanges(before, after);
+  return [...rows, ...parameters, ...unexplained(before, after, [...rows, ...parameters])];
+}
+
+function changeOf(
+  row: Row,
+  before: Leaf | undefined,
+  after: Leaf | undefined,
+  isAsked: boolean,
+): RequestChange {
+  return {
+    ...row,
+    ...(before === undefined ? {} : { before }),
+    ...(after === undefined ? {} : { after }),
+    isAsked,
+  };
+}
+
+/** All parameters of both where both say them; else those that differ from their defaults, and then what is not said is one. */
+function parameterChanges(before: Output, after: Output): RequestChange[] {
+  const [left, right] = [configOf(before), configOf(after)];
+  if (left !== undefined && right !== undefined)
+    return compared(left, right, (one, other) => ![one, other].includes(undefined));
+  return compared(changedOf(before), changedOf(after), () => true);
+}
+
+function compared(
+  left: ReadonlyMap<string, Leaf>,
+  right: ReadonlyMap<string, Leaf>,
+  isAsked: (before: Leaf | undefined, after: Leaf | undefined) => boolean,
+): RequestChange[] {
+  const paths = new Set([...left.keys(), ...right.keys()]);
+  return [...paths].flatMap((path) => {
+    const [one, other] = [left.get(path), right.get(path)];
+    return one === other
+      ? []
+      : [changeOf({ what: 'parameter', name: path }, one, other, isAsked(one, other))];
+  });
+}
+
+/** Every parameter but the seed, where an output has them all. */
+function configOf(output: Output): ReadonlyMap<string, Leaf> | undefined {
+  const config =
+    output['config'] ?? objectIn(output, 'report')['config'] ?? objectIn(output, 'serve')['config'];
+  return isObject(config) ? leavesOf(config, (path) => path !== 'machine.seed') : undefined;
+}
+
+function changedOf(output: Output): ReadonlyMap<string, Leaf> {
+  const set = objectIn(objectIn(objectIn(output, 'invocation'), 'machine'), 'set');
+  return new Map(Object.entries(set).map(([path, value]) => [path, leafOf(value)]));
+}
+
+/** Hashes that differ where nothing else does: a default of another version, or an output that says no more. */
+function unexplained(before: Output, after: Output, changes: readonly RequestChange[]): RequestChange[] {
+  const [one, other] = [hashOf(before), hashOf(after)];
+  if (one === other || changes.some(({ what }) => ['parameter', 'seed', 'fault'].includes(what))) return [];
+  const [from, to] = [before, after].map((output) => objectIn(output, 'invocation')['version']);
+  return [changeOf({ what: 'configuration', name: 'configHash' }, one, other, from === to)];
+}
+
+const hashOf = (output: Output): string | undefined => {
+  const machine = objectIn(objectIn(output, 'invocation'), 'machine');
+  const hash = output['configHash'] ?? objectIn(output, 'report')['configHash'] ?? machine['configHash'];
+  return typeof hash === 'string' ? hash : undefined;
+};
