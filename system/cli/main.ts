@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | validate`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,6 +29,7 @@ import { addPerfOptions, perfTestNames } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';
+import { addValidateCommand } from './validate.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save'] as const;
@@ -135,6 +136,7 @@ function programOf(): Command {
   addServeCommand(program);
   addGuestCommand(program);
   addTortureCommand(program);
+  addValidateCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;

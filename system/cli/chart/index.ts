@@ -1,3 +1,3 @@
-export { type Chart, sizeText } from './chart.ts';
+export { type Chart, type ChartLine, sizeText } from './chart.ts';
 export { htmlPage } from './html-chart.ts';
 export { terminalChart } from './terminal-chart.ts';
