@@ -85,7 +85,9 @@ function chartOf({ over, unit, source, names }: Curve): Chart[] {
       },
     ];
   });
-  return lines.length === 0 ? [] : [{ title: source, xLabel: over, yLabel: unit, lines }];
+  return lines.length === 0
+    ? []
+    : [{ title: `${source}: ${unit} over ${over}`, xLabel: over, yLabel: unit, lines }];
 }
 
 const groupTable = (groups: readonly GroupResult[]) => ({
