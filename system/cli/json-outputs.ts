@@ -15,6 +15,7 @@ import type { ServeReport } from '../serve/index.ts';
 import type { SweepHeader, SweepRow } from '../sweep/index.ts';
 import type { Coverage, Finding, Story, StoryOutcome } from '../torture/index.ts';
 import type { ServedKind, ServedStory } from '../torture/served/index.ts';
+import type { GroupResult, RowResult } from '../validate/index.ts';
 import type { DeviceQuery } from '../workloads/device-query.ts';
 import type { PerfTestName } from '../workloads/perf-plan.ts';
 import type { CompareRow } from './compare-run.ts';
@@ -167,6 +168,15 @@ interface PlotOutput extends PlotPage {
   readonly version: string;
 }
 
+/** `hca validate --json`: each row of the measurements beside what the model has. */
+interface ValidateOutput {
+  readonly schema: 'hca-validate/1';
+  /** Parameters that were changed. */
+  readonly set: Readonly<Record<string, number | string | boolean>>;
+  readonly groups: readonly GroupResult[];
+  readonly rows: readonly RowResult[];
+}
+
 /** Whatever a command writes as JSON. */
 export type JsonOutput =
   | ReportOutput
@@ -187,4 +197,5 @@ export type JsonOutput =
   | DiffOutput
   | RerunOutput
   | SweepOutput
-  | PlotOutput;
+  | PlotOutput
+  | ValidateOutput;

@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -34,6 +34,7 @@ import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
 import { addTortureCommand } from './torture.ts';
+import { addValidateCommand } from './validate.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out'] as const;
@@ -147,6 +148,7 @@ function programOf(): Command {
   addPlotCommand(program);
   addDiffCommand(program);
   addRerunCommand(program);
+  addValidateCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -164,7 +166,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff or rerun; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun or validate; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -27,6 +27,11 @@ export const profiles: readonly Profile[] = [
     values: { 'pcie.link.generation': 2 },
   },
   {
+    name: 'connectx5-gen3',
+    doc: 'A ConnectX-5 in a slot that gives it PCIe Gen3 x8, as far as its interface is a ConnectX-3: the same HCA on a 4X EDR cable.',
+    values: { 'wire.speed': 'EDR' },
+  },
+  {
     name: 'connectx3-mps512',
     doc: 'The same card on a host whose root port takes payloads of 512 bytes, tuned to read requests of 4096 bytes.',
     values: {

@@ -1,0 +1,36 @@
+/** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+import type { MachineOptions } from '../machine/machine.ts';
+import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
+import type { BandwidthResult, LatencyResult } from '../workloads/perf-plan.ts';
+import { perfArgsOf } from '../workloads/workload.ts';
+import runPerf from './perf-run.ts';
+
+/** A point, and parameters that are changed on top of its own: to see what would bring it right. */
+export interface ValidateOrder {
+  readonly point: Point;
+  readonly set: NonNullable<MachineOptions['set']>;
+}
+
+export default async function runPoint({ point, set }: ValidateOrder): Promise<Figures> {
+  const { machine, workload } = point;
+  const options: MachineOptions = { profile: machine.profile, set: { ...set, ...machine.set } };
+  return workload.kind === 'perf' ? perfFigures(workload, options) : measure(workload, options);
+}
+
+async function perfFigures({ test }: PerfPoint, machine: MachineOptions): Promise<Figures> {
+  const args = perfArgsOf(test);
+  const { result } = await runPerf({ machine, args });
+  return args.isLatency ? latencyFigures(result as LatencyResult) : rateFigures(result as BandwidthResult);
+}
+
+const latencyFigures = ({ typicalPs, minPs }: LatencyResult): Figures => ({
+  typicalUs: typicalPs / 1e6,
+  minUs: minPs / 1e6,
+  roundTripUs: (2 * typicalPs) / 1e6,
+});
+
+const rateFigures = ({ messagesPerSecond, averageBytesPerSecond }: BandwidthResult): Figures => ({
+  mops: messagesPerSecond / 1e6,
+  mibPerSecond: averageBytesPerSecond / 2 ** 20,
+  gbps: (averageBytesPerSecond * 8) / 1e9,
+});

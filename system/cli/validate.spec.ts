@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { GroupResult, RowResult } from '../validate/index.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'hca-validate-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const validate = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
+  new Promise((resolve) => {
+    const options = { env: { ...process.env, COLUMNS: '80' } };
+    execFile(process.execPath, [main, 'validate', ...args], options, (error, out, err) =>
+      resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+    );
+  });
+
+describe('hca validate', () => {
+  it.each([
+    [['--rows', 'A-0001'], /--rows is "A-0001".*A-001/],
+    [['--rows', 'K'], /--rows is "K", expected a group/],
+    [['--group', 'infound'], /--group is "infound"/],
+    [['--rows', 'J', '--set', 'hca.sameQpIntervalCycle=1'], /did you mean hca.sameQpIntervalCycles/],
+    [['--rows', 'J', '--set', 'hca.sameQpIntervalCycles=0'], /sameQpIntervalCycles/],
+    [['--rows', 'J', '--json', '/no/such/folder/x.json'], /\/no\/such\/folder/],
+  ])('refuses %j before it runs anything', async (args, message) => {
+    const { code, out, err } = await validate(...args);
+    expect(err.trim().split('\n')).toHaveLength(1);
+    expect(err).toMatch(message);
+    expect([code, out]).toEqual([2, '']);
+  });
+
+  it('runs rows, says measured, simulated, error and verdict, and counts what is not run openly', async () => {
+    const [json, html] = [join(folder, 'a.json'), join(folder, 'a.html')];
+    const args = ['--rows', 'A-001,A-003..A-004,I-002a,I-029,F-084', '--json', json, '--html', html];
+    const { code, out, err } = await validate(...args);
+    expect([code, err]).toEqual([0, '']);
+    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(out).toMatch(/I-002a .* 436 ns .* 434 .*holds/);
+    expect(out).toMatch(/Not run: I-029/);
+    const { schema, groups, rows } = JSON.parse(readFileSync(json, 'utf8')) as {
+      schema: string;
+      groups: GroupResult[];
+      rows: RowResult[];
+    };
+    expect(schema).toBe('hca-validate/1');
+    // measurements.csv A-001: 0.98 µs; F-084: 0.17 µs.
+    expect(rows[0]).toMatchObject({
+      id: 'A-001',
+      measured: 0.98,
+      unit: 'us',
+      verdict: 'holds',
+      tolerance: 'rate',
+    });
+    expect(rows[0]!.simulated).toBeCloseTo(0.98, 2);
+    expect(rows.find(({ id }) => id === 'F-084')!.simulated).toBeCloseTo(0.17, 9);
+    expect(groups.at(-1)).toMatchObject({ group: 'all', rows: 6, holds: 5, misses: 0, failed: 0, notRun: 1 });
+    const page = readFileSync(html, 'utf8');
+    expect(page).toContain('uPlot');
+    expect(page).toContain('write latency, median, measured');
+    expect(page).not.toMatch(/\b(?:src|href)=/);
+  });
+
+  it('lists what is run how without running it, and takes changed parameters', async () => {
+    const { code, out } = await validate('--list', '--group', 'I');
+    expect(code).toBe(0);
+    expect(out).toMatch(/Not run: holds the DMA/);
+    const changed = await validate(
+      '--rows',
+      'I-002a',
+      '--set',
+      'pcie.rootComplex.readLatencyPs=80000',
+      '--json',
+      '-',
+    );
+    const { set, rows } = JSON.parse(changed.out) as { set: unknown; rows: RowResult[] };
+    expect(set).toEqual({ 'pcie.rootComplex.readLatencyPs': 80_000 });
+    // 90 ns less than 434.
+    expect(rows[0]).toMatchObject({ verdict: 'misses' });
+    expect(rows[0]!.simulated).toBeCloseTo(344, -1);
+  });
+});

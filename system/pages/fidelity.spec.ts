@@ -1,0 +1,14 @@
+import { describe, expect, it } from 'vitest';
+import { casesOf, isRun, parsedMeasurements } from '../validate/index.ts';
+import { keptFigures, measurementsText, pageOfKept, pageText } from './fidelity.ts';
+
+describe('docs/fidelity.md (else: npm run docs)', () => {
+  it('says what the kept figures and the measurements say', () => {
+    expect(pageText()).toBe(pageOfKept());
+  });
+
+  it('is made of figures of every row that is run, and of no other', () => {
+    const run = casesOf(parsedMeasurements(measurementsText())).filter(({ family }) => isRun(family));
+    expect(Object.keys(keptFigures())).toEqual(run.map(({ row }) => row.id));
+  });
+});

@@ -1,0 +1,308 @@
+/** Group C: HERD (SIGCOMM 2014), a ConnectX-3 at FDR among many machines. */
+import type { Family, RunFamily } from '../family.ts';
+import { circumstance, type Measurement } from '../measurements.ts';
+import type { Point, StreamPlan } from '../points.ts';
+import { bestOf, fdr, manyRequesters, mopsOf, stream, tuned, unsignalled } from './streams.ts';
+
+const group = 'C';
+/** Processes of the machine whose card is measured. */
+const processes = 16;
+/** Sizes at which one machine asks as much as many do: its WQE is one line, which goes by one store to the device. */
+const oneLineSizes = [4, 8, 16] as const;
+const inlineMax = 256;
+
+const size = (row: Measurement): number => circumstance(row, 'size');
+
+const verbLatency = (
+  name: string,
+  workload: RegExp,
+  plan: Pick<StreamPlan, 'verb' | 'inlineBytes'>,
+): RunFamily => ({
+  name,
+  of: { group, where: /Fig 2b/, workload },
+  workload: 'one thread, one verb at a time, from the post to its completion',
+  points: (row) => [stream(fdr, { ...plan, window: 1, messages: 200, sizeBytes: size(row) })],
+  figure: 'latencyUs',
+  tolerance: 'rate',
+  over: 'size',
+  suspects: ['otherHost', 'idleRead'],
+});
+
+const echo = (name: string, workload: RegExp, figure: string): RunFamily => ({
+  name,
+  of: { group, where: /Fig 2b/, workload },
+  workload: 'two inlined WRITEs, there and back',
+  points: (row) => [
+    {
+      machine: fdr,
+      workload: {
+        kind: 'perf',
+        test: { test: 'write-lat', size: size(row), iters: 100, inline: inlineMax },
+      },
+    },
+  ],
+  figure,
+  tolerance: 'rate',
+  over: 'size',
+  suspects: ['otherHost'],
+});
+
+const latencies: readonly Family[] = [
+  verbLatency('inlined WRITE, signalled', /^WRITE inline/, { verb: 'write', inlineBytes: inlineMax }),
+  verbLatency('WRITE not inlined, signalled', /^WRITE non-inline/, { verb: 'write', inlineBytes: 0 }),
+  verbLatency('READ, signalled', /^READ/, { verb: 'read', inlineBytes: 0 }),
+  echo('ECHO', /^ECHO =/, 'roundTripUs'),
+  echo('half an ECHO', /^ECHO\/2/, 'typicalUs'),
+];
+
+/** Many machines that write to one or read from it; also what Fig 12b of group D shows. */
+export function inboundFamilies(
+  of: { readonly group: string; readonly where: RegExp },
+  transports: readonly ('UC' | 'RC')[],
+): Family[] {
+  const listed = oneLineSizes.join('|');
+  const small = new RegExp(`^size=(?:${listed})\\b`);
+  const large = new RegExp(`^size=(?!(?:${listed})\\b)`);
+  const writes = transports.flatMap((transport): Family[] => {
+    const workload = new RegExp(`^inbound WRITE ${transport}`);
+    return [
+      {
+        name: `${of.group}: inbound WRITE ${transport}, up to ${oneLineSizes.at(-1)} B`,
+        of: { ...of, workload, params: small },
+        workload: `${processes} QPs of a machine that stands for many write to one, at the best window`,
+        points: (row) => inbound({ transport, verb: 'write', inlineBytes: inlineMax, sizeBytes: size(row) }),
+        figure: bestOf,
+        tolerance: 'rate',
+        over: 'size',
+        suspects: ['responderRate'],
+      },
+      {
+        name: `${of.group}: inbound WRITE ${transport}, longer`,
+        of: { ...of, workload, params: large },
+        workload: 'many machines write to one',
+        notRun: {
+          kind: 'machines',
+          why: 'needs several client machines and a switch: one posts less than the responder takes',
+        },
+      },
+    ];
+  });
+  return [
+    ...writes,
+    {
+      name: `${of.group}: inbound READ`,
+      of: { ...of, workload: /^inbound READ/ },
+      workload: `${processes} QPs of a machine that stands for many read from one, at the best window`,
+      points: (row) => inbound({ verb: 'read', sizeBytes: size(row) }),
+      figure: bestOf,
+      tolerance: 'rate',
+      over: 'size',
+      suspects: ['responderRate'],
+    },
+  ];
+}
+
+const inbound = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>): Point[] =>
+  tuned.map((window) => stream(manyRequesters, { threads: processes, ...plan, ...window }));
+
+const outbound = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>): Point =>
+  stream(fdr, { threads: processes, ...plan });
+
+const outboundFamily = (
+  name: string,
+  workload: RegExp,
+  plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>,
+  suspects: RunFamily['suspects'],
+): RunFamily => ({
+  name,
+  of: { group, where: /Fig 4b/, workload },
+  workload: `${processes} processes with one QP each, at the best window`,
+  points: (row) => tuned.map((window) => outbound({ ...plan, ...window, sizeBytes: size(row) })),
+  figure: bestOf,
+  tolerance: 'rate',
+  over: 'size',
+  suspects: suspects ?? [],
+});
+
+const outgoing: readonly Family[] = [
+  outboundFamily(
+    'outbound WRITE UC, inlined',
+    /^outbound WRITE UC inline/,
+    { transport: 'UC', verb: 'write', inlineBytes: inlineMax },
+    ['datagramWqe'],
+  ),
+  outboundFamily(
+    'outbound SEND UD, inlined',
+    /^outbound SEND UD inline/,
+    { transport: 'UD', verb: 'send', inlineBytes: inlineMax },
+    ['datagramWqe'],
+  ),
+  outboundFamily(
+    'outbound WRITE UC, not inlined',
+    /^outbound WRITE UC not inlined/,
+    { transport: 'UC', verb: 'write' },
+    ['requesterInterval'],
+  ),
+  outboundFamily('outbound READ', /^outbound READ RC/, { verb: 'read' }, ['requesterInterval', 'wqeCache']),
+];
+
+/** N processes with N QPs each, and any of them next. */
+const allToAll = (
+  plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb' | 'transport'>,
+  count: number,
+): StreamPlan => {
+  const point = stream(fdr, {
+    sizeBytes: 32,
+    inlineBytes: inlineMax,
+    threads: count,
+    qpsPerThread: plan.transport === 'UD' ? 1 : count,
+    order: 'random',
+    ...unsignalled,
+    ...plan,
+  });
+  return (point.workload as { readonly plan: StreamPlan }).plan;
+};
+const peers = (row: Measurement): number => circumstance(row, 'N');
+
+const allToAllFamilies: readonly Family[] = [
+  {
+    name: 'all to all, inbound WRITE UC',
+    of: { group, where: /Fig 6/, workload: /inbound WRITE/, params: /N=[1248];/ },
+    workload: 'N machines, each with a process of N QPs, write to one',
+    points: (row) => [
+      {
+        machine: peers(row) === 1 ? fdr : manyRequesters,
+        workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, peers(row)) },
+      },
+    ],
+    figure: 'mops',
+    tolerance: 'rate',
+    over: 'N',
+    suspects: ['sameQpInterval', 'responderRate'],
+  },
+  {
+    name: 'all to all, inbound WRITE UC, 256 QPs',
+    of: { group, where: /Fig 6/, workload: /inbound WRITE/, params: /N=16;/ },
+    workload: '16 machines, each with a process of 16 QPs, write to one',
+    notRun: {
+      kind: 'machines',
+      why: 'needs 16 client machines with context caches of their own; one that stands for them has 256 QPs in one cache',
+    },
+  },
+  {
+    name: 'all to all, outbound WRITE UC',
+    of: { group, where: /Fig 6/, workload: /outbound WRITE/ },
+    workload: 'N processes with N QPs each',
+    points: (row) => [
+      {
+        machine: fdr,
+        workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, peers(row)) },
+      },
+    ],
+    figure: 'mops',
+    tolerance: 'rate',
+    over: 'N',
+    suspects: ['contextCache', 'sameQpInterval'],
+  },
+  {
+    name: 'all to all, outbound SEND UD',
+    of: { group, where: /Fig 6/, workload: /outbound SEND UD/ },
+    workload: 'N processes with one QP each',
+    points: (row) => [
+      {
+        machine: fdr,
+        workload: { kind: 'stream', plan: allToAll({ transport: 'UD', verb: 'send' }, peers(row)) },
+      },
+    ],
+    figure: 'mops',
+    tolerance: 'rate',
+    over: 'N',
+    suspects: ['sameQpInterval', 'datagramWqe'],
+  },
+];
+
+const inlinedOf = (sizeBytes: number): Point =>
+  outbound({ transport: 'UC', verb: 'write', inlineBytes: inlineMax, sizeBytes, ...stepWindow });
+const stepWindow = tuned[1];
+/** Sizes on either side of the first cache line of a WQE. */
+const stepSizes = [4, 16, 24, 28, 32, 40] as const;
+
+const inText: readonly Family[] = [
+  {
+    name: 'inbound WRITE, in the text',
+    of: { group, where: /text/, workload: /^inbound WRITE$/ },
+    workload: 'as Fig 3b, 16 B',
+    points: () => inbound({ transport: 'UC', verb: 'write', inlineBytes: inlineMax, sizeBytes: 16 }),
+    figure: bestOf,
+    tolerance: 'rate',
+    suspects: ['responderRate'],
+  },
+  {
+    name: 'inbound READ, in the text',
+    of: { group, where: /text/, workload: /^inbound READ$/ },
+    workload: 'as Fig 3b, 8 B',
+    points: () => inbound({ verb: 'read', sizeBytes: 8 }),
+    figure: bestOf,
+    tolerance: 'rate',
+    suspects: ['responderRate'],
+  },
+  {
+    name: 'outbound READ, in the text',
+    of: { group, where: /text/, workload: /^outbound READ$/ },
+    workload: 'as Fig 4b, 8 B',
+    points: () => tuned.map((window) => outbound({ verb: 'read', sizeBytes: 8, ...window })),
+    figure: bestOf,
+    tolerance: 'rate',
+    suspects: ['requesterInterval'],
+  },
+  {
+    name: 'outstanding READs of a QP',
+    of: { group, where: /text/, workload: /^READ outstanding/ },
+    workload: 'ibv_query_device, max_qp_rd_atom',
+    points: () => [{ machine: fdr, workload: { kind: 'device' } }],
+    figure: 'readsPerQp',
+    tolerance: 'exact',
+  },
+  {
+    name: 'collapse of outbound WRITE',
+    of: { group, where: /text/, workload: /^outbound WRITE UC, N=16/ },
+    workload: '256 QPs over the best of 16, 64 and 256',
+    points: () =>
+      [4, 8, 16].map((count) => ({
+        machine: fdr,
+        workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, count) },
+      })),
+    figure: (figures) => mopsOf(figures[2]) / Math.max(...figures.map(mopsOf)),
+    tolerance: 'ratio',
+    suspects: ['contextCache'],
+  },
+  {
+    name: 'step of inlined WRITE',
+    of: { group, where: /text/, workload: /^outbound WRITE limited by PIO/ },
+    workload: 'the largest inlined WRITE that goes at the rate of the smallest',
+    points: () => stepSizes.map(inlinedOf),
+    figure: (figures) =>
+      Math.max(...stepSizes.filter((_size, at) => mopsOf(figures[at]) > 0.95 * mopsOf(figures[0]))),
+    tolerance: 'exact',
+    suspects: ['datagramWqe'],
+  },
+  {
+    name: 'CPU time of post_send',
+    of: { group, where: /text/, workload: /^post_send/ },
+    workload: 'one thread posts inlined WRITEs of 32 B one by one',
+    points: () => [
+      stream(fdr, { transport: 'UC', verb: 'write', sizeBytes: 32, inlineBytes: inlineMax, ...unsignalled }),
+    ],
+    figure: 'postNs',
+    tolerance: 'rate',
+    suspects: ['otherHost'],
+  },
+];
+
+export const herdFamilies: readonly Family[] = [
+  ...latencies,
+  ...inboundFamilies({ group, where: /Fig 3b/ }, ['UC', 'RC']),
+  ...outgoing,
+  ...allToAllFamilies,
+  ...inText,
+];

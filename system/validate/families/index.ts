@@ -1,0 +1,15 @@
+import type { Family } from '../family.ts';
+import { guidelinesFamilies } from './guidelines.ts';
+import { herdFamilies } from './herd.ts';
+import { perftestFamilies } from './perftest.ts';
+import { swarmAndLiteFamilies } from './swarm-and-lite.ts';
+import { timersAndSlotFamilies } from './timers-and-slot.ts';
+
+/** All families: every row of the measurements belongs to exactly one. */
+export const families: readonly Family[] = [
+  ...perftestFamilies,
+  ...herdFamilies,
+  ...guidelinesFamilies,
+  ...swarmAndLiteFamilies,
+  ...timersAndSlotFamilies,
+];

@@ -1,0 +1,104 @@
+/** Groups E and F: FaSST (OSDI 2016), READs of all machines from all; LITE (SOSP 2017), registration and large regions. */
+import type { Family, RunFamily } from '../family.ts';
+import { circumstance, type Measurement } from '../measurements.ts';
+import type { Point } from '../points.ts';
+import { fdr, mopsOf, stream } from './streams.ts';
+
+const swarm: RunFamily = {
+  name: 'symmetric READ',
+  of: { group: 'E' },
+  workload: 'two machines, each with 8 threads of 6 QPs that stand for the other five, read from one another',
+  points: (row) => [
+    stream(fdr, {
+      verb: 'read',
+      sizeBytes: circumstance(row, 'size'),
+      threads: 8,
+      qpsPerThread: circumstance(row, 'QPs/machine') / 8,
+      window: circumstance(row, 'window/thread'),
+      order: 'random',
+      isBothWays: true,
+      messages: 1500,
+    }),
+  ],
+  figure: 'mops',
+  tolerance: 'rate',
+  over: 'size',
+  suspects: ['wqeCache', 'requesterInterval', 'contextCache'],
+};
+
+const qdr = { profile: 'connectx3-qdr' } as const;
+const pageBytes = 4096;
+
+const registration = (name: string, workload: RegExp, figure: string): RunFamily => ({
+  name,
+  of: { group: 'F', workload },
+  workload: 'one buffer whose pages are present',
+  points: (row) => {
+    const pages = Math.max(1, circumstance(row, 'size') / pageBytes);
+    return [{ machine: qdr, workload: { kind: 'registration', pages } }];
+  },
+  figure,
+  tolerance: 'rate',
+  over: 'size',
+});
+
+const writesInto = (sizeBytes: number, regionBytes: number): Point => {
+  // Room for the region and everything else.
+  const sizeMib = Math.min(4096, Math.max(512, (4 * regionBytes) / 2 ** 20));
+  const machine = { ...qdr, set: { 'host.memory.sizeMib': sizeMib } };
+  return stream(machine, { verb: 'write', sizeBytes, regionBytes, signalEvery: 16, window: 128 });
+};
+const sizeOfWrite = (row: Measurement): number => Number(/WRITE (\d+) B/.exec(row.workload)?.[1]);
+const reachMegabytes = [1, 2, 4, 8, 16, 32] as const;
+
+export const swarmAndLiteFamilies: readonly Family[] = [
+  swarm,
+  registration('registration', /^ibv_reg_mr/, 'registerUs'),
+  registration('deregistration', /^ibv_dereg_mr/, 'deregisterUs'),
+  ...[64, 1024].map(
+    (sizeBytes): Family => ({
+      name: `WRITE of ${sizeBytes} B into large regions`,
+      of: { group: 'F', workload: new RegExp(`^Verbs WRITE ${sizeBytes} B`) },
+      workload: 'one QP writes at random places of one region',
+      points: (row) => [writesInto(sizeOfWrite(row), circumstance(row, 'MR size'))],
+      figure: 'mops',
+      tolerance: 'rate',
+      over: 'MR size',
+      suspects: ['translationReach', 'sameQpInterval'],
+    }),
+  ),
+  {
+    name: 'number of regions where WRITE slows',
+    of: { group: 'F', workload: /^number of MRs/ },
+    workload: 'one QP writes into regions of 4 KiB, more and more of them',
+    notRun: { kind: 'workload', why: 'no workload here or in perf has more than one region of a thread' },
+  },
+  {
+    name: 'size of a region where WRITE slows',
+    of: { group: 'F', workload: /^total MR size/ },
+    workload:
+      'the largest region, of 1 to 32 MB, into which 64 B WRITEs go within 5 % of the rate of the smallest',
+    points: () => reachMegabytes.map((megabytes) => writesInto(64, megabytes * 2 ** 20)),
+    figure: (figures) =>
+      Math.max(...reachMegabytes.filter((_size, at) => mopsOf(figures[at]) > 0.95 * mopsOf(figures[0]))),
+    tolerance: 'least',
+    suspects: ['translationReach'],
+  },
+  {
+    name: 'six crossings',
+    of: { group: 'F', workload: /^six user-kernel crossings/ },
+    workload: 'follows from the configuration',
+    points: () => [{ machine: qdr, workload: { kind: 'constant' } }],
+    figure: 'sixCrossingsUs',
+    tolerance: 'rate',
+    suspects: ['systemCalls'],
+  },
+  {
+    name: 'two crossings',
+    of: { group: 'F', workload: /^two user-to-kernel crossings/ },
+    workload: 'follows from the configuration',
+    points: () => [{ machine: qdr, workload: { kind: 'constant' } }],
+    figure: 'twoCrossingsUs',
+    tolerance: 'rate',
+  },
+];

@@ -1,0 +1,63 @@
+/**
+ * A family: rows of the measurements that one workload covers, and how. It names rows by what their columns say, reads sizes
+ * and windows out of them, and has no constant of a single row.
+ */
+import { groupOf, type Measurement } from './measurements.ts';
+import type { Figures, Point } from './points.ts';
+import type { SuspicionName } from './suspicions.ts';
+import type { ToleranceName } from './verdict.ts';
+
+/** Columns that must match, all of them. */
+interface Selector {
+  readonly group: string;
+  readonly where?: RegExp;
+  readonly link?: RegExp;
+  readonly workload?: RegExp;
+  readonly params?: RegExp;
+  readonly metric?: RegExp;
+}
+
+export const notRunKinds = ['card', 'machines', 'workload', 'no measurement'] as const;
+/** Why rows are not run: another card or device, more machines than a cable joins, no such workload yet, nothing measured. */
+export type NotRunKind = (typeof notRunKinds)[number];
+
+interface Common {
+  readonly name: string;
+  readonly of: Selector;
+  /** The workload in words. */
+  readonly workload: string;
+}
+
+export interface RunFamily extends Common {
+  readonly points: (row: Measurement) => readonly Point[];
+  /** Name of the figure of the only point, or what is made of the figures of several. */
+  readonly figure: string | ((figures: readonly Figures[]) => number);
+  readonly tolerance: ToleranceName | ((row: Measurement) => ToleranceName);
+  /** The circumstance that the rows are a curve over, by its name among them. */
+  readonly over?: string;
+  /** Mechanisms that would explain a miss. */
+  readonly suspects?: readonly SuspicionName[];
+}
+
+interface NotRunFamily extends Common {
+  readonly notRun: { readonly kind: NotRunKind; readonly why: string };
+}
+
+export type Family = RunFamily | NotRunFamily;
+
+export const isRun = (family: Family): family is RunFamily => !('notRun' in family);
+
+export function belongs(row: Measurement, { of }: Family): boolean {
+  if (groupOf(row) !== of.group) return false;
+  return (['where', 'link', 'workload', 'params', 'metric'] as const).every(
+    (column) => of[column]?.test(row[column]) ?? true,
+  );
+}
+
+/** The value of a row; undefined when figures are missing. */
+export function simulatedOf({ figure }: RunFamily, figures: readonly Figures[]): number {
+  return typeof figure === 'string' ? (figures[0]?.[figure] ?? Number.NaN) : figure(figures);
+}
+
+export const toleranceOf = ({ tolerance }: RunFamily, row: Measurement): ToleranceName =>
+  typeof tolerance === 'string' ? tolerance : tolerance(row);

@@ -1,0 +1,169 @@
+/**
+ * docs/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
+ * the figures that a run gave, so that the page cannot say anything else.
+ */
+import { isRun, notRunKinds } from './family.ts';
+import type { Measurement } from './measurements.ts';
+import { circumstancesText, errorText, figureText, percentText } from './shown.ts';
+import { type SuspicionName, suspicions } from './suspicions.ts';
+import {
+  type Case,
+  casesOf,
+  type GroupResult,
+  groupsOf,
+  groupTitles,
+  judged,
+  type RowResult,
+} from './validation.ts';
+import { tolerances } from './verdict.ts';
+
+/** By row: what was simulated. */
+export type SimulatedFigures = Readonly<Record<string, number>>;
+
+export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
+  const cases = casesOf(rows);
+  const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
+  return `${[
+    introduction(groupsOf(results).at(-1)!),
+    ...['## By source', '', groupTable(groupsOf(results))],
+    ...['', '## By family', '', familyTable(cases, results)],
+    ...['', '## What is suspected', '', suspicionTable(cases, results)],
+    ...['', '## Rows that are missed', '', missTable(cases, results)],
+    ...['', '## Rows that are not run', '', notRunTable(cases)],
+  ].join('\n')}\n`;
+}
+
+const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
+
+How far the model can be trusted: what others measured on real hardware ([the measurements](../reference/measurements.md)) beside what it
+gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${percentText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
+are not run. Tolerances are those of the measurements' page: ${Object.values(tolerances)
+  .map(({ name }) => name)
+  .join(', ')}.
+
+\`npx hca validate\` runs all rows, \`npx hca validate --rows D-030,C-074..C-083\` some, \`npx hca validate --list\` says what is run how. This page
+is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which a whole run gave (\`npx hca validate --json validate.json\`, then
+\`npx node system/pages/fidelity.ts validate.json\`).
+
+Profiles: group A, F and I \`connectx3-qdr\`, C to E \`connectx3-fdr\`, H \`connectx2-gen2\`, J \`connectx5-gen3\`. No parameter is set for a row or
+a group but the number of cores and the size of memory, and where many machines ask one: a machine that stands for them has a requester
+without intervals of its own. Hosts are all the default one, so absolute latencies of small messages may be off by what hosts differ.
+`;
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+const groupTable = (groups: readonly GroupResult[]): string =>
+  table(
+    ['source', 'rows', 'run', 'within tolerance', 'share', 'median error', 'not run'],
+    groups.map(({ group, rows, holds, misses, failed, notRun, share, medianError }) => [
+      group === 'all' ? '**all**' : `${group}: ${groupTitles[group]}`,
+      `${rows}`,
+      `${holds + misses + failed}`,
+      `${holds}`,
+      holds + misses + failed === 0 ? '–' : percentText(share),
+      percentText(medianError),
+      `${notRun}`,
+    ]),
+  );
+
+/** Rows by family, in the order of the measurements. */
+function byFamily(cases: readonly Case[], results: readonly RowResult[]): Map<Case['family'], RowResult[]> {
+  const found = new Map<Case['family'], RowResult[]>();
+  for (const [at, { family }] of cases.entries()) {
+    const rows = found.get(family) ?? [];
+    rows.push(results[at]!);
+    found.set(family, rows);
+  }
+  return found;
+}
+
+function familyTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const rows = [...byFamily(cases, results)].flatMap(([family, own]) => {
+    if (!isRun(family)) return [];
+    const errors = own.map(({ error }) => error!).toSorted((left, right) => left - right);
+    const zero = own.every(({ measured }) => measured === 0);
+    const range = [errors[0]!, errors.at(-1)!].map((error) => errorText(zero ? 0 : 1, error));
+    const span = range[0] === range[1] ? range[0]! : range.join(' to ');
+    const holds = own.filter(({ verdict }) => verdict === 'holds').length;
+    return [[own[0]!.group, family.name, family.workload, `${holds} of ${own.length}`, span]];
+  });
+  return table(['', 'family', 'workload', 'within', 'errors'], rows);
+}
+
+function suspicionTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const names = Object.keys(suspicions) as SuspicionName[];
+  const rows = names.flatMap((name) => {
+    const missed = results.filter((result, at) => {
+      const { family } = cases[at]!;
+      return result.verdict === 'misses' && isRun(family) && family.suspects?.includes(name) === true;
+    });
+    return missed.length === 0
+      ? []
+      : [[suspicions[name], `${missed.length}`, rangesText(missed.map(({ id }) => id))]];
+  });
+  return table(['mechanism', 'missed rows', 'which'], rows);
+}
+
+/** Ids of a group that follow one another as ranges. */
+function rangesText(ids: readonly string[]): string {
+  const ranges: [string, string][] = [];
+  for (const id of ids) {
+    const last = ranges.at(-1);
+    if (last !== undefined && follows(last[1], id)) last[1] = id;
+    else ranges.push([id, id]);
+  }
+  return ranges.map(([from, to]) => (from === to ? from : `${from}…${to}`)).join(', ');
+}
+
+const follows = (before: string, id: string): boolean =>
+  before[0] === id[0] && Number.parseInt(id.slice(2), 10) - Number.parseInt(before.slice(2), 10) <= 1;
+
+function missTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const rows = results.flatMap((result, at) => {
+    const {
+      id,
+      family,
+      measured,
+      unit,
+      simulated = Number.NaN,
+      error = Number.NaN,
+      verdict,
+      tolerance,
+    } = result;
+    if (verdict !== 'misses') return [];
+    return [
+      [
+        id,
+        family,
+        circumstancesText(cases[at]!.row),
+        `${figureText(measured)} ${unit}`,
+        figureText(simulated),
+        errorText(measured, error),
+        tolerances[tolerance!].name,
+      ],
+    ];
+  });
+  return table(['row', 'family', 'at', 'measured', 'simulated', 'error', 'tolerance'], rows);
+}
+
+function notRunTable(cases: readonly Case[]): string {
+  const left = [
+    ...byFamily(
+      cases,
+      cases.map((one) => judged(one, Number.NaN)),
+    ),
+  ].flatMap(([family, own]) => (isRun(family) ? [] : [{ family, own }]));
+  const rows = notRunKinds.flatMap((kind) =>
+    left
+      .filter(({ family }) => family.notRun.kind === kind)
+      .map(({ family, own }) => [
+        kind,
+        family.name,
+        `${own.length}`,
+        rangesText(own.map(({ id }) => id)),
+        family.notRun.why,
+      ]),
+  );
+  return table(['for want of', 'family', 'rows', 'which', 'why'], rows);
+}

@@ -1,0 +1,68 @@
+/**
+ * The published measurements, as reference/measurements.csv has them: one line a figure, with where it stands and under what
+ * circumstances it was measured.
+ */
+import { InvariantError } from '../../base/assert.ts';
+
+const columns = [
+  'id',
+  'source',
+  'where',
+  'nic',
+  'pcie',
+  'link',
+  'workload',
+  'params',
+  'metric',
+  'value',
+  'unit',
+  'verified',
+  'evidence',
+  'method',
+  'role',
+] as const;
+type Column = (typeof columns)[number];
+
+/** A line of the file. */
+export interface Measurement extends Readonly<Record<Exclude<Column, 'value'>, string>> {
+  readonly value: number;
+}
+
+/** The letter that its id begins with. */
+export const groupOf = ({ id }: Pick<Measurement, 'id'>): string => id[0]!;
+
+/** The cells of a line: separated by commas, those with commas in quotation marks, which are doubled within. */
+const cellsOf = (line: string): string[] =>
+  [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare!,
+  );
+
+/** @throws InvariantError for a line that has not each column, or no number where its value belongs */
+export function parsedMeasurements(text: string): Measurement[] {
+  const [head, ...lines] = text.split(/\r?\n/).filter((line) => line !== '');
+  if (head !== columns.join(',')) throw new InvariantError('measurements.csv', head ?? '', columns.join(','));
+  return lines.map((line) => {
+    const cells = cellsOf(line);
+    const entries = columns.map((column, at) => [column, cells[at]] as const);
+    const row = Object.fromEntries(entries) as Record<Column, string>;
+    const value = Number(row.value);
+    if (cells.length !== columns.length || row.value === '' || Number.isNaN(value))
+      throw new InvariantError(`measurements.csv ${cells[0]}`, cells.length, `${columns.length} cells`);
+    return { ...row, value };
+  });
+}
+
+const units: Readonly<Record<string, number>> = { '': 1, KB: 2 ** 10, MB: 2 ** 20 };
+
+/**
+ * A number among the circumstances: `size=64`, `QPs/machine=48`, `MR size=4 MB`.
+ * @throws InvariantError when it is not among them
+ */
+export function circumstance({ id, params, workload }: Measurement, name: string): number {
+  for (const text of [params, workload]) {
+    const at = text.indexOf(`${name}=`);
+    const match = /^(\d+)(?: (KB|MB)\b)?/.exec(at < 0 ? '' : text.slice(at + name.length + 1));
+    if (match !== null) return Number(match[1]) * units[match[2] ?? '']!;
+  }
+  throw new InvariantError(`measurements.csv ${id}`, name, 'among its params');
+}

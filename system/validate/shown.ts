@@ -1,0 +1,30 @@
+/** How rows are written for people. */
+import type { Measurement } from './measurements.ts';
+
+const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]B)?)/g;
+
+/** What tells a row from others of its family. */
+export function circumstancesText({ params, workload, metric }: Measurement): string {
+  const found = [...params.matchAll(named)].map(([, name, value]) => `${name}=${value}`);
+  if (found.length > 0) return found.join(' ');
+  const plain = params === '' || params.length > 40 ? workload : params;
+  return plain.length <= 40 ? plain : metric;
+}
+
+/** Three digits that mean something, without an exponent. */
+export function figureText(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString('en');
+  return size === 0 ? '0' : Number(value.toPrecision(3)).toString();
+}
+
+/** A signed percentage. Of a row where nothing was measured there is none. */
+export function errorText(measured: number, error: number): string {
+  if (measured === 0 || !Number.isFinite(error)) return '–';
+  const percent = error * 100;
+  const digits = Math.abs(percent) < 10 ? 1 : 0;
+  return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(digits)} %`;
+}
+
+export const percentText = (share: number): string => `${(share * 100).toFixed(0)} %`;

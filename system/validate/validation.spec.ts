@@ -1,0 +1,158 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { families } from './families/index.ts';
+import { belongs, isRun } from './family.ts';
+import { circumstance, type Measurement, parsedMeasurements } from './measurements.ts';
+import { pointKey } from './points.ts';
+import { commonRate } from './rates.ts';
+import { type Case, casesOf, chosen, groupsOf, judged, pointsOf, resultOf } from './validation.ts';
+import { verdictOf } from './verdict.ts';
+
+const text = readFileSync(new URL('../../reference/measurements.csv', import.meta.url), 'utf8');
+const rows = parsedMeasurements(text);
+const cases = casesOf(rows);
+const idsOf = (some: readonly Case[]): string[] => some.map(({ row }) => row.id);
+
+describe('the measurements', () => {
+  it('are read with their quoted cells: one for each line, ids once, all columns', () => {
+    expect(rows).toHaveLength(text.trim().split('\n').length - 1);
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+    const first = rows.find(({ id }) => id === 'A-001')!;
+    expect(first.link).toBe('IB 4X "Rate: 40" (QDR, 32 Gb/s data), MTU 2048');
+    expect(first.value).toBe(0.98);
+    for (const { id, role, verified } of rows) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
+  });
+
+  it('are refused with a cell too few, a cell too many, and without a value', () => {
+    const [head, line] = text.split('\n') as [string, string];
+    expect(() => parsedMeasurements(`${head}\n${line.replace(',accept', '')}`)).toThrow(/A-001/);
+    expect(() => parsedMeasurements(`${head}\n${line},more`)).toThrow(/A-001/);
+    expect(() => parsedMeasurements(`${head}\n${line.replace(',0.98,', ',,')}`)).toThrow(/A-001/);
+    expect(() => parsedMeasurements(`${line}\n${line}`)).toThrow(/measurements.csv/);
+  });
+
+  it('say their circumstances as numbers, with units of bytes', () => {
+    const with_ = (params: string): Measurement => ({ ...rows[0]!, params });
+    expect(circumstance(with_('size=64; window=16'), 'window')).toBe(16);
+    expect(circumstance(with_('MR size=4 MB, 4 KB pages'), 'MR size')).toBe(4 * 2 ** 20);
+    expect(circumstance(with_('size=16 KB, 4 KB pages'), 'size')).toBe(16 * 2 ** 10);
+    expect(() => circumstance(with_('window=16'), 'size')).toThrow(/size/);
+  });
+});
+
+describe('families', () => {
+  it('cover every row of the file exactly once', () => {
+    const owners = rows.map((row) => [row.id, families.filter((family) => belongs(row, family)).length]);
+    expect(owners.filter(([, count]) => count !== 1)).toEqual([]);
+  });
+
+  it('have names of their own and rows each, and say why when they are not run', () => {
+    expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
+    for (const family of families) {
+      expect(
+        rows.some((row) => belongs(row, family)),
+        family.name,
+      ).toBe(true);
+      if (!isRun(family)) expect(family.notRun.why.length, family.name).toBeGreaterThan(10);
+    }
+  });
+
+  it('give each row that is run its points, as plain data, equal ones once', () => {
+    for (const { row, family, points } of cases) expect(points.length > 0, row.id).toBe(isRun(family));
+    const points = pointsOf(cases);
+    expect(new Set(points.map(pointKey)).size).toBe(points.length);
+    expect(structuredClone(points)).toEqual(points);
+    // Message rate and bandwidth of one size are one run.
+    expect(pointsOf(chosen(cases, { rows: 'A-096,A-097' }))).toHaveLength(1);
+  });
+
+  it('refuse a row that nobody covers', () => {
+    expect(() => casesOf([{ ...rows[0]!, id: 'Z-001' }])).toThrow(/Z-001/);
+  });
+});
+
+describe('rows are chosen', () => {
+  it('by group, id and range, and by a part of a family’s name', () => {
+    expect(idsOf(chosen(cases, { rows: 'J' }))).toEqual(['J-001', 'J-002', 'J-003']);
+    expect(idsOf(chosen(cases, { rows: 'C-151, A-001..A-003' }))).toEqual([
+      'A-001',
+      'A-002',
+      'A-003',
+      'C-151',
+    ]);
+    expect(idsOf(chosen(cases, { group: 'J' }))).toEqual(['J-001', 'J-002', 'J-003']);
+    expect(idsOf(chosen(cases, { group: 'rnr' }))).toHaveLength(9);
+    expect(idsOf(chosen(cases, { rows: 'A', group: 'atomic rate' }))).toEqual(['A-087']);
+  });
+
+  it('and refused with what there is', () => {
+    expect(() => chosen(cases, { rows: 'A-9999' })).toThrow(/--rows.*a group \(A, C, D/);
+    expect(() => chosen(cases, { rows: 'A-003..A-001' })).toThrow(/--rows/);
+    expect(() => chosen(cases, { rows: '' })).toThrow(/--rows/);
+    expect(() => chosen(cases, { group: 'no such' })).toThrow(/--group/);
+  });
+});
+
+describe('a verdict', () => {
+  it('is by share of what was measured, either way, the bound included', () => {
+    expect(verdictOf(10, 11, 'rate')).toEqual({ error: 0.1, holds: true });
+    expect(verdictOf(10, 8.99, 'rate').holds).toBe(false);
+    expect(verdictOf(100, 103, 'ceiling').holds).toBe(true);
+    expect(verdictOf(100, 103.1, 'ceiling').holds).toBe(false);
+    expect(verdictOf(28, 28, 'exact').holds).toBe(true);
+    expect(verdictOf(28, 29, 'exact').holds).toBe(false);
+  });
+
+  it('of a lower bound holds above it, of nothing measured by what there is, and of no figure never', () => {
+    expect(verdictOf(4, 8, 'least').holds).toBe(true);
+    expect(verdictOf(4, 2, 'least').holds).toBe(false);
+    expect(verdictOf(0, 0.05, 'rate').holds).toBe(true);
+    expect(verdictOf(0, 3, 'rate').holds).toBe(false);
+    expect(verdictOf(1, Number.NaN, 'rate').holds).toBe(false);
+  });
+
+  it('counts what was not run for neither side, and a failed simulation as missed', () => {
+    const of = (id: string): Case => cases.find(({ row }) => row.id === id)!;
+    const left = judged(of('H-262'), Number.NaN);
+    expect(left).toMatchObject({ verdict: 'not run', kind: 'card' });
+    const outcomes = new Map([[pointKey(of('A-003').points[0]!), { failure: 'lost' }]]);
+    const failed = resultOf(of('A-003'), outcomes);
+    expect(failed).toMatchObject({ verdict: 'failed', why: 'lost' });
+    const results = [judged(of('A-001'), 0.98), judged(of('A-002'), 2), failed, left];
+    expect(groupsOf(results)).toMatchObject([
+      { group: 'A', rows: 3, holds: 1, misses: 1, failed: 1, notRun: 0, share: 1 / 3 },
+      { group: 'H', rows: 1, holds: 0, misses: 0, failed: 0, notRun: 1, share: 0 },
+      { group: 'all', rows: 4, holds: 1, misses: 1, failed: 1, notRun: 1 },
+    ]);
+  });
+});
+
+describe('the rate of threads', () => {
+  it('is what all did while all were at work', () => {
+    // One message a microsecond from 0 to 100 µs; two a microsecond from 10 to 60 µs, its first quarter over at 22.5.
+    const slow = [
+      [0, 0],
+      [25e6, 25],
+      [100e6, 100],
+    ] as const;
+    const fast = [
+      [10e6, 0],
+      [22.5e6, 25],
+      [60e6, 100],
+    ] as const;
+    // From 25 to 60 µs: 35 of one and 70 of the other.
+    expect(commonRate([slow, fast])).toBeCloseTo(3e6, 3);
+  });
+
+  it('is none of threads that were never at work together', () => {
+    const first = [
+      [0, 0],
+      [10, 10],
+    ] as const;
+    const second = [
+      [20, 0],
+      [30, 10],
+    ] as const;
+    expect(commonRate([first, second])).toBeNaN();
+  });
+});
