@@ -194,7 +194,7 @@ describe('a file that is no output', () => {
     [{ schema: 5 }, '5'],
     [{ schema: 'hca-soup/1' }, 'hca-soup/1'],
     [{ schema: 'constructor/1' }, 'constructor/1'],
-    [{ schema: 'hca-perf/2' }, 'update hca'],
+    [{ schema: 'hca-perf/3' }, 'update hca'],
     [{ schema: 'hca-perf/0' }, 'write it again'],
   ])('%j is refused', (value, words) => {
     expect(() => checkedOutput('x.json', value)).toThrow(ConfigurationError);

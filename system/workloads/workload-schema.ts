@@ -5,11 +5,11 @@ import { type WorkloadField, workloadFieldNames, workloadFields } from './worklo
 
 export const workloadSchemaName = 'hca-workload/1';
 
-/** Draft 2020-12. */
+/** Draft 7, as the schemas of outputs. */
 export function workloadSchema(): JsonValue {
   const fields = workloadFieldNames.map((name) => [name, schemaOf(workloadFields[name])]);
   return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $schema: 'http://json-schema.org/draft-07/schema#',
     $id: 'https://hca-emulator/schemas/hca-workload-1.schema.json',
     title: workloadSchemaName,
     description: 'A workload: what the programs of `hca perf` are to do. What is left out has its default.',
