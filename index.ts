@@ -19,7 +19,7 @@ export type { TraceCategory } from './analyser/trace-event.ts';
 export type { TraceFormat } from './analyser/trace-text.ts';
 export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
 export type { TextSink } from './base/runtime.ts';
-export type { Cycles, Picoseconds } from './base/units.ts';
+export type { Cycles, Picoseconds, Unit } from './base/units.ts';
 export type { OnDemandStatistics } from './driver/on-demand/pager.ts';
 export type { Handle, MtuVerb, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
 export type { CoreThread } from './host/core-thread.ts';
