@@ -129,7 +129,8 @@ export class ResponderResources {
 
   /**
    * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
-   * before theirs; but not before the oldest one while that is being worked on.
+   * before theirs; but not before the oldest one while that is being worked on. A READ behind it is answered from its
+   * beginning: who asks for the earlier answer again drops what has been sent of the later one, and asks for it again, too.
    */
   insert(qp: QpSlot, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
     const pending = this.rows[qp]!;
@@ -145,6 +146,7 @@ export class ResponderResources {
     if (before === tail || count === 0) return entry;
     this.#next[tail] = NONE;
     this.#next[entry] = after;
+    this.sent[after] = 0;
     pending.tail = tail;
     if (before === NONE) pending.head = entry;
     else this.#next[before] = entry;

@@ -111,6 +111,31 @@ describe('the response engine', () => {
     expect(restart).toBeLessThan(16);
   });
 
+  /** Who asks for an answer again drops all behind it: what comes after it begins anew, or it would tell of another loss (9.7.5.1). */
+  it('IBTA 9.7.5.1.4: answers a READ from its beginning behind an atomic that is repeated while it is answered', async () => {
+    const { bench, a, b, aCq, local, remote, target } = await scene({ hca: { responseBufferPackets: 2 } });
+    const word = { ...target, address: target.address + 16_000 };
+    a.post({ opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n, segments: [local.part(16_000, 8)], remote: word });
+    a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 16_000)], remote: target });
+    a.ring();
+    await bench.until(() => bench.a.port.packets.length >= 3, 20);
+    bench.a.act(() =>
+      bench.a.port.inject(
+        { opcode: Opcode.RC_FETCH_ADD, qpn: b.qpn, psn: psnA(0), address: word.address, rkey: word.key },
+        bench.a.domain.clock.edgePs(bench.a.domain.cycle),
+      ),
+    );
+    await bench.run(60);
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
+    expect(local.read(0, 16_000)).toEqual(remote.read(0, 16_000));
+    expect(bench.b.dataPath.blocks.responses.atomicCount).toBe(1);
+    const psns = bench.a.port.packets.map(({ psn }) => psn);
+    const again = psns.lastIndexOf(psnA(0));
+    expect(again).toBeGreaterThan(2);
+    expect(again).toBeLessThan(17);
+    expect(psns.slice(again)).toEqual(Array.from({ length: 17 }, (_, index) => psnA(index)));
+  });
+
   /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
   it.each([1, 3, 5, 8, 20])(
     'IBTA 9.7.5.1: answers repeated requests in the order of their PSNs: response %i of many is lost',
