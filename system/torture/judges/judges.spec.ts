@@ -209,6 +209,17 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, nodes } }).join()).toMatch(/booked on ackTimeout/);
   });
 
+  it('find RNR NAKs without time booked on their delays, unless each may have come behind an answer that was lost', () => {
+    const told = (transport: Readonly<Record<string, number>>): string => {
+      const nodes = played.report.nodes.map((node) => ({ ...node, hca: { ...node.hca, transport } }));
+      return verdict('report', { report: { ...played.report, nodes } }).join();
+    };
+    expect(told({ rnrNakReceived: 1 })).toMatch(/booked on rnrDelay/);
+    expect(told({ rnrNakReceived: 1, missingResponse: 1 })).toBe('');
+    expect(told({ rnrNakReceived: 2, missingResponse: 1 })).toMatch(/booked on rnrDelay/);
+    expect(told({ missingResponse: 1 })).toBe('');
+  });
+
   it('find an event that did not come, what must not happen, and a second limit event of an SRQ', () => {
     const missing = ['an event of CQ 0, armed for all'];
     expect(

@@ -138,13 +138,18 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
 }
 
 /**
- * Each RNR NAK keeps its queue still for the time that it names; but one behind an answer that is missing, or was dropped for
- * want of a page, says nothing: all from that answer on is asked for again.
+ * RNR NAKs whose delay was waited for, of those that a node received: one behind an answer that is missing, or was dropped for
+ * want of a page, says nothing, as all from that answer on is asked for again. At least so many: 0 or less when it may be none.
  */
+const rnrNaksHeeded = ({ hca, onDemand }: Played['report']['nodes'][number]): number =>
+  (hca.transport['rnrNakReceived'] ?? 0) -
+  (hca.transport['missingResponse'] ?? 0) -
+  (onDemand?.device.requests['requester'] ?? 0);
+
+/** Each RNR NAK keeps its queue still for the time that it names. */
 function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string[] {
-  return report.nodes.flatMap(({ hca, onDemand }, node) => {
-    const missing = (hca.transport['missingResponse'] ?? 0) + (onDemand?.device.requests['requester'] ?? 0);
-    const received = (hca.transport['rnrNakReceived'] ?? 0) - missing;
+  return report.nodes.flatMap((of, node) => {
+    const received = rnrNaksHeeded(of);
     const most = flows
       .filter(({ from }) => from.plan.transport === 'RC' && story.programs[from.program]!.node === node)
       .reduce((sum, { to }) => sum + 1 + Math.floor(report.elapsedPs / rnrDelayPs(to.plan.rnrTimer)), 0);
@@ -159,6 +164,10 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
   const isSimple =
     flows.every(({ from, sends }) => from.seen.unfinished.length === 0 && sends.every(isDone)) &&
     !story.programs.some(({ areas }) => areas.some(isOnDemandArea));
+  const mustWait = {
+    ackTimeout: isSimple,
+    rnrDelay: isSimple && report.nodes.some((node) => rnrNaksHeeded(node) > 0),
+  };
   return [['ackTimeout', 'ackTimeout'] as const, ['rnrDelay', 'rnrNakReceived'] as const].flatMap(
     ([stage, event]) => {
       const count = report.nodes.reduce((sum, { hca }) => sum + (hca.transport[event] ?? 0), 0);
@@ -166,7 +175,7 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
         (sum, { milestonesPs }) => sum + (milestonesPs[stage] ?? 0),
         0,
       );
-      const isRight = count === 0 ? accountedPs === 0 : accountedPs > 0 || !isSimple;
+      const isRight = count === 0 ? accountedPs === 0 : accountedPs > 0 || !mustWait[stage];
       return isRight ? [] : [`${accountedPs} ps are booked on ${stage}, and ${event} counts ${count}`];
     },
   );

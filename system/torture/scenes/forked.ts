@@ -75,7 +75,9 @@ export async function parent(program: ProgramContext): Promise<JsonValue> {
   const wrong: string[] = [];
   const transfer = { offset: 0, lengthBytes: partBytes };
   post(side.qps[0]!, requestOf(side, 0, IBV_WR_RDMA_WRITE, transfer));
-  wrong.push(...failuresOf(await completionsOf(side, 1)));
+  // The ACK does not wait for the last bytes to be in memory; a READ behind them does.
+  post(side.qps[0]!, requestOf(side, 1, IBV_WR_RDMA_READ, { offset: 0, lengthBytes: 1 }));
+  wrong.push(...failuresOf(await completionsOf(side, 2)));
   await barrier(program, 'forked');
   await barrier(program, 'written');
   if (args.isKilled) forked.kill('no longer wanted');

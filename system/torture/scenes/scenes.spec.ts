@@ -21,6 +21,7 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['full-completion-queue', 910_000_218],
   ['failed-reads', 910_000_173],
   ['forked', 920_000_664],
+  ['forked', 1_400_007_682],
   ['reset-in-traffic', 159],
   ['crowded-event-queues', 920_000_668],
   ['frames-out-of-order', 920_002_150],
