@@ -25,10 +25,17 @@ export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.met
 
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
 const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
-const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
+const apart = [
+  '**/node_modules/**',
+  '**/dist/**',
+  '.scratch/**',
+  'test/guest/**',
+  'test/page/**',
+  'test/torture/**',
+];
 
 /**
- * Everything but the Linux guests, which have a configuration of their own. Tests never time the wall clock; the
+ * Everything but the Linux guests and fresh stories, which have configurations of their own. Tests never time the wall clock; the
  * limit only ends what hangs, on shared and loaded machines too.
  */
 export default defineConfig({

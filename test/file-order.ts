@@ -9,7 +9,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of more than ten seconds of processor time each, the longest first. */
 const longest = [
-  'test/torture/fresh-stories.spec.ts',
   'test/on-demand.spec.ts',
   'system/cli/cli.spec.ts',
   'test/partitions.spec.ts',
