@@ -53,7 +53,9 @@ export const bth = layout(
     padCount: bits8(1, 5, 4),
     transportVersion: bits8(1, 3, 0),
     partitionKey: u16(2),
-    reserved4: reserved(bits32(4, 31, 24)),
+    fecn: bits32(4, 31, 31, 'forward congestion notification, annex A10'),
+    becn: bits32(4, 30, 30, 'backward congestion notification, annex A10'),
+    reserved4: reserved(bits32(4, 29, 24)),
     destinationQp: bits32(4, 23, 0),
     ackRequest: bits32(8, 31, 31),
     reserved8: reserved(bits32(8, 30, 24)),
@@ -66,6 +68,27 @@ export const deth = layout(
   'DETH',
   { sizeBytes: 8, byteOrder: 'big', source: 'IBTA vol 1, 9.3.2' },
   { queueKey: u32(0), reserved4: reserved(bits32(4, 31, 24)), sourceQp: bits32(4, 23, 0) },
+);
+
+/** Reliable datagram extended transport header, 9.3.1: the end-to-end context. */
+const rdeth = layout(
+  'RDETH',
+  { sizeBytes: 4, byteOrder: 'big', source: 'IBTA vol 1, 9.3.1' },
+  { reserved0: reserved(bits32(0, 31, 24)), endToEndContext: bits32(0, 23, 0) },
+);
+
+/** XRC extended transport header, annex A14: the shared receive queue that a request is for. */
+const xrceth = layout(
+  'XRCETH',
+  { sizeBytes: 4, byteOrder: 'big', source: 'IBTA vol 1, annex A14' },
+  { reserved0: reserved(bits32(0, 31, 24)), sharedReceiveQueue: bits32(0, 23, 0) },
+);
+
+/** What follows the BTH of a congestion notification packet, annex A17: reserved. */
+const congestionNotification = layout(
+  'CNP',
+  { sizeBytes: 16, byteOrder: 'big', source: 'IBTA vol 1, annex A17' },
+  { reservedBytes: bytes(0, 16) },
 );
 
 /** RDMA extended transport header, 9.3.3. */
@@ -112,6 +135,8 @@ const ieth = layout(
 
 /** Headers that may follow the BTH. */
 export const extendedHeaders = {
+  RDETH: rdeth,
+  XRCETH: xrceth,
   DETH: deth,
   RETH: reth,
   AtomicETH: atomicEth,
@@ -119,6 +144,7 @@ export const extendedHeaders = {
   AtomicAckETH: atomicAckEth,
   ImmDt: immDt,
   IETH: ieth,
+  CNP: congestionNotification,
 } as const;
 
 export type ExtendedHeaderName = keyof typeof extendedHeaders;

@@ -22,7 +22,18 @@ describe('the header layouts', () => {
     const sizes = Object.fromEntries(
       Object.entries(extendedHeaders).map(([name, { sizeBytes }]) => [name, sizeBytes]),
     );
-    expect(sizes).toEqual({ DETH: 8, RETH: 16, AtomicETH: 28, AETH: 4, AtomicAckETH: 8, ImmDt: 4, IETH: 4 });
+    expect(sizes).toEqual({
+      RDETH: 4,
+      XRCETH: 4,
+      DETH: 8,
+      RETH: 16,
+      AtomicETH: 28,
+      AETH: 4,
+      AtomicAckETH: 8,
+      ImmDt: 4,
+      IETH: 4,
+      CNP: 16,
+    });
     expect([lrh.sizeBytes, grh.sizeBytes]).toEqual([8, 40]);
   });
 
@@ -80,11 +91,46 @@ describe('the opcode table', () => {
     ]);
   });
 
+  it('IBTA annex A14: repeats the RC opcodes for XRC at 0xa0, with the SRQ in front of what a request says', () => {
+    const isResponse = (name: string): boolean => /RESPONSE|ACKNOWLEDGE/.test(name);
+    const xrc = opcodeTable.filter(({ service }) => service === 'XRC');
+    expect(xrc.map(({ opcode, name, headers }) => [opcode, name.slice(4), headers.join(' ')])).toEqual(
+      specification.map(([opcode, name, headers]) => [
+        opcode + 0xa0,
+        name,
+        isResponse(name) ? headers : `XRCETH ${headers}`.trim(),
+      ]),
+    );
+    expect(headerOffset(Opcode.XRC_RDMA_WRITE_ONLY_WITH_IMMEDIATE, 'RETH')).toBe(12 + 4);
+  });
+
+  it('IBTA 9.2: has for RD what RC has without invalidation, RESYNC, and the context and datagram headers in front', () => {
+    const rd = opcodeTable.filter(({ service }) => service === 'RD');
+    const ofOperations = specification
+      .slice(0, 21)
+      .map(([opcode, name, headers]) => [
+        opcode + 0x40,
+        name,
+        `${/RESPONSE|ACKNOWLEDGE/.test(name) ? 'RDETH' : 'RDETH DETH'} ${headers}`.trim(),
+      ]);
+    expect(rd.map(({ opcode, name, headers }) => [opcode, name.slice(3), headers.join(' ')])).toEqual([
+      ...ofOperations,
+      [0x55, 'RESYNC', 'RDETH DETH'],
+    ]);
+  });
+
+  it('IBTA annex A17: has a congestion notification of 16 reserved bytes at 0x81', () => {
+    expect(opcodeRow(0x81)).toMatchObject({ name: 'CNP', service: 'CNP', headers: ['CNP'] });
+    expect(transportHeaderBytes(Opcode.CNP)).toBe(12 + 16);
+  });
+
   it('derives the tests on an opcode from its row', () => {
     for (const row of opcodeTable) {
       expect(opcodeRow(row.opcode)).toBe(row);
       expect(isKnownOpcode(row.opcode)).toBe(true);
-      expect(startsMessage(row.opcode)).toBe(/FIRST|ONLY|REQUEST|ACKNOWLEDGE|SWAP|ADD/.test(row.name));
+      expect(startsMessage(row.opcode)).toBe(
+        /FIRST|ONLY|REQUEST|ACKNOWLEDGE|SWAP|ADD|RESYNC|CNP/.test(row.name),
+      );
       expect(endsMessage(row.opcode)).toBe(!/FIRST|MIDDLE/.test(row.name));
       expect(hasImmediate(row.opcode)).toBe(/IMMEDIATE/.test(row.name));
       expect(hasPayload(row.opcode)).toBe(/SEND|WRITE|RESPONSE/.test(row.name));

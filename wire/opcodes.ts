@@ -1,8 +1,9 @@
 /**
- * The BTH opcodes of the RC, UC and UD services, one row each: which headers follow, whether the packet begins or
- * ends a message, and what it carries. Everything else (sizes, offsets, tests on an opcode) is derived from the rows.
+ * The BTH opcodes of all services, one row each: which headers follow, whether the packet begins or ends a message, and what it
+ * carries. Everything else (sizes, offsets, tests on an opcode) is derived from the rows. An operation is declared once, with the
+ * services that have it; a service says what its requests and responses have in front of the operation's own headers.
  *
- * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5.
+ * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annex A17.
  */
 import { DeclarationError } from '../base/assert.ts';
 import {
@@ -15,7 +16,7 @@ import {
   VCRC_BYTES,
 } from './headers.ts';
 
-type Service = 'RC' | 'UC' | 'UD';
+type Service = 'RC' | 'UC' | 'RD' | 'UD' | 'CNP' | 'XRC';
 
 /** Numbers by name: the upper three bits are the service, the lower five the operation. */
 export const Opcode = {
@@ -54,8 +55,54 @@ export const Opcode = {
   UC_RDMA_WRITE_LAST_WITH_IMMEDIATE: 0x29,
   UC_RDMA_WRITE_ONLY: 0x2a,
   UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE: 0x2b,
+  RD_SEND_FIRST: 0x40,
+  RD_SEND_MIDDLE: 0x41,
+  RD_SEND_LAST: 0x42,
+  RD_SEND_LAST_WITH_IMMEDIATE: 0x43,
+  RD_SEND_ONLY: 0x44,
+  RD_SEND_ONLY_WITH_IMMEDIATE: 0x45,
+  RD_RDMA_WRITE_FIRST: 0x46,
+  RD_RDMA_WRITE_MIDDLE: 0x47,
+  RD_RDMA_WRITE_LAST: 0x48,
+  RD_RDMA_WRITE_LAST_WITH_IMMEDIATE: 0x49,
+  RD_RDMA_WRITE_ONLY: 0x4a,
+  RD_RDMA_WRITE_ONLY_WITH_IMMEDIATE: 0x4b,
+  RD_RDMA_READ_REQUEST: 0x4c,
+  RD_RDMA_READ_RESPONSE_FIRST: 0x4d,
+  RD_RDMA_READ_RESPONSE_MIDDLE: 0x4e,
+  RD_RDMA_READ_RESPONSE_LAST: 0x4f,
+  RD_RDMA_READ_RESPONSE_ONLY: 0x50,
+  RD_ACKNOWLEDGE: 0x51,
+  RD_ATOMIC_ACKNOWLEDGE: 0x52,
+  RD_COMPARE_SWAP: 0x53,
+  RD_FETCH_ADD: 0x54,
+  RD_RESYNC: 0x55,
   UD_SEND_ONLY: 0x64,
   UD_SEND_ONLY_WITH_IMMEDIATE: 0x65,
+  CNP: 0x81,
+  XRC_SEND_FIRST: 0xa0,
+  XRC_SEND_MIDDLE: 0xa1,
+  XRC_SEND_LAST: 0xa2,
+  XRC_SEND_LAST_WITH_IMMEDIATE: 0xa3,
+  XRC_SEND_ONLY: 0xa4,
+  XRC_SEND_ONLY_WITH_IMMEDIATE: 0xa5,
+  XRC_RDMA_WRITE_FIRST: 0xa6,
+  XRC_RDMA_WRITE_MIDDLE: 0xa7,
+  XRC_RDMA_WRITE_LAST: 0xa8,
+  XRC_RDMA_WRITE_LAST_WITH_IMMEDIATE: 0xa9,
+  XRC_RDMA_WRITE_ONLY: 0xaa,
+  XRC_RDMA_WRITE_ONLY_WITH_IMMEDIATE: 0xab,
+  XRC_RDMA_READ_REQUEST: 0xac,
+  XRC_RDMA_READ_RESPONSE_FIRST: 0xad,
+  XRC_RDMA_READ_RESPONSE_MIDDLE: 0xae,
+  XRC_RDMA_READ_RESPONSE_LAST: 0xaf,
+  XRC_RDMA_READ_RESPONSE_ONLY: 0xb0,
+  XRC_ACKNOWLEDGE: 0xb1,
+  XRC_ATOMIC_ACKNOWLEDGE: 0xb2,
+  XRC_COMPARE_SWAP: 0xb3,
+  XRC_FETCH_ADD: 0xb4,
+  XRC_SEND_LAST_WITH_INVALIDATE: 0xb6,
+  XRC_SEND_ONLY_WITH_INVALIDATE: 0xb7,
 } as const;
 
 type OpcodeName = keyof typeof Opcode;
@@ -75,19 +122,82 @@ export interface OpcodeRow {
 }
 
 type Place = 'first' | 'middle' | 'last' | 'only';
+type Content = 'payload' | 'headersOnly';
+type Direction = 'request' | 'response';
 
-function row(
-  name: OpcodeName,
+/** What the packets of a service have in front of an operation's own headers, by direction; and its code, in bits 7:5. */
+interface ServiceRow {
+  readonly code: number;
+  readonly request: readonly ExtendedHeaderName[];
+  readonly response: readonly ExtendedHeaderName[];
+}
+
+const services: Readonly<Record<Service, ServiceRow>> = {
+  RC: { code: 0x00, request: [], response: [] },
+  UC: { code: 0x20, request: [], response: [] },
+  RD: { code: 0x40, request: ['RDETH', 'DETH'], response: ['RDETH'] },
+  UD: { code: 0x60, request: ['DETH'], response: [] },
+  CNP: { code: 0x80, request: [], response: [] },
+  XRC: { code: 0xa0, request: ['XRCETH'], response: [] },
+};
+
+interface Operation {
+  readonly name: string;
+  readonly place: Place;
+  readonly content: Content;
+  readonly direction: Direction;
+  readonly headers: readonly ExtendedHeaderName[];
+}
+
+const operation = (
+  name: string,
   place: Place,
-  content: 'payload' | 'headersOnly',
-  direction: 'request' | 'response',
+  content: Content,
+  direction: Direction,
   headers: readonly ExtendedHeaderName[] = [],
-): OpcodeRow {
+): Operation => ({ name, place, content, direction, headers });
+
+const datagrams = [
+  operation('SEND_ONLY', 'only', 'payload', 'request'),
+  operation('SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
+];
+const sendsAndWrites = [
+  operation('SEND_FIRST', 'first', 'payload', 'request'),
+  operation('SEND_MIDDLE', 'middle', 'payload', 'request'),
+  operation('SEND_LAST', 'last', 'payload', 'request'),
+  operation('SEND_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  ...datagrams,
+  operation('RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
+  operation('RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
+  operation('RDMA_WRITE_LAST', 'last', 'payload', 'request'),
+  operation('RDMA_WRITE_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  operation('RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
+  operation('RDMA_WRITE_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
+];
+const readsAndAtomics = [
+  operation('RDMA_READ_REQUEST', 'only', 'headersOnly', 'request', ['RETH']),
+  operation('RDMA_READ_RESPONSE_FIRST', 'first', 'payload', 'response', ['AETH']),
+  operation('RDMA_READ_RESPONSE_MIDDLE', 'middle', 'payload', 'response'),
+  operation('RDMA_READ_RESPONSE_LAST', 'last', 'payload', 'response', ['AETH']),
+  operation('RDMA_READ_RESPONSE_ONLY', 'only', 'payload', 'response', ['AETH']),
+  operation('ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH']),
+  operation('ATOMIC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH', 'AtomicAckETH']),
+  operation('COMPARE_SWAP', 'only', 'headersOnly', 'request', ['AtomicETH']),
+  operation('FETCH_ADD', 'only', 'headersOnly', 'request', ['AtomicETH']),
+];
+const resynchronization = [operation('RESYNC', 'only', 'headersOnly', 'request')];
+const invalidations = [
+  operation('SEND_LAST_WITH_INVALIDATE', 'last', 'payload', 'request', ['IETH']),
+  operation('SEND_ONLY_WITH_INVALIDATE', 'only', 'payload', 'request', ['IETH']),
+];
+
+function row(service: Service, { name, place, content, direction, headers }: Operation): OpcodeRow {
+  const fullName = (name === '' ? service : `${service}_${name}`) as OpcodeName;
   return {
-    opcode: Opcode[name],
-    name,
-    service: name.slice(0, 2) as Service,
-    headers,
+    opcode: Opcode[fullName],
+    name: fullName,
+    service,
+    headers: [...services[service][direction], ...headers],
     startsMessage: place === 'first' || place === 'only',
     endsMessage: place === 'last' || place === 'only',
     hasPayload: content === 'payload',
@@ -96,48 +206,22 @@ function row(
   };
 }
 
+const rowsOf = (service: Service, ...operations: readonly Operation[]): OpcodeRow[] =>
+  operations.map((entry) => row(service, entry));
+
 /** All opcodes in the order of their numbers. */
 export const opcodeTable: readonly OpcodeRow[] = [
-  row('RC_SEND_FIRST', 'first', 'payload', 'request'),
-  row('RC_SEND_MIDDLE', 'middle', 'payload', 'request'),
-  row('RC_SEND_LAST', 'last', 'payload', 'request'),
-  row('RC_SEND_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('RC_SEND_ONLY', 'only', 'payload', 'request'),
-  row('RC_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
-  row('RC_RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
-  row('RC_RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
-  row('RC_RDMA_WRITE_LAST', 'last', 'payload', 'request'),
-  row('RC_RDMA_WRITE_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('RC_RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
-  row('RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
-  row('RC_RDMA_READ_REQUEST', 'only', 'headersOnly', 'request', ['RETH']),
-  row('RC_RDMA_READ_RESPONSE_FIRST', 'first', 'payload', 'response', ['AETH']),
-  row('RC_RDMA_READ_RESPONSE_MIDDLE', 'middle', 'payload', 'response'),
-  row('RC_RDMA_READ_RESPONSE_LAST', 'last', 'payload', 'response', ['AETH']),
-  row('RC_RDMA_READ_RESPONSE_ONLY', 'only', 'payload', 'response', ['AETH']),
-  row('RC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH']),
-  row('RC_ATOMIC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH', 'AtomicAckETH']),
-  row('RC_COMPARE_SWAP', 'only', 'headersOnly', 'request', ['AtomicETH']),
-  row('RC_FETCH_ADD', 'only', 'headersOnly', 'request', ['AtomicETH']),
-  row('RC_SEND_LAST_WITH_INVALIDATE', 'last', 'payload', 'request', ['IETH']),
-  row('RC_SEND_ONLY_WITH_INVALIDATE', 'only', 'payload', 'request', ['IETH']),
-  row('UC_SEND_FIRST', 'first', 'payload', 'request'),
-  row('UC_SEND_MIDDLE', 'middle', 'payload', 'request'),
-  row('UC_SEND_LAST', 'last', 'payload', 'request'),
-  row('UC_SEND_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('UC_SEND_ONLY', 'only', 'payload', 'request'),
-  row('UC_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
-  row('UC_RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
-  row('UC_RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
-  row('UC_RDMA_WRITE_LAST', 'last', 'payload', 'request'),
-  row('UC_RDMA_WRITE_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('UC_RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
-  row('UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
-  row('UD_SEND_ONLY', 'only', 'payload', 'request', ['DETH']),
-  row('UD_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['DETH', 'ImmDt']),
+  ...rowsOf('RC', ...sendsAndWrites, ...readsAndAtomics, ...invalidations),
+  ...rowsOf('UC', ...sendsAndWrites),
+  ...rowsOf('RD', ...sendsAndWrites, ...readsAndAtomics, ...resynchronization),
+  ...rowsOf('UD', ...datagrams),
+  ...rowsOf('CNP', operation('', 'only', 'headersOnly', 'request', ['CNP'])),
+  ...rowsOf('XRC', ...sendsAndWrites, ...readsAndAtomics, ...invalidations),
 ];
 
 const OPCODE_COUNT = 256;
+/** Bits of an opcode that name the service. */
+const SERVICE_MASK = 0xe0;
 const ROUTE_AND_CRC_BYTES = lrh.sizeBytes + ICRC_BYTES + VCRC_BYTES;
 
 /** What a packet of one opcode has beside its payload. */
@@ -175,6 +259,9 @@ const rowByOpcode: (OpcodeRow | undefined)[] = new Array(OPCODE_COUNT).fill(unde
 const factsByOpcode = new Uint8Array(OPCODE_COUNT);
 
 for (const entry of opcodeTable) {
+  if ((entry.opcode & SERVICE_MASK) !== services[entry.service].code) {
+    throw new DeclarationError('opcode', entry.opcode, `a number of ${entry.service}`);
+  }
   if (rowByOpcode[entry.opcode] !== undefined) {
     throw new DeclarationError('opcode', entry.opcode, 'a number declared once');
   }
@@ -194,7 +281,7 @@ export const packetShapes: readonly PacketShape[] = Array.from(
   (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),
 );
 
-/** The row of an opcode, or undefined for a number that no service modelled here uses. */
+/** The row of an opcode, or undefined for a number that no service uses. */
 export const opcodeRow = (opcode: number): OpcodeRow | undefined => rowByOpcode[opcode];
 
 export const isKnownOpcode = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_KNOWN) !== 0;
