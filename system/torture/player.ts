@@ -635,7 +635,12 @@ class Player {
 
   /** One call of post_send. @returns what found no room */
   #postSome(index: number, open: OpenQp, qp: IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
-    const wrs = plans.map((plan) => this.#sendWr(open, plan));
+    let sinceSignal = open.sinceSignal;
+    const wrs = plans.map((plan) => {
+      const wr = this.#sendWr(open, plan, sinceSignal);
+      sinceSignal = (wr.sendFlags & IBV_SEND_SIGNALED) === 0 ? sinceSignal + 1 : 0;
+      return wr;
+    });
     for (const [at, wr] of wrs.entries()) wr.next = wrs[at + 1] ?? null;
     const bad: BadWr<IbvSendWr> = { wr: null, index: 0 };
     const fromPs = this.#nowPs;
@@ -665,9 +670,9 @@ class Player {
     return outstanding.length < plan.maxSendWr;
   }
 
-  #sendWr(open: OpenQp, plan: SendPlan): IbvSendWr {
-    const mustSignal =
-      open.lastIds.has(plan.id) || open.sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
+  /** @param sinceSignal requests in front of it that complete without a completion: a queue full of such never has room again */
+  #sendWr(open: OpenQp, plan: SendPlan, sinceSignal: number): IbvSendWr {
+    const mustSignal = open.lastIds.has(plan.id) || sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
     const flags =
       (plan.isSignalled || mustSignal ? IBV_SEND_SIGNALED : 0) |
       (plan.isFenced ? IBV_SEND_FENCE : 0) |

@@ -11,12 +11,13 @@ import { plain } from './story-of-seed.ts';
 /**
  * Quick ones of every climate; among them such as found something once. In 300232 looks at the receive queues of QPs in error
  * fall due in the instant of another one's answer, and must not depend on which comes first.
- * In 920002297 the response to a READ cannot be read from memory, is dropped and asked for again.
+ * In 920002297 the response to a READ cannot be read from memory, is dropped and asked for again. In 1400021386 a list of
+ * requests without completions is as long as its queue.
  */
 const seeds = [
   3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 27, 31, 34, 36, 37, 60, 138, 141, 213, 300_232, 5_000_003, 5_000_716,
   920_000_393, 920_001_859, 920_002_297, 960_003_682, 960_007_906, 960_009_941, 970_005_299, 970_006_606,
-  980_001_455, 980_002_732, 980_003_711, 990_001_636, 990_001_944,
+  980_001_455, 980_002_732, 980_003_711, 990_001_636, 990_001_944, 1_400_021_386,
 ];
 
 describe('stories', () => {

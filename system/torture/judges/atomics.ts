@@ -5,7 +5,8 @@
 import { IBV_WC_SUCCESS, IBV_WR_ATOMIC_FETCH_AND_ADD } from '../../../userlib/index.ts';
 import { isAtomicVerb } from '../draw-story.ts';
 import type { Played } from '../run-story.ts';
-import { type Flaw, patternInto, type SendPlan } from '../story.ts';
+import { patternInto, type SendPlan } from '../story.ts';
+import { isFoundByResponder } from '../verbs-model.ts';
 import { isGivenBack, isTakenAway } from './contents.ts';
 import { flowsOf } from './traffic.ts';
 
@@ -17,14 +18,13 @@ interface Operation {
   readonly toPs: number;
 }
 
-/** What is wrong at the requester only need not keep the responder from it: the old value then finds no place. */
-const isExecuted: ReadonlySet<Flaw> = new Set(['none', 'localKey', 'localBounds', 'localRight']);
-
 export function judgeAtomics(played: Played): string[] {
   const byWord = new Map<string, Operation[]>();
   for (const flow of flowsOf(played))
     for (const { plan, post, end } of flow.sends) {
-      if (!isAtomicVerb(plan.opcode) || plan.remote === undefined || !isExecuted.has(plan.flaw)) continue;
+      if (!isAtomicVerb(plan.opcode) || plan.remote === undefined) continue;
+      // What is wrong at the requester only need not keep the responder from it: the old value then finds no place.
+      if (isFoundByResponder(plan.flaw)) continue;
       const key = `${flow.to.program}.${plan.remote.area}.${plan.remote.offset}`;
       const isDone =
         end?.status === IBV_WC_SUCCESS &&

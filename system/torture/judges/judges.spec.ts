@@ -1,10 +1,16 @@
 /** Each judge finds what it is for: a story that went well, told otherwise. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { IBV_WC_REM_OP_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
+import {
+  IBV_WC_LOC_PROT_ERR,
+  IBV_WC_REM_OP_ERR,
+  IBV_WC_SUCCESS,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+} from '../../../userlib/index.ts';
 import { consumesReceive, drawStory, isAtomicVerb } from '../draw-story.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { type Played, playStory } from '../run-story.ts';
-import { sendsOf } from '../story.ts';
+import { type Flaw, type Story, sendsOf } from '../story.ts';
 import { judges } from './index.ts';
 
 /** A calm story with every verb of RC in it. */
@@ -42,6 +48,19 @@ const withCompletion = (program: number, one: CompletionSeen, other: CompletionS
   seenAs(program, ({ completions }) => ({
     completions: completions.flatMap((completion) => (completion === one ? other : [completion])),
   }));
+
+/** The story in which one request has a flaw. */
+const withFlaw = (id: number, flaw: Flaw): Story => ({
+  ...played.story,
+  programs: played.story.programs.map((plan) => ({
+    ...plan,
+    steps: plan.steps.map((step) =>
+      step.do === 'post'
+        ? { ...step, wrs: step.wrs.map((wr) => (wr.id === id ? { ...wr, flaw } : wr)) }
+        : step,
+    ),
+  })),
+});
 
 /** The same bytes but for the first. */
 function altered(bytes: string): string {
@@ -138,6 +157,29 @@ describe('the judges', () => {
     );
     const told = withCompletion(program, completion, [{ ...completion, bytes: altered(completion.bytes!) }]);
     expect(verdict('atomics', told)).not.toEqual([]);
+  });
+
+  it.each<[Flaw, boolean]>([
+    // 11.6.2: a local protection error is the requester's; the responder may have executed the request.
+    ['localKey', true],
+    ['localBounds', true],
+    ['localRight', true],
+    ['oldLocalKey', true],
+    // 9.9.3: refused by the responder before it touches memory.
+    ['remoteKey', false],
+    ['remoteBounds', false],
+    ['remoteRight', false],
+    ['qpRight', false],
+    ['foreignKey', false],
+    ['misaligned', false],
+    ['oldRemoteKey', false],
+  ])('hold that an atomic with the flaw %s may have changed its word: %s', (flaw, mayHave) => {
+    const isWord = (one: CompletionSeen, opcode: number): boolean =>
+      opcode === IBV_WR_ATOMIC_FETCH_AND_ADD && one.status === IBV_WC_SUCCESS;
+    const [program, completion] = firstWhere(isWord);
+    const { bytes: _, ...rest } = { ...completion, status: IBV_WC_LOC_PROT_ERR };
+    const told = { ...withCompletion(program, completion, [rest]), story: withFlaw(completion.id, flaw) };
+    expect(verdict('atomics', told).length === 0).toBe(mayHave);
   });
 
   it('find a report that counts otherwise than the programs', () => {
