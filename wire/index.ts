@@ -8,6 +8,7 @@ export { byteTimeOf } from './link-rate.ts';
 export { loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
 export * from './packet.ts';
+export * from './packet-bytes.ts';
 export { PacketCounters } from './packet-counters.ts';
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';

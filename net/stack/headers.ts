@@ -6,29 +6,10 @@
  *
  * The transport speaks the part of TCP that it needs: no SACK, no timestamps, no urgent data, no simultaneous open.
  */
+import { ipv4Header } from '../../abi/internet.ts';
 import { ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { layout } from '../../base/layout.ts';
-import { bits16, u8, u16, u32 } from '../../base/layout-field.ts';
-
-export const etherTypeIpv4 = 0x0800;
-export const protocolTcp = 6;
-
-export const ipv4Header = layout(
-  'IPv4 header',
-  { sizeBytes: 20, byteOrder: 'big', source: 'RFC 791, 3.1' },
-  {
-    versionAndLength: u8(0, '0x45: version 4, five dwords'),
-    service: u8(1),
-    totalLength: u16(2, 'bytes from here to the end of the packet'),
-    identification: u16(4),
-    fragment: u16(6, '0x4000: do not fragment'),
-    timeToLive: u8(8),
-    protocol: u8(9),
-    checksum: u16(10, 'of this header'),
-    source: u32(12),
-    destination: u32(16),
-  },
-);
+import { bits16, u16, u32 } from '../../base/layout-field.ts';
 
 export const transportHeader = layout(
   'transport header',

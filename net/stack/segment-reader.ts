@@ -1,16 +1,8 @@
 /** Reads a received frame: checks every header, and says where the payload is. */
+import { EtherType, IpProtocol, ipv4Header } from '../../abi/internet.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
-import {
-  etherTypeIpv4,
-  ipv4Header,
-  ipv4HeaderBytes,
-  Option,
-  protocolTcp,
-  transportHeader,
-  transportHeaderBytes,
-  transportStart,
-} from './headers.ts';
+import { ipv4HeaderBytes, Option, transportHeader, transportHeaderBytes, transportStart } from './headers.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import type { Segment } from './segment-input.ts';
 
@@ -52,7 +44,7 @@ export function readSegment(
 ): 'segment' | 'bad' | 'badChecksum' {
   const frame = buffer.physical;
   if (buffer.length < transportStart + transportHeaderBytes) return 'bad';
-  if (ethernetHeader.fields.type.get(view, frame) !== etherTypeIpv4) return 'bad';
+  if (ethernetHeader.fields.type.get(view, frame) !== EtherType.IPV4) return 'bad';
   const ip = frame + ethernetHeaderBytes;
   const segmentBytes = readIpv4(bytes, view, ip, buffer.length - ethernetHeaderBytes, ourAddress);
   if (segmentBytes < transportHeaderBytes) return 'bad';
@@ -60,7 +52,7 @@ export function readSegment(
   into.sourceAddress = ipv4Header.fields.source.get(view, ip);
   // What the NIC summed behind the packet is the MAC's padding: zeros.
   const plain = sum >= 0 ? sum : sumOf(bytes, at, segmentBytes);
-  const pseudo = pseudoHeaderSum(into.sourceAddress, ourAddress, protocolTcp, segmentBytes);
+  const pseudo = pseudoHeaderSum(into.sourceAddress, ourAddress, IpProtocol.TCP, segmentBytes);
   if (folded(plain + pseudo) !== 0xffff) return 'badChecksum';
   const headerLength = transportHeader.fields.dataOffset.get(view, at) * dword;
   if (headerLength < transportHeaderBytes || headerLength > segmentBytes) return 'bad';
@@ -79,7 +71,7 @@ function readIpv4(bytes: Uint8Array, view: DataView, at: number, room: number, o
   const isOurs =
     fields.versionAndLength.get(view, at) === 0x45 &&
     total <= room &&
-    fields.protocol.get(view, at) === protocolTcp &&
+    fields.protocol.get(view, at) === IpProtocol.TCP &&
     (fields.fragment.get(view, at) & moreFragments) === 0 &&
     fields.destination.get(view, at) === ourAddress &&
     folded(sumOf(bytes, at, ipv4HeaderBytes)) === 0xffff;

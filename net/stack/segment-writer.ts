@@ -1,16 +1,14 @@
 /** Builds frames in place: the three headers in front of a payload that lies behind the headroom of its buffer. */
+import { EtherType, IpProtocol, ipv4Header } from '../../abi/internet.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import type { Cpu } from '../platform.ts';
 import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
 import type { Ends } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
 import {
-  etherTypeIpv4,
   headerBytes,
-  ipv4Header,
   ipv4HeaderBytes,
   Option,
-  protocolTcp,
   synOptionBytes,
   transportHeader,
   transportHeaderBytes,
@@ -58,11 +56,11 @@ export function sendSegment(
   const segmentBytes = transportHeaderBytes + optionBytes + payloadBytes;
   bytes.set(neighbour, frame);
   bytes.set(device.macAddress, frame + 6);
-  ethernetHeader.fields.type.set(view, frame, etherTypeIpv4);
+  ethernetHeader.fields.type.set(view, frame, EtherType.IPV4);
   writeIpv4(environment, ends, frame + ethernetHeaderBytes, segmentBytes);
   const at = frame + transportStart;
   writeTransport(view, at, ends, fields, optionBytes);
-  const pseudo = pseudoHeaderSum(environment.address, ends.remoteAddress, protocolTcp, segmentBytes);
+  const pseudo = pseudoHeaderSum(environment.address, ends.remoteAddress, IpProtocol.TCP, segmentBytes);
   let checksum = folded(pseudo);
   if (!device.hasChecksumOffload) {
     cpu.charge('checksum', Math.ceil(segmentBytes / costs.checksumBytesPerCycle));
@@ -84,7 +82,7 @@ function writeIpv4(environment: StackEnvironment, ends: Ends, at: number, segmen
   fields.totalLength.set(view, at, ipv4HeaderBytes + segmentBytes);
   fields.fragment.set(view, at, doNotFragment);
   fields.timeToLive.set(view, at, timeToLive);
-  fields.protocol.set(view, at, protocolTcp);
+  fields.protocol.set(view, at, IpProtocol.TCP);
   fields.source.set(view, at, environment.address);
   fields.destination.set(view, at, ends.remoteAddress);
   fields.checksum.set(view, at, ~folded(sumOf(bytes, at, ipv4HeaderBytes)) & 0xffff);

@@ -1,0 +1,61 @@
+/** The CRCs against bytes of others, and against code that does bit by bit what the clauses say. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { crc16, crc32, invariantCrc, variantCrc } from './crc.ts';
+
+/** The specification's sample packet, a local RC WRITE: ICRC and VCRC are its last six bytes (reference/wire/README.md). */
+const sample = Uint8Array.from(
+  Buffer.from(
+    '7012375c000e17d20a2024870087b1b3000dec2a01710a1c015d400238f27a050000000ebb884d85fd5cfba4728bc0690ed400009625b75a45fa',
+    'hex',
+  ),
+);
+
+/** A shift register of so many bits: one bit a step, the low bit of a byte first, the register's high bit first. */
+function bitwise(bytes: Iterable<number>, polynomial: bigint, bits: bigint): bigint {
+  const ones = (1n << bits) - 1n;
+  let register = ones;
+  for (const byte of bytes)
+    for (let bit = 0; bit < 8; bit++) {
+      const isSet = ((register >> (bits - 1n)) & 1n) !== BigInt((byte >> bit) & 1);
+      register = (register << 1n) & ones;
+      if (isSet) register ^= polynomial;
+    }
+  const complement = register ^ ones;
+  let sent = 0n;
+  for (let bit = 0n; bit < bits; bit++)
+    if (((complement >> bit) & 1n) !== 0n) sent |= 1n << (bits - 1n - bit);
+  return sent;
+}
+
+describe('the CRCs of a packet', () => {
+  it('IBTA 7.8.1: cover the sample packet as the specification prints it', () => {
+    const icrc = invariantCrc(sample, 0, sample.length - 6, 'local');
+    expect(icrc.toString(16)).toBe('5ab72596'); // 96 25 b7 5a, low byte first
+    expect(variantCrc(sample, 0, sample.length - 2).toString(16)).toBe('fa45');
+  });
+
+  it('IBTA 7.8.1: leave the ICRC as it is when a switch changes the lane or marks congestion', () => {
+    const changed = sample.slice();
+    changed[0] = 0x30;
+    changed[8 + 4] = 0x80;
+    expect(invariantCrc(changed, 0, changed.length - 6, 'local').toString(16)).toBe('5ab72596');
+    expect(variantCrc(changed, 0, changed.length - 2).toString(16)).not.toBe('fa45');
+  });
+
+  it('make of "123456789" what the catalogues of CRCs print for CRC-32: CBF43926', () => {
+    const digits = Uint8Array.from(Buffer.from('123456789'));
+    expect(crc32.of(digits, 0, 9).toString(16)).toBe('cbf43926');
+  });
+
+  it('are those of a shift register, whatever the length and the place', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(8), (bytes, skipped) => {
+        const from = Math.min(skipped, bytes.length);
+        const rest = bytes.subarray(from);
+        expect(BigInt(crc32.of(bytes, from, bytes.length))).toBe(bitwise(rest, 0x04c1_1db7n, 32n));
+        expect(BigInt(crc16.of(bytes, from, bytes.length))).toBe(bitwise(rest, 0x100bn, 16n));
+      }),
+    );
+  });
+});

@@ -1,0 +1,166 @@
+/**
+ * The two CRCs of an InfiniBand packet and that of an Ethernet frame's invariant part, eight bytes a step.
+ *
+ *   ICRC  CRC-32, polynomial 0x04C11DB7 as of Ethernet, over what no switch changes; fields that one may change count as ones
+ *         (IBTA vol 1, 7.8.1; of RoCE annexes A16 and A17, which put ones in place of the LRH that it has not)
+ *   VCRC  CRC-16, polynomial 0x100B, over all from LRH to ICRC (7.8.2); flow control packets end with the same one (7.9.4)
+ *
+ * Both start from ones, take the low bit of a byte first, and are sent complemented, the byte with the low bits first.
+ */
+import { bth, GRH_BYTES, grh, lrh } from './headers.ts';
+
+const BITS_PER_BYTE = 8;
+const BYTE_VALUES = 256;
+const STEP_BYTES = 8;
+
+/** A CRC of at most 32 bits whose bytes enter low bit first. */
+class ReflectedCrc {
+  /** What all registers begin with. */
+  readonly initial: number;
+  /** Table k says what a byte becomes when k more bytes have followed it; one behind the other. */
+  readonly #tables: Int32Array;
+
+  /** @param polynomial without its highest bit, its lowest bit the constant, as the standards print it */
+  constructor(polynomial: number, bits: 16 | 32) {
+    this.initial = bits === 32 ? -1 : 0xffff;
+    this.#tables = tablesOf(reflect(polynomial, bits));
+  }
+
+  /** The register after the bytes from `from` up to `to`. */
+  update(register: number, bytes: Uint8Array, from: number, to: number): number {
+    const tables = this.#tables;
+    let crc = register;
+    let at = from;
+    for (const last = to - STEP_BYTES; at <= last; at += STEP_BYTES) {
+      const low =
+        crc ^ (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
+      crc =
+        tables[0x700 | (low & 0xff)]! ^
+        tables[0x600 | ((low >>> 8) & 0xff)]! ^
+        tables[0x500 | ((low >>> 16) & 0xff)]! ^
+        tables[0x400 | (low >>> 24)]! ^
+        tables[0x300 | bytes[at + 4]!]! ^
+        tables[0x200 | bytes[at + 5]!]! ^
+        tables[0x100 | bytes[at + 6]!]! ^
+        tables[bytes[at + 7]!]!;
+    }
+    for (; at < to; at++) crc = (crc >>> BITS_PER_BYTE) ^ tables[(crc ^ bytes[at]!) & 0xff]!;
+    return crc;
+  }
+
+  /** The CRC of these bytes, as an unsigned number whose low byte is sent first. */
+  of(bytes: Uint8Array, from: number, to: number): number {
+    return this.finish(this.update(this.initial, bytes, from, to));
+  }
+
+  /** The CRC that a register stands for. */
+  finish(register: number): number {
+    return (register ^ this.initial) >>> 0;
+  }
+}
+
+function reflect(value: number, bits: number): number {
+  let reflected = 0;
+  for (let bit = 0; bit < bits; bit++) if (((value >>> bit) & 1) !== 0) reflected |= 1 << (bits - 1 - bit);
+  return reflected >>> 0;
+}
+
+function tablesOf(polynomial: number): Int32Array {
+  const tables = new Int32Array(STEP_BYTES * BYTE_VALUES);
+  for (let byte = 0; byte < BYTE_VALUES; byte++) {
+    let crc = byte;
+    for (let bit = 0; bit < BITS_PER_BYTE; bit++)
+      crc = (crc & 1) !== 0 ? (crc >>> 1) ^ polynomial : crc >>> 1;
+    tables[byte] = crc;
+  }
+  for (let at = BYTE_VALUES; at < tables.length; at++) {
+    const crc = tables[at - BYTE_VALUES]!;
+    tables[at] = (crc >>> BITS_PER_BYTE) ^ tables[crc & 0xff]!;
+  }
+  return tables;
+}
+
+/** CRC-32 of Ethernet (IEEE 802.3, 3.2.9), which is that of the ICRC. */
+export const crc32 = new ReflectedCrc(0x04c1_1db7, 32);
+/** CRC-16 of the VCRC and of flow control packets. */
+export const crc16 = new ReflectedCrc(0x100b, 16);
+
+/** Bytes of ones in place of an LRH that RoCE has not (A16, A17). */
+const ROUTE_OF_ONES = new Uint8Array(lrh.sizeBytes).fill(0xff);
+/** Place in the BTH of the byte with FECN and BECN, which switches set. */
+const CONGESTION_PLACE = bth.fields.fecn.wordOffset;
+const VIRTUAL_LANE_MASK = lrh.fields.virtualLane.mask;
+/** Of IPv6 and of a GRH, which is one: class and flow label fill the first four bytes but for the version. */
+const CLASS_AND_FLOW_BYTES = 4;
+const VERSION_MASK = 0xf0;
+const HOP_LIMIT_PLACE = grh.fields.hopLimit.wordOffset;
+
+/** Longest run of headers that has masked fields: IPv6, UDP and a BTH, or LRH, GRH and BTH. */
+const MASKED_BYTES_MAX = 64;
+const masked = new Uint8Array(MASKED_BYTES_MAX);
+
+/** What precedes the BTH, as far as the ICRC covers it. */
+export type InvariantCover = 'local' | 'localWithGrh' | 'roce1' | 'roce2Ipv4' | 'roce2Ipv6';
+
+const IPV4_BYTES = 20;
+const IPV6_BYTES = 40;
+const UDP_BYTES = 8;
+/** Of IPv4: places of TOS, TTL and header checksum. Of UDP: place of the checksum. */
+const TYPE_OF_SERVICE_PLACE = 1;
+const TIME_TO_LIVE_PLACE = 8;
+const HEADER_CHECKSUM_PLACE = 10;
+const UDP_CHECKSUM_PLACE = 6;
+
+/**
+ * The ICRC of a packet.
+ * @param first place of the first byte that it covers: of the LRH, of RoCE's GRH or IP header
+ * @param end place after the padded payload
+ */
+export function invariantCrc(bytes: Uint8Array, first: number, end: number, cover: InvariantCover): number {
+  const headerBytes = coveredHeaderBytes[cover];
+  const length = Math.min(headerBytes, end - first);
+  for (let at = 0; at < length; at++) masked[at] = bytes[first + at]!;
+  mask(cover, headerBytes);
+  const isLocal = cover === 'local' || cover === 'localWithGrh';
+  let register = crc32.initial;
+  if (!isLocal) register = crc32.update(register, ROUTE_OF_ONES, 0, ROUTE_OF_ONES.length);
+  register = crc32.update(register, masked, 0, length);
+  return crc32.finish(crc32.update(register, bytes, first + length, end));
+}
+
+const coveredHeaderBytes: Readonly<Record<InvariantCover, number>> = {
+  local: lrh.sizeBytes + bth.sizeBytes,
+  localWithGrh: lrh.sizeBytes + GRH_BYTES + bth.sizeBytes,
+  roce1: GRH_BYTES + bth.sizeBytes,
+  roce2Ipv4: IPV4_BYTES + UDP_BYTES + bth.sizeBytes,
+  roce2Ipv6: IPV6_BYTES + UDP_BYTES + bth.sizeBytes,
+};
+
+/** Sets the bits that a switch or router may change. */
+function mask(cover: InvariantCover, headerBytes: number): void {
+  masked[headerBytes - bth.sizeBytes + CONGESTION_PLACE] = 0xff;
+  if (cover === 'local' || cover === 'localWithGrh') masked[0] = masked[0]! | VIRTUAL_LANE_MASK;
+  if (cover === 'localWithGrh') maskGlobalRoute(lrh.sizeBytes);
+  else if (cover !== 'local' && cover !== 'roce2Ipv4') maskGlobalRoute(0);
+  if (cover === 'roce2Ipv4') {
+    masked[TYPE_OF_SERVICE_PLACE] = 0xff;
+    masked[TIME_TO_LIVE_PLACE] = 0xff;
+    masked[HEADER_CHECKSUM_PLACE] = 0xff;
+    masked[HEADER_CHECKSUM_PLACE + 1] = 0xff;
+  }
+  if (cover !== 'roce2Ipv4' && cover !== 'roce2Ipv6') return;
+  const udp = headerBytes - bth.sizeBytes - UDP_BYTES;
+  masked[udp + UDP_CHECKSUM_PLACE] = 0xff;
+  masked[udp + UDP_CHECKSUM_PLACE + 1] = 0xff;
+}
+
+/** Traffic class, flow label and hop limit. */
+function maskGlobalRoute(at: number): void {
+  masked[at] = masked[at]! | (VERSION_MASK ^ 0xff);
+  for (let byte = 1; byte < CLASS_AND_FLOW_BYTES; byte++) masked[at + byte] = 0xff;
+  masked[at + HOP_LIMIT_PLACE] = 0xff;
+}
+
+/** The VCRC of what lies from the LRH up to the end of the ICRC. */
+export const variantCrc = (bytes: Uint8Array, first: number, end: number): number =>
+  crc16.of(bytes, first, end);
