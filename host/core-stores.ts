@@ -36,7 +36,7 @@ export class CoreStores {
       storePhase + 1,
     );
     this.#retryHandler = process.queue.addHandler(() => this.#retry(), storePhase);
-    core.target.port.onStoreSpace(() => this.#spaceAgain());
+    core.target.port.connect({ stores: this });
   }
 
   /** A commit was added to the thread's store buffer. */
@@ -80,8 +80,8 @@ export class CoreStores {
     this.drain(thread);
   }
 
-  /** The root complex's call, at one of its clock edges. */
-  #spaceAgain(): void {
+  /** The root complex takes stores again: see DevicePort. */
+  storeSpace(): void {
     const core = this.#core;
     if (core.current?.isBlocked !== true || this.#retryRef !== 0) return;
     this.#retryRef = core.process.queue.schedule(core.process.nowPs, this.#retryHandler);

@@ -69,8 +69,8 @@ export class CoreThread {
   after: AfterBusy = 'resume';
   /** What to run when the core is given to the thread for the first time. */
   body: (() => Promise<void>) | undefined;
-  /** Called when the thread has left the core for good. */
-  onEnded: (() => void) | undefined;
+  /** What follows when it has left the core for good. */
+  ended: (() => void) | undefined;
 
   /** Since when it wants the core; threads that lost it stand in front. */
   readyPs = 0;

@@ -146,8 +146,9 @@ export class Core {
   }
 
   /** Has a new thread compete for the core from `atPs` on. */
-  start(thread: CoreThread, atPs: Picoseconds, body: () => Promise<void>): void {
+  start(thread: CoreThread, atPs: Picoseconds, body: () => Promise<void>, ended?: () => void): void {
     thread.body = body;
+    thread.ended = ended;
     thread.needsSwitch = thread.level === levelKernel;
     this.process.queue.schedule(atPs, this.#readyHandler, thread.slot);
   }
@@ -358,7 +359,7 @@ export class Core {
     thread.mode = 'ended';
     this.current = undefined;
     if (thread !== this.#interruptThread) this.#freeSlots.push(thread.slot);
-    thread.onEnded?.();
+    thread.ended?.();
     this.dispatch();
   }
 

@@ -12,6 +12,12 @@
 /** Called once, in the software half of an instant: the status (0 is success) and the little-endian value read. */
 export type AccessDone = (status: number, value: number) => void;
 
+/** What gives stores to the port, and waits while it takes none. */
+export interface StoreSender {
+  /** Stores are taken again; called at a clock edge of the root complex. */
+  storeSpace(): void;
+}
+
 export interface DevicePort {
   /** Whether {@link cpuStore} takes another store now. */
   canStore(): boolean;
@@ -26,8 +32,8 @@ export interface DevicePort {
     sourceOffset: number,
     lengthBytes: number,
   ): void;
-  /** Calls `listener` when stores are taken again after {@link canStore} said no. */
-  onStoreSpace(listener: () => void): void;
+  /** Connects the one that stores, which is called when {@link canStore} has become true again. */
+  connect(ports: { readonly stores: StoreSender }): void;
   /** Reads 1 to 4 bytes of device space within a dword. Always taken from a core that waits for no other access. */
   cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void;
   /** Reads a configuration dword of a function, named by bus, device and function number. */
@@ -36,7 +42,7 @@ export interface DevicePort {
   cpuConfigWrite(functionId: number, offset: number, value: number, done: AccessDone): void;
 }
 
-/** Knows what lies where in device space. */
+/** What lies where in device space. */
 export interface BusMap {
   /** The traffic class under which a store to this bus address is accounted. */
   trafficClassAt(busAddress: number): number;

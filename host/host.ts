@@ -213,14 +213,14 @@ export class Host {
     this.logicalProcess.addMember();
     process.programCount++;
     process.threads.add(cpu);
-    cpu.onEnded = () => {
+    const run = async (): Promise<void> => {
+      await untilKilled(cpu, () => body(context));
+      if (--process.programCount === 0) await process.exit(cpu);
+    };
+    core.start(cpu, this.nowPs, run, () => {
       process.threads.delete(cpu);
       program.endedPs = this.logicalProcess.instantPs;
       this.logicalProcess.markEnded();
-    };
-    core.start(cpu, this.nowPs, async () => {
-      await untilKilled(cpu, () => body(context));
-      if (--process.programCount === 0) await process.exit(cpu);
     });
     return program;
   }

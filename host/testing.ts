@@ -8,7 +8,7 @@ import type { Picoseconds } from '../base/units.ts';
 import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
-import type { AccessDone, DevicePort } from './device-port.ts';
+import type { AccessDone, DevicePort, StoreSender } from './device-port.ts';
 import { Host, type HostOptions } from './host.ts';
 import { type HostConfig, hostParameters } from './host-parameters.ts';
 
@@ -34,7 +34,7 @@ export class RecordingPort implements DevicePort {
 
   readonly #process: LogicalProcess;
   readonly #core: number;
-  #listener = (): void => {};
+  #stores: StoreSender | undefined;
 
   constructor(process: LogicalProcess, core: number) {
     this.#process = process;
@@ -52,8 +52,8 @@ export class RecordingPort implements DevicePort {
     this.stores.push({ atPs: this.#process.nowPs, core: this.#core, address, trafficClass, bytes });
   }
 
-  onStoreSpace(listener: () => void): void {
-    this.#listener = listener;
+  connect({ stores }: { readonly stores: StoreSender }): void {
+    this.#stores = stores;
   }
 
   cpuLoad(address: number, _lengthBytes: number, done: AccessDone): void {
@@ -73,7 +73,7 @@ export class RecordingPort implements DevicePort {
   /** Makes room for more stores, and says so. */
   open(room = Number.POSITIVE_INFINITY): void {
     this.room = room;
-    this.#listener();
+    this.#stores?.storeSpace();
   }
 }
 

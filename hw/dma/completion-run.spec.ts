@@ -54,11 +54,9 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   const dataPath = new DmaDataPath(circumstances.dataPathBytes ?? 32);
   const kept: (Uint8Array | undefined)[] = [undefined, undefined, undefined, undefined];
   const run = new CompletionRun({ lp, domain, link, tags, account, dataPath, kept });
-  const queue = new ReadQueue(
-    { name: 'r', trafficClass: TRAFFIC_CLASS, fifoDepth: 2, weight: 1 },
-    0,
-    () => {},
-  );
+  const queue = new ReadQueue({ name: 'r', trafficClass: TRAFFIC_CLASS, fifoDepth: 2, weight: 1 }, 0, {
+    done: () => {},
+  });
   const tagFor = (remainingBytes: number): ReadTag => {
     const tag = tags.take(1_000_000);
     queue.push(0, remainingBytes, 0, 0);

@@ -14,6 +14,7 @@ import {
   descriptorOf,
   FLAG_POISONED,
   FLAG_STATUS_SHIFT,
+  type LinkSender,
   PAYLOAD_OFFSET,
   WORD_BYTE_COUNT,
   WORD_DESCRIPTOR,
@@ -61,7 +62,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   announce: (offset: number) => void = () => {};
   onRead: (read: SentRead) => void = () => {};
   readonly #lp: LogicalProcess;
-  readonly #spaceListeners: (() => void)[][] = [[], []];
+  #senders: readonly LinkSender[] = [];
   readonly #freeSlots = Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
 
   constructor(lp: LogicalProcess, returnsCompletionCredits: boolean) {
@@ -85,14 +86,15 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     return this.room[flow]! > 0;
   }
 
-  onSendSpace(flow: number, listener: () => void): void {
-    this.#spaceListeners[flow]!.push(listener);
+  /** The engines that send posted and non-posted TLPs. */
+  connect(senders: readonly [posted: LinkSender, nonPosted: LinkSender]): void {
+    this.#senders = senders;
   }
 
   /** Lets a flow accept `count` TLPs more. */
   makeRoom(flow: number, count: number): void {
     this.room[flow] = this.room[flow]! + count;
-    for (const listener of this.#spaceListeners[flow]!) listener();
+    this.#senders[flow]!.linkSpace();
   }
 
   sendMemoryRead(
@@ -206,6 +208,7 @@ export class DmaBench {
     const { lp, domain, link, pcieFunction, config, sram } = this;
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
     this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram, hasEarlyPlacement: true });
+    link.connect([this.writes, this.reads]);
     link.announce = (offset) => {
       if (this.reads.completionRuns?.receiveCompletionRun(offset) !== true)
         this.reads.receiveCompletion(offset);

@@ -41,11 +41,12 @@ class RandomTraffic {
   addRequesters(): void {
     for (const name of ['r0', 'r1']) {
       const options = { name, trafficClass: 3, fifoDepth: DEPTH, weight: 2, placesEarly: this.#places };
-      this.bench.reads.addRequester(options, (cookie, status) =>
-        this.reports.push(`${name} ${cookie} ${status}`),
-      );
-      this.bench.writes.addRequester({ name, trafficClass: 4, fifoDepth: DEPTH }, (cookie) =>
-        this.reports.push(`w${name} ${cookie}`),
+      this.bench.reads.addRequester(options, {
+        done: (cookie, status) => this.reports.push(`${name} ${cookie} ${status}`),
+      });
+      this.bench.writes.addRequester(
+        { name, trafficClass: 4, fifoDepth: DEPTH },
+        { done: (cookie) => this.reports.push(`w${name} ${cookie}`) },
       );
     }
   }
@@ -216,11 +217,19 @@ function playTo(bottleneck: Bottleneck, count: number): DmaBench {
   const bench = new DmaBench(bottleneck.config);
   const { link, reads, writes, sram } = bench;
   const done: number[][] = [[], []];
-  reads.addRequester({ name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 }, (cookie, status) => {
-    expect(status).toBe(DmaStatus.ok);
-    done[0]!.push(cookie);
-  });
-  writes.addRequester({ name: 'w', trafficClass: 4, fifoDepth: DEPTH }, (cookie) => done[1]!.push(cookie));
+  reads.addRequester(
+    { name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 },
+    {
+      done: (cookie, status) => {
+        expect(status).toBe(DmaStatus.ok);
+        done[0]!.push(cookie);
+      },
+    },
+  );
+  writes.addRequester(
+    { name: 'w', trafficClass: 4, fifoDepth: DEPTH },
+    { done: (cookie) => done[1]!.push(cookie) },
+  );
   bench.answerAll(50_000);
   if (bottleneck.room !== undefined) link.room.fill(bottleneck.room);
   const asked = [0, 0];
@@ -261,7 +270,8 @@ describe('a stalled DMA engine', () => {
 
   it('tells why it waits, and for which bytes', () => {
     const bench = new DmaBench({ tagCount: 1 });
-    bench.reads.addRequester({ name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 }, () => undefined);
+    const done = (): void => {};
+    bench.reads.addRequester({ name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 }, { done });
     bench.writes.addRequester({ name: 'w', trafficClass: 4, fifoDepth: DEPTH });
     bench.link.room[POSTED] = 0;
     bench.atCycle(1, () => {
@@ -283,20 +293,21 @@ describe('a stalled DMA engine', () => {
   it('stalls who asks it: a requester holds as many requests as its fifo is deep, and hears when there is room', () => {
     const bench = new DmaBench();
     const { reads, writes, sram } = bench;
-    reads.addRequester({ name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 }, () => undefined);
-    writes.addRequester({ name: 'w', trafficClass: 4, fifoDepth: DEPTH });
+    const heard = [0, 0];
+    const spaceOf = (engine: 0 | 1) => (): void => {
+      heard[engine]!++;
+      expect(engines[engine].engine.canRequest(0)).toBe(true);
+    };
+    const reader = { name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 };
+    reads.addRequester(reader, { done: () => {}, space: spaceOf(0) });
+    writes.addRequester({ name: 'w', trafficClass: 4, fifoDepth: DEPTH }, { space: spaceOf(1) });
     const engines = [
       { engine: reads, ask: () => reads.request(0, 0, 64, 0, 0) },
       { engine: writes, ask: () => writes.request(0, 0, 64, sram, 0, 0) },
-    ];
-    const heard = [0, 0];
+    ] as const;
     bench.link.room.fill(0);
     bench.answerAll(10_000);
-    for (const [index, { engine, ask }] of engines.entries()) {
-      engine.onSpace(0, () => {
-        heard[index]!++;
-        expect(engine.canRequest(0)).toBe(true);
-      });
+    for (const { engine, ask } of engines) {
       bench.atCycle(1, () => {
         for (let request = 0; request < DEPTH; request++) ask();
         expect(engine.canRequest(0)).toBe(false);

@@ -14,9 +14,9 @@ describe('bytes that are placed before their completions come', () => {
     const bench = new DmaBench({ tagCount });
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     const reports: Report[] = [];
-    const requester = bench.reads.addRequester(placement, (cookie, status, cycle) =>
-      reports.push({ requester, cookie, status, cycle }),
-    );
+    const requester = bench.reads.addRequester(placement, {
+      done: (cookie, status, cycle) => reports.push({ requester, cookie, status, cycle }),
+    });
     const placeOf = (tag: number, byteCount: number) =>
       bench.reads.earlyPlaces!.placeOf(descriptorOf(0x100, tag, 4), byteCount);
     /** What a root complex does: bytes go to their place, and the record says so; what lies in the record is something else. */
@@ -62,7 +62,7 @@ describe('bytes that are placed before their completions come', () => {
 
   it('have none for a requester that may look there early, nor beyond the read, nor without a read', () => {
     const { bench, placeOf } = benchOf(3);
-    bench.reads.addRequester({ ...placement, placesEarly: false }, () => {});
+    bench.reads.addRequester({ ...placement, placesEarly: false }, { done: () => {} });
     bench.atCycle(1, () => {
       bench.reads.request(0, 0, 64, PLACE, 5);
       bench.reads.request(1, 0, 64, PLACE + 64, 6);

@@ -8,3 +8,4 @@ export {
   trafficClassNames,
 } from './traffic-class.ts';
 export { DmaWriteEngine } from './write-engine.ts';
+export type { WriteRequesterPort } from './write-queue.ts';

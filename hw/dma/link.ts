@@ -11,7 +11,6 @@ export interface DmaReadLink {
   /** Whether consuming a completion gives credits back. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
-  onSendSpace(flow: number, listener: () => void): void;
   sendMemoryRead(
     address: number,
     trafficClass: number,
@@ -29,7 +28,6 @@ export interface DmaReadLink {
 
 export interface DmaWriteLink {
   canSend(flow: number): boolean;
-  onSendSpace(flow: number, listener: () => void): void;
   sendMemoryWrite(
     address: number,
     trafficClass: number,

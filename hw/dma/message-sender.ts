@@ -32,11 +32,6 @@ export class DmaMessageSender {
     return this.#engine.canRequest(this.#requester);
   }
 
-  /** `listener` is called when the full fifo has room again. */
-  onSpace(listener: () => void): void {
-    this.#engine.onSpace(this.#requester, listener);
-  }
-
   /**
    * Sends `data` to `address`, as programmed into the vector's table entry.
    * @param _cycle the edge being run

@@ -9,12 +9,17 @@ export interface Report {
   readonly cycle: Cycles;
 }
 
-/** Adds so many requesters to the bench's read engine. Returns where their reports go. */
+/**
+ * Adds so many requesters to the bench's read engine.
+ * @param spaceCycles by requester, takes the cycles at which it had room again; left out: they are not noted
+ * @returns where their reports go
+ */
 export function withRequesters(
   bench: DmaBench,
   count: number,
   fifoDepth = 8,
   weights: readonly number[] = [],
+  spaceCycles: readonly number[][] = [],
 ): Report[] {
   const reports: Report[] = [];
   for (let requester = 0; requester < count; requester++) {
@@ -24,9 +29,10 @@ export function withRequesters(
       fifoDepth,
       weight: weights[requester] ?? 1,
     };
-    bench.reads.addRequester(options, (cookie, status, cycle) =>
-      reports.push({ requester, cookie, status, cycle }),
-    );
+    bench.reads.addRequester(options, {
+      done: (cookie, status, cycle) => reports.push({ requester, cookie, status, cycle }),
+      space: () => spaceCycles[requester]?.push(bench.domain.cycle),
+    });
   }
   return reports;
 }

@@ -250,9 +250,8 @@ describe('the DMA read engine', () => {
 
   it('pushes back when a fifo is full, and tells when it has room', () => {
     const bench = new DmaBench();
-    withRequesters(bench, 2, 2);
     const space: number[] = [];
-    bench.reads.onSpace(0, () => space.push(bench.domain.cycle));
+    withRequesters(bench, 2, 2, [], [space]);
     bench.answerAll(10_000);
     bench.atCycle(1, () => {
       bench.reads.request(0, 0, 8, 0, 0);
@@ -298,8 +297,8 @@ describe('the DMA read engine', () => {
     withRequesters(bench, 1);
     // Asks requester 1 for more inside the engine's own stage, in the cycle in which a tag comes free.
     const chaining = { name: 'chaining', trafficClass: 3, fifoDepth: 2, weight: 1 };
-    bench.reads.addRequester(chaining, () => {});
-    bench.reads.addRequester(chaining, () => bench.reads.request(1, 0x1000, 8, 0, 0));
+    bench.reads.addRequester(chaining, { done: () => {} });
+    bench.reads.addRequester(chaining, { done: () => bench.reads.request(1, 0x1000, 8, 0, 0) });
     bench.answerAll(20_000);
     bench.atCycle(1, () => bench.reads.request(2, 0x2000, 8, 0, 0));
     bench.atCycle(2, () => bench.reads.request(2, 0x3000, 8, 0, 0));

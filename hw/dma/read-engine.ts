@@ -2,7 +2,7 @@
  * The DMA read engine: turns requests into memory read TLPs and their completions back into bytes in on-chip memory.
  *
  *     request fifos ──arbiter──▶ [issue] ──MRd──▶ link port          one MRd per readIssueCycles, one tag each
- *     onDone ◀── reorder per requester ◀── [return] ◀──CplD── link    dataPathBytes per cycle
+ *     done ◀── reorder per requester ◀── [return] ◀──CplD── link    dataPathBytes per cycle
  *                                     [timeout] looks at the oldest tag only
  *
  * Promises:
@@ -10,7 +10,7 @@
  *   reads are answered. Completions of one read come in address order (PCIe Base 3.0, 2.3.1.1) and may be interleaved
  *   with those of others.
  * - Each requester's reports come in the order of its requests, one per cycle over all requesters. The cycle given
- *   to `onDone` is the one in which the last byte is in place; it may lie a few cycles ahead of the edge being run, so
+ *   to `done` is the one in which the last byte is in place; it may lie a few cycles ahead of the edge being run, so
  *   the callee only leaves work for later cycles than that.
  * - A failed request is reported once all its reads have come to an end; nothing lands for it afterwards.
  * - A tag is free as soon as the header of the last completion has been taken, for use in that very cycle.
@@ -50,7 +50,12 @@ import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { PlacementOnArrival, type ReadPlacement } from './read-placement.ts';
-import { type ReadDone, ReadQueue, type ReadRequest, type ReadRequesterOptions } from './read-queue.ts';
+import {
+  ReadQueue,
+  type ReadRequest,
+  type ReadRequesterOptions,
+  type ReadRequesterPort,
+} from './read-queue.ts';
 import { firstTlpBytes } from './split.ts';
 import { type ReadTag, TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
 import { readStalls, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
@@ -152,16 +157,15 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#issueCycles = config.readIssueCycles;
     this.#arbiter = new Arbiter(config.readArbitration);
     this.#issueStage = domain.addStage(this.#issue, this);
-    link.onSendSpace(NON_POSTED, () => this.#linkHasSpace());
     domain.addEdgeKeeper(this);
   }
 
   /** Adds a requester behind those added before, and returns its number. */
-  addRequester(options: ReadRequesterOptions, onDone: ReadDone): number {
+  addRequester(options: ReadRequesterOptions, port: ReadRequesterPort): number {
     assertRange(`${options.name}.fifoDepth`, options.fifoDepth, 1, 65536);
     assertRange(`${options.name}.weight`, options.weight, 1, 1_000_000);
     assertRange('read requesters', this.#queues.length + 1, 1, REQUESTER_COUNT_MAX);
-    this.#queues.push(new ReadQueue(options, this.#queues.length, onDone));
+    this.#queues.push(new ReadQueue(options, this.#queues.length, port));
     this.#arbiter.addRequester(options.weight);
     return this.#queues.length - 1;
   }
@@ -171,9 +175,9 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return queue.count < queue.depth;
   }
 
-  /** `listener` is called, inside the engine's stage, when the requester's full fifo has room again. */
-  onSpace(requester: number, listener: () => void): void {
-    this.#queues[requester]!.onSpace = listener;
+  /** See LinkSender. */
+  linkSpace(): void {
+    if (this.#stalls.isStalledFor(STALL_LINK)) this.#domain.wakeAfter(this.#issueStage, this.#lp.nowPs);
   }
 
   /**
@@ -369,10 +373,6 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return false;
   }
 
-  #linkHasSpace(): void {
-    if (this.#stalls.isStalledFor(STALL_LINK)) this.#domain.wakeAfter(this.#issueStage, this.#lp.nowPs);
-  }
-
   get #isTagAwaited(): boolean {
     return this.#stalls.isStalledFor(STALL_TAGS);
   }
@@ -446,8 +446,8 @@ export class DmaReadEngine implements CompletionRunReceiver {
       const reportCycle = cycle > this.#lastReportCycle ? cycle : this.#lastReportCycle + 1;
       this.#lastReportCycle = reportCycle;
       queue.pop();
-      queue.onDone(cookie, status, reportCycle);
-      if (wasFull && queue.onSpace !== undefined) queue.onSpace();
+      queue.port.done(cookie, status, reportCycle);
+      if (wasFull) queue.port.space?.();
     } while (queue.count > 0 && queue.head.isFinished);
   }
 

@@ -17,7 +17,13 @@ import { DmaRequesterCounters } from './waiting.ts';
 
 const { ok } = DmaStatus;
 
-export type ReadDone = (cookie: number, status: number, cycle: Cycles) => void;
+/** A requester as the engine calls it, inside its stage: the callee only leaves work for later cycles. */
+export interface ReadRequesterPort {
+  /** A request has ended: see {@link DmaStatus}. */
+  done(cookie: number, status: number, cycle: Cycles): void;
+  /** The full fifo has room again; left out by a requester that never waits for room. */
+  space?(): void;
+}
 
 export interface ReadRequesterOptions {
   readonly name: string;
@@ -59,12 +65,11 @@ export class ReadQueue {
   readonly name: string;
   readonly trafficClass: number;
   readonly depth: number;
-  readonly onDone: ReadDone;
+  readonly port: ReadRequesterPort;
   /** The requester as a bit of a mask. */
   readonly bit: number;
   readonly placesEarly: boolean;
   readonly counters = new DmaRequesterCounters();
-  onSpace: (() => void) | undefined = undefined;
   /** Requests held, and how many of them still have something to send. */
   count = 0;
   unsentCount = 0;
@@ -81,13 +86,13 @@ export class ReadQueue {
   issuing: ReadRequest;
   #tail: ReadRequest;
 
-  constructor(options: ReadRequesterOptions, requester: number, onDone: ReadDone) {
+  constructor(options: ReadRequesterOptions, requester: number, port: ReadRequesterPort) {
     this.name = options.name;
     this.trafficClass = options.trafficClass;
     this.depth = options.fifoDepth;
     this.bit = 1 << requester;
     this.placesEarly = options.placesEarly ?? false;
-    this.onDone = onDone;
+    this.port = port;
     const first = new ReadRequest(this);
     for (let entry = 1; entry < options.fifoDepth; entry++) {
       const added = new ReadRequest(this);

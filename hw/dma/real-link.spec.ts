@@ -34,22 +34,33 @@ function copier(copies: readonly Copy[], tagCount: number, shuffle?: () => numbe
     if (kind === COMPLETION_DATA || kind === COMPLETION) reads.receiveCompletion(offset);
     else link.consume(offset);
   };
-  link.connect({ receiver: { receiveTlp }, completionRuns: reads.completionRuns });
+  link.connect({
+    receiver: { receiveTlp },
+    completionRuns: reads.completionRuns,
+    posted: [writes],
+    nonPosted: [reads],
+    completion: [],
+  });
   const arrived: number[] = [];
   const statuses: number[] = [];
   const written: number[] = [];
   const writtenCycles: number[] = [];
   let asked = 0;
-  const onRead = (index: number, status: number, cycle: number): void => {
+  const done = (index: number, status: number, cycle: number): void => {
     arrived.push(index);
     statuses.push(status);
     domain.wake(stage, cycle + 1);
   };
-  const reader = reads.addRequester({ name: 'r', trafficClass: 4, fifoDepth: 4, weight: 1 }, onRead);
-  const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 4 }, (index, cycle) => {
-    written.push(index);
-    writtenCycles.push(cycle);
-  });
+  const reader = reads.addRequester({ name: 'r', trafficClass: 4, fifoDepth: 4, weight: 1 }, { done });
+  const writer = writes.addRequester(
+    { name: 'w', trafficClass: 5, fifoDepth: 4 },
+    {
+      done: (index, cycle) => {
+        written.push(index);
+        writtenCycles.push(cycle);
+      },
+    },
+  );
   const stage = domain.addStage((cycle) => {
     while (asked < copies.length && reads.canRequest(reader)) {
       reads.request(reader, copies[asked]!.from, copies[asked]!.bytes, asked * SLOT_BYTES, asked);

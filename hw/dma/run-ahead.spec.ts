@@ -104,6 +104,9 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   device.connect({
     receiver: { receiveTlp },
     completionRuns: isByEdges ? undefined : reads.completionRuns,
+    posted: [writes],
+    nonPosted: [reads],
+    completion: [],
   });
   const { write } = memory;
   const plainWrite = write.bind(memory);
@@ -119,11 +122,17 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   const addReader = (trafficClass: number, placesEarly: boolean): number =>
     reads.addRequester(
       { name: `r${trafficClass}`, trafficClass, fifoDepth: 64, weight: 1, placesEarly },
-      (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
+      {
+        done: (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
+      },
     );
   const readers = [addReader(4, true), addReader(6, true), addReader(7, false)];
-  const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 64 }, (cookie, cycle) =>
-    log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
+  const writer = writes.addRequester(
+    { name: 'w', trafficClass: 5, fifoDepth: 64 },
+    {
+      done: (cookie, cycle) =>
+        log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
+    },
   );
   // Other reads use other places: early placement needs the place to itself.
   const readInto = (reader: number, address: number, bytes: number, slot: number, cookie: number): void => {

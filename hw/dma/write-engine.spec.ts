@@ -6,12 +6,16 @@ import { DmaRequestError } from './errors.ts';
 import { DmaMessageSender } from './message-sender.ts';
 import { TrafficClass } from './traffic-class.ts';
 
-function withRequesters(bench: DmaBench, count: number, fifoDepth = 8) {
+/** @param spaceCycles by requester, the cycles at which it had room again; left out: not noted */
+function withRequesters(bench: DmaBench, count: number, fifoDepth = 8, spaceCycles: number[][] = []) {
   const reports: { requester: number; cookie: number; cycle: number }[] = [];
   for (let requester = 0; requester < count; requester++) {
     bench.writes.addRequester(
       { name: `w${requester}`, trafficClass: 5 + requester, fifoDepth },
-      (cookie, cycle) => reports.push({ requester, cookie, cycle }),
+      {
+        done: (cookie, cycle) => reports.push({ requester, cookie, cycle }),
+        space: () => spaceCycles[requester]?.push(bench.domain.cycle),
+      },
     );
   }
   return reports;
@@ -160,10 +164,9 @@ describe('the DMA write engine', () => {
 
   it('pushes back to each requester by its own bound', () => {
     const bench = new DmaBench();
-    withRequesters(bench, 2, 2);
-    bench.link.room[0] = 0;
     const space: number[] = [];
-    bench.writes.onSpace(0, () => space.push(bench.domain.cycle));
+    withRequesters(bench, 2, 2, [space]);
+    bench.link.room[0] = 0;
     bench.atCycle(1, () => {
       bench.writes.request(0, 0, 8, source, 0, 0);
       bench.writes.request(0, 8, 8, source, 0, 1);

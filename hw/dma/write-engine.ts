@@ -9,7 +9,7 @@
  * - A request is split at MPS and 4 KiB; its TLPs, and those of different requests, leave in the order in which the
  *   requests were made. So a CQE never passes the payload written before it, and an interrupt message never passes
  *   its event. PCIe keeps the order (posted does not pass posted; relaxed ordering is not set).
- * - At most one TLP leaves per cycle. `onDone` is called in the cycle in which the last one was handed to the link
+ * - At most one TLP leaves per cycle. `done` is called in the cycle in which the last one was handed to the link
  *   port; until then the source bytes must stay as they are.
  * - With bus mastering off, requests are dropped and counted, and done all the same: nobody waits for them.
  *
@@ -31,11 +31,11 @@ import type { DmaConfig } from './parameters.ts';
 import { firstTlpBytes } from './split.ts';
 import { STALL_LINK, StallClock, writeStalls } from './waiting.ts';
 import {
-  type WriteDone,
   WriteQueue,
   type WriteRequest,
   WriteRequester,
   type WriteRequesterOptions,
+  type WriteRequesterPort,
 } from './write-queue.ts';
 
 export interface DmaWriteEngineOptions {
@@ -72,15 +72,14 @@ export class DmaWriteEngine {
     this.#dataPath = new DmaDataPath(options.config.dataPathBytes);
     this.#issueCycles = options.config.writeIssueCycles;
     this.#stage = options.domain.addStage(this.#send, this);
-    options.link.onSendSpace(POSTED, () => this.#linkHasSpace());
     options.domain.addEdgeKeeper(this);
   }
 
   /** Adds a requester and returns its number. All requesters are added before the first request. */
-  addRequester(options: WriteRequesterOptions, onDone?: WriteDone): number {
+  addRequester(options: WriteRequesterOptions, port: WriteRequesterPort = {}): number {
     assertRange(`${options.name}.fifoDepth`, options.fifoDepth, 1, 65536);
     assertInvariant(this.#queue.count === 0, 'write requesters are added before the first request');
-    return this.#queue.addRequester(new WriteRequester(options, onDone));
+    return this.#queue.addRequester(new WriteRequester(options, port));
   }
 
   canRequest(requester: number): boolean {
@@ -88,9 +87,9 @@ export class DmaWriteEngine {
     return owner.count < owner.depth;
   }
 
-  /** `listener` is called, inside the engine's stage, when the requester's full fifo has room again. */
-  onSpace(requester: number, listener: () => void): void {
-    this.#queue.requesters[requester]!.onSpace = listener;
+  /** See LinkSender. */
+  linkSpace(): void {
+    if (this.#stalls.isStalled) this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
 
   /**
@@ -225,16 +224,12 @@ export class DmaWriteEngine {
     const { owner, cookie } = request;
     const wasFull = owner.count === owner.depth;
     this.#queue.pop();
-    if (owner.onDone !== undefined) owner.onDone(cookie, cycle);
-    if (wasFull && owner.onSpace !== undefined) owner.onSpace();
+    owner.port.done?.(cookie, cycle);
+    if (wasFull) owner.port.space?.();
   }
 
   #block(cycle: Cycles): void {
     this.#stalls.begin(STALL_LINK, cycle);
     this.account.stall(cycle, STALL_LINK);
-  }
-
-  #linkHasSpace(): void {
-    if (this.#stalls.isStalled) this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
 }

@@ -9,7 +9,13 @@ import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
-export type WriteDone = (cookie: number, cycle: Cycles) => void;
+/** A requester as the engine calls it, inside its stage; what it does not wait for it leaves out. */
+export interface WriteRequesterPort {
+  /** The last TLP of a request has been handed to the link port. */
+  done?(cookie: number, cycle: Cycles): void;
+  /** The full fifo has room again. */
+  space?(): void;
+}
 
 export interface WriteRequesterOptions {
   readonly name: string;
@@ -22,17 +28,16 @@ export class WriteRequester {
   readonly name: string;
   readonly trafficClass: number;
   readonly depth: number;
-  readonly onDone: WriteDone | undefined;
+  readonly port: WriteRequesterPort;
   readonly counters = new DmaRequesterCounters();
-  onSpace: (() => void) | undefined = undefined;
   count = 0;
   highWater = 0;
 
-  constructor(options: WriteRequesterOptions, onDone: WriteDone | undefined) {
+  constructor(options: WriteRequesterOptions, port: WriteRequesterPort) {
     this.name = options.name;
     this.trafficClass = options.trafficClass;
     this.depth = options.fifoDepth;
-    this.onDone = onDone;
+    this.port = port;
   }
 }
 

@@ -19,6 +19,7 @@ import {
   trafficClassCount,
 } from '../dma/index.ts';
 import {
+  type AccessObserver,
   type BarTarget,
   type FunctionConfig,
   type LinkConfig,
@@ -79,8 +80,7 @@ export class Hca implements BarTarget {
   readonly eqcCache: ContextCache;
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
-  /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
-  onAccess: ((cycle: Cycles) => void) | undefined;
+  #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
   /** A reset of the function resets the core and the other way round. */
@@ -124,7 +124,13 @@ export class Hca implements BarTarget {
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
-    this.linkPort.connect({ receiver: pcieFunction, completionRuns: this.dmaRead.completionRuns });
+    this.linkPort.connect({
+      receiver: pcieFunction,
+      completionRuns: this.dmaRead.completionRuns,
+      posted: [pcieFunction, this.dmaWrite],
+      nonPosted: [this.dmaRead],
+      completion: [pcieFunction],
+    });
     const icm = new IcmMap();
     this.control = new ControlSide({
       domain,
@@ -145,7 +151,6 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
       eqs.sync(slot),
     );
-    events.connect({ contexts: this.eqcCache });
     this.dataPath = new DataPath({
       lp,
       domain,
@@ -167,9 +172,16 @@ export class Hca implements BarTarget {
       tap: setup.tap,
     });
     this.control.connect({ dataPath: this.dataPath.control, device: this });
-    const { receiver, transmitter } = this.dataPath.blocks;
+    const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
+    const posters = [pageFaults, completions.notifier, asyncEvents];
+    events.connect({ contexts: this.eqcCache, posters });
     this.wirePort.connect({ receiver, sender: transmitter, link: this.control.ports[0]! });
     domain.addEdgeKeeper(this);
+  }
+
+  /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
+  observeAccesses(observer: AccessObserver): void {
+    this.#accesses = observer;
   }
 
   barWrite(
@@ -180,7 +192,7 @@ export class Hca implements BarTarget {
     lengthBytes: number,
     cycle: Cycles,
   ): number {
-    if (this.onAccess !== undefined) this.onAccess(cycle);
+    this.#accesses?.barAccessed(cycle);
     if (bar === BAR_REGISTERS) return this.control.barWrite(offset, bytes, byteOffset, lengthBytes, cycle);
     if (bytes !== this.#barBytes) {
       this.#barBytes = bytes;
@@ -191,7 +203,7 @@ export class Hca implements BarTarget {
 
   /** BAR2 is write-only: reads of doorbell pages return zeros. */
   barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
-    if (this.onAccess !== undefined) this.onAccess(cycle);
+    this.#accesses?.barAccessed(cycle);
     if (bar === BAR_REGISTERS) this.control.barRead(offset, lengthBytes, into, cycle);
   }
 

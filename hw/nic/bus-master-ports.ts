@@ -20,14 +20,16 @@ export function readingBusMaster(
     fifoDepth: burstsOutstanding,
     weight: 1,
   };
-  const requester = reads.addRequester(options, (bytes, status, cycle) => master.done(bytes, status, cycle));
+  const requester = reads.addRequester(options, {
+    done: (bytes, status, cycle) => master.done(bytes, status, cycle),
+    space: () => master.wake(),
+  });
   const port = {
     canRequest: () => reads.canRequest(requester),
     request: (address: number, bytes: number, place: number) =>
       reads.request(requester, address, bytes, place, bytes),
   };
   const master = new BusMaster({ name: 'nicTransmitBusMaster', domain, port, burstBytes });
-  reads.onSpace(requester, () => master.wake());
   return master;
 }
 
@@ -39,13 +41,15 @@ export function writingBusMaster(
   sram: Uint8Array,
 ): BusMaster {
   const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
-  const requester = writes.addRequester(options, (bytes, cycle) => master.done(bytes, 0, cycle));
+  const requester = writes.addRequester(options, {
+    done: (bytes, cycle) => master.done(bytes, 0, cycle),
+    space: () => master.wake(),
+  });
   const port = {
     canRequest: () => writes.canRequest(requester),
     request: (address: number, bytes: number, place: number) =>
       writes.request(requester, address, bytes, sram, place, bytes),
   };
   const master = new BusMaster({ name: 'nicReceiveBusMaster', domain, port, burstBytes });
-  writes.onSpace(requester, () => master.wake());
   return master;
 }

@@ -10,7 +10,7 @@ function bench({ burstBytes = 64, depth = 4, answers = true } = {}) {
   const ends: [error: number, cycle: number][] = [];
   const requester = dma.reads.addRequester(
     { name: 'frames', trafficClass: 4, fifoDepth: depth, weight: 1 },
-    (bytes, status, cycle) => engine.done(bytes, status, cycle),
+    { done: (bytes, status, cycle) => engine.done(bytes, status, cycle), space: () => engine.wake() },
   );
   const port = {
     canRequest: () => dma.reads.canRequest(requester),
@@ -19,7 +19,6 @@ function bench({ burstBytes = 64, depth = 4, answers = true } = {}) {
   };
   const engine: BusMaster = new BusMaster({ name: 'engine', domain: dma.domain, port, burstBytes });
   engine.connect({ engine: { moved: (error, cycle) => ends.push([error, cycle]) } });
-  dma.reads.onSpace(requester, () => engine.wake());
   if (answers) dma.answerAll(99_500);
   return { dma, engine, ends };
 }

@@ -83,7 +83,7 @@ export class DescriptorRing {
         fifoDepth: 1,
         weight: 1,
       },
-      (generation, status, cycle) => this.#fetched(generation, status, cycle),
+      { done: (generation, status, cycle) => this.#fetched(generation, status, cycle) },
     );
     this.#stage = options.domain.addStage(this.#run, this);
   }

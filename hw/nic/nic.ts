@@ -26,7 +26,7 @@ import {
   TrafficClass,
   trafficClassCount,
 } from '../dma/index.ts';
-import { type BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
+import { type AccessObserver, type BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
 import { NicCounters } from './counters.ts';
 import { makeBlocks, type NicBlock, type NicBlocks, nicWires } from './nic-blocks.ts';
 import { checkSetup, type NicSetup } from './nic-setup.ts';
@@ -51,9 +51,8 @@ export class Nic implements BarTarget {
   readonly counters = new NicCounters();
   readonly blocks: NicBlocks;
   readonly registers: NicRegisters;
-  /** Notified of each load and store of software to a BAR; undefined costs one comparison. */
-  onAccess: ((cycle: Cycles) => void) | undefined;
 
+  #accesses: AccessObserver | undefined;
   readonly #statistics: NicStatistics;
   /** Packet buffer (BAR2), then descriptor caches. */
   readonly #sram: Uint8Array;
@@ -105,7 +104,13 @@ export class Nic implements BarTarget {
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
-    this.linkPort.connect({ receiver: pcieFunction, completionRuns: this.dmaRead.completionRuns });
+    this.linkPort.connect({
+      receiver: pcieFunction,
+      completionRuns: this.dmaRead.completionRuns,
+      posted: [pcieFunction, this.dmaWrite],
+      nonPosted: [this.dmaRead],
+      completion: [pcieFunction],
+    });
     const { dmaRead, dmaWrite } = this;
     this.blocks = makeBlocks({ lp, domain, config, counters, sram, port, pcieFunction, dmaRead, dmaWrite });
     this.#all = Object.values<NicBlock>(this.blocks);
@@ -146,6 +151,11 @@ export class Nic implements BarTarget {
     return { ...Object.fromEntries(states), registers: this.registers.inspect() };
   }
 
+  /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
+  observeAccesses(observer: AccessObserver): void {
+    this.#accesses = observer;
+  }
+
   barWrite(
     bar: number,
     offset: number,
@@ -154,7 +164,7 @@ export class Nic implements BarTarget {
     lengthBytes: number,
     cycle: Cycles,
   ): number {
-    if (this.onAccess !== undefined) this.onAccess(cycle);
+    this.#accesses?.barAccessed(cycle);
     if (bar === NicBar.REGISTERS) {
       if (bytes !== this.#barBytes) {
         this.#barBytes = bytes;
@@ -170,7 +180,7 @@ export class Nic implements BarTarget {
   }
 
   barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
-    if (this.onAccess !== undefined) this.onAccess(cycle);
+    this.#accesses?.barAccessed(cycle);
     if (bar === NicBar.REGISTERS) {
       this.registers.read(offset, lengthBytes, into, cycle);
       return;

@@ -73,9 +73,9 @@ export class ReceiveEngine {
   constructor(parts: ReceiveEngineParts) {
     this.#parts = parts;
     this.#view = viewOf(parts.sram);
-    this.#writeBack = new WriteBack('receive', parts.writes, parts.sram, parts.config.writeBackDepth, () =>
-      this.#spaceInEngine(),
-    );
+    this.#writeBack = new WriteBack('receive', parts.writes, parts.sram, parts.config.writeBackDepth, {
+      space: () => this.#spaceInEngine(),
+    });
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 

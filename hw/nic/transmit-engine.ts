@@ -88,9 +88,9 @@ export class TransmitEngine {
   constructor(parts: TransmitEngineParts) {
     this.#parts = parts;
     this.#view = viewOf(parts.sram);
-    this.#writeBack = new WriteBack('transmit', parts.writes, parts.sram, parts.config.writeBackDepth, () =>
-      this.#wakeIf(STALL_WRITE_BACK),
-    );
+    this.#writeBack = new WriteBack('transmit', parts.writes, parts.sram, parts.config.writeBackDepth, {
+      space: () => this.#wakeIf(STALL_WRITE_BACK),
+    });
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 

@@ -3,7 +3,7 @@
  * the link, so that the descriptor's place on chip is free at once.
  */
 import { nicWriteBack } from '../../abi/nic/index.ts';
-import { type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
+import { type DmaWriteEngine, TrafficClass, type WriteRequesterPort } from '../dma/index.ts';
 
 export class WriteBack {
   readonly #writes: DmaWriteEngine;
@@ -13,18 +13,22 @@ export class WriteBack {
   readonly #staging: Uint8Array;
   #next = 0;
 
-  /** @param onSpace called, inside the engine's stage, when there is room again */
-  constructor(name: string, writes: DmaWriteEngine, sram: Uint8Array, depth: number, onSpace: () => void) {
+  /** @param engine the ring's, which waits while there is no room */
+  constructor(
+    name: string,
+    writes: DmaWriteEngine,
+    sram: Uint8Array,
+    depth: number,
+    engine: WriteRequesterPort,
+  ) {
     this.#writes = writes;
     this.#sram = sram;
     this.#depth = depth;
     this.#staging = new Uint8Array(depth * nicWriteBack.lengthBytes);
-    this.#requester = writes.addRequester({
-      name: `${name}WriteBack`,
-      trafficClass: TrafficClass.descriptorWrite,
-      fifoDepth: depth,
-    });
-    writes.onSpace(this.#requester, onSpace);
+    this.#requester = writes.addRequester(
+      { name: `${name}WriteBack`, trafficClass: TrafficClass.descriptorWrite, fifoDepth: depth },
+      engine,
+    );
   }
 
   get hasRoom(): boolean {

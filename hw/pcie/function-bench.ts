@@ -128,7 +128,7 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     },
   };
   fn.connect({ target, messageSender: sender, reads });
-  pair.device.connect({ receiver: fn });
+  pair.device.connect({ receiver: fn, posted: [fn], nonPosted: [], completion: [fn] });
   /** The edge at which the device core acts when a test makes it do something now. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {

@@ -14,11 +14,16 @@ export interface FunctionPort {
   /** Gives a TLP's buffer and credits back. */
   consume(offset: number): void;
   canSend(flow: Flow): boolean;
-  onSendSpace(flow: Flow, listener: () => void): void;
   /** The completion that {@link sendCompletion} sends. */
   readonly completion: CompletionFields;
   sendCompletion(): void;
   sendMessage(messageCode: number, trafficClass: number, requesterId: number): void;
+}
+
+/** Optional observer of what software does to the BARs: the fault injector. */
+export interface AccessObserver {
+  /** A load or store has arrived, and has not taken effect yet. */
+  barAccessed(cycle: Cycles): void;
 }
 
 /** The device core behind the BARs. All calls are made at an edge of the function's clock domain. */

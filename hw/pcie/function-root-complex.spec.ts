@@ -34,7 +34,7 @@ function machine() {
       },
     },
   });
-  device.connect({ receiver: fn });
+  device.connect({ receiver: fn, posted: [fn], nonPosted: [], completion: [fn] });
   const settle = (): void => {
     const untilPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + 10_000_000;
     bench.run(untilPs);

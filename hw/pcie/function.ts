@@ -39,7 +39,6 @@ import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './re
 import {
   COMPLETION,
   COMPLETION_DATA,
-  COMPLETION_FLOW,
   CONFIG_READ,
   CONFIG_WRITE,
   FLAG_POISONED,
@@ -163,9 +162,6 @@ export class PcieFunction implements TlpReceiver {
         port.consume(offset);
       },
     };
-    const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
-    port.onSendSpace(COMPLETION_FLOW, wakeEgress);
-    port.onSendSpace(POSTED, wakeEgress);
     domain.addEdgeKeeper(this);
   }
 
@@ -176,6 +172,11 @@ export class PcieFunction implements TlpReceiver {
     this.#latch.rebase(cycles);
     this.#requests.rebase(cycles);
     this.#freeCycle -= cycles;
+  }
+
+  /** See LinkSender: completions and messages wait for room. */
+  linkSpace(): void {
+    this.#domain.wakeAfter(this.#egressStage, this.#process.nowPs);
   }
 
   /** Connects the device core; to be called once, before time starts. */

@@ -8,8 +8,9 @@ export {
 export * from './flow-control.ts';
 export { PcieFunction } from './function.ts';
 export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
-export type { BarTarget } from './function-port.ts';
+export type { AccessObserver, BarTarget } from './function-port.ts';
 export * from './link-copy.ts';
+export type { LinkSender } from './link-flow.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
 export { type CompletionRunReceiver, PcieLinkPort } from './link-port.ts';
@@ -18,6 +19,7 @@ export { STALL_REASONS } from './link-stall.ts';
 export { PayloadReferences } from './payload-references.ts';
 export { RootComplex } from './root-complex.ts';
 export type { CorePort } from './root-complex-core-port.ts';
+export type { StoreSender } from './root-complex-core-queue.ts';
 export * from './root-complex-interfaces.ts';
 export * from './root-complex-parameters.ts';
 export { attachTap, type LinkTap } from './root-complex-tap.ts';

@@ -7,6 +7,7 @@ import { type ConfigOf, defaultsOf } from '../../base/parameter.ts';
 import type { Picoseconds } from '../../base/units.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/channel.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
+import type { LinkSender } from './link-flow.ts';
 import {
   endpointPortParameters,
   type LinkEndConfig,
@@ -61,9 +62,21 @@ export function linkPair(options: LinkBenchOptions = {}) {
   return { link, endpoint, rootPort, deviceLp, hostLp, device, host };
 }
 
-/** Connects a port to a function that gets what arrives. */
+/** Connects a port to a function that gets what arrives; its senders stay. */
 export function onReceive(port: PcieLinkPort, receiveTlp: TlpReceiver['receiveTlp']): void {
-  port.connect({ receiver: { receiveTlp } });
+  const { posted, nonPosted, completion } = port.transmitter;
+  port.connect({
+    receiver: { receiveTlp },
+    posted: posted.senders,
+    nonPosted: nonPosted.senders,
+    completion: completion.senders,
+  });
+}
+
+/** Adds a sender of a flow, which is called when its full fifo has room again. */
+export function onSendSpace(port: PcieLinkPort, flow: number, linkSpace: LinkSender['linkSpace']): void {
+  const { senders } = port.transmitter.flows[flow]!;
+  port.transmitter.flows[flow]!.senders = [...senders, { linkSpace }];
 }
 
 /** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stand there. */

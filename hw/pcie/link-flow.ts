@@ -4,6 +4,12 @@ import { TransmitFifo } from './link-fifo.ts';
 import { advertisedCredits, type LinkEndConfig } from './link-parameters.ts';
 import { TlpCount } from './tlp-count.ts';
 
+/** A block that sends TLPs of a flow, and waits while its transmit fifo is full. */
+export interface LinkSender {
+  /** The fifo has room again. May be called from within any call of the port: it only wakes stages at later edges. */
+  linkSpace(): void;
+}
+
 export class TransmitFlow {
   /** Posted, non-posted or completion, as tlp-record.ts numbers them. */
   readonly flow: number;
@@ -12,7 +18,7 @@ export class TransmitFlow {
   /** TLPs put on the lanes. */
   readonly sent = new TlpCount();
   /** Called whenever the full fifo has room again. */
-  readonly onSpace: (() => void)[] = [];
+  senders: readonly LinkSender[] = [];
 
   constructor(flow: number, peer: LinkEndConfig, fifoTlps: number, maxPayloadBytes: number) {
     this.flow = flow;

@@ -2,7 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { creditsOf } from './flow-control.ts';
-import { answer, type LinkBenchOptions, linkBench, linkPair, onReceive, runPair } from './link-bench.ts';
+import {
+  answer,
+  type LinkBenchOptions,
+  linkBench,
+  linkPair,
+  onReceive,
+  onSendSpace,
+  runPair,
+} from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
   COMPLETION,
@@ -75,7 +83,7 @@ describe('a link port', () => {
   it('says when a full fifo has room again, and refuses more than its capacity', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, postedFifoTlps: 2 } });
     let calls = 0;
-    bench.device.onSendSpace(POSTED, () => calls++);
+    onSendSpace(bench.device, POSTED, () => calls++);
     for (let tlp = 0; tlp < 3; tlp++) {
       expect(bench.device.canSend(POSTED)).toBe(true);
       bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
@@ -180,7 +188,7 @@ describe('a link port', () => {
       bench.device.sendMemoryWrite(0x1_0000_0000 + (sent % 1024) * 256, 5, zeros, 0, 256);
       if (++sent < count) domain.wake(stage, cycle + 1);
     });
-    bench.device.onSendSpace(POSTED, () => {
+    onSendSpace(bench.device, POSTED, () => {
       if (sent < count) domain.wakeAfter(stage, bench.deviceLp.nowPs);
     });
     domain.wake(stage, 1);
@@ -257,7 +265,7 @@ describe('random traffic over tiny fifos and credits', () => {
       domain.wake(stage, cycle + 1 + gapCycles);
     });
     for (const flow of [POSTED, NON_POSTED, COMPLETION_FLOW]) {
-      device.onSendSpace(flow, () => domain.wakeAfter(stage, deviceLp.nowPs));
+      onSendSpace(device, flow, () => domain.wakeAfter(stage, deviceLp.nowPs));
     }
     domain.wake(stage, 1);
     const arrivals: string[] = [];

@@ -14,9 +14,6 @@
  * An event is scheduled only for what others wait for at this end: TLPs that wait in the fifos. The rest (an Ack's time on
  * the lanes, limits that no sender waits for) is caught up with when the port is next called; credits to return at the end of
  * the process's turn at the latest.
- *
- * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
- * edge after the current instant.
  */
 
 import { InvariantError } from '../../base/assert.ts';
@@ -28,7 +25,7 @@ import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
 import { CompletionFields } from './completion-fields.ts';
 import { dataOf, headersOf } from './flow-control.ts';
 import type { PayloadCopier } from './link-copy.ts';
-import type { TransmitFlow } from './link-flow.ts';
+import type { LinkSender, TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
@@ -90,12 +87,16 @@ export interface ConfigWriteRequest extends ConfigRequest {
   readonly flags?: number;
 }
 
-/** Who is behind the port. */
+/** The blocks at the port. */
 export interface LinkPortPorts {
   /** Gets TLPs and sideband records. */
   readonly receiver: TlpReceiver;
   /** May take completions with data, ahead of their calls too, that need not go to the receiver; left out: none is taken so. */
   readonly completionRuns?: CompletionRunReceiver | undefined;
+  /** By flow, the blocks that wait while its transmit fifo is full. */
+  readonly posted: readonly LinkSender[];
+  readonly nonPosted: readonly LinkSender[];
+  readonly completion: readonly LinkSender[];
 }
 
 export interface LinkPortOptions {
@@ -168,17 +169,14 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     lp.addTimeKeeper(this);
   }
 
-  // ---- who is told ----
-
   /** See Block.connect; before time starts. */
-  connect({ receiver, completionRuns = NO_RUNS }: LinkPortPorts): void {
-    this.#tlpReceiver = receiver;
-    this.#runReceiver = completionRuns;
-  }
-
-  /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
-  onSendSpace(flow: number, listener: () => void): void {
-    this.transmitter.flows[flow]!.onSpace.push(listener);
+  connect(ports: LinkPortPorts): void {
+    this.#tlpReceiver = ports.receiver;
+    this.#runReceiver = ports.completionRuns ?? NO_RUNS;
+    const { posted, nonPosted, completion } = this.transmitter;
+    posted.senders = ports.posted;
+    nonPosted.senders = ports.nonPosted;
+    completion.senders = ports.completion;
   }
 
   /** Whether the flow's transmit fifo has room for one TLP more. */

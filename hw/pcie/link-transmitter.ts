@@ -250,6 +250,6 @@ export class LinkTransmitter extends LinkLanes {
     this.waitingCount--;
     if (!wasFull) return;
     this.fullFlows &= ~(1 << flow.flow);
-    for (const listener of flow.onSpace) listener();
+    for (const sender of flow.senders) sender.linkSpace();
   }
 }

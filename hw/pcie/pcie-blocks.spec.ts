@@ -8,7 +8,15 @@ import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
 import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { Intx } from './intx.ts';
-import { answer, type LinkBenchOptions, linkBench, linkPair, onReceive, runPair } from './link-bench.ts';
+import {
+  answer,
+  type LinkBenchOptions,
+  linkBench,
+  linkPair,
+  onReceive,
+  onSendSpace,
+  runPair,
+} from './link-bench.ts';
 import { PcieLinkPort } from './link-port.ts';
 import { STALL_REASONS } from './link-stall.ts';
 import { MessageOutbox } from './message-outbox.ts';
@@ -269,7 +277,7 @@ describe('a stalled link', () => {
       else answer(device, { tag: 0, trafficClass: 12 });
     };
     let heardCount = 0;
-    device.onSendSpace(flow, () => heardCount++);
+    onSendSpace(device, flow, () => heardCount++);
     // One is on the lanes at once.
     for (let tlp = 0; tlp < 4; tlp++) {
       expect(device.canSend(flow)).toBe(true);
@@ -344,7 +352,7 @@ describe('the root complex and its parts', () => {
     const held: number[] = [];
     onReceive(device, (offset) => held.push(offset));
     let [storedCount, heardCount] = [0, 0];
-    rootComplex.onCoreSpace(0, () => heardCount++);
+    rootComplex.connectCore(0, { storeSpace: () => heardCount++ });
     const store = (): void =>
       rootComplex.cpuStore(0, 0x8_0000_0000 + 8 * storedCount, new Uint8Array(8), 0, 8, 12);
     while (rootComplex.canStore(0)) {

@@ -1,5 +1,6 @@
 /** The root complex as one core sees it: what the host gives to its cores and their store buffers. */
 import type { RootComplex } from './root-complex.ts';
+import type { StoreSender } from './root-complex-core-queue.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
 export class CorePort {
@@ -15,8 +16,9 @@ export class CorePort {
     return this.#rootComplex.canStore(this.#core);
   }
 
-  onStoreSpace(listener: () => void): void {
-    this.#rootComplex.onCoreSpace(this.#core, listener);
+  /** See Block.connect. */
+  connect({ stores }: { readonly stores: StoreSender }): void {
+    this.#rootComplex.connectCore(this.#core, stores);
   }
 
   cpuStore(

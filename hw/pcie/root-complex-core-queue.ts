@@ -2,6 +2,12 @@
 import type { Wide } from '../../base/wide.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
+/** What gives stores to the root complex, and waits while it takes none. */
+export interface StoreSender {
+  /** Stores are taken again; called at a clock edge of the root complex. */
+  storeSpace(): void;
+}
+
 /** An entry of the queue. Entries form a ring and are used again and again. */
 export class CoreRequest {
   /** The entry behind it. */
@@ -33,8 +39,8 @@ export class CoreQueue {
   count = 0;
   /** The oldest request, when there is one. */
   head: CoreRequest;
-  /** Called when there is room for a store again. */
-  onSpace: (() => void) | undefined = undefined;
+  /** The store buffer in front of it. */
+  stores: StoreSender | undefined = undefined;
   readonly #depth: number;
   #tail: CoreRequest;
 
@@ -87,6 +93,6 @@ export class CoreQueue {
     const couldNotStore = !this.canStore;
     this.head = this.head.next;
     this.count--;
-    if (couldNotStore && this.canStore && this.onSpace !== undefined) this.onSpace();
+    if (couldNotStore && this.canStore) this.stores?.storeSpace();
   }
 }

@@ -16,7 +16,7 @@ import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { ConfigRequest, PcieLinkPort } from './link-port.ts';
-import { CoreQueue, type CoreRequest } from './root-complex-core-queue.ts';
+import { CoreQueue, type CoreRequest, type StoreSender } from './root-complex-core-queue.ts';
 import {
   ACCESS_POISONED,
   ACCESS_TIMEOUT,
@@ -147,8 +147,8 @@ export class RootComplexCpu {
     return this.#queues[core]!.canStore;
   }
 
-  onSpace(core: number, listener: () => void): void {
-    this.#queues[core]!.onSpace = listener;
+  connectCore(core: number, stores: StoreSender): void {
+    this.#queues[core]!.stores = stores;
   }
 
   store(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { answer, linkPair, onReceive } from './link-bench.ts';
+import { answer, linkPair, onReceive, onSendSpace } from './link-bench.ts';
 import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import type { LinkTap } from './root-complex-tap.ts';
@@ -40,7 +40,7 @@ function play(script: readonly Step[], options: RootComplexBenchOptions): string
     domain.wake(stage, cycle + 1 + gap);
   });
   for (const flow of [POSTED, NON_POSTED]) {
-    device.onSendSpace(flow, () => domain.wakeAfter(stage, deviceLp.nowPs));
+    onSendSpace(device, flow, () => domain.wakeAfter(stage, deviceLp.nowPs));
   }
   domain.wake(stage, 1);
   for (let core = 0; core < 2; core++) {
@@ -124,7 +124,7 @@ describe('a root complex under traffic from both sides', () => {
       domain.wakeAfter(stage, deviceLp.nowPs);
     });
     let lastPs = 0;
-    device.onSendSpace(NON_POSTED, () => domain.wakeAfter(stage, deviceLp.nowPs));
+    onSendSpace(device, NON_POSTED, () => domain.wakeAfter(stage, deviceLp.nowPs));
     domain.wake(stage, 1);
     bench.run(300_000_000);
     expect(received).toBe(count);

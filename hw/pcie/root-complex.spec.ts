@@ -493,7 +493,7 @@ describe('the root complex, to a core', () => {
   it('pushes back when a core gives more than its fifo takes, and calls when there is room', () => {
     const bench = rootComplexBench({ rootComplex: { cpuEgressTlps: 2 } });
     let calls = 0;
-    bench.rootComplex.onCoreSpace(0, () => calls++);
+    bench.rootComplex.connectCore(0, { storeSpace: () => calls++ });
     for (let store = 0; store < 2; store++) {
       expect(bench.rootComplex.canStore(0)).toBe(true);
       bench.rootComplex.cpuStore(0, 0x8000_0000, pattern(8), 0, 8, 0);

@@ -18,6 +18,7 @@ import type { RunAhead } from '../../sim/run-ahead.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CorePort } from './root-complex-core-port.ts';
+import type { StoreSender } from './root-complex-core-queue.ts';
 import { type ConfigurationAccess, RootComplexCpu } from './root-complex-cpu.ts';
 import type { AccessDone, HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
 import { DeviceFaultLog } from './root-complex-log.ts';
@@ -29,7 +30,6 @@ import {
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
-  FLOW_COUNT,
   MEMORY_WRITE,
   MESSAGE,
   SIDEBAND_BASE,
@@ -72,6 +72,7 @@ export class RootComplex {
   /** The device, where it shares something with this end. */
   readonly device: SharedDevice | undefined;
 
+  readonly #lp: LogicalProcess;
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
   readonly #runAhead: RunAhead;
@@ -81,6 +82,7 @@ export class RootComplex {
   constructor(options: RootComplexOptions) {
     const { lp, config, end, port, memory, interrupts, coreCount, device } = options;
     checkRootComplexConfig(config, port.link, end);
+    this.#lp = lp;
     this.#config = config;
     this.device = device;
     this.#runAhead = lp.runAhead;
@@ -102,10 +104,7 @@ export class RootComplex {
     const places = device?.earlyPlaces;
     this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
     this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
-    port.connect({ receiver: this });
-    for (let flow = 0; flow < FLOW_COUNT; flow++) {
-      port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
-    }
+    port.connect({ receiver: this, posted: [this], nonPosted: [this], completion: [this] });
     domain.addEdgeKeeper(this);
   }
 
@@ -142,9 +141,14 @@ export class RootComplex {
     return this.cpu.canStore(core);
   }
 
-  /** Calls `listener`, at a clock edge, whenever the full fifo of `core` has room again. */
-  onCoreSpace(core: number, listener: () => void): void {
-    this.cpu.onSpace(core, listener);
+  /** Connects the store buffer of `core`, or the device that uses a core's port. */
+  connectCore(core: number, stores: StoreSender): void {
+    this.cpu.connectCore(core, stores);
+  }
+
+  /** See LinkSender. */
+  linkSpace(): void {
+    this.domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
   }
 
   /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller asked {@link canStore}. */

@@ -1,6 +1,6 @@
 /**
  * Memory writes without a copy: where device and root complex share a thread, the record of a write says where in the device its
- * payload lies, in place of carrying it. A decorator of a link port, for whoever makes the writes; what it cannot lend goes the
+ * payload lies, in place of carrying it. A decorator of a link port, for the block that makes the writes; what cannot be referenced goes the
  * plain way. The root complex reads it through ZeroCopyPayload (write-payload.ts).
  */
 import type { PcieLinkPort } from './link-port.ts';
@@ -18,10 +18,6 @@ export class ZeroCopyWriter {
 
   canSend(flow: number): boolean {
     return this.#port.canSend(flow);
-  }
-
-  onSendSpace(flow: number, listener: () => void): void {
-    this.#port.onSendSpace(flow, listener);
   }
 
   /** See {@link PcieLinkPort.sendMemoryWrite}. */

@@ -1,13 +1,12 @@
 /**
- * The bus between cores and memory, as far as somebody takes it from the cores: one master at a time has it, and while it
+ * The bus between cores and memory, as far as masters take it from the cores: one master at a time has it, and while it
  * does, no core reaches memory.
  *
- *     DMA controller ── take ──► held ──► listeners: cores stand still
- *                    ── give ──► free ──► listeners: cores go on
+ *     DMA controller ── take ──► held: cores stand still
+ *                    ── give ──► free: cores go on
  *
- * For a core there are two ways to be held, both exact: to be told ({@link onTaken}, {@link onGiven}), or to ask at the
- * two ends of a stretch of work how long the bus was away ({@link heldPsAt}) and to be later by as much. Either way those
- * cycles are of a cause of their own, {@link BUS_WAIT_CAUSE}. With nobody taking the bus this costs nothing.
+ * A core asks at the two ends of a stretch of work how long the bus was held ({@link heldPsAt}) and is later by as much. Those
+ * cycles have a cause of their own, {@link BUS_WAIT_CAUSE}. While no master takes the bus this costs nothing.
  */
 
 import { InvariantError } from '../../base/assert.ts';
@@ -16,14 +15,24 @@ import type { BlockState } from '../../sim/index.ts';
 
 const FREE = -1;
 
+/** Optional observer of the bus. */
+export interface MemoryBusObserver {
+  busTaken(nowPs: Picoseconds): void;
+  busGiven(nowPs: Picoseconds): void;
+}
+
 export class MemoryBus {
   /** Times the bus was taken. */
   takenCount = 0;
   #master = FREE;
   #sincePs = 0;
   #heldPs = 0;
-  #takenListener: (nowPs: Picoseconds) => void = () => {};
-  #givenListener: (nowPs: Picoseconds) => void = () => {};
+  readonly #observer: MemoryBusObserver | undefined;
+
+  /** @param observer notified in the hardware half of an instant; left out: none */
+  constructor(observer?: MemoryBusObserver) {
+    this.#observer = observer;
+  }
 
   get isHeld(): boolean {
     return this.#master !== FREE;
@@ -48,27 +57,18 @@ export class MemoryBus {
     this.#sincePs -= ps;
   }
 
-  /** `listener` is called, in the hardware half of an instant, when the bus is taken. */
-  onTaken(listener: (nowPs: Picoseconds) => void): void {
-    this.#takenListener = listener;
-  }
-
-  onGiven(listener: (nowPs: Picoseconds) => void): void {
-    this.#givenListener = listener;
-  }
-
-  /** @throws InvariantError when somebody has it */
+  /** @throws InvariantError when a master has it */
   take(master: number, nowPs: Picoseconds): void {
     if (this.isHeld) throw new InvariantError('master of the memory bus', this.#master, 'none');
     this.#master = master;
     this.#sincePs = nowPs;
     this.takenCount++;
-    this.#takenListener(nowPs);
+    this.#observer?.busTaken(nowPs);
   }
 
   give(nowPs: Picoseconds): void {
     this.#heldPs = this.heldPsAt(nowPs);
     this.#master = FREE;
-    this.#givenListener(nowPs);
+    this.#observer?.busGiven(nowPs);
   }
 }

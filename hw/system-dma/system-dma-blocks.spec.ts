@@ -34,7 +34,7 @@ function interrupted(seed: number): { readonly bench: Bench; readonly cycle: num
       words: 1 + random.below(WORDS_MAX),
     });
     device.room = random.chance(0.3) ? 0 : 100;
-    if (device.room > 0) device.onSpace();
+    if (device.room > 0) device.stores.storeSpace();
     cycle += 1 + random.below(60);
     runTo(cycle);
   }
@@ -49,7 +49,7 @@ describe('every block of the controller', () => {
       const { bench, cycle } = interrupted(seed);
       if (statesOf(bench) !== fresh) changedCount++;
       bench.dma.portWrite(commonPort.masterClear.offset, 0);
-      bench.device.onSpace();
+      bench.device.stores.storeSpace();
       // A load that is under way comes back first.
       bench.runTo(cycle + 100);
       expect(statesOf(bench), `seed ${seed}`).toBe(fresh);
@@ -77,7 +77,7 @@ describe('every block of the controller', () => {
     runTo(100);
     expect(stores).toHaveLength(3);
     device.room = WORDS_MAX;
-    device.onSpace();
+    device.stores.storeSpace();
     runTo(500);
     expect(stores.flatMap(([, , bytes]) => bytes)).toEqual([
       ...memory.bytes.subarray(0x100, 0x100 + WORDS_MAX * 4),

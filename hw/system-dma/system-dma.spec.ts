@@ -77,7 +77,7 @@ describe('a system DMA controller', () => {
     runTo(50);
     expect(stores).toHaveLength(1);
     device.room = 5;
-    device.onSpace();
+    device.stores.storeSpace();
     runTo(60);
     expect(stores.map(([cycle]) => cycle)).toEqual([7, 51]);
     expect(holds).toEqual([[3, 51]]);

@@ -25,7 +25,7 @@ import {
   type LogicalProcess,
   stallReasons,
 } from '../../sim/index.ts';
-import type { AccessDone, HostMemory } from '../pcie/index.ts';
+import type { AccessDone, HostMemory, StoreSender } from '../pcie/index.ts';
 import { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
 import type { SystemDmaConfig } from './parameters.ts';
@@ -51,7 +51,7 @@ const LAST_CHANNEL_AT_FIRST = systemDmaChannelCount - 1;
 /** The controller's own port of the root complex: a core port fits. */
 interface SystemDmaDevicePort {
   canStore(): boolean;
-  onStoreSpace(listener: () => void): void;
+  connect(ports: { readonly stores: StoreSender }): void;
   cpuStore(
     busAddress: number,
     trafficClass: number,
@@ -110,7 +110,7 @@ export class SystemDma {
       written: () => this.#wakeNow(),
     });
     this.#loadDone = (status, value) => this.#loaded(status, value);
-    options.port.onStoreSpace(() => this.#wakeNow());
+    options.port.connect({ stores: { storeSpace: () => this.#wakeNow() } });
     this.domain.addEdgeKeeper(this);
   }
 

@@ -110,7 +110,7 @@ export class FakeNic {
           this.#write(address + at - fakeBar0, word);
         }
       },
-      onStoreSpace: () => {},
+      connect: () => {},
       cpuLoad: (address, _length, done) => this.#answer(() => this.#read(address - fakeBar0), done),
       cpuConfigRead: (_id, offset, done) => this.#answer(() => this.#config.get(offset) ?? 0, done),
       cpuConfigWrite: (_id, offset, value, done) =>

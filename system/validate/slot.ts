@@ -145,8 +145,9 @@ class MeasuringDevice {
     this.#domain = lp.addClockDomain(hca.coreClockMHz);
     this.#stage = this.#domain.addStage(() => this.#issue());
     const wake = (): void => this.#domain.wakeAfter(this.#stage, lp.nowPs);
-    port.connect({ receiver: { receiveTlp: (offset) => this.#take(offset, wake) } });
-    for (const flow of [POSTED, NON_POSTED]) port.onSendSpace(flow, wake);
+    const sender = { linkSpace: wake };
+    const receiver = { receiveTlp: (offset: number) => this.#take(offset, wake) };
+    port.connect({ receiver, posted: [sender], nonPosted: [sender], completion: [] });
     this.#domain.wake(this.#stage, 1);
   }
 

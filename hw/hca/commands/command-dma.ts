@@ -67,14 +67,15 @@ export class CommandDma {
     const name = 'command';
     this.#reader = reads.addRequester(
       { name, trafficClass, fifoDepth: 2, weight: 1 },
-      (cookie, status, cycle) => this.#readDone(cookie, status, cycle),
+      {
+        done: (cookie, status, cycle) => this.#readDone(cookie, status, cycle),
+        space: () => this.#issueRead(),
+      },
     );
     this.#writer = writes.addRequester(
       { name, trafficClass, fifoDepth: setup.writesInFlightMax },
-      (cookie, cycle) => this.#writeDone(cookie, cycle),
+      { done: (cookie, cycle) => this.#writeDone(cookie, cycle), space: () => this.#issueWrites() },
     );
-    reads.onSpace(this.#reader, () => this.#issueRead());
-    writes.onSpace(this.#writer, () => this.#issueWrites());
   }
 
   connect({ processor }: CommandDmaPorts): void {

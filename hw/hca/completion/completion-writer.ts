@@ -88,18 +88,20 @@ export class CompletionWriter {
     const capacity = core.config.completionFifoDepth;
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
-    this.#staging = new CqeStaging(core, (cq, record, cycle) => this.#issued(cq, record, cycle));
+    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
+    this.#staging = new CqeStaging(core, {
+      issued: (cq, record, cycle) => this.#issued(cq, record, cycle),
+      stagingSpace: () => wake(core.domain.cycle + 1),
+    });
     this.#recordSram = core.allocateSram(RECORD_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
-      (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
+      { done: (cq, status, cycle) => this.#consumerRead(cq, status, cycle) },
     );
-    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     this.notifier = new CompletionNotifier(core, wake);
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_COMPLETION, wake);
     core.cqcCache.attach(PORT_COMPLETION, wake);
-    this.#staging.onSpace(() => wake(core.domain.cycle + 1));
   }
 
   connect(ports: CompletionWriterPorts): void {

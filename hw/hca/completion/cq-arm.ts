@@ -27,7 +27,6 @@ export interface CompletionEvents {
   canPost(): boolean;
   /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount: number): void;
-  onSpace(listener: (cycle: Cycles) => void): void;
 }
 
 export class CompletionNotifier {
@@ -71,7 +70,11 @@ export class CompletionNotifier {
 
   connect({ eventQueues }: { readonly eventQueues: CompletionEvents }): void {
     this.#events = eventQueues;
-    eventQueues.onSpace(this.#wake);
+  }
+
+  /** See EventPoster. */
+  eventSpace(cycle: Cycles): void {
+    this.#wake(cycle);
   }
 
   /** True while an event that has fired still has to be posted: no other may fire. */

@@ -21,6 +21,14 @@ const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 const ownerShift = cqe.fields.owner.shift;
 const isSendShift = cqe.fields.isSend.shift;
 
+/** The completion writer, which is notified of what happens to CQEs. */
+export interface CqeWriter {
+  /** A CQE was handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}. */
+  issued(cq: number, record: number, cycle: Cycles): void;
+  /** There is room for a CQE again. */
+  stagingSpace(): void;
+}
+
 export class CqeStaging {
   readonly #core: HcaCore;
   readonly #sram: number;
@@ -29,20 +37,16 @@ export class CqeStaging {
   readonly #recordOfSlot = new Int32Array(SLOTS).fill(NO_RECORD);
   readonly #cqOfSlot = new Int32Array(SLOTS).fill(-1);
 
-  /**
-   * @param onIssued told of each CQE handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}
-   */
-  constructor(core: HcaCore, onIssued: (cq: number, record: number, cycle: Cycles) => void) {
+  constructor(core: HcaCore, writer: CqeWriter) {
     this.#core = core;
     this.#sram = core.allocateSram(CQE_STAGING_BYTES);
     this.#requester = core.dmaWrite.addRequester(
       { name: 'cqe', trafficClass: TrafficClass.cqe, fifoDepth: FIFO_DEPTH },
-      (slot, cycle) => onIssued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
+      {
+        done: (slot, cycle) => writer.issued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
+        space: () => writer.stagingSpace(),
+      },
     );
-  }
-
-  onSpace(listener: () => void): void {
-    this.#core.dmaWrite.onSpace(this.#requester, listener);
   }
 
   /** True when a CQE can be issued now. */

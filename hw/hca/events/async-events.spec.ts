@@ -10,6 +10,7 @@ function bench() {
   const log = new EventLog();
   const events = new AsyncEvents({ domain });
   events.connect({ eventQueues: log });
+  log.connect({ posters: [events] });
   return { lp, domain, log, events };
 }
 

@@ -11,7 +11,6 @@ import type { Cqn, Qpn } from '../objects/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
-  onSpace(listener: (cycle: Cycles) => void): void;
   postQpEvent(type: number, qpn: Qpn, cycle: Cycles): void;
   postSrqEvent(type: number, srqn: number, cycle: Cycles): void;
   postCqError(cqn: Cqn, syndrome: number, cycle: Cycles): void;
@@ -39,7 +38,11 @@ export class AsyncEvents {
 
   connect({ eventQueues }: { readonly eventQueues: AsyncEventSink }): void {
     this.#sink = eventQueues;
-    eventQueues.onSpace((cycle) => this.#domain.wake(this.#stage, cycle));
+  }
+
+  /** See EventPoster. */
+  eventSpace(cycle: Cycles): void {
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Queues an event of a QP, CQ or SRQ; the syndrome is that of a CQ error. */

@@ -7,6 +7,7 @@ import { eqeBytes } from '../../../abi/eqe.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { ringIndex, viewOf } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
@@ -20,6 +21,7 @@ const NOT_MAPPED = -1;
 const PAGE_LIMIT = 2 ** 20;
 
 export interface EqPagesSetup {
+  readonly domain: ClockDomain;
   readonly eqs: EqTable;
   readonly icm: IcmMap;
   readonly reads: DmaReads;
@@ -39,7 +41,7 @@ export class EqPages {
   /** Raised by a reset: reads for an earlier one are ignored. */
   #generation = 0;
 
-  /** @param onFound told when a page has been looked up */
+  /** @param onFound called when a page has been looked up, or can be */
   constructor(setup: EqPagesSetup, onFound: (cycle: Cycles) => void) {
     this.#eqs = setup.eqs;
     this.#icm = setup.icm;
@@ -49,12 +51,11 @@ export class EqPages {
     this.#mttView = viewOf(setup.sram.bytes);
     this.#requester = setup.reads.addRequester(
       { name: 'eqTranslation', trafficClass: TrafficClass.translation, fifoDepth: 1, weight: 1 },
-      (cookie, status, cycle) => this.#found(cookie, status, cycle),
+      {
+        done: (cookie, status, cycle) => this.#found(cookie, status, cycle),
+        space: () => onFound(setup.domain.cycle + 1),
+      },
     );
-  }
-
-  onSpace(listener: () => void): void {
-    this.#reads.onSpace(this.#requester, listener);
   }
 
   /** DMA address of the EQ's next entry, UNKNOWN when its page must be looked up, UNREACHABLE when it has none. */

@@ -76,6 +76,19 @@ export interface EventContexts {
   reset(): void;
 }
 
+/** A block that posts events, and stalls while {@link EventWriter.canPost} is false. */
+export interface EventPoster {
+  /** The full fifo has room again; the block looks again at `cycle` or later. */
+  eventSpace(cycle: Cycles): void;
+}
+
+export interface EventWriterPorts {
+  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  readonly contexts?: EventContexts;
+  /** Blocks that stall while the fifo is full. */
+  readonly posters: readonly EventPoster[];
+}
+
 export class EventWriter {
   readonly account = new BlockAccount('eventWriter', stalls);
   readonly moderation: InterruptModeration;
@@ -92,7 +105,7 @@ export class EventWriter {
   #armedSlots: number[] = [];
   #generation = 0;
   #contexts: EventContexts | undefined;
-  #spaceListeners: ((cycle: Cycles) => void)[] = [];
+  #posters: readonly EventPoster[] = [];
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
@@ -103,20 +116,13 @@ export class EventWriter {
     this.#pages = new EqPages(setup, (cycle) => setup.domain.wake(this.#stage, cycle));
     this.#writer = setup.writes.addRequester(
       { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },
-      (cookie, cycle) => this.#written(cookie, cycle),
+      { done: (cookie, cycle) => this.#written(cookie, cycle), space: () => this.#wake() },
     );
-    setup.writes.onSpace(this.#writer, () => this.#wake());
-    this.#pages.onSpace(() => this.#wake());
   }
 
-  /** True when another event can be posted; a poster that finds it false stalls until {@link onSpace}. */
+  /** True when another event can be posted; a poster that finds it false stalls until {@link EventPoster.eventSpace}. */
   canPost(): boolean {
     return !this.#fifo.isFull;
-  }
-
-  /** Adds a listener that is called when a full fifo has room again. */
-  onSpace(listener: (cycle: Cycles) => void): void {
-    this.#spaceListeners.push(listener);
   }
 
   /** True when nothing waits to be written. */
@@ -224,10 +230,11 @@ export class EventWriter {
     this.#routes.map(maskHigh, maskLow, eqn);
   }
 
-  /** Has EQ contexts come through a cache; without one all of them are on chip. */
-  connect({ contexts }: { readonly contexts: EventContexts }): void {
+  /** See Block.connect. */
+  connect({ contexts, posters }: EventWriterPorts): void {
     this.#contexts = contexts;
-    contexts.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
+    this.#posters = posters;
+    contexts?.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
   }
 
   /** EQ that events of a type go to, or -1. */
@@ -407,7 +414,7 @@ export class EventWriter {
   }
 
   #release(entry: number, cycle: Cycles): void {
-    if (this.#fifo.release(entry)) for (const listener of this.#spaceListeners) listener(cycle);
+    if (this.#fifo.release(entry)) for (const poster of this.#posters) poster.eventSpace(cycle);
   }
 
   #wake(): void {

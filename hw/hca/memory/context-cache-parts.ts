@@ -32,15 +32,15 @@ export function makeContextCache(
 ): ContextCache {
   const { icm, dmaRead, dmaWrite, sram, config, domain } = parts;
   const holder: { cache?: ContextCache } = {};
+  const space = (): void => holder.cache!.retryDeferred(domain.cycle + 1);
   const readRequester = dmaRead.addRequester(
     { name: `${table}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
-    (line, _status, cycle) => holder.cache!.fillDone(line, cycle),
+    { done: (line, _status, cycle) => holder.cache!.fillDone(line, cycle), space },
   );
-  const writeRequester = dmaWrite.addRequester({
-    name: `${table}Write`,
-    trafficClass: TrafficClass.context,
-    fifoDepth: WRITE_DEPTH,
-  });
+  const writeRequester = dmaWrite.addRequester(
+    { name: `${table}Write`, trafficClass: TrafficClass.context, fifoDepth: WRITE_DEPTH },
+    { space },
+  );
   const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
   const cache = new ContextCache({
     entries,
@@ -60,7 +60,5 @@ export function makeContextCache(
     writeDepth: WRITE_DEPTH + 1,
   });
   holder.cache = cache;
-  dmaRead.onSpace(readRequester, () => cache.retryDeferred(domain.cycle + 1));
-  dmaWrite.onSpace(writeRequester, () => cache.retryDeferred(domain.cycle + 1));
   return cache;
 }

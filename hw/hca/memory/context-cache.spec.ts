@@ -21,9 +21,12 @@ function bench(entries: number, ways = entries, ports = 3) {
   const synced: number[] = [];
   const readRequester = dma.addRequester(
     { name: 'read', trafficClass: 8, fifoDepth: ports },
-    (line: number, _status: number, cycle?: number) => holder.cache!.fillDone(line, cycle!),
+    { done: (line: number, _status: number, cycle: number) => holder.cache!.fillDone(line, cycle) },
   );
-  const writeRequester = dma.addRequester({ name: 'write', trafficClass: 8, fifoDepth: 2 });
+  const writeRequester = dma.addRequester(
+    { name: 'write', trafficClass: 8, fifoDepth: 2 },
+    { space: () => holder.cache!.retryDeferred(domain.cycle) },
+  );
   const cache = new ContextCache({
     entries,
     ways,
@@ -47,7 +50,6 @@ function bench(entries: number, ways = entries, ports = 3) {
   holder.cache = cache;
   const woken: string[] = [];
   for (let port = 0; port < ports; port++) cache.attach(port, (cycle) => woken.push(`${port}@${cycle}`));
-  dma.onSpace(writeRequester, () => cache.retryDeferred(domain.cycle));
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };

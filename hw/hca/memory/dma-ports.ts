@@ -6,10 +6,20 @@
  */
 import type { BusAddress, Cycles } from '../../../base/units.ts';
 
-/** Called inside the engine's stage; status 0 is success, else 1 UR, 2 CA, 3 poisoned, 4 timeout. */
-export type ReadDone = (cookie: number, status: number, cycle: Cycles) => void;
-/** Called when the last TLP of a write has been handed to the link port. */
-export type WriteDone = (cookie: number, cycle: Cycles) => void;
+/** A requester as the read engine calls it, inside the engine's stage. */
+export interface ReadRequesterPort {
+  /** A read has ended: status 0 is success, else 1 UR, 2 CA, 3 poisoned, 4 timeout. */
+  done(cookie: number, status: number, cycle: Cycles): void;
+  /** The full fifo has room again; left out by a requester that never waits for room. */
+  space?(): void;
+}
+
+/** A requester as the write engine calls it, likewise. */
+export interface WriteRequesterPort {
+  /** The last TLP of a write has been handed to the link port. */
+  done?(cookie: number, cycle: Cycles): void;
+  space?(): void;
+}
 
 /** What can be seen of a requester of an engine. Its requests end in the order in which they were made. */
 export interface DmaRequester {
@@ -31,7 +41,7 @@ export interface DmaReads {
       weight: number;
       placesEarly?: boolean;
     },
-    onDone: ReadDone,
+    port: ReadRequesterPort,
   ): number;
   canRequest(requester: number): boolean;
   request(
@@ -41,7 +51,6 @@ export interface DmaReads {
     sramOffset: number,
     cookie: number,
   ): void;
-  onSpace(requester: number, listener: () => void): void;
   /** The places of all requests that have not ended are used for something else from now on. */
   withdrawPlaces(): void;
 }
@@ -50,7 +59,7 @@ export interface DmaWrites {
   readonly requesters: readonly DmaRequester[];
   addRequester(
     options: { name: string; trafficClass: number; fifoDepth: number },
-    onDone?: WriteDone,
+    port?: WriteRequesterPort,
   ): number;
   canRequest(requester: number): boolean;
   request(
@@ -61,7 +70,6 @@ export interface DmaWrites {
     sourceOffset: number,
     cookie: number,
   ): void;
-  onSpace(requester: number, listener: () => void): void;
 }
 
 /** The interrupts of the PCIe function. */

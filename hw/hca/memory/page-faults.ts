@@ -47,7 +47,6 @@ export interface PageRequest {
 
 export interface PageRequestSink {
   canPost(): boolean;
-  onSpace(listener: (cycle: Cycles) => void): void;
   /** False: no event queue takes page requests. */
   postPageRequest(request: PageRequest, cycle: Cycles): boolean;
 }
@@ -119,9 +118,11 @@ export class PageFaults {
   connect(ports: PageFaultPorts): void {
     this.#ports = ports;
     this.#sink = ports.eventQueues;
-    ports.eventQueues.onSpace((cycle) => {
-      if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, cycle);
-    });
+  }
+
+  /** See EventPoster. */
+  eventSpace(cycle: Cycles): void {
+    if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, cycle);
   }
 
   /**

@@ -21,7 +21,10 @@ export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCa
   const holder: { translator?: Translator } = {};
   const readRequester = dmaRead.addRequester(
     { name: 'translation', trafficClass: TrafficClass.translation, fifoDepth: PORT_COUNT, weight: 4 },
-    (translatorPort, status, cycle) => holder.translator!.fillDone(translatorPort, status, cycle),
+    {
+      done: (translatorPort, status, cycle) => holder.translator!.fillDone(translatorPort, status, cycle),
+      space: () => holder.translator!.retryDeferred(domain.cycle + 1),
+    },
   );
   const translator = new Translator({
     mptCache,
@@ -35,6 +38,5 @@ export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCa
     sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
   });
   holder.translator = translator;
-  dmaRead.onSpace(readRequester, () => translator.retryDeferred(domain.cycle + 1));
   return translator;
 }

@@ -53,7 +53,9 @@ function bench(lines = 8, ways = 2) {
   const woken: { port: number; cycle: number }[] = [];
   const readRequester = dma.addRequester(
     { name: 'translation', trafficClass: 9, fifoDepth: 2 },
-    (port, status, cycle) => holder.translator!.fillDone(port, status, cycle),
+    {
+      done: (port: number, status: number, cycle: number) => holder.translator!.fillDone(port, status, cycle),
+    },
   );
   const mptCache = new MptCache(lines, ways, 'lru');
   const mttCache = new MttCache(lines, ways, 'lru');

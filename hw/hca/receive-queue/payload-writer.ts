@@ -44,9 +44,11 @@ export class PayloadWriter {
     });
     this.#requester = dmaWrite.addRequester(
       { name: 'payloadWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 16 },
-      (_cookie, cycle) => this.#done(cycle),
+      {
+        done: (_cookie, cycle) => this.#done(cycle),
+        space: () => this.#ports.receiver.wake(domain.cycle + 1),
+      },
     );
-    dmaWrite.onSpace(this.#requester, () => this.#ports.receiver.wake(domain.cycle + 1));
   }
 
   connect(ports: PayloadWriterPorts): void {

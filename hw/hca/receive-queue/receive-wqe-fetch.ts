@@ -94,6 +94,8 @@ export class ReceiveWqeFetch {
     };
     qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
     srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
+    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
+    const space = (): void => wake(core.domain.cycle + 1);
     this.#recordRequester = core.dmaRead.addRequester(
       {
         name: 'receiveRecord',
@@ -101,18 +103,15 @@ export class ReceiveWqeFetch {
         fifoDepth: RECORD_READS_MAX,
         weight: 2,
       },
-      (queue, status, cycle) => this.#recordDone(queue, status, cycle),
+      { done: (queue, status, cycle) => this.#recordDone(queue, status, cycle), space },
     );
     this.#wqeRequester = core.dmaRead.addRequester(
       { name: 'receiveWqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth: 8, weight: 2 },
-      (line, status, cycle) => this.#wqesDone(line, status, cycle),
+      { done: (line, status, cycle) => this.#wqesDone(line, status, cycle), space },
     );
     this.#stage = core.domain.addStage(this.#run, this);
-    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_RECEIVE_FETCH, wake);
     core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);
-    core.dmaRead.onSpace(this.#recordRequester, () => wake(core.domain.cycle + 1));
-    core.dmaRead.onSpace(this.#wqeRequester, () => wake(core.domain.cycle + 1));
   }
 
   connect(ports: ReceiveWqeFetchPorts): void {

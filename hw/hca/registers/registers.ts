@@ -29,6 +29,12 @@ export interface ControlRegisterPorts {
   };
 }
 
+/** Optional observer of resets: the fault injector. */
+export interface ResetObserver {
+  /** Software has triggered a reset, and it took place. */
+  resetWritten(cycle: Cycles): void;
+}
+
 /** Returned by a semaphore that is held: any value but 0. */
 const HELD = 1;
 
@@ -42,8 +48,7 @@ export class ControlRegisters {
   /** Faults to inject: the register reads as taken, whichever function releases it. */
   isOwnerStuck = false;
   isSemaphoreStuck = false;
-  /** Notified of each reset that software triggers, after it took place. */
-  onReset: ((cycle: Cycles) => void) | undefined;
+  #resetObserver: ResetObserver | undefined;
   /** Cycles before the epoch, which the clock register counts too. */
   epochCycles = 0;
 
@@ -66,6 +71,11 @@ export class ControlRegisters {
 
   connect(ports: ControlRegisterPorts): void {
     this.#ports = ports;
+  }
+
+  /** Connects an observer of the resets that software triggers. */
+  observeResets(observer: ResetObserver): void {
+    this.#resetObserver = observer;
   }
 
   /** A fatal error of the firmware: Linux finds the code within 5 s and resets the device. */
@@ -108,7 +118,7 @@ export class ControlRegisters {
   #reset(written: number, cycle: Cycles): void {
     if (fieldOf(written, resetTrigger) === 0) return;
     this.#ports.control.deviceReset(cycle);
-    this.onReset?.(cycle);
+    this.#resetObserver?.resetWritten(cycle);
   }
 
   /** Pins 0 to 31 are bits of the second dword, 32 to 63 of the first. */

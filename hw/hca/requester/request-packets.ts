@@ -59,8 +59,11 @@ export class RequestPackets {
   #filled = 0;
   #wanted = 0;
 
-  /** @param account that of the requester, whose stage makes the packets */
-  constructor(core: HcaCore, account: BlockAccount) {
+  /**
+   * @param account that of the requester, whose stage makes the packets
+   * @param space called when payload can be asked for again
+   */
+  constructor(core: HcaCore, account: BlockAccount, space: () => void) {
     this.#core = core;
     this.#queue = core.requestPackets;
     this.#account = account;
@@ -74,16 +77,12 @@ export class RequestPackets {
         weight: 4,
         placesEarly: true,
       },
-      (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
+      { done: (slot, status, cycle) => this.#payloadRead(slot, status, cycle), space },
     );
   }
 
   connect({ transmitter }: { readonly transmitter: Transmitter }): void {
     this.#transmitter = transmitter;
-  }
-
-  onSpace(listener: () => void): void {
-    this.#core.dmaRead.onSpace(this.#readRequester, listener);
   }
 
   /** True while a packet's payload is being gathered. */

@@ -137,12 +137,11 @@ export class Requester {
       this.#waitingForRecord.enlarge(slotCount);
       this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
     });
-    this.#packets = new RequestPackets(core, this.account);
-    this.#stage = core.domain.addStage(this.#run, this);
     const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
+    this.#packets = new RequestPackets(core, this.account, () => wake(core.domain.cycle + 1));
+    this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_REQUESTER, wake);
     core.qpcCache.attach(PORT_REQUESTER, wake);
-    this.#packets.onSpace(() => wake(core.domain.cycle + 1));
   }
 
   /** QPs that wait for a record, and the one being served. */

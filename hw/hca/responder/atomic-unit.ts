@@ -37,17 +37,21 @@ export class AtomicUnit {
     this.#sram = core.allocateSram(ATOMIC_SRAM_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'atomicRead', fifoDepth: 1, trafficClass: TrafficClass.payloadRead, weight: 4 },
-      (_cookie, status, cycle) => {
-        this.#readStatus = status;
-        this.#state = READ;
-        wake(cycle + core.config.atomicCycles);
+      {
+        done: (_cookie, status, cycle) => {
+          this.#readStatus = status;
+          this.#state = READ;
+          wake(cycle + core.config.atomicCycles);
+        },
       },
     );
     this.#writeRequester = core.dmaWrite.addRequester(
       { name: 'atomicWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 1 },
-      (_cookie, cycle) => {
-        this.#state = WRITTEN;
-        wake(cycle + 1);
+      {
+        done: (_cookie, cycle) => {
+          this.#state = WRITTEN;
+          wake(cycle + 1);
+        },
       },
     );
   }

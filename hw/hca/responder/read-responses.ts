@@ -29,7 +29,7 @@ export class ReadResponses {
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    onSpace: () => void,
+    space: () => void,
   ) {
     this.#core = core;
     this.#resources = resources;
@@ -43,9 +43,8 @@ export class ReadResponses {
         weight: 4,
         placesEarly: true,
       },
-      (slot, status, cycle) => packets.payloadRead(slot, status, cycle),
+      { done: (slot, status, cycle) => packets.payloadRead(slot, status, cycle), space },
     );
-    core.dmaRead.onSpace(this.#readRequester, onSpace);
   }
 
   /** Makes the next packet of the READ `entry`. DONE: it is sealed. */

@@ -83,11 +83,13 @@ export class WqeFetch {
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, placesEarly: true },
-      (line, status, cycle) => this.#readDone(line, status, cycle),
+      {
+        done: (line, status, cycle) => this.#readDone(line, status, cycle),
+        space: () => core.domain.wake(this.#stage, core.domain.cycle + 1),
+      },
     );
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
-    core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
   }
 
   connect(ports: WqeFetchPorts): void {

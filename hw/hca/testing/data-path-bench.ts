@@ -179,7 +179,13 @@ export class DataPathNode {
       if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
       else link.consume(offset);
     };
-    link.connect({ receiver: { receiveTlp }, completionRuns: this.reads.completionRuns });
+    link.connect({
+      receiver: { receiveTlp },
+      completionRuns: this.reads.completionRuns,
+      posted: [this.writes],
+      nonPosted: [this.reads],
+      completion: [],
+    });
     this.#mapIcm();
     this.wire = new WirePort({
       lp,
@@ -213,8 +219,9 @@ export class DataPathNode {
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
     });
-    const { receiver, transmitter } = this.dataPath.blocks;
+    const { receiver, transmitter, pageFaults, completions, asyncEvents } = this.dataPath.blocks;
     this.port.connect({ receiver, sender: transmitter });
+    this.events.connect({ posters: [pageFaults, completions.notifier, asyncEvents] });
     this.#stage = domain.addStage(this.#perform, this);
   }
 

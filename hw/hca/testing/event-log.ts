@@ -3,6 +3,7 @@
 import type { Cycles } from '../../../base/units.ts';
 import type { CompletionEvents } from '../completion/cq-arm.ts';
 import type { AsyncEventSink } from '../events/async-events.ts';
+import type { EventPoster } from '../events/event-writer.ts';
 import { type PageRequest, type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
 
 export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSink {
@@ -10,20 +11,20 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
   readonly lines: string[] = [];
   readonly cycles: number[] = [];
   hasRoom = true;
-  readonly #listeners: ((cycle: Cycles) => void)[] = [];
+  #posters: readonly EventPoster[] = [];
 
   canPost(): boolean {
     return this.hasRoom;
   }
 
-  onSpace(listener: (cycle: Cycles) => void): void {
-    this.#listeners.push(listener);
+  connect({ posters }: { readonly posters: readonly EventPoster[] }): void {
+    this.#posters = posters;
   }
 
   /** There is room again; to be called at an edge. */
   makeRoom(cycle: Cycles): void {
     this.hasRoom = true;
-    for (const listener of this.#listeners) listener(cycle + 1);
+    for (const poster of this.#posters) poster.eventSpace(cycle + 1);
   }
 
   postQpEvent(type: number, qpn: number, cycle: Cycles): void {

@@ -4,7 +4,13 @@
  */
 import type { Cycles } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { DmaReads, DmaRequester, DmaWrites, ReadDone, WriteDone } from '../memory/dma-ports.ts';
+import type {
+  DmaReads,
+  DmaRequester,
+  DmaWrites,
+  ReadRequesterPort,
+  WriteRequesterPort,
+} from '../memory/dma-ports.ts';
 
 const pageBytes = 4096;
 
@@ -55,11 +61,9 @@ interface Operation {
 interface Requester extends DmaRequester {
   readonly name: string;
   readonly fifoDepth: number;
-  readonly onReadDone: ReadDone;
-  readonly onWriteDone: WriteDone;
+  readonly port: ReadRequesterPort | WriteRequesterPort;
   count: number;
   readonly counters: { requests: number };
-  onSpace: () => void;
 }
 
 /** Reads and writes share one order, as posted writes and the reads behind them do. */
@@ -86,18 +90,15 @@ export class MemoryDma implements DmaReads, DmaWrites {
 
   addRequester(
     options: { name: string; trafficClass: number; fifoDepth: number },
-    onDone?: ReadDone | WriteDone,
+    port: ReadRequesterPort | WriteRequesterPort = {},
   ): number {
-    const report = onDone ?? (() => undefined);
     this.#requesters.push({
       name: options.name,
       fifoDepth: options.fifoDepth,
-      onReadDone: report as ReadDone,
-      onWriteDone: report as WriteDone,
+      port,
       trafficClass: options.trafficClass,
       count: 0,
       counters: { requests: 0 },
-      onSpace: () => undefined,
     });
     return this.#requesters.length - 1;
   }
@@ -109,10 +110,6 @@ export class MemoryDma implements DmaReads, DmaWrites {
   canRequest(requester: number): boolean {
     const { count, fifoDepth } = this.#requesters[requester]!;
     return count < fifoDepth;
-  }
-
-  onSpace(requester: number, listener: () => void): void {
-    this.#requesters[requester]!.onSpace = listener;
   }
 
   /** Nothing is placed early here. */
@@ -178,19 +175,19 @@ export class MemoryDma implements DmaReads, DmaWrites {
     const answers = address + lengthBytes <= this.#memory.limit;
     if (answers) this.#sram.set(this.#memory.read(address, lengthBytes), sramOffset);
     this.#finish(owner);
-    owner.onReadDone(cookie, answers ? 0 : 1, cycle);
+    (owner.port as ReadRequesterPort).done(cookie, answers ? 0 : 1, cycle);
   }
 
   #write(owner: Requester, address: number, bytes: Uint8Array, cookie: number, cycle: Cycles): void {
     this.#memory.write(address, bytes);
     this.writeLog.push({ requester: owner.name, address, bytes, cycle });
     this.#finish(owner);
-    owner.onWriteDone(cookie, cycle);
+    (owner.port as WriteRequesterPort).done?.(cookie, cycle);
   }
 
   #finish(owner: Requester): void {
     const wasFull = owner.count === owner.fifoDepth;
     owner.count--;
-    if (wasFull) owner.onSpace();
+    if (wasFull) owner.port.space?.();
   }
 }

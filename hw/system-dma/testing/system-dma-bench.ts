@@ -52,21 +52,22 @@ export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
   const lp = new LogicalProcess('host');
   const memory = new BenchMemory(0x1000);
   for (let at = 0; at < memory.bytes.length; at++) memory.bytes[at] = (at * 5) & 0xff;
-  const bus = new MemoryBus();
   const holds: [from: number, to: number][] = [];
-  bus.onTaken((nowPs) => holds.push([nowPs / 10_000, -1]));
-  bus.onGiven((nowPs) => {
-    holds[holds.length - 1]![1] = nowPs / 10_000;
+  const bus = new MemoryBus({
+    busTaken: (nowPs) => holds.push([nowPs / 10_000, -1]),
+    busGiven: (nowPs) => {
+      holds[holds.length - 1]![1] = nowPs / 10_000;
+    },
   });
   const stores: [cycle: Cycles, address: number, bytes: number[]][] = [];
   const device = {
     room: Number.POSITIVE_INFINITY,
-    onSpace: () => {},
+    stores: { storeSpace: () => {} },
     loadStatus: 0,
     loads: [] as number[],
     canStore: () => device.room > 0,
-    onStoreSpace: (listener: () => void) => {
-      device.onSpace = listener;
+    connect: ({ stores }: { readonly stores: { storeSpace(): void } }) => {
+      device.stores = stores;
     },
     cpuStore: (address: number, _class: number, source: Uint8Array, offset: number, lengthBytes: number) => {
       device.room--;

@@ -85,9 +85,13 @@ class DeviceFaults implements CommandFaults {
     });
     control.processor.faults = this;
     if (resets.length > 0)
-      control.registers.onReset = () => this.#happened((fault) => fault.kind === 'reset');
+      control.registers.observeResets({
+        resetWritten: () => this.#happened((fault) => fault.kind === 'reset'),
+      });
     if (timed.some(({ after }) => after === ANY_ACCESS))
-      hca.onAccess = () => this.#happened((fault) => 'after' in fault && fault.after === ANY_ACCESS);
+      hca.observeAccesses({
+        barAccessed: () => this.#happened((fault) => 'after' in fault && fault.after === ANY_ACCESS),
+      });
     for (const [index, fault] of this.#lasting.entries())
       if (fault.kind !== 'reset' && fault.after === undefined)
         lp.queue.schedule(fault.at ?? 0, this.#handler, index * 2);

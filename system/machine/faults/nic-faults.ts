@@ -68,11 +68,13 @@ class PortSwitches {
     }
     if (counted.length === 0) return;
     let accesses = 0;
-    nic.onAccess = () => {
-      accesses++;
-      for (const fault of counted)
-        if (isNth(fault.nth, accesses)) this.#schedule(fault, nic.lp.nowPs + (fault.delay ?? 0));
-    };
+    nic.observeAccesses({
+      barAccessed: () => {
+        accesses++;
+        for (const fault of counted)
+          if (isNth(fault.nth, accesses)) this.#schedule(fault, nic.lp.nowPs + (fault.delay ?? 0));
+      },
+    });
   }
 
   #schedule(fault: PortFault, atPs: number): void {
