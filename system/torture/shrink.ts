@@ -4,6 +4,7 @@
  */
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
 import type { Finding } from './finding.ts';
+import { messagesWithoutReceive } from './receives-due.ts';
 import { runStory } from './run-story.ts';
 import type { ProgramPlan, SendPlan, Step, Story } from './story.ts';
 
@@ -43,6 +44,8 @@ class Shrinker {
   findings: readonly Finding[];
   tries = 0;
   readonly #kind: string | undefined;
+  /** A smaller story has no more of them: it would wait for ever, and fail in what looks like the same way. */
+  readonly #messagesWithoutReceive: number;
   readonly #triesMax: number;
   readonly #onTry: (tries: number, stepsLeft: number) => void;
 
@@ -55,6 +58,7 @@ class Shrinker {
     this.story = story;
     this.findings = findings;
     this.#kind = findings[0] && kindOf(findings[0]);
+    this.#messagesWithoutReceive = messagesWithoutReceive(story);
     this.#triesMax = triesMax;
     this.#onTry = onTry;
   }
@@ -81,6 +85,7 @@ class Shrinker {
   /** @returns whether the smaller story fails as well, and is the story now */
   async #try(smaller: Story): Promise<boolean> {
     if (this.tries >= this.#triesMax || JSON.stringify(smaller) === JSON.stringify(this.story)) return false;
+    if (messagesWithoutReceive(smaller) > this.#messagesWithoutReceive) return false;
     this.tries++;
     const { findings } = await runStory(smaller);
     const isSame = findings.some((finding) => kindOf(finding) === this.#kind);

@@ -1,11 +1,12 @@
 /** Stories by seed: drawn the same every time, played without a finding, made small when they fail. */
 import { describe, expect, it } from 'vitest';
 import { epochLengthPs } from '../../sim/index.ts';
-import { drawStory } from './draw-story.ts';
+import { consumesReceive, drawStory } from './draw-story.ts';
+import { messagesWithoutReceive } from './receives-due.ts';
 import { renderStory } from './render-story.ts';
 import { epochPsFor, runStory, textOf } from './run-story.ts';
 import { kindOf, shrinkStory } from './shrink.ts';
-import type { Story } from './story.ts';
+import type { Step, Story } from './story.ts';
 import { plain } from './story-of-seed.ts';
 
 /**
@@ -81,6 +82,30 @@ describe('stories', () => {
     expect(shrunk.findings.map(kindOf)).toContain(kindOf(findings[0]!));
     expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
     expect(renderStory(shrunk.story).length).toBeLessThan(12);
+  });
+
+  it('are not made small by leaving out the receives of messages that then wait for ever', async () => {
+    const drawn = drawStory(36);
+    const isMessage = (step: Step): boolean =>
+      step.do === 'post' && step.wrs.some(({ opcode }) => consumesReceive(opcode));
+    const patient: Story = {
+      ...drawn,
+      again: undefined,
+      // A message and its receive; retries without end, the longest delay between two, and time-outs (IBTA 9.7.5.2.8).
+      programs: drawn.programs.map((plan) => ({
+        ...plan,
+        steps: plan.steps.filter(isMessage),
+        qps: plan.qps.map((qp) => ({ ...qp, rnrRetry: 7, rnrTimer: 0, timeout: 14 })),
+      })),
+    };
+    expect(patient.programs.map(({ early, steps }) => [early.length, steps.length])).toEqual([
+      [0, 1],
+      [1, 0],
+    ]);
+    const lost = { judge: 'completions', what: 'request 1 (program 0, QP 0) never completed' };
+    const { story, findings } = await shrinkStory(patient, [lost], 3);
+    expect(messagesWithoutReceive(story)).toBe(0);
+    expect(findings).toEqual([lost]);
   });
 });
 
