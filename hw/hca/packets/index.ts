@@ -2,7 +2,7 @@
 export { buildGrh, destinationGidPlace, isGrhForGroup, isGrhForPort, isGrhFromPath } from './grh.ts';
 export { Loopback } from './loopback.ts';
 export type { PacketPort } from './packet-port.ts';
-export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot } from './packet-queue.ts';
+export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
 export { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
 export {
   receiverStalls,

@@ -11,6 +11,8 @@ import type { Wide } from '../../../base/wide.ts';
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
+/** Of a response that is not to leave: no QP and no response has it. */
+export const VOID_GENERATION = -1;
 
 /** One packet. Fields that are not Wide hold 32-bit integers. */
 export class PacketSlot {
@@ -122,6 +124,15 @@ export class PacketQueue {
     packet.isLast = 0;
     packet.readyCycle = 0;
     return packet;
+  }
+
+  /** All responses of a QP in the queue are dropped when their turn comes, also one that is still open. */
+  voidResponses(pair: QueuePair): void {
+    let packet = this.oldest;
+    for (let left = this.#count; left > 0; left--) {
+      if (packet.pair === pair) packet.sendGeneration = VOID_GENERATION;
+      packet = packet.next;
+    }
   }
 
   /** Frees the oldest slot. */

@@ -73,7 +73,10 @@ export interface TransmitterPorts {
     /** A request packet was handed to the wire port. */
     requestSent(packet: PacketSlot, cycle: Cycles): void;
   };
-  readonly responses: PacketSource;
+  readonly responses: PacketSource & {
+    /** The payload of a READ response could not be read. */
+    payloadFailed(packet: PacketSlot, cycle: Cycles): void;
+  };
   readonly errors: {
     /** The payload of a request packet could not be read. */
     payloadFailed(request: SendRecord, pair: QueuePair, cycle: Cycles): void;
@@ -81,7 +84,7 @@ export interface TransmitterPorts {
 }
 
 /** A source of packets: the requester or the response engine. */
-export interface PacketSource {
+interface PacketSource {
   /** A slot of the queue became free. */
   slotFreed(cycle: Cycles): void;
 }
@@ -109,7 +112,7 @@ export class Transmitter {
   #isContended = false;
   readonly #stage: number;
   #requester!: TransmitterPorts['requester'];
-  #responses!: PacketSource;
+  #responses!: TransmitterPorts['responses'];
   #errors!: TransmitterPorts['errors'];
 
   constructor(core: HcaCore) {
@@ -259,7 +262,7 @@ export class Transmitter {
       const { request, pair } = packet;
       this.droppedPacketCount++;
       if (isCurrent(packet)) {
-        if (request === noRecord) this.#core.transport.count('unreadableResponse');
+        if (request === noRecord) this.#responses.payloadFailed(packet, cycle);
         else this.#errors.payloadFailed(request, pair, cycle);
       }
       this.#free(queue, pair, cycle);

@@ -24,7 +24,7 @@ const transportEvents = {
   unreliableNoReceive: 9,
   /** Responses found missing by a later one: each is an implied NAK, and asked for again. */
   missingResponse: 10,
-  /** READ responses whose payload could not be read from memory: dropped, as if the cable had lost them. */
+  /** READ responses whose payload could not be read from memory: a NAK takes the place of each. */
   unreadableResponse: 11,
 } as const;
 

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { EventType } from '../../../abi/eqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../../wire/index.ts';
 import { tightest } from '../testing/data-path-bench.ts';
@@ -173,6 +175,55 @@ describe('the response engine', () => {
     // Four packets come from the first page; the fifth is a NAK "remote operational error" for its PSN.
     expect(bench.a.port.packets.at(-1)).toMatchObject({ psn: psnA(4), syndrome: 0x63 });
     expect(syndromesOf(aCq.drain())).toEqual([0x14]);
+    await checkBystanders();
+  });
+
+  /** The NAK stands in place of the response that cannot be, with its PSN; what would have come behind it does not leave. */
+  it('IBTA 9.7.5.2: answers a READ whose memory does not answer with a NAK in place of that response, and fails the QP', async () => {
+    const { bench, a, b, aCq, local, target, checkBystanders } = await scene();
+    const lost = new Region(bench.b, 12_288);
+    lost.fill(7);
+    lost.loseMemory(1);
+    a.post({
+      opcode: WqeOpcode.RDMA_READ,
+      segments: [local.part(0, 12_288)],
+      remote: { address: lost.address, key: lost.key },
+    });
+    a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(13_000, 100)], remote: target });
+    a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 100)], remote: target });
+    a.ring();
+    await bench.run(60);
+    expect(bench.a.port.packets.map(({ opcode, psn }) => [opcode, psn])).toEqual([
+      [Opcode.RC_RDMA_READ_RESPONSE_FIRST, psnA(0)],
+      ...[1, 2, 3].map((index) => [Opcode.RC_RDMA_READ_RESPONSE_MIDDLE, psnA(index)]),
+      [Opcode.RC_ACKNOWLEDGE, psnA(4)],
+    ]);
+    // Remote operational error: 0x63 in the AETH, 0x14 in the CQE; then flushes.
+    expect(bench.a.port.packets.at(-1)).toMatchObject({ syndrome: 0x63 });
+    expect(syndromesOf(aCq.drain())).toEqual([0x14, 0x05, 0x05]);
+    expect(local.read(0, 4096)).toEqual(lost.read(0, 4096));
+    expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
+    expect(bench.b.events.lines).toEqual([
+      `qp 0x${EventType.WQ_ACCESS_ERROR.toString(16)} 0x${b.qpn.toString(16)}`,
+    ]);
+    await checkBystanders();
+  });
+
+  it('IBTA 9.7.5.2: answers with one NAK and one event where two things are wrong with one READ', async () => {
+    const { bench, a, b, aCq, local, checkBystanders } = await scene();
+    const wrong = new Region(bench.b, 8192, { holes: [1] });
+    wrong.loseMemory(0);
+    a.send({
+      opcode: WqeOpcode.RDMA_READ,
+      segments: [local.part(0, 8192)],
+      remote: { address: wrong.address, key: wrong.key },
+    });
+    await bench.run(60);
+    expect(bench.a.port.packets.map(({ psn, syndrome }) => [psn, syndrome])).toEqual([[psnA(0), 0x63]]);
+    expect(syndromesOf(aCq.drain())).toEqual([0x14]);
+    expect(bench.b.events.lines).toEqual([
+      `qp 0x${EventType.WQ_ACCESS_ERROR.toString(16)} 0x${b.qpn.toString(16)}`,
+    ]);
     await checkBystanders();
   });
 });

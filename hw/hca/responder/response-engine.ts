@@ -10,6 +10,7 @@
  */
 
 import { EventType } from '../../../abi/eqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
@@ -18,8 +19,8 @@ import { psnDistance } from '../../../wire/psn.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
-import type { QpSlot } from '../objects/index.ts';
-import { nakEvent } from '../packets/index.ts';
+import type { QpSlot, QueuePair } from '../objects/index.ts';
+import { nakEvent, type PacketSlot } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import { AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
@@ -399,13 +400,27 @@ export class ResponseEngine {
 
   /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
   #fail(pending: PendingResponses, entry: number, cycle: Cycles): number {
-    const qp = pending.pair.slot;
     this.#packets.abandon(cycle);
     const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;
-    this.drop(qp);
-    this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
-    this.#errors.refused(qp, EventType.WQ_ACCESS_ERROR, cycle);
+    this.#failAt(pending.pair, psn, cycle);
     return this.#endTurn(pending, cycle, 1);
+  }
+
+  /**
+   * The payload of a READ response did not come from memory: a NAK with its PSN takes its place (9.7.5.2.4), and what was
+   * made after it does not leave.
+   */
+  payloadFailed({ pair, psn }: PacketSlot, cycle: Cycles): void {
+    this.#core.transport.count('unreadableResponse');
+    if (pair.state === QpState.RST) return;
+    this.#packets.queue.voidResponses(pair);
+    this.#failAt(pair, psn, cycle);
+  }
+
+  #failAt({ slot, state }: QueuePair, psn: number, cycle: Cycles): void {
+    this.drop(slot);
+    this.refuse(slot, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
+    if (state !== QpState.ERR) this.#errors.refused(slot, EventType.WQ_ACCESS_ERROR, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

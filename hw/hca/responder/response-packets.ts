@@ -7,7 +7,7 @@ import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
 import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair } from '../objects/index.ts';
-import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
+import { type PacketQueue, type PacketSlot, type Transmitter, VOID_GENERATION } from '../packets/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 
 export const responseStalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'atomic');
@@ -18,8 +18,6 @@ export const {
   ordering: STALL_ORDERING,
   atomic: STALL_ATOMIC,
 } = responseStalls;
-
-const NONE = -1;
 
 export interface ResponsePacketPorts {
   readonly transmitter: Transmitter;
@@ -82,7 +80,7 @@ export class ResponsePackets {
   /** Abandons the open packet, if there is one. */
   abandon(cycle: Cycles): void {
     if (!this.isOpen) return;
-    this.packet.sendGeneration = NONE;
+    this.packet.sendGeneration = VOID_GENERATION;
     this.packet.isSealed = 1;
     this.isOpen = false;
     this.#ports.transmitter.wake(cycle + 1);

@@ -86,7 +86,7 @@ export const faultKinds = {
       ),
     },
     doc: 'A read of the device (DMA) is answered wrongly by the host, or not at all.',
-    seen: 'A command: INTERNAL_ERR, EIO. A work request: a completion with an error and the rest flushed, or IBV_EVENT_QP_FATAL when its queue could not be read.',
+    seen: 'A command: INTERNAL_ERR, EIO. A work request: a completion with an error and the rest flushed, or IBV_EVENT_QP_FATAL when its queue could not be read. A READ or atomic of the peer: IBV_WC_REM_OP_ERR there, IBV_EVENT_QP_ACCESS_ERR here.',
     example: 'read=wqeRead,nth=3,answer=poisoned',
   }),
   reset: kind({

@@ -3,10 +3,17 @@
  * them: just those requests fail whose bytes did not come, and what arrives under SUCCESS is right. After a failure the asker goes on with its next QP.
  *
  *     asker: WRITE, WRITE, … one at a time, or several ─► failed? next QP, pause ─► peer: which bytes are there?
+ *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?
  */
 import { psPerMs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
-import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
+import {
+  IBV_WC_REM_OP_ERR,
+  IBV_WC_SUCCESS,
+  IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+} from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { barrier } from '../../workloads/rc-endpoint.ts';
@@ -23,9 +30,11 @@ import {
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
-  /** WRITEs of one read each that fail, by number from 0; empty where time alone decides. */
+  /** Requests of one read each that fail, by number from 0; empty where time alone decides. */
   readonly failing: readonly number[];
-  /** Length of each WRITE, and how many are posted at once. */
+  /** READs, which the peer's device cannot answer, in place of WRITEs. */
+  readonly isRead: boolean;
+  /** Length of each request, and how many are posted at once. */
   readonly lengths: readonly number[];
   readonly depth: number;
   /** Between a failure and the next QP. */
@@ -43,7 +52,7 @@ const one = <T>(random: Random, ...choices: readonly T[]): T => choices[random.b
 function drawRefused(random: Random): SceneDraft {
   const count = 24 + random.below(40);
   const failing = [...new Set(Array.from({ length: 1 + random.below(6) }, () => random.below(count)))];
-  const args: Args = {
+  const drawn = {
     failing: failing.toSorted((left, right) => left - right),
     // A read each, whatever MRRS and payload are.
     lengths: Array.from({ length: count }, () => 1 + random.below(120)),
@@ -51,21 +60,32 @@ function drawRefused(random: Random): SceneDraft {
     pauseUs: random.below(20),
     isLate: false,
   };
-  const faults: FaultEntry[] = args.failing.map((write) => ({
+  const answers = drawn.failing.map(() =>
+    one(
+      random,
+      'lost' as const,
+      'unsupportedRequest' as const,
+      'completerAbort' as const,
+      'poisoned' as const,
+    ),
+  );
+  const set = {
+    'host.memory.sizeMib': 64,
+    'pcie.function.completionTimeoutDefaultUs': one(random, 50, 1000),
+    'pcie.rootPort.nonPostedHeaders': 1 + random.below(4),
+    'pcie.link.updateFcPercent': one(random, 0, 25, 100),
+    ...(random.chance(0.5) ? { 'dma.tagCount': 1 + random.below(4) } : {}),
+  };
+  const args: Args = { ...drawn, isRead: random.chance(0.4) };
+  const faults: FaultEntry[] = args.failing.map((request, index) => ({
     read: 'payloadRead',
-    nth: write + 1,
-    answer: one(random, 'lost', 'unsupportedRequest', 'completerAbort', 'poisoned'),
-    node: 0,
+    nth: request + 1,
+    answer: answers[index]!,
+    node: args.isRead ? 1 : 0,
   }));
   return {
     args: args as unknown as JsonValue,
-    set: {
-      'host.memory.sizeMib': 64,
-      'pcie.function.completionTimeoutDefaultUs': one(random, 50, 1000),
-      'pcie.rootPort.nonPostedHeaders': 1 + random.below(4),
-      'pcie.link.updateFcPercent': one(random, 0, 25, 100),
-      ...(random.chance(0.5) ? { 'dma.tagCount': 1 + random.below(4) } : {}),
-    },
+    set,
     hasDrawnHardware: false,
     faults,
     climate: 'flawed',
@@ -80,6 +100,7 @@ function drawLate(random: Random): SceneDraft {
   const readLatencyPs = Math.floor((timeoutUs * psPerUs * lateness) / tagCount);
   const args: Args = {
     failing: [],
+    isRead: false,
     lengths: Array.from({ length: 4 + random.below(16) }, () =>
       random.chance(0.4) ? 512 * (1 + random.below(16)) : 1 + random.below(600),
     ),
@@ -103,7 +124,24 @@ function drawLate(random: Random): SceneDraft {
 
 const draw = (random: Random): SceneDraft => (random.chance(0.5) ? drawRefused(random) : drawLate(random));
 
-const byteAt = (write: number, index: number): number => (1 + 53 * write + 7 * index + (index >> 8)) & 0xff;
+const byteAt = (request: number, index: number): number =>
+  (1 + 53 * request + 7 * index + (index >> 8)) & 0xff;
+
+function fill(program: ProgramContext, { area }: Side, { lengths }: Args): void {
+  for (const [request, lengthBytes] of lengths.entries())
+    program.memory.write(
+      area.address + request * slotBytes,
+      Uint8Array.from({ length: lengthBytes }, (_, index) => byteAt(request, index)),
+    );
+}
+
+/** The first byte of each request that is not what it should be, -1 where there is none, and null where nothing came. */
+const wrongIn = (program: ProgramContext, { area }: Side, { lengths }: Args): (number | null)[] =>
+  lengths.map((lengthBytes, request) => {
+    const bytes = program.memory.read(area.address + request * slotBytes, lengthBytes);
+    const at = bytes.findIndex((byte, index) => byte !== byteAt(request, index));
+    return bytes.every((byte) => byte === 0) ? null : at;
+  });
 
 const connectSides = (program: ProgramContext, { lengths }: Args): Promise<Side> =>
   connectWithPeer(program, {
@@ -112,24 +150,28 @@ const connectSides = (program: ProgramContext, { lengths }: Args): Promise<Side>
     attributes: { timeoutCode: 10, retryCount: 1 },
   });
 
-/** @returns status of each WRITE, null of those not posted */
+interface Asked {
+  /** Of each request; null of those not posted. */
+  readonly statuses: (number | null)[];
+  /** What READs brought; null where the peer looks. */
+  readonly wrong: (number | null)[] | null;
+}
+
+/** @returns {@link Asked} */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
-  const { lengths, depth, pauseUs, isLate } = args;
+  const { lengths, depth, pauseUs, isLate, isRead } = args;
   const side = await connectSides(program, args);
-  for (const [write, lengthBytes] of lengths.entries())
-    program.memory.write(
-      side.area.address + write * slotBytes,
-      Uint8Array.from({ length: lengthBytes }, (_, index) => byteAt(write, index)),
-    );
+  if (isRead) await barrier(program, 'filled');
+  else fill(program, side, args);
   const statuses: (number | null)[] = lengths.map(() => null);
   let qp = 0;
-  for (let write = 0; write < lengths.length && qp < qpCountMax; ) {
-    const count = Math.min(depth, lengths.length - write);
-    for (let index = write; index < write + count; index++)
+  for (let first = 0; first < lengths.length && qp < qpCountMax; ) {
+    const count = Math.min(depth, lengths.length - first);
+    for (let index = first; index < first + count; index++)
       post(
         side.qps[qp]!,
-        requestOf(side, index, IBV_WR_RDMA_WRITE, {
+        requestOf(side, index, isRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, {
           offset: index * slotBytes,
           lengthBytes: lengths[index]!,
         }),
@@ -138,27 +180,28 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
     for (const { id, status } of ended) statuses[id] = status;
     // A queue or a context that could not be read ends in an event, or breaks the CQ: nothing is said of the rest.
     if (isLate && ended.length < count) break;
-    write += count;
+    first += count;
     if (ended.every(({ status }) => status === IBV_WC_SUCCESS)) continue;
     qp++;
     await program.cpu.sleep(pauseUs * psPerUs);
   }
   await barrier(program, 'over');
+  const wrong = isRead ? wrongIn(program, side, args) : null;
   await leave(side);
-  return statuses;
+  return { statuses, wrong };
 }
 
-/** @returns the first byte of each WRITE that is not what it should be, -1 where there is none, and null where nothing came */
+/** @returns what WRITEs brought */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const side = await connectSides(program, args);
+  if (args.isRead) {
+    fill(program, side, args);
+    await barrier(program, 'filled');
+  }
   await barrier(program, 'over');
   await lastBytesIn(program);
-  const wrong = args.lengths.map((lengthBytes, write) => {
-    const bytes = program.memory.read(side.area.address + write * slotBytes, lengthBytes);
-    const at = bytes.findIndex((byte, index) => byte !== byteAt(write, index));
-    return bytes.every((byte) => byte === 0) ? null : at;
-  });
+  const wrong = wrongIn(program, side, args);
   await leave(side);
   return wrong;
 }
@@ -172,20 +215,27 @@ export const failedReads: Scene = {
   programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {
-    const { failing, isLate, lengths } = args as unknown as Args;
-    const [statuses, wrong] = results as unknown as [(number | null)[], (number | null)[]];
-    return lengths.flatMap((lengthBytes, write) => {
-      const status = statuses[write];
+    const { failing, isLate, isRead, lengths } = args as unknown as Args;
+    const [asked, there] = results as unknown as [Asked, (number | null)[]];
+    const { statuses } = asked;
+    const wrong = asked.wrong ?? there;
+    const verb = isRead ? 'READ' : 'WRITE';
+    return lengths.flatMap((lengthBytes, request) => {
+      const status = statuses[request];
+      const name = `${verb} ${request}`;
       const found: string[] = [];
-      if (status === IBV_WC_SUCCESS && wrong[write] !== -1 && byteAt(write, 0) !== 0)
-        found.push(`WRITE ${write} of ${lengthBytes} bytes: byte ${wrong[write]} is wrong under SUCCESS`);
+      if (status === IBV_WC_SUCCESS && wrong[request] !== -1 && byteAt(request, 0) !== 0)
+        found.push(`${name} of ${lengthBytes} bytes: byte ${wrong[request]} is wrong under SUCCESS`);
       if (isLate || status === undefined) return found;
-      if (status === null) return [...found, `WRITE ${write} did not end`];
-      const mustFail = failing.includes(write);
+      if (status === null) return [...found, `${name} did not end`];
+      const mustFail = failing.includes(request);
       if (mustFail && (status === IBV_WC_SUCCESS || status === IBV_WC_WR_FLUSH_ERR))
-        found.push(`WRITE ${write} ended in status ${status}, and its bytes could not be read`);
+        found.push(`${name} ended in status ${status}, and its bytes could not be read`);
+      // The responder cannot do what it has accepted: a remote operational error (IBTA 9.7.5.2).
+      if (mustFail && isRead && status !== IBV_WC_REM_OP_ERR)
+        found.push(`${name} ended in status ${status}, expected ${IBV_WC_REM_OP_ERR}`);
       if (!mustFail && status !== IBV_WC_SUCCESS)
-        found.push(`WRITE ${write} ended in status ${status}, and its bytes could be read`);
+        found.push(`${name} ended in status ${status}, and its bytes could be read`);
       return found;
     });
   },
