@@ -13,7 +13,15 @@
  */
 import { Bar, commandStatusName } from '../abi/index.ts';
 import type { TextSink } from '../base/runtime.ts';
-import { CONFIG_READ, CONFIG_WRITE, type DeviceFault, type LinkTap } from '../hw/pcie/index.ts';
+import {
+  CONFIG_READ,
+  CONFIG_WRITE,
+  type DeviceFault,
+  type LinkTap,
+  type TappedCompletion,
+  type TappedData,
+  type TappedRequest,
+} from '../hw/pcie/index.ts';
 import { inBoxOf, madPartsOf, objectsOf, outBoxOf } from './command-boxes.ts';
 import { CompletionFollower } from './completions.ts';
 import { ConfigFollower, type PlacedBar } from './config-space.ts';
@@ -60,15 +68,6 @@ export interface AnalyserOptions {
   readonly instantOf?: InstantOf;
 }
 
-/** A load or configuration access on its way. */
-interface Request {
-  readonly kind: number;
-  readonly target: number;
-  readonly address: number;
-  readonly lengthBytes: number;
-  readonly value: number;
-}
-
 export class Analyser implements LinkTap {
   readonly view: DeviceView;
   readonly #trace: Trace;
@@ -81,7 +80,7 @@ export class Analyser implements LinkTap {
   readonly #dma: DmaFollower;
   readonly #vectorOf: ((address: number, data: number) => number) | undefined;
   readonly #onCommand: ((command: ObservedCommand) => void) | undefined;
-  readonly #requests = new Map<number, Request>();
+  readonly #requests = new Map<number, TappedRequest>();
   #lastPs = 0;
 
   /** @throws ConfigurationError for a filter that cannot be read */
@@ -157,17 +156,10 @@ export class Analyser implements LinkTap {
       });
   }
 
-  request(
-    tag: number,
-    kind: number,
-    target: number,
-    address: number,
-    lengthBytes: number,
-    value: number,
-    nowPs: number,
-  ): void {
+  request(request: TappedRequest, nowPs: number): void {
+    const { tag, kind, target, address, lengthBytes, value } = request;
     this.#lastPs = nowPs;
-    this.#requests.set(tag, { kind, target, address, lengthBytes, value });
+    this.#requests.set(tag, request);
     if (kind === CONFIG_WRITE) this.#config.write(target, address, lengthBytes, value, nowPs);
   }
 
@@ -191,41 +183,14 @@ export class Analyser implements LinkTap {
     }
   }
 
-  deviceWrite(
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    trafficClass: number,
-    nowPs: number,
-  ): void {
+  deviceWrite(data: TappedData, nowPs: number): void {
     this.#lastPs = nowPs;
-    this.#dma.write(address, source, offset, lengthBytes, trafficClass, nowPs);
+    this.#dma.write(data, nowPs);
   }
 
-  deviceRead(
-    tag: number,
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    remainingBytes: number,
-    trafficClass: number,
-    status: number,
-    nowPs: number,
-  ): void {
+  deviceRead(completion: TappedCompletion, nowPs: number): void {
     this.#lastPs = nowPs;
-    this.#dma.completion(
-      tag,
-      address,
-      source,
-      offset,
-      lengthBytes,
-      remainingBytes,
-      trafficClass,
-      status,
-      nowPs,
-    );
+    this.#dma.completion(completion, nowPs);
   }
 
   refused(

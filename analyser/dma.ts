@@ -9,7 +9,7 @@
 import { cqc, cqRecord, eqc, mpt, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
 import { viewOf } from '../base/bytes.ts';
 import { TrafficClass, trafficClassNames } from '../hw/dma/index.ts';
-import { STATUS_SUCCESS } from '../hw/pcie/index.ts';
+import { STATUS_SUCCESS, type TappedCompletion, type TappedData } from '../hw/pcie/index.ts';
 import type { CompletionFollower } from './completions.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { tableAt } from './follow/icm-map.ts';
@@ -72,17 +72,8 @@ export class DmaFollower {
   }
 
   /** A completion of a read; the read is looked at when it is whole. */
-  completion(
-    tag: number,
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    remainingBytes: number,
-    trafficClass: number,
-    status: number,
-    nowPs: number,
-  ): void {
+  completion(completion: TappedCompletion, nowPs: number): void {
+    const { tag, address, source, offset, lengthBytes, remainingBytes, trafficClass, status } = completion;
     if (status !== STATUS_SUCCESS) {
       this.#reads.delete(tag);
       const text = `${classNameOf(trafficClass)} read of ${remainingBytes} bytes at ${hex(address)} failed, status ${status}`;
@@ -109,14 +100,7 @@ export class DmaFollower {
     this.#readDone(read.address, read.bytes, trafficClass, nowPs);
   }
 
-  write(
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    trafficClass: number,
-    nowPs: number,
-  ): void {
+  write({ address, source, offset, lengthBytes, trafficClass }: TappedData, nowPs: number): void {
     if (trafficClass === payloadWrite) {
       this.#payload('write', address, lengthBytes, nowPs);
       return;

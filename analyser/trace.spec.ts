@@ -138,11 +138,14 @@ describe('a trace', () => {
     const { analyser, bytes } = bench;
     bench.put(0x73_0000, Uint8Array.of(0, 0, 0, 1));
     bench.put(0x73_0010, Uint8Array.of(0, 0, 0, 0x55));
-    const read = (tag: number, address: number, length: number, remaining: number, trafficClass: number) =>
-      analyser.deviceRead(tag, address, bytes, address, length, remaining, trafficClass, 0, bench.nowPs);
-    read(1, 0x73_0000, 16, 32, TrafficClass.wqeRead);
-    read(2, 0x10_0000, 64, 64, TrafficClass.payloadRead);
-    read(1, 0x73_0010, 16, 16, TrafficClass.wqeRead);
+    const read = (data: { tag: number; address: number; lengthBytes: number; remainingBytes: number }) => {
+      const trafficClass = data.tag === 1 ? TrafficClass.wqeRead : TrafficClass.payloadRead;
+      const place = { source: bytes, offset: data.address, trafficClass, status: 0 };
+      analyser.deviceRead({ ...data, ...place }, bench.nowPs);
+    };
+    read({ tag: 1, address: 0x73_0000, lengthBytes: 16, remainingBytes: 32 });
+    read({ tag: 2, address: 0x10_0000, lengthBytes: 64, remainingBytes: 64 });
+    read({ tag: 1, address: 0x73_0010, lengthBytes: 16, remainingBytes: 16 });
     expect(bench.log.text).toContain('receive WQE of SRQ 0x20, index 0x0');
     expect(bench.log.text).toContain('byteCount=0x55');
   });

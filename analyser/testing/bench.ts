@@ -113,7 +113,8 @@ export class AnalyserBench {
   /** A load that reads a big-endian dword. */
   load32(address: number, value: number): void {
     this.nowPs += 100_000;
-    this.analyser.request(1, MEMORY_READ, 0, address, 4, 0, this.nowPs);
+    const load = { tag: 1, kind: MEMORY_READ, target: 0, address, lengthBytes: 4, value: 0 };
+    this.analyser.request(load, this.nowPs);
     this.nowPs += 100_000;
     this.analyser.completion(1, 0, swap32(value), this.nowPs);
   }
@@ -157,13 +158,14 @@ export class AnalyserBench {
   deviceWrites(address: number, bytes: Uint8Array, trafficClass: number): void {
     this.nowPs += 10_000;
     this.put(address, bytes);
-    this.analyser.deviceWrite(address, bytes, 0, bytes.length, trafficClass, this.nowPs);
+    const data = { address, source: bytes, offset: 0, lengthBytes: bytes.length, trafficClass };
+    this.analyser.deviceWrite(data, this.nowPs);
   }
 
   deviceReads(address: number, lengthBytes: number, trafficClass: number): void {
     this.nowPs += 10_000;
-    const { analyser, bytes, nowPs } = this;
-    analyser.deviceRead(7, address, bytes, address, lengthBytes, lengthBytes, trafficClass, 0, nowPs);
+    const data = { address, source: this.bytes, offset: address, lengthBytes, trafficClass };
+    this.analyser.deviceRead({ ...data, tag: 7, remainingBytes: lengthBytes, status: 0 }, this.nowPs);
   }
 
   readsRecord(address: number, lengthBytes: number): void {

@@ -15,6 +15,8 @@ import {
   FLAG_POISONED,
   FLAG_STATUS_SHIFT,
   type LinkSender,
+  MemoryReadFields,
+  MemoryWriteFields,
   PAYLOAD_OFFSET,
   WORD_BYTE_COUNT,
   WORD_DESCRIPTOR,
@@ -59,6 +61,8 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   heldRecords = 0;
   /** What each flow still accepts. */
   readonly room = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  readonly read = new MemoryReadFields();
+  readonly write = new MemoryWriteFields();
   announce: (offset: number) => void = () => {};
   onRead: (read: SentRead) => void = () => {};
   readonly #lp: LogicalProcess;
@@ -97,13 +101,8 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.#senders[flow]!.linkSpace();
   }
 
-  sendMemoryRead(
-    address: number,
-    trafficClass: number,
-    bytes: number,
-    tag: number,
-    requesterId: number,
-  ): void {
+  sendMemoryRead(): void {
+    const { address, trafficClass, lengthBytes: bytes, tag, requesterId } = this.read;
     this.room[1] = this.room[1]! - 1;
     const timePs = this.#lp.nowPs;
     const read = { timePs, address, bytes, tag, trafficClass, requesterId, answeredBytes: 0 };
@@ -111,13 +110,8 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.onRead(read);
   }
 
-  sendMemoryWrite(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    bytes: number,
-  ): void {
+  sendMemoryWrite(): void {
+    const { address, trafficClass, source, sourceOffset, lengthBytes: bytes } = this.write;
     this.room[0] = this.room[0]! - 1;
     this.memory.set(source.subarray(sourceOffset, sourceOffset + bytes), address % MEMORY_BYTES);
     this.writes.push({ timePs: this.#lp.nowPs, address, bytes, trafficClass });

@@ -3,7 +3,7 @@
  */
 import type { Picoseconds } from '../../base/units.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
-import type { PcieLinkPort } from '../pcie/index.ts';
+import type { MemoryReadFields, MemoryWriteFields, PcieLinkPort } from '../pcie/index.ts';
 
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
@@ -11,14 +11,9 @@ export interface DmaReadLink {
   /** Whether consuming a completion gives credits back. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
-  sendMemoryRead(
-    address: number,
-    trafficClass: number,
-    lengthBytes: number,
-    tag: number,
-    requesterId: number,
-    flags?: number,
-  ): void;
+  /** The request that {@link sendMemoryRead} sends. */
+  readonly read: MemoryReadFields;
+  sendMemoryRead(): void;
   /** Gives the buffer space of a received TLP back to the sender. */
   consume(offset: number): void;
   passCompletion: PcieLinkPort['passCompletion'];
@@ -28,14 +23,9 @@ export interface DmaReadLink {
 
 export interface DmaWriteLink {
   canSend(flow: number): boolean;
-  sendMemoryWrite(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    flags?: number,
-  ): void;
+  /** The request that {@link sendMemoryWrite} sends. */
+  readonly write: MemoryWriteFields;
+  sendMemoryWrite(): void;
 }
 
 /** What the write engine asks the PCIe function: may it speak, and how much at a time. */

@@ -334,13 +334,11 @@ export class DmaReadEngine implements CompletionRunReceiver {
     tag.sramOffset = request.sramOffset;
     tag.remainingBytes = bytes;
     this.#placement.begin(tag, request, bytes);
-    this.#link.sendMemoryRead(
-      request.address,
-      queue.trafficClass,
-      bytes,
-      tag.number,
-      pcieFunction.requesterId(),
-    );
+    const read = this.#link.read.begin(request.address, bytes);
+    read.trafficClass = queue.trafficClass;
+    read.tag = tag.number;
+    read.requesterId = pcieFunction.requesterId();
+    this.#link.sendMemoryRead();
     queue.sent(bytes);
     queue.counters.tlps++;
     if (cycle > queue.readySinceCycle) this.#countWait(queue, cycle - queue.readySinceCycle);

@@ -17,6 +17,7 @@
  */
 
 import { assertInvariant, assertRange } from '../../base/assert.ts';
+import { asInteger } from '../../base/parameter.ts';
 import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
@@ -117,8 +118,15 @@ export class DmaWriteEngine {
       throw new DmaRequestError(`${owner.name} write requests`, owner.count + 1, `at most ${owner.depth}`);
     }
     const cycle = this.#domain.cycle + 1;
-    const linkCycles = this.#stalls.linkCyclesAt(cycle);
-    queue.push(owner, address, lengthBytes, source, sourceOffset, cookie, cycle, linkCycles);
+    const added = queue.append(owner, lengthBytes);
+    added.address = address;
+    // Most are of one memory: a store of an object is dear (build/README.md).
+    if (added.source !== source) added.source = source;
+    // Narrowed (build/README.md).
+    added.sourceOffset = sourceOffset | 0;
+    added.cookie = asInteger(cookie);
+    added.readyCycle = cycle;
+    added.readyLinkCycles = this.#stalls.linkCyclesAt(cycle);
     if (queue.count === 1) this.#wakeAt(cycle);
   }
 
@@ -174,7 +182,8 @@ export class DmaWriteEngine {
     const { owner, address, remainingBytes, source, sourceOffset } = request;
     this.#stalls.end(cycle);
     const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
-    this.#link.sendMemoryWrite(address, owner.trafficClass, source, sourceOffset, bytes);
+    this.#link.write.begin(address, source, sourceOffset, bytes).trafficClass = owner.trafficClass;
+    this.#link.sendMemoryWrite();
     owner.counters.tlps++;
     if (cycle > request.readyCycle) this.#countWait(request, cycle - request.readyCycle);
     const nextCycle = this.#occupy(cycle, bytes);

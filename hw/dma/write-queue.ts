@@ -3,7 +3,6 @@
  * out.
  */
 
-import { asInteger } from '../../base/parameter.ts';
 import type { Cycles } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
@@ -77,35 +76,20 @@ export class WriteQueue {
     return this.requesters.push(requester) - 1;
   }
 
-  /** Appends a request of `owner`, ready from `readyCycle` on, when the link had stalled for `linkCycles`. */
-  push(
-    owner: WriteRequester,
-    address: number,
-    lengthBytes: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    cookie: number,
-    readyCycle: Cycles,
-    linkCycles: number,
-  ): void {
+  /** Appends a request of `owner` for so many bytes: the caller fills in the rest of its entry. */
+  append(owner: WriteRequester, lengthBytes: number): WriteRequest {
     const request = this.#tail!;
     this.#tail = request.next;
     request.owner = owner;
-    request.address = address;
     // Narrowed (build/README.md).
     request.remainingBytes = lengthBytes | 0;
-    // Most are of one memory: a store of an object is dear.
-    if (request.source !== source) request.source = source;
-    request.sourceOffset = sourceOffset | 0;
-    request.cookie = asInteger(cookie);
-    request.readyCycle = readyCycle;
-    request.readyLinkCycles = linkCycles;
     this.count++;
     const count = owner.count + 1;
     owner.count = count;
     if (count > owner.highWater) owner.highWater = count;
     owner.counters.requests++;
     owner.counters.bytes += request.remainingBytes;
+    return request;
   }
 
   /** Removes the oldest request. */

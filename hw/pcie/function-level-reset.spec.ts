@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, configRequest, enabledBench } from './function-bench.ts';
 import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
+import { memoryRead, memoryWrite } from './link-bench.ts';
 
 describe('resets', () => {
   it('PCIe 6.6.2: function-level, answer the write, then nothing of before is left', () => {
@@ -53,7 +54,7 @@ describe('resets', () => {
     expect(bench.software.config(0x158)).not.toBe(0);
     bench.host.sendSideband(SIDEBAND_RESET, 1);
     bench.host.sendConfigRead(configRequest(203));
-    bench.host.sendMemoryWrite(BAR0, 12, new Uint8Array(4), 0, 4);
+    memoryWrite(bench.host, { address: BAR0, trafficClass: 12, source: new Uint8Array(4), lengthBytes: 4 });
     bench.settle();
     expect(bench.answers.has(203)).toBe(false);
     expect(bench.target.writes).toEqual([]);
@@ -67,7 +68,7 @@ describe('resets', () => {
     const bench = enabledBench({ mmioReadCycles: 1000 });
     bench.fn.setIntx(true, bench.cycleNow());
     bench.settle();
-    bench.host.sendMemoryRead(BAR0, 12, 4, 204, 8);
+    memoryRead(bench.host, { address: BAR0, trafficClass: 12, lengthBytes: 4, tag: 204, requesterId: 8 });
     bench.host.sendSideband(SIDEBAND_RESET, 1);
     bench.settle();
     expect(bench.answers.has(204)).toBe(false);

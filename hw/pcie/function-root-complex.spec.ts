@@ -6,6 +6,7 @@ import { RecordingTarget } from './function-bench.ts';
 import { functionParameters } from './function-parameters.ts';
 import { rootComplexBench } from './root-complex-bench.ts';
 import { POSTED } from './tlp.ts';
+import { memoryWrite } from './link-bench.ts';
 
 const MESSAGE_ADDRESS = 0xfee0_0000;
 
@@ -30,7 +31,7 @@ function machine() {
       canSend: () => device.canSend(POSTED),
       sendMessage: (address, value) => {
         data.setUint32(0, value, true);
-        device.sendMemoryWrite(address, 11, new Uint8Array(data.buffer), 0, 4);
+        memoryWrite(device, { address, trafficClass: 11, source: new Uint8Array(data.buffer), lengthBytes: 4 });
       },
     },
   });

@@ -16,12 +16,19 @@ export * from './link-parameters.ts';
 export { type CompletionRunReceiver, PcieLinkPort } from './link-port.ts';
 export { linkRateOf } from './link-rate.ts';
 export { STALL_REASONS } from './link-stall.ts';
+export { MemoryReadFields, MemoryWriteFields } from './memory-request.ts';
 export { PayloadReferences } from './payload-references.ts';
 export { RootComplex } from './root-complex.ts';
 export type { CorePort } from './root-complex-core-port.ts';
 export type { StoreSender } from './root-complex-core-queue.ts';
 export * from './root-complex-interfaces.ts';
 export * from './root-complex-parameters.ts';
-export { attachTap, type LinkTap } from './root-complex-tap.ts';
+export {
+  attachTap,
+  type LinkTap,
+  type TappedCompletion,
+  type TappedData,
+  type TappedRequest,
+} from './root-complex-tap.ts';
 export * from './tlp.ts';
 export { ZeroCopyWriter } from './zero-copy-writer.ts';

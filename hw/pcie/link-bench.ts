@@ -15,6 +15,7 @@ import {
   rootPortParameters,
 } from './link-parameters.ts';
 import { PcieLinkPort, type TlpReceiver } from './link-port.ts';
+import type { MemoryReadFields, MemoryWriteFields } from './memory-request.ts';
 import { descriptorOf, FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts';
 
 export interface Received {
@@ -119,6 +120,27 @@ export function linkBench(options: LinkBenchOptions = {}) {
     runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
   return { ...pair, atHost, atDevice, run };
 }
+
+/** Sends a memory read; what is left out is 0. */
+export function memoryRead(
+  port: PcieLinkPort,
+  { address, lengthBytes, ...more }: FieldsOf<MemoryReadFields, 'lengthBytes'>,
+): void {
+  Object.assign(port.read.begin(address, lengthBytes), more);
+  port.sendMemoryRead();
+}
+
+/** Sends a memory write, likewise. */
+export function memoryWrite(
+  port: Pick<PcieLinkPort, 'write' | 'sendMemoryWrite'>,
+  { address, source, sourceOffset = 0, lengthBytes, ...more }: FieldsOf<MemoryWriteFields, 'source' | 'lengthBytes'>,
+): void {
+  Object.assign(port.write.begin(address, source, sourceOffset, lengthBytes), more);
+  port.sendMemoryWrite();
+}
+
+/** The fields of a request, of which the address and these must be given. */
+type FieldsOf<R extends { address: number }, K extends keyof R> = Pick<R, K | 'address'> & Partial<Omit<R, 'begin'>>;
 
 /** A completion that a spec sends by hand. */
 interface Answer {

@@ -2,15 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { creditsOf } from './flow-control.ts';
-import {
-  answer,
-  type LinkBenchOptions,
-  linkBench,
-  linkPair,
-  onReceive,
-  onSendSpace,
-  runPair,
-} from './link-bench.ts';
+import { answer, linkBench, type LinkBenchOptions, linkPair, memoryRead, memoryWrite, onReceive, onSendSpace, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
   COMPLETION,
@@ -34,7 +26,7 @@ describe('a link port', () => {
   it('delivers a 64 byte write after its serialisation and the latency', () => {
     const bench = linkBench();
     const source = Uint8Array.from({ length: 64 }, (_, at) => at);
-    bench.device.sendMemoryWrite(0x1000, 5, source, 0, 64);
+    memoryWrite(bench.device, { address: 0x1000, trafficClass: 5, source, lengthBytes: 64 });
     bench.run(1_000_000);
     // 12 B header + 64 B + 8 B framing = 84 B; Gen3 x8: 8e6 × 130 × 370 / (64e3 × 128 × 369) = 127.2971 ps per byte.
     expect(bench.atHost).toEqual([{ kind: MEMORY_WRITE, timePs: 125_000 + 10_693, bytes: [...source] }]);
@@ -47,7 +39,7 @@ describe('a link port', () => {
     for (let length = 1; length <= 4096; length += length < 140 ? 1 : 97) {
       bench.atHost.length = 0;
       const from = length % 9;
-      bench.device.sendMemoryWrite(0x1_0000_0000 + (length % 4), 5, source, from, length);
+      memoryWrite(bench.device, { address: 0x1_0000_0000 + (length % 4), trafficClass: 5, source, sourceOffset: from, lengthBytes: length });
       endPs += 2_000_000;
       bench.run(endPs);
       expect(bench.atHost[0]!.bytes).toEqual([...source.subarray(from, from + length)]);
@@ -56,10 +48,10 @@ describe('a link port', () => {
 
   it('lets a TLP with credits leave without an event, and one behind a full transmit buffer wait', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 2 } });
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     expect(bench.deviceLp.queue.pendingCount).toBe(0);
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     expect(bench.deviceLp.queue.pendingCount).toBe(1);
     expect(bench.device.transmitter.waitingCount).toBe(1);
     bench.run(1_000_000);
@@ -71,12 +63,12 @@ describe('a link port', () => {
 
   it('returns credits within the turn, at their instant, without an event', () => {
     const bench = linkBench({ rootPort: { postedHeaders: 1 } });
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     bench.run(1_000_000);
     expect(bench.hostLp.queue.firedCount).toBe(0);
     expect(bench.host.transmitter.updateFcCount).toBe(1);
     // The next write may leave, and leaves at once.
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     expect(bench.device.transmitter.waitingCount).toBe(0);
   });
 
@@ -86,11 +78,11 @@ describe('a link port', () => {
     onSendSpace(bench.device, POSTED, () => calls++);
     for (let tlp = 0; tlp < 3; tlp++) {
       expect(bench.device.canSend(POSTED)).toBe(true);
-      bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+      memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     }
     expect(bench.device.canSend(POSTED)).toBe(false);
     expect(bench.device.canSend(NON_POSTED)).toBe(true);
-    expect(() => bench.device.sendMemoryWrite(0, 5, zeros, 0, 64)).toThrow(InvariantError);
+    expect(() => memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 })).toThrow(InvariantError);
     bench.run(1_000_000);
     expect(calls).toBe(1);
     expect(bench.atHost).toHaveLength(3);
@@ -98,7 +90,7 @@ describe('a link port', () => {
 
   it('refuses a payload above MPS and credits that could never admit the largest TLP', () => {
     const bench = linkBench();
-    expect(() => bench.device.sendMemoryWrite(0, 5, zeros, 0, 257)).toThrow(/MPS/);
+    expect(() => memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 257 })).toThrow(/MPS/);
     // 256 bytes from an odd address touch 65 dwords: 17 units of 16 bytes.
     expect(() => linkBench({ rootPort: { postedData: 16 } })).toThrow(ConfigurationError);
     expect(() => linkBench({ rootPort: { postedData: 17 } })).not.toThrow();
@@ -114,13 +106,13 @@ describe('a link port', () => {
       held.push(offset);
     });
     const { device } = bench;
-    device.sendMemoryRead(0, 4, 64, 1, 0);
-    device.sendMemoryRead(0, 4, 64, 2, 0);
-    device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 1 });
+    memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 2 });
+    memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toEqual([MEMORY_READ, MEMORY_WRITE]);
     // A second write lacks credits; a completion behind it must wait for it, a relaxed one need not.
-    device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     answer(device, { tag: 3, trafficClass: 12 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
     expect(seen).toHaveLength(2);
@@ -140,8 +132,8 @@ describe('a link port', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 1 } });
     const seen: number[] = [];
     onReceive(bench.host, (_, kind) => seen.push(kind));
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     answer(bench.device, { tag: 3, trafficClass: 12, flags: FLAG_RELAXED_ORDERING });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toEqual([MEMORY_WRITE, COMPLETION]);
@@ -149,7 +141,7 @@ describe('a link port', () => {
 
   it('returns credits when a quarter is free, and acknowledges every second TLP or in time', () => {
     const bench = linkBench({ rootPort: { postedHeaders: 8 } });
-    for (let tlp = 0; tlp < 5; tlp++) bench.device.sendMemoryWrite(0, 5, zeros, 0, 4);
+    for (let tlp = 0; tlp < 5; tlp++) memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
     bench.run(2_000_000);
     bench.host.closeAccounts(2_000_000);
     // Every second header of eight is a quarter; the fifth Ack is due by its age.
@@ -163,7 +155,7 @@ describe('a link port', () => {
     let seen = 0;
     onReceive(bench.host, () => seen++);
     bench.device.transmitter.posted.credits.limit = creditsOf(4, 512);
-    for (let tlp = 0; tlp < 4; tlp++) bench.device.sendMemoryWrite(0, 5, zeros, 0, 4);
+    for (let tlp = 0; tlp < 4; tlp++) memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toBe(4);
     expect(bench.host.receiver.overflowCount).toBe(2);
@@ -171,7 +163,7 @@ describe('a link port', () => {
 
   it('carries sideband wires behind what was booked, outside of all statistics', () => {
     const bench = linkBench();
-    bench.host.sendMemoryWrite(0, 5, zeros, 0, 64);
+    memoryWrite(bench.host, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     bench.host.sendSideband(9, 1);
     bench.run(1_000_000);
     expect(bench.atDevice.map(({ kind }) => kind)).toEqual([MEMORY_WRITE, 9]);
@@ -185,7 +177,7 @@ describe('a link port', () => {
     const count = 2_000;
     const stage = domain.addStage((cycle) => {
       if (!bench.device.canSend(POSTED)) return;
-      bench.device.sendMemoryWrite(0x1_0000_0000 + (sent % 1024) * 256, 5, zeros, 0, 256);
+      memoryWrite(bench.device, { address: 0x1_0000_0000 + (sent % 1024) * 256, trafficClass: 5, source: zeros, lengthBytes: 256 });
       if (++sent < count) domain.wake(stage, cycle + 1);
     });
     onSendSpace(bench.device, POSTED, () => {
@@ -250,8 +242,8 @@ describe('random traffic over tiny fifos and credits', () => {
       const { kind, length, isRelaxed, gapCycles } = script[next]!;
       if (!device.canSend(flowOf(kind))) return;
       const flags = isRelaxed ? FLAG_RELAXED_ORDERING : 0;
-      if (kind === MEMORY_WRITE) device.sendMemoryWrite(next % 4, next % 16, zeros, 0, length, flags);
-      else if (kind === MEMORY_READ) device.sendMemoryRead(0, next % 16, length, next, 0, flags);
+      if (kind === MEMORY_WRITE) memoryWrite(device, { address: next % 4, trafficClass: next % 16, source: zeros, lengthBytes: length, flags });
+      else if (kind === MEMORY_READ) memoryRead(device, { address: 0, trafficClass: next % 16, lengthBytes: length, tag: next, flags });
       else if (kind === COMPLETION) answer(device, { tag: next, trafficClass: next % 16, status: 1, flags });
       else
         answer(device, {
@@ -366,11 +358,11 @@ describe('what reaches a port at one instant', () => {
         port.consume(offset);
       });
     }
-    bench.device.sendMemoryRead(0, 4, 64, 1, 0);
-    bench.device.sendMemoryRead(0, 4, 64, 2, 0);
-    bench.host.sendMemoryWrite(0, 0, zeros, 0, 64);
+    memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 1 });
+    memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 2 });
+    memoryWrite(bench.host, { address: 0, source: zeros, lengthBytes: 64 });
     const lp = side === 'device' ? bench.deviceLp : bench.hostLp;
-    const push = lp.queue.addHandler(() => bench[side].sendMemoryWrite(0, 5, zeros, 0, 256));
+    const push = lp.queue.addHandler(() => memoryWrite(bench[side], { address: 0, trafficClass: 5, source: zeros, lengthBytes: 256 }));
     lp.queue.schedule(pushPs, push);
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
     return trace;
@@ -401,8 +393,8 @@ describe('what reaches a port at one instant', () => {
 describe('the statistics at the end of a run', () => {
   it('find the TLPs that were sent and have not arrived', () => {
     const bench = linkBench();
-    bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
-    bench.device.sendMemoryWrite(0, 6, zeros, 0, 64);
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
+    memoryWrite(bench.device, { address: 0, trafficClass: 6, source: zeros, lengthBytes: 64 });
     // The first arrives at 135,693, the second at 147,914.
     bench.run(140_000);
     const undelivered = bench.host.drainUndelivered();

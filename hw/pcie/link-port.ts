@@ -29,6 +29,7 @@ import type { LinkSender, TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
+import { MemoryReadFields, MemoryWriteFields } from './memory-request.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -127,6 +128,9 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly returnsCompletionCredits: boolean;
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
+  /** The requests that {@link sendMemoryRead} and {@link sendMemoryWrite} send. */
+  readonly read = new MemoryReadFields();
+  readonly write = new MemoryWriteFields();
   /** The completion that {@link sendCompletion} sends. */
   readonly completion = new CompletionFields();
   /** Place of the payload of the completion just placed. */
@@ -192,16 +196,10 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- send ----
 
-  /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`. */
-  sendMemoryWrite(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    flags = 0,
-  ): void {
-    const offset = this.placeMemoryWrite(address, trafficClass, lengthBytes, flags);
+  /** Sends the memory write that {@link write} says, which is to be begun anew for the next one. */
+  sendMemoryWrite(): void {
+    const { source, sourceOffset, lengthBytes } = this.write;
+    const offset = this.placeMemoryWrite();
     this.transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
   }
@@ -210,30 +208,18 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
    * Like {@link sendMemoryWrite} for a sender that sees to the payload itself: the caller at once puts it into the record in the
    * transmitter's target, at the place returned, and calls {@link commit}.
    */
-  placeMemoryWrite(address: number, trafficClass: number, lengthBytes: number, flags: number): number {
+  placeMemoryWrite(): number {
+    const { address, trafficClass, lengthBytes, flags } = this.write;
     this.#checkPayload(lengthBytes);
     const descriptor = descriptorOf(0, 0, trafficClass);
     return this.#place(this.transmitter.posted, MEMORY_WRITE, address, lengthBytes, flags, descriptor);
   }
 
-  /** Requests `lengthBytes` (not across 4 KiB) at `address`. */
-  sendMemoryRead(
-    address: number,
-    trafficClass: number,
-    lengthBytes: number,
-    tag: number,
-    requesterId: number,
-    flags = 0,
-  ): void {
-    const { transmitter } = this;
-    this.#place(
-      transmitter.nonPosted,
-      MEMORY_READ,
-      address,
-      lengthBytes,
-      flags,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
+  /** Sends the memory read that {@link read} says, likewise. */
+  sendMemoryRead(): void {
+    const { address, trafficClass, lengthBytes, tag, requesterId, flags } = this.read;
+    const descriptor = descriptorOf(requesterId, tag, trafficClass);
+    this.#place(this.transmitter.nonPosted, MEMORY_READ, address, lengthBytes, flags, descriptor);
     this.commit();
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { onReceive } from './link-bench.ts';
+import { memoryRead, memoryWrite, onReceive } from './link-bench.ts';
 import { PayloadReferences } from './payload-references.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { FLAG_POISONED, FLAG_REFERENCE, MEMORY_WRITE, WORD_FLAGS } from './tlp.ts';
@@ -18,7 +18,7 @@ function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = t
   const bench = rootComplexBench({ ...options, shared: { references } });
   const writer = isReferencing ? new ZeroCopyWriter(bench.device, references) : bench.device;
   const send = (address: number, from = 0, lengthBytes = 256, flags = 0): void =>
-    writer.sendMemoryWrite(address, 5, memory, from, lengthBytes, flags);
+    memoryWrite(writer, { address, trafficClass: 5, source: memory, sourceOffset: from, lengthBytes, flags });
   /** Whether `length` bytes have been written at `address` as they lie in the device from `from` on. */
   const hasWritten = (address: number, from = 0, length = 256): boolean =>
     bench.memory.bytes
@@ -52,7 +52,7 @@ describe('zero-copy payload', () => {
     const short = referenceBench();
     expect(recordBytesOf(short, () => short.send(0x2000, 0, 127))).toBe(64 + 128);
     const other = referenceBench();
-    const send = () => other.writer.sendMemoryWrite(0x2000, 5, pattern(256), 0, 256);
+    const send = () => memoryWrite(other.writer, { address: 0x2000, trafficClass: 5, source: pattern(256), lengthBytes: 256 });
     expect(recordBytesOf(other, send)).toBe(CARRIED_RECORD_BYTES);
     const unwired = referenceBench({}, false);
     expect(recordBytesOf(unwired, () => unwired.send(0x2000))).toBe(CARRIED_RECORD_BYTES);
@@ -176,7 +176,7 @@ describe('zero-copy payload', () => {
       bench.host.consume(offset);
     });
     bench.send(0x2000);
-    bench.device.sendMemoryRead(0x2000, 4, 256, 1, 0x100);
+    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 256, tag: 1, requesterId: 0x100 });
     bench.device.sendMessage(0x20, 5, 0x100);
     bench.run(1_000_000);
     expect(flags).toEqual([FLAG_REFERENCE, 0, 0]);

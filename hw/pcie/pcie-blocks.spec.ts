@@ -8,15 +8,7 @@ import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
 import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { Intx } from './intx.ts';
-import {
-  answer,
-  type LinkBenchOptions,
-  linkBench,
-  linkPair,
-  onReceive,
-  onSendSpace,
-  runPair,
-} from './link-bench.ts';
+import { answer, linkBench, type LinkBenchOptions, linkPair, memoryRead, memoryWrite, onReceive, onSendSpace, runPair } from './link-bench.ts';
 import { PcieLinkPort } from './link-port.ts';
 import { STALL_REASONS } from './link-stall.ts';
 import { MessageOutbox } from './message-outbox.ts';
@@ -67,13 +59,13 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
   const zeros = new Uint8Array(8);
   const dword = (value: number) => Uint8Array.of(value, value >> 8, value >> 16, value >>> 24);
   const doings: readonly (() => unknown)[] = [
-    () => host.sendMemoryRead(BAR0 + 4 * random.below(64), 12, 4, 100 + random.below(100), 8),
-    () => host.sendMemoryWrite(BAR0 + 8 * random.below(64), 12, zeros, 0, 8),
-    () => host.sendMemoryWrite(TABLE + 4 * random.below(64), 12, dword(random.below(2 ** 31)), 0, 4),
-    () => host.sendMemoryWrite(TABLE + 16 * random.below(8) + 12, 12, dword(0), 0, 4),
+    () => memoryRead(host, { address: BAR0 + 4 * random.below(64), trafficClass: 12, lengthBytes: 4, tag: 100 + random.below(100), requesterId: 8 }),
+    () => memoryWrite(host, { address: BAR0 + 8 * random.below(64), trafficClass: 12, source: zeros, lengthBytes: 8 }),
+    () => memoryWrite(host, { address: TABLE + 4 * random.below(64), trafficClass: 12, source: dword(random.below(2 ** 31)), lengthBytes: 4 }),
+    () => memoryWrite(host, { address: TABLE + 16 * random.below(8) + 12, trafficClass: 12, source: dword(0), lengthBytes: 4 }),
     // Errors: outside of the BARs, poisoned, of another function.
-    () => host.sendMemoryWrite(0x1000, 12, zeros, 0, 4),
-    () => host.sendMemoryWrite(BAR0, 12, zeros, 0, 4, FLAG_POISONED),
+    () => memoryWrite(host, { address: 0x1000, trafficClass: 12, source: zeros, lengthBytes: 4 }),
+    () => memoryWrite(host, { address: BAR0, trafficClass: 12, source: zeros, lengthBytes: 4, flags: FLAG_POISONED }),
     () => host.sendConfigRead({ ...configRequest(100 + random.below(100)), targetId: FUNCTION_ID + 1 }),
     () => host.sendConfigWrite({ ...configRequest(200), register: 0x3c, value: random.below(256) }),
     () => void fn.requestInterrupt(random.below(8), bench.cycleNow()),
@@ -128,7 +120,7 @@ describe('the function and its parts', () => {
   it('stall for each of the reasons that they declare, and lose nothing', () => {
     const { host, fn, answers, settle } = enabledBench({ mmioReadCycles: 3 }, NARROW);
     const tags = Array.from({ length: 12 }, (_, index) => 100 + index);
-    for (const tag of tags) host.sendMemoryRead(BAR0 + 4 * tag, 12, 64, tag, 8);
+    for (const tag of tags) memoryRead(host, { address: BAR0 + 4 * tag, trafficClass: 12, lengthBytes: 64, tag, requesterId: 8 });
     settle();
     const accounts = [fn.account, fn.completer.account];
     expect(accounts.flatMap(({ stallReasons }) => stallReasons)).toEqual(['linkFifo']);
@@ -144,7 +136,7 @@ describe('the function and its parts', () => {
     const most: number[] = [];
     while (sentCount < 40) {
       if (bench.host.canSend(POSTED))
-        bench.host.sendMemoryWrite(BAR0 + 4 * sentCount++, 12, new Uint8Array(4), 0, 4);
+        memoryWrite(bench.host, { address: BAR0 + 4 * sentCount++, trafficClass: 12, source: new Uint8Array(4), lengthBytes: 4 });
       else isHeldUp = true;
       bench.run(100_000);
       most.push(bench.fn.inspect()['requests'] as number);
@@ -186,10 +178,10 @@ function slowLink(
   const bytes = new Uint8Array(256);
   const domain = deviceLp.addClockDomain(400);
   const senders: readonly ((index: number) => void)[] = [
-    (index) => device.sendMemoryWrite(0, 5, bytes, 0, index % 2 === 0 ? 256 : 4),
+    (index) => memoryWrite(device, { address: 0, trafficClass: 5, source: bytes, lengthBytes: index % 2 === 0 ? 256 : 4 }),
     (index) =>
       index % 2 === 0
-        ? device.sendMemoryRead(0, 4, 64, index, 0)
+        ? memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: index })
         : device.sendConfigWrite({ ...configRequest(index), value: 0 }),
     (index) => answer(device, { tag: index, trafficClass: 12, data: bytes }),
   ];
@@ -272,8 +264,8 @@ describe('a stalled link', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, [capacity]: 3 } });
     const { device } = bench;
     const send = (): void => {
-      if (flow === POSTED) device.sendMemoryWrite(0, 5, new Uint8Array(4), 0, 4);
-      else if (flow === NON_POSTED) device.sendMemoryRead(0, 4, 4, 0, 0);
+      if (flow === POSTED) memoryWrite(device, { address: 0, trafficClass: 5, source: new Uint8Array(4), lengthBytes: 4 });
+      else if (flow === NON_POSTED) memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 4 });
       else answer(device, { tag: 0, trafficClass: 12 });
     };
     let heardCount = 0;
@@ -311,8 +303,8 @@ describe('the root complex and its parts', () => {
         else rootComplex.configRead(core, random.chance(0.5) ? 0x100 : 0x300, 0, onDone);
       };
       const doings: readonly (() => void)[] = [
-        () => device.sendMemoryWrite(random.below(1 << 20), 5, new Uint8Array(64), 0, 64),
-        () => device.sendMemoryRead(4096 * random.below(200), 4, 1 + random.below(512), readCount++, 0x100),
+        () => memoryWrite(device, { address: random.below(1 << 20), trafficClass: 5, source: new Uint8Array(64), lengthBytes: 64 }),
+        () => memoryRead(device, { address: 4096 * random.below(200), trafficClass: 4, lengthBytes: 1 + random.below(512), tag: readCount++, requesterId: 0x100 }),
         () => load(random.below(2)),
         () => {
           const core = random.below(2);

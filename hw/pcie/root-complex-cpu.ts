@@ -300,7 +300,8 @@ export class RootComplexCpu {
   #sendStore({ address, trafficClass, payloadOffset, lengthBytes }: CoreRequest): void {
     const { target } = this.#payloads;
     this.tap?.store(address, target, payloadOffset, lengthBytes, this.#lp.nowPs);
-    this.#port.sendMemoryWrite(address, trafficClass, target, payloadOffset, lengthBytes);
+    this.#port.write.begin(address, target, payloadOffset, lengthBytes).trafficClass = trafficClass;
+    this.#port.sendMemoryWrite();
   }
 
   #sendRequest(request: CoreRequest): void {
@@ -313,9 +314,13 @@ export class RootComplexCpu {
       this.#timeoutHandler,
       tag,
     );
-    this.tap?.request(tag, kind, target, address, lengthBytes, value, this.#lp.nowPs);
+    this.tap?.request({ tag, kind, target, address, lengthBytes, value }, this.#lp.nowPs);
     if (kind === MEMORY_READ) {
-      this.#port.sendMemoryRead(address, trafficClass, lengthBytes, tag, ROOT_COMPLEX_ID);
+      const read = this.#port.read.begin(address, lengthBytes);
+      read.trafficClass = trafficClass;
+      read.tag = tag;
+      read.requesterId = ROOT_COMPLEX_ID;
+      this.#port.sendMemoryRead();
     } else if (kind === CONFIG_READ) {
       this.#port.sendConfigRead(this.#configRequest(request, tag));
     } else if (kind === CONFIG_WRITE) {

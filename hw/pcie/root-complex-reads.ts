@@ -266,18 +266,11 @@ export class RootComplexReads implements AnsweredReads {
 
   /** Shows the tap one completion. */
   #show(read: DeviceRead, source: Uint8Array, offset: number, lengthBytes: number): void {
+    if (this.tap === undefined) return;
     const { descriptor, address, remainingBytes, status } = read;
-    this.tap?.deviceRead(
-      tagOf(descriptor),
-      address,
-      source,
-      offset,
-      lengthBytes,
-      remainingBytes,
-      trafficClassOf(descriptor),
-      status,
-      this.#lp.nowPs,
-    );
+    const [tag, trafficClass] = [tagOf(descriptor), trafficClassOf(descriptor)];
+    const data = { address, source, offset, lengthBytes, trafficClass };
+    this.tap.deviceRead({ ...data, tag, remainingBytes, status }, this.#lp.nowPs);
   }
 
   /** A read has been answered in full: its place and its credits are free; a waiting read starts. */

@@ -14,52 +14,49 @@ import type { Picoseconds } from '../../base/units.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { DeviceFault } from './root-complex-interfaces.ts';
 
+/** A non-posted request of a core. */
+export interface TappedRequest {
+  readonly tag: number;
+  /** MEMORY_READ, CONFIG_READ or CONFIG_WRITE. */
+  readonly kind: number;
+  /** Bus, device, function of a configuration access. */
+  readonly target: number;
+  /** Bus address, or configuration register. */
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** What a configuration write writes. */
+  readonly value: number;
+}
+
+/** Payload at bus address `address`: `lengthBytes` bytes from `source[offset]` on. */
+export interface TappedData {
+  readonly address: number;
+  readonly source: Uint8Array;
+  readonly offset: number;
+  readonly lengthBytes: number;
+  readonly trafficClass: number;
+}
+
+/** One completion of a device's read. */
+export interface TappedCompletion extends TappedData {
+  readonly tag: number;
+  /** Bytes of the read still to come, these included. */
+  readonly remainingBytes: number;
+  /** Completion status; other than STATUS_SUCCESS: it ends the read and carries no bytes. */
+  readonly status: number;
+}
+
 export interface LinkTap {
   /** A posted write of a core. */
   store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: Picoseconds): void;
-  /**
-   * A non-posted request of a core.
-   * @param kind MEMORY_READ, CONFIG_READ or CONFIG_WRITE
-   * @param target bus, device, function of a configuration access
-   * @param address bus address, or configuration register
-   * @param value what a configuration write writes
-   */
-  request(
-    tag: number,
-    kind: number,
-    target: number,
-    address: number,
-    lengthBytes: number,
-    value: number,
-    nowPs: Picoseconds,
-  ): void;
+  /** A non-posted request of a core. */
+  request(request: TappedRequest, nowPs: Picoseconds): void;
   /** The request under this tag has ended: status as in AccessDone, the little-endian value. */
   completion(tag: number, status: number, value: number, nowPs: Picoseconds): void;
   /** A memory write of the device, carried out. */
-  deviceWrite(
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    trafficClass: number,
-    nowPs: Picoseconds,
-  ): void;
-  /**
-   * A completion of a device's read. Those of one read come in order, those of others may lie between.
-   * @param status completion status; other than STATUS_SUCCESS: it ends the read and carries no bytes
-   * @param remainingBytes of the read, with this completion
-   */
-  deviceRead(
-    tag: number,
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    remainingBytes: number,
-    trafficClass: number,
-    status: number,
-    nowPs: Picoseconds,
-  ): void;
+  deviceWrite(data: TappedData, nowPs: Picoseconds): void;
+  /** A completion of a device's read. Those of one read come in order, those of others may lie between. */
+  deviceRead(completion: TappedCompletion, nowPs: Picoseconds): void;
   /** A request of the device that was dropped, or will be answered with an error. */
   refused(
     fault: DeviceFault,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { answer, linkPair, onReceive, onSendSpace } from './link-bench.ts';
+import { answer, linkPair, memoryRead, memoryWrite, onReceive, onSendSpace } from './link-bench.ts';
 import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import type { LinkTap } from './root-complex-tap.ts';
@@ -34,8 +34,8 @@ function play(script: readonly Step[], options: RootComplexBenchOptions): string
     const { isWrite, page, length, gap } = script[next]!;
     if (!device.canSend(isWrite ? POSTED : NON_POSTED)) return;
     const payload = new Uint8Array(length).fill(next + 1);
-    if (isWrite) device.sendMemoryWrite(page * 4096 + 4096 - length, 5, payload, 0, length);
-    else device.sendMemoryRead(page * 4096 + 4096 - length, 4, length, next, 0x100);
+    if (isWrite) memoryWrite(device, { address: page * 4096 + 4096 - length, trafficClass: 5, source: payload, lengthBytes: length });
+    else memoryRead(device, { address: page * 4096 + 4096 - length, trafficClass: 4, lengthBytes: length, tag: next, requesterId: 0x100 });
     next++;
     domain.wake(stage, cycle + 1 + gap);
   });
@@ -109,7 +109,7 @@ describe('a root complex under traffic from both sides', () => {
     let firstPs = 0;
     const stage = domain.addStage(() => {
       while (sent < count && sent - received < 32 && device.canSend(NON_POSTED)) {
-        device.sendMemoryRead((sent % 1024) * 512, 4, 512, sent % 32, 0x100);
+        memoryRead(device, { address: (sent % 1024) * 512, trafficClass: 4, lengthBytes: 512, tag: sent % 32, requesterId: 0x100 });
         sent++;
       }
     });
@@ -151,9 +151,9 @@ describe('a root complex under traffic from both sides', () => {
     const domain = deviceLp.addClockDomain(427);
     let outstanding = 0;
     const stage = domain.addStage((cycle) => {
-      if (device.canSend(POSTED)) device.sendMemoryWrite(0, 5, new Uint8Array(256), 0, 1 + (cycle % 256));
+      if (device.canSend(POSTED)) memoryWrite(device, { address: 0, trafficClass: 5, source: new Uint8Array(256), lengthBytes: 1 + (cycle % 256) });
       if (outstanding < 48 && device.canSend(NON_POSTED)) {
-        device.sendMemoryRead(0, 4, 512, outstanding++, 0x100);
+        memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 512, tag: outstanding++, requesterId: 0x100 });
       }
       domain.wake(stage, cycle + 1);
     });
@@ -182,7 +182,7 @@ describe('a root complex under traffic from both sides', () => {
       const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 }, shared });
       const { hostLp, rootComplex } = bench;
       if (isWatched) rootComplex.reads.tap = observer;
-      bench.device.sendMemoryRead(0, 4, READ_BYTES, 1, 0x100);
+      memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: READ_BYTES, tag: 1, requesterId: 0x100 });
       const store = hostLp.queue.addHandler((core) =>
         rootComplex.cpuStore(core, 0x8000_0000, placed, 0, 8, core),
       );

@@ -167,7 +167,8 @@ export class RootComplexWrites {
       this.writtenBytes += lengthBytes;
       if (this.tap !== undefined) {
         const trafficClass = trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!);
-        this.tap.deviceWrite(address, bytes, payload, lengthBytes, trafficClass, this.#lp.nowPs);
+        const data = { address, source: bytes, offset: payload, lengthBytes, trafficClass };
+        this.tap.deviceWrite(data, this.#lp.nowPs);
       }
     } else {
       this.#note('writeOutsideMemory', offset);

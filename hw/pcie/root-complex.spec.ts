@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { configRequest } from './function-bench.ts';
-import { answer } from './link-bench.ts';
+import { answer, memoryRead, memoryWrite } from './link-bench.ts';
 import { linkParameters, rootPortParameters } from './link-parameters.ts';
 import { type AtDevice, type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { READ_LOST, READ_POISONED, type ReadFaults } from './root-complex-interfaces.ts';
@@ -34,7 +34,7 @@ describe('the root complex, to a device', () => {
   it('answers an idle 64 byte read after exactly link, read latency and link', () => {
     const bench = rootComplexBench();
     bench.memory.bytes.set(pattern(64), 0x1000);
-    bench.device.sendMemoryRead(0x1000, 4, 64, 9, 0x100);
+    memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag: 9, requesterId: 0x100 });
     bench.run(2_000_000);
     // Request: 12 B header + 8 B framing = 20 B × 127.29717 ps = 2,545.9 -> 2,546; + 125,000 = 127,546.
     // First edge after: 128,000; + 170 cycles: 298,000. Completion: 12 + 64 + 8 = 84 B = 10,693; + 125,000.
@@ -53,8 +53,8 @@ describe('the root complex, to a device', () => {
 
   it('PCIe 6.1.4: applies writes in order after the write latency, and interrupt messages behind them', () => {
     const bench = rootComplexBench();
-    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
-    bench.device.sendMemoryWrite(0xfee0_1004, 11, Uint8Array.of(0x21, 0x40, 0, 0), 0, 4);
+    memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
+    memoryWrite(bench.device, { address: 0xfee0_1004, trafficClass: 11, source: Uint8Array.of(0x21, 0x40, 0, 0), lengthBytes: 4 });
     bench.run(1_000_000);
     // Write: 84 B = 10,693 ps, padded to 96 B; message 12 + 4 + 8 = 24 B ends at 120 B × 127.29717 = 15,275.7.
     // 15,276 + 125,000 = 140,276; first edge after 141,000; + 80 cycles.
@@ -67,8 +67,8 @@ describe('the root complex, to a device', () => {
     const walkPs = 5_000_000;
     let walks = 0;
     Object.assign(bench.memory, { translationPs: () => (walks++ === 0 ? walkPs : 0) });
-    bench.device.sendMemoryWrite(0x2000, 4, pattern(64), 0, 64);
-    bench.device.sendMemoryRead(0x2000, 4, 64, 1, 0x100);
+    memoryWrite(bench.device, { address: 0x2000, trafficClass: 4, source: pattern(64), lengthBytes: 64 });
+    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
     bench.run(8_000_000);
     expect(bench.atDevice.map(({ bytes }) => bytes)).toEqual([[...pattern(64)]]);
     expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
@@ -76,8 +76,8 @@ describe('the root complex, to a device', () => {
 
   it('PCIe 2.4.1: lets a read see the write sent before it', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
-    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
-    bench.device.sendMemoryRead(0x2000, 4, 64, 1, 0x100);
+    memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
+    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
     bench.run(1_000_000);
     expect(bench.atDevice[0]!.bytes).toEqual([...pattern(64)]);
   });
@@ -85,7 +85,7 @@ describe('the root complex, to a device', () => {
   it('PCIe 2.3.1.1: splits completions at the read completion boundary and counts bytes down', () => {
     const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
     bench.memory.bytes.set(pattern(4096), 0);
-    bench.device.sendMemoryRead(0x7d, 4, 200, 1, 0x100);
+    memoryRead(bench.device, { address: 0x7d, trafficClass: 4, lengthBytes: 200, tag: 1, requesterId: 0x100 });
     bench.run(2_000_000);
     const seen = bench.atDevice.map(({ address, lengthBytes, byteCount }) => [
       address,
@@ -114,7 +114,7 @@ describe('the root complex, to a device', () => {
       const address = 8192 - length - (length % 3 === 0 && length < 4000 ? length % 67 : 0);
       if (Math.floor(address / 4096) !== Math.floor((address + length - 1) / 4096)) continue;
       bench.atDevice.length = 0;
-      bench.device.sendMemoryRead(address, 4, length, 1, 0x100);
+      memoryRead(bench.device, { address, trafficClass: 4, lengthBytes: length, tag: 1, requesterId: 0x100 });
       endPs += 3_000_000;
       bench.run(endPs);
       expect(bench.atDevice.flatMap(({ bytes }) => bytes)).toEqual([
@@ -136,8 +136,8 @@ describe('the root complex, to a device', () => {
     Object.assign(bench.memory, {
       canRead: (address: number, lengthBytes: number) => address + lengthBytes <= 0x1080 || address >= 0x10c0,
     });
-    bench.device.sendMemoryRead(0x1040, 4, 192, 1, 0x100);
-    bench.device.sendMemoryRead(0x10c0, 4, 64, 2, 0x100);
+    memoryRead(bench.device, { address: 0x1040, trafficClass: 4, lengthBytes: 192, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, { address: 0x10c0, trafficClass: 4, lengthBytes: 64, tag: 2, requesterId: 0x100 });
     bench.run(2_000_000);
     const seen = bench.atDevice.map(({ kind, tag, status, lengthBytes }) => [kind, tag, status, lengthBytes]);
     expect(seen).toEqual([
@@ -150,8 +150,8 @@ describe('the root complex, to a device', () => {
 
   it('PCIe 2.3.1: answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
     const bench = rootComplexBench();
-    bench.device.sendMemoryRead(1 << 20, 4, 8, 1, 0x100);
-    bench.device.sendMemoryRead(0xfee0_0000, 4, 4, 2, 0x100);
+    memoryRead(bench.device, { address: 1 << 20, trafficClass: 4, lengthBytes: 8, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, { address: 0xfee0_0000, trafficClass: 4, lengthBytes: 4, tag: 2, requesterId: 0x100 });
     bench.device.sendConfigRead({ ...configRequest(3), requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ kind, status, tag }) => [kind, status, tag])).toEqual([
@@ -164,7 +164,7 @@ describe('the root complex, to a device', () => {
 
   it('PCIe 2.2.7: discards a read across 4 KiB, so that its requester runs into its timeout', () => {
     const bench = rootComplexBench();
-    bench.device.sendMemoryRead(4092, 4, 8, 1, 0x100);
+    memoryRead(bench.device, { address: 4092, trafficClass: 4, lengthBytes: 8, tag: 1, requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice).toEqual([]);
     expect(bench.rootComplex.log.counts.malformed).toBe(1);
@@ -174,9 +174,9 @@ describe('the root complex, to a device', () => {
   it('PCIe 2.3.1: drops and logs writes that are outside of memory, poisoned, or across 4 KiB', () => {
     const bench = rootComplexBench();
     const before = [...bench.memory.bytes];
-    bench.device.sendMemoryWrite(1 << 20, 5, pattern(4), 0, 4);
-    bench.device.sendMemoryWrite(0, 5, pattern(4), 0, 4, 1);
-    bench.device.sendMemoryWrite(4094, 5, pattern(4), 0, 4);
+    memoryWrite(bench.device, { address: 1 << 20, trafficClass: 5, source: pattern(4), lengthBytes: 4 });
+    memoryWrite(bench.device, { address: 0, trafficClass: 5, source: pattern(4), lengthBytes: 4, flags: 1 });
+    memoryWrite(bench.device, { address: 4094, trafficClass: 5, source: pattern(4), lengthBytes: 4 });
     bench.run(1_000_000);
     expect(bench.rootComplex.log.counts).toMatchObject({
       writeOutsideMemory: 1,
@@ -214,7 +214,7 @@ describe('the root complex, to a device', () => {
   it('answers the chosen read with the chosen status', () => {
     const bench = rootComplexBench();
     bench.rootComplex.reads.faults = answering([0, STATUS_ABORT]);
-    for (const tag of [1, 2, 3]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    for (const tag of [1, 2, 3]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ tag, status }) => [tag, status])).toEqual([
       [1, 0],
@@ -231,7 +231,7 @@ describe('the root complex, to a device', () => {
       STATUS_ABORT,
       STATUS_UNSUPPORTED_REQUEST,
     ]);
-    for (const tag of [1, 2, 3, 4]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    for (const tag of [1, 2, 3, 4]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ status }) => status)).toEqual([1, 0, STATUS_ABORT, 1]);
   });
@@ -239,7 +239,7 @@ describe('the root complex, to a device', () => {
   it('leaves the chosen read without an answer, or poisons it', () => {
     const bench = rootComplexBench();
     bench.rootComplex.reads.faults = answering([0, READ_LOST, READ_POISONED]);
-    for (const tag of [1, 2, 3]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    for (const tag of [1, 2, 3]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ tag, flags }) => [tag, flags & 1])).toEqual([
       [1, 0],
@@ -252,7 +252,7 @@ describe('the root complex, to a device', () => {
     const bench = rootComplexBench({ rootComplex: { completionOrder: 'shuffled', seed: 5 } });
     bench.memory.bytes.set(pattern(4096), 0);
     for (let tag = 0; tag < 16; tag++)
-      bench.device.sendMemoryRead((tag >> 1) * 512, 4, 256 + (tag & 1) * 256, tag, 0x100);
+      memoryRead(bench.device, { address: (tag >> 1) * 512, trafficClass: 4, lengthBytes: 256 + (tag & 1) * 256, tag, requesterId: 0x100 });
     bench.run(5_000_000);
     const firsts = [...new Set(bench.atDevice.map(({ tag }) => tag))];
     expect(firsts).toHaveLength(16);
@@ -266,9 +266,9 @@ describe('the root complex, to a device', () => {
   it('does not hold up the channel while it works on a read', () => {
     // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 us; 400 writes pass it meanwhile.
     const bench = rootComplexBench({ capacityBytes: 8192, rootComplex: { readLatencyPs: 20_000_000 } });
-    bench.device.sendMemoryRead(0x1000, 4, 64, 1, 0x100);
+    memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
     for (let write = 0; write < 400; write++) {
-      bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+      memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
       bench.run((write + 1) * 40_000);
     }
     bench.run(30_000_000);
@@ -278,8 +278,8 @@ describe('the root complex, to a device', () => {
 
   it('works on a bounded number of reads and starts the next when one has ended', () => {
     const bench = rootComplexBench({ rootComplex: { outstandingReadCount: 1 } });
-    bench.device.sendMemoryRead(0, 4, 64, 1, 0x100);
-    bench.device.sendMemoryRead(0, 4, 64, 2, 0x100);
+    memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 2, requesterId: 0x100 });
     bench.run(2_000_000);
     // The second is ready 170 cycles after the edge that follows the end of the first: 171,000 ps later.
     expect(bench.atDevice[1]!.timePs - bench.atDevice[0]!.timePs).toBe(171_000);
@@ -297,8 +297,8 @@ describe('a device that says where its reads land', () => {
     const shared = isJoined ? { earlyPlaces: { memory: placed, placeOf } } : {};
     const bench = rootComplexBench({ ...options, shared });
     bench.memory.bytes.set(pattern(4096), 0);
-    bench.device.sendMemoryRead(1, 4, 512, 1, 0x100);
-    bench.device.sendMemoryRead(1024, 4, 512, 2, 0x100);
+    memoryRead(bench.device, { address: 1, trafficClass: 4, lengthBytes: 512, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, { address: 1024, trafficClass: 4, lengthBytes: 512, tag: 2, requesterId: 0x100 });
     return { bench, placed };
   }
 
@@ -444,7 +444,7 @@ describe('the root complex, to a core', () => {
       seen.push([...bench.memory.bytes.subarray(0x2000, 0x2040)]),
     );
     bench.run(300_000);
-    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+    memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
     answer(bench.device, {
       tag: bench.atDevice[0]!.tag,
       trafficClass: 12,

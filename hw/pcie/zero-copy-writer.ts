@@ -4,15 +4,19 @@
  * plain way. The root complex reads it through ZeroCopyPayload (write-payload.ts).
  */
 import type { PcieLinkPort } from './link-port.ts';
+import type { MemoryWriteFields } from './memory-request.ts';
 import type { PayloadReferences } from './payload-references.ts';
 import { FLAG_REFERENCE } from './tlp.ts';
 
 export class ZeroCopyWriter {
+  /** See {@link PcieLinkPort.write}. */
+  readonly write: MemoryWriteFields;
   readonly #port: PcieLinkPort;
   readonly #references: PayloadReferences;
 
   constructor(port: PcieLinkPort, references: PayloadReferences) {
     this.#port = port;
+    this.write = port.write;
     this.#references = references;
   }
 
@@ -21,22 +25,17 @@ export class ZeroCopyWriter {
   }
 
   /** See {@link PcieLinkPort.sendMemoryWrite}. */
-  sendMemoryWrite(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    flags = 0,
-  ): void {
+  sendMemoryWrite(): void {
     const port = this.#port;
     const references = this.#references;
-    if (references.canReference(source, lengthBytes)) {
-      const offset = port.placeMemoryWrite(address, trafficClass, lengthBytes, flags | FLAG_REFERENCE);
-      port.transmitter.target.writeReference(offset, sourceOffset, references.issue());
+    const { write } = port;
+    if (references.canReference(write.source, write.lengthBytes)) {
+      write.flags |= FLAG_REFERENCE;
+      const offset = port.placeMemoryWrite();
+      port.transmitter.target.writeReference(offset, write.sourceOffset, references.issue());
       port.commit();
     } else {
-      port.sendMemoryWrite(address, trafficClass, source, sourceOffset, lengthBytes, flags);
+      port.sendMemoryWrite();
     }
   }
 }

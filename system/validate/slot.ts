@@ -35,6 +35,9 @@ const lineBytes = 64;
 /** Reads in flight: 5-bit tags. */
 const readsMax = 32;
 const requesterId = 0x100;
+/** Accounting classes of its reads and writes. */
+const readClass = 4;
+const writeClass = 5;
 /** Enough for a steady state; the first quarter is not counted. */
 const accessesMax = 4000;
 const limitPs = 2000 * psPerUs;
@@ -206,7 +209,8 @@ class MeasuringDevice {
     if (!this.#port.canSend(POSTED)) return false;
     const address = this.#addressOf(access.writeLeft);
     const lengthBytes = withinPage(address, Math.min(access.writeLeft, this.#writeBytesMax));
-    this.#port.sendMemoryWrite(address, 5, this.#source, 0, lengthBytes);
+    this.#port.write.begin(address, this.#source, 0, lengthBytes).trafficClass = writeClass;
+    this.#port.sendMemoryWrite();
     access.writeLeft -= lengthBytes;
     return true;
   }
@@ -216,7 +220,11 @@ class MeasuringDevice {
     if (tag < 0 || !this.#port.canSend(NON_POSTED)) return false;
     const address = this.#addressOf(access.readLeft);
     const lengthBytes = withinPage(address, Math.min(access.readLeft, this.#readBytesMax));
-    this.#port.sendMemoryRead(address, 4, lengthBytes, tag, requesterId);
+    const read = this.#port.read.begin(address, lengthBytes);
+    read.trafficClass = readClass;
+    read.tag = tag;
+    read.requesterId = requesterId;
+    this.#port.sendMemoryRead();
     this.#accessOfTag[tag] = access;
     access.readLeft -= lengthBytes;
     access.pending++;
