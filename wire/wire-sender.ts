@@ -15,7 +15,7 @@ import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
-import { type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
+import { Opcode, type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
 import {
   DISCARDED,
   FLAG_CORRUPTED,
@@ -68,6 +68,28 @@ export interface WireSenderPorts {
   };
 }
 
+/** A packet about to be sent. */
+class OutboundPacket {
+  opcode = 0;
+  shape: PacketShape = packetShapes[Opcode.RC_ACKNOWLEDGE]!;
+  payloadBytes = 0;
+  flags = 0;
+  virtualLane = 0;
+  /** Of the whole packet, headers and CRCs included. */
+  packetBytes = 0;
+
+  fill(opcode: number, payloadBytes: number, flags: number, virtualLane: number): this {
+    const shape = packetShapes[opcode]!;
+    this.opcode = opcode;
+    this.shape = shape;
+    this.payloadBytes = payloadBytes;
+    this.flags = flags;
+    this.virtualLane = virtualLane;
+    this.packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    return this;
+  }
+}
+
 export class WireSender {
   readonly counters = new TransmitCounters();
   readonly faults = new WireFaults();
@@ -81,6 +103,8 @@ export class WireSender {
   readonly #wait = new SendWait(this.counters);
   readonly #spaceEvent: number;
   readonly #held = new HeldPackets();
+  /** The packet at hand. */
+  readonly #packet = new OutboundPacket();
   /** A packet held back is due and waits for credits: no other takes them. */
   #isStarved = false;
   readonly #flowControlPs: Picoseconds;
@@ -131,10 +155,9 @@ export class WireSender {
    * have asked.
    */
   send(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
-    const shape = packetShapes[opcode]!;
-    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    const { packetBytes } = this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
     if (!this.#isFree(packetBytes, virtualLane, atPs - this.#lp.nowPs)) return NOT_SENT;
-    return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
+    return this.#put(atPs);
   }
 
   /**
@@ -151,9 +174,8 @@ export class WireSender {
 
   /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
   begin(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
-    const shape = packetShapes[opcode]!;
-    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
-    return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
+    this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
+    return this.#put(atPs);
   }
 
   /** A packet while the link is down: a record that the reader skips. */
@@ -162,10 +184,9 @@ export class WireSender {
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(nowPs);
     this.counters.discardedCount++;
     const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
-    const shape = packetShapes[opcode]!;
-    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    const { packetBytes } = this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
     this.counters.discarded.count(opcode, packetBytes, payloadBytes);
-    return this.#open(arrivalPs, DISCARDED, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    return this.#open(arrivalPs, DISCARDED);
   }
 
   // ---- what the port itself sends ----
@@ -245,39 +266,25 @@ export class WireSender {
     return false;
   }
 
-  #put(
-    opcode: number,
-    shape: PacketShape,
-    payloadBytes: number,
-    flags: number,
-    packetBytes: number,
-    atPs: Picoseconds,
-    virtualLane: number,
-  ): number {
+  /** Sends the packet that {@link #packet} says. */
+  #put(atPs: Picoseconds): number {
+    const { opcode, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
     const { counters } = this;
     counters.packetCount++;
     counters.packetBytes += packetBytes;
     const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
     statistics.count(opcode, packetBytes, payloadBytes);
-    if (counters.packetCount >= this.faults.nextPacket)
-      return this.#putWithFaults(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
+    if (counters.packetCount >= this.faults.nextPacket) return this.#putWithFaults(atPs);
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-    return this.#open(arrivalPs, PACKET, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    return this.#open(arrivalPs, PACKET);
   }
 
   /** The packet just counted, with whatever faults do to it. */
-  #putWithFaults(
-    opcode: number,
-    shape: PacketShape,
-    payloadBytes: number,
-    givenFlags: number,
-    packetBytes: number,
-    atPs: Picoseconds,
-    virtualLane: number,
-  ): number {
+  #putWithFaults(atPs: Picoseconds): number {
     const { counters, faults } = this;
+    const { opcode, shape, payloadBytes, flags: givenFlags, packetBytes, virtualLane } = this.#packet;
     const { nowPs } = this.#lp;
     const packet = counters.packetCount;
     this.#delayLink(packet, atPs);
@@ -292,7 +299,8 @@ export class WireSender {
         ? this.#occupy(packetBytes, atPs, virtualLane)
         : Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
     const kind = isLost || reordering !== undefined ? DISCARDED : PACKET;
-    const offset = this.#open(arrivalPs, kind, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    this.#packet.flags = flags;
+    const offset = this.#open(arrivalPs, kind);
     const bodyBytes = bodyBytesOf(shape, payloadBytes, flags);
     const body = { opcode, payloadBytes, virtualLane, packetBytes, bodyBytes, offset, content: undefined };
     if (reordering !== undefined) {
@@ -371,16 +379,8 @@ export class WireSender {
     this.faults.isEachConcerned = false;
   }
 
-  #open(
-    arrivalPs: Picoseconds,
-    kind: number,
-    opcode: number,
-    shape: PacketShape,
-    payloadBytes: number,
-    flags: number,
-    packetBytes: number,
-    virtualLane: number,
-  ): number {
+  #open(arrivalPs: Picoseconds, kind: number): number {
+    const { opcode, shape, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
     const offset = this.#append(arrivalPs, kind, bodyBytesOf(shape, payloadBytes, flags));
     const { words } = this.#writer;
     const word = offset >> 2;

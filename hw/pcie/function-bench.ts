@@ -9,7 +9,14 @@ import type { ConfigAccess } from './enumerate.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
 import type { BarTarget } from './function-port.ts';
-import { type LinkBenchOptions, linkPair, memoryRead, memoryWrite, onReceive, runPair } from './link-bench.ts';
+import {
+  type LinkBenchOptions,
+  linkPair,
+  memoryRead,
+  memoryWrite,
+  onReceive,
+  runPair,
+} from './link-bench.ts';
 import type { ConfigRequest } from './link-port.ts';
 import type { MessageSender } from './msix.ts';
 import {
@@ -218,11 +225,23 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   };
   const read = (address: number, lengthBytes: number): Answer | undefined => {
     const asked = nextTag();
-    memoryRead(host, { address, trafficClass: REGISTER_CLASS, lengthBytes, tag: asked, requesterId: ROOT_ID });
+    memoryRead(host, {
+      address,
+      trafficClass: REGISTER_CLASS,
+      lengthBytes,
+      tag: asked,
+      requesterId: ROOT_ID,
+    });
     return answerTo(asked);
   };
   const write = (address: number, bytes: readonly number[], flags = 0): void => {
-    memoryWrite(host, { address, trafficClass: REGISTER_CLASS, source: Uint8Array.from(bytes), lengthBytes: bytes.length, flags });
+    memoryWrite(host, {
+      address,
+      trafficClass: REGISTER_CLASS,
+      source: Uint8Array.from(bytes),
+      lengthBytes: bytes.length,
+      flags,
+    });
     settle();
   };
   const littleEndian = (value: number): number[] => [0, 8, 16, 24].map((shift) => (value >>> shift) & 0xff);

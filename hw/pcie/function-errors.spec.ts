@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, BAR2, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
-import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 import { memoryWrite } from './link-bench.ts';
+import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('requests the function cannot take', () => {
   it('PCIe 2.3.1: answers a read outside its BARs with Unsupported Request and logs its header', () => {
@@ -211,7 +211,13 @@ describe('error logging', () => {
       { rootPort: { postedHeaders: 1, postedFifoTlps: 64 }, endpoint: { postedFifoTlps: 1 } },
     );
     bench.software.setConfig(0x68, 2, 0x281a);
-    for (let at = 0; at < 40; at++) memoryWrite(bench.host, { address: 0x1000, trafficClass: 12, source: new Uint8Array(4), lengthBytes: 4 });
+    for (let at = 0; at < 40; at++)
+      memoryWrite(bench.host, {
+        address: 0x1000,
+        trafficClass: 12,
+        source: new Uint8Array(4),
+        lengthBytes: 4,
+      });
     bench.settle();
     expect(bench.messages.length + bench.fn.outbox.droppedCount).toBe(40);
     expect(bench.messages.length).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, configRequest, enabledBench } from './function-bench.ts';
-import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 import { memoryRead, memoryWrite } from './link-bench.ts';
+import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('resets', () => {
   it('PCIe 6.6.2: function-level, answer the write, then nothing of before is left', () => {

@@ -4,9 +4,9 @@ import { type ConfigAccess, enumerateFunction, enumerationParameters } from './e
 import { PcieFunction } from './function.ts';
 import { RecordingTarget } from './function-bench.ts';
 import { functionParameters } from './function-parameters.ts';
+import { memoryWrite } from './link-bench.ts';
 import { rootComplexBench } from './root-complex-bench.ts';
 import { POSTED } from './tlp.ts';
-import { memoryWrite } from './link-bench.ts';
 
 const MESSAGE_ADDRESS = 0xfee0_0000;
 
@@ -31,7 +31,12 @@ function machine() {
       canSend: () => device.canSend(POSTED),
       sendMessage: (address, value) => {
         data.setUint32(0, value, true);
-        memoryWrite(device, { address, trafficClass: 11, source: new Uint8Array(data.buffer), lengthBytes: 4 });
+        memoryWrite(device, {
+          address,
+          trafficClass: 11,
+          source: new Uint8Array(data.buffer),
+          lengthBytes: 4,
+        });
       },
     },
   });

@@ -53,7 +53,8 @@ describe('requests to the function', () => {
       bench.target.occupiedCycles = occupiedCycles;
       const bytes = Uint8Array.from({ length: 8 });
       // 12 + 4 header, 8 data, 8 framing: 32 B = 4,074 ps apart, more than one cycle of 2,342 ps, less than seven.
-      for (let at = 0; at < 4; at++) memoryWrite(bench.host, { address: BAR2 + 8 * at, source: bytes, lengthBytes: 8 });
+      for (let at = 0; at < 4; at++)
+        memoryWrite(bench.host, { address: BAR2 + 8 * at, source: bytes, lengthBytes: 8 });
       bench.settle();
       const cycles = bench.target.writes.map((write) => write.cycle);
       for (let at = 1; at < 4; at++) {
@@ -84,7 +85,12 @@ describe('requests to the function', () => {
   it('PCIe 2.4.1: lets writes pass reads that wait for their answer, but keeps their order of effect', () => {
     const bench = enabledBench({ mmioReadCycles: 1000 });
     memoryRead(bench.host, { address: BAR0 + 8, trafficClass: 12, lengthBytes: 4, tag: 200, requesterId: 8 });
-    memoryWrite(bench.host, { address: BAR0 + 8, trafficClass: 12, source: Uint8Array.of(1, 2, 3, 4), lengthBytes: 4 });
+    memoryWrite(bench.host, {
+      address: BAR0 + 8,
+      trafficClass: 12,
+      source: Uint8Array.of(1, 2, 3, 4),
+      lengthBytes: 4,
+    });
     bench.settle();
     expect(bench.target.writes[0]!.cycle - bench.target.reads[0]!.cycle).toBeLessThan(5);
     expect(bench.target.writes[0]!.cycle).toBeGreaterThan(bench.target.reads[0]!.cycle);
@@ -105,7 +111,14 @@ describe('requests to the function', () => {
       { mmioReadCycles: 3 },
       { endpoint: { completionFifoTlps: 1, transmitBufferTlps: 1 } },
     );
-    for (let tag = 100; tag < 112; tag++) memoryRead(bench.host, { address: BAR0 + 4 * tag, trafficClass: 12, lengthBytes: 64, tag, requesterId: 8 });
+    for (let tag = 100; tag < 112; tag++)
+      memoryRead(bench.host, {
+        address: BAR0 + 4 * tag,
+        trafficClass: 12,
+        lengthBytes: 64,
+        tag,
+        requesterId: 8,
+      });
     bench.settle();
     const times = Array.from({ length: 12 }, (_, at) => bench.answers.get(100 + at)!.timePs);
     expect(times).toEqual([...times].sort((left, right) => left - right));
@@ -223,8 +236,19 @@ describe('events of one instant', () => {
         { shuffle, rootPort: { postedFifoTlps: 32, nonPostedFifoTlps: 32, completionFifoTlps: 32 } },
       );
       for (let at = 0; at < 20; at++) {
-        memoryWrite(bench.host, { address: BAR0 + 8 * at, trafficClass: 12, source: new Uint8Array(8), lengthBytes: 8 });
-        memoryRead(bench.host, { address: BAR0 + 8 * at, trafficClass: 12, lengthBytes: 8, tag: at, requesterId: 8 });
+        memoryWrite(bench.host, {
+          address: BAR0 + 8 * at,
+          trafficClass: 12,
+          source: new Uint8Array(8),
+          lengthBytes: 8,
+        });
+        memoryRead(bench.host, {
+          address: BAR0 + 8 * at,
+          trafficClass: 12,
+          lengthBytes: 8,
+          tag: at,
+          requesterId: 8,
+        });
         answer(bench.host, {
           tag: at,
           requesterId: FUNCTION_ID,

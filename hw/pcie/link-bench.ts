@@ -133,14 +133,21 @@ export function memoryRead(
 /** Sends a memory write, likewise. */
 export function memoryWrite(
   port: Pick<PcieLinkPort, 'write' | 'sendMemoryWrite'>,
-  { address, source, sourceOffset = 0, lengthBytes, ...more }: FieldsOf<MemoryWriteFields, 'source' | 'lengthBytes'>,
+  {
+    address,
+    source,
+    sourceOffset = 0,
+    lengthBytes,
+    ...more
+  }: FieldsOf<MemoryWriteFields, 'source' | 'lengthBytes'>,
 ): void {
   Object.assign(port.write.begin(address, source, sourceOffset, lengthBytes), more);
   port.sendMemoryWrite();
 }
 
 /** The fields of a request, of which the address and these must be given. */
-type FieldsOf<R extends { address: number }, K extends keyof R> = Pick<R, K | 'address'> & Partial<Omit<R, 'begin'>>;
+type FieldsOf<R extends { address: number }, K extends keyof R> = Pick<R, K | 'address'> &
+  Partial<Omit<R, 'begin'>>;
 
 /** A completion that a spec sends by hand. */
 interface Answer {

@@ -2,7 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { creditsOf } from './flow-control.ts';
-import { answer, linkBench, type LinkBenchOptions, linkPair, memoryRead, memoryWrite, onReceive, onSendSpace, runPair } from './link-bench.ts';
+import {
+  answer,
+  type LinkBenchOptions,
+  linkBench,
+  linkPair,
+  memoryRead,
+  memoryWrite,
+  onReceive,
+  onSendSpace,
+  runPair,
+} from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
   COMPLETION,
@@ -39,7 +49,13 @@ describe('a link port', () => {
     for (let length = 1; length <= 4096; length += length < 140 ? 1 : 97) {
       bench.atHost.length = 0;
       const from = length % 9;
-      memoryWrite(bench.device, { address: 0x1_0000_0000 + (length % 4), trafficClass: 5, source, sourceOffset: from, lengthBytes: length });
+      memoryWrite(bench.device, {
+        address: 0x1_0000_0000 + (length % 4),
+        trafficClass: 5,
+        source,
+        sourceOffset: from,
+        lengthBytes: length,
+      });
       endPs += 2_000_000;
       bench.run(endPs);
       expect(bench.atHost[0]!.bytes).toEqual([...source.subarray(from, from + length)]);
@@ -82,7 +98,9 @@ describe('a link port', () => {
     }
     expect(bench.device.canSend(POSTED)).toBe(false);
     expect(bench.device.canSend(NON_POSTED)).toBe(true);
-    expect(() => memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 })).toThrow(InvariantError);
+    expect(() =>
+      memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 }),
+    ).toThrow(InvariantError);
     bench.run(1_000_000);
     expect(calls).toBe(1);
     expect(bench.atHost).toHaveLength(3);
@@ -90,7 +108,9 @@ describe('a link port', () => {
 
   it('refuses a payload above MPS and credits that could never admit the largest TLP', () => {
     const bench = linkBench();
-    expect(() => memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 257 })).toThrow(/MPS/);
+    expect(() =>
+      memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 257 }),
+    ).toThrow(/MPS/);
     // 256 bytes from an odd address touch 65 dwords: 17 units of 16 bytes.
     expect(() => linkBench({ rootPort: { postedData: 16 } })).toThrow(ConfigurationError);
     expect(() => linkBench({ rootPort: { postedData: 17 } })).not.toThrow();
@@ -141,7 +161,8 @@ describe('a link port', () => {
 
   it('returns credits when a quarter is free, and acknowledges every second TLP or in time', () => {
     const bench = linkBench({ rootPort: { postedHeaders: 8 } });
-    for (let tlp = 0; tlp < 5; tlp++) memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
+    for (let tlp = 0; tlp < 5; tlp++)
+      memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
     bench.run(2_000_000);
     bench.host.closeAccounts(2_000_000);
     // Every second header of eight is a quarter; the fifth Ack is due by its age.
@@ -155,7 +176,8 @@ describe('a link port', () => {
     let seen = 0;
     onReceive(bench.host, () => seen++);
     bench.device.transmitter.posted.credits.limit = creditsOf(4, 512);
-    for (let tlp = 0; tlp < 4; tlp++) memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
+    for (let tlp = 0; tlp < 4; tlp++)
+      memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 4 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toBe(4);
     expect(bench.host.receiver.overflowCount).toBe(2);
@@ -177,7 +199,12 @@ describe('a link port', () => {
     const count = 2_000;
     const stage = domain.addStage((cycle) => {
       if (!bench.device.canSend(POSTED)) return;
-      memoryWrite(bench.device, { address: 0x1_0000_0000 + (sent % 1024) * 256, trafficClass: 5, source: zeros, lengthBytes: 256 });
+      memoryWrite(bench.device, {
+        address: 0x1_0000_0000 + (sent % 1024) * 256,
+        trafficClass: 5,
+        source: zeros,
+        lengthBytes: 256,
+      });
       if (++sent < count) domain.wake(stage, cycle + 1);
     });
     onSendSpace(bench.device, POSTED, () => {
@@ -242,8 +269,16 @@ describe('random traffic over tiny fifos and credits', () => {
       const { kind, length, isRelaxed, gapCycles } = script[next]!;
       if (!device.canSend(flowOf(kind))) return;
       const flags = isRelaxed ? FLAG_RELAXED_ORDERING : 0;
-      if (kind === MEMORY_WRITE) memoryWrite(device, { address: next % 4, trafficClass: next % 16, source: zeros, lengthBytes: length, flags });
-      else if (kind === MEMORY_READ) memoryRead(device, { address: 0, trafficClass: next % 16, lengthBytes: length, tag: next, flags });
+      if (kind === MEMORY_WRITE)
+        memoryWrite(device, {
+          address: next % 4,
+          trafficClass: next % 16,
+          source: zeros,
+          lengthBytes: length,
+          flags,
+        });
+      else if (kind === MEMORY_READ)
+        memoryRead(device, { address: 0, trafficClass: next % 16, lengthBytes: length, tag: next, flags });
       else if (kind === COMPLETION) answer(device, { tag: next, trafficClass: next % 16, status: 1, flags });
       else
         answer(device, {
@@ -362,7 +397,9 @@ describe('what reaches a port at one instant', () => {
     memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 2 });
     memoryWrite(bench.host, { address: 0, source: zeros, lengthBytes: 64 });
     const lp = side === 'device' ? bench.deviceLp : bench.hostLp;
-    const push = lp.queue.addHandler(() => memoryWrite(bench[side], { address: 0, trafficClass: 5, source: zeros, lengthBytes: 256 }));
+    const push = lp.queue.addHandler(() =>
+      memoryWrite(bench[side], { address: 0, trafficClass: 5, source: zeros, lengthBytes: 256 }),
+    );
     lp.queue.schedule(pushPs, push);
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
     return trace;

@@ -52,7 +52,8 @@ describe('zero-copy payload', () => {
     const short = referenceBench();
     expect(recordBytesOf(short, () => short.send(0x2000, 0, 127))).toBe(64 + 128);
     const other = referenceBench();
-    const send = () => memoryWrite(other.writer, { address: 0x2000, trafficClass: 5, source: pattern(256), lengthBytes: 256 });
+    const send = () =>
+      memoryWrite(other.writer, { address: 0x2000, trafficClass: 5, source: pattern(256), lengthBytes: 256 });
     expect(recordBytesOf(other, send)).toBe(CARRIED_RECORD_BYTES);
     const unwired = referenceBench({}, false);
     expect(recordBytesOf(unwired, () => unwired.send(0x2000))).toBe(CARRIED_RECORD_BYTES);
@@ -176,7 +177,13 @@ describe('zero-copy payload', () => {
       bench.host.consume(offset);
     });
     bench.send(0x2000);
-    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 256, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x2000,
+      trafficClass: 4,
+      lengthBytes: 256,
+      tag: 1,
+      requesterId: 0x100,
+    });
     bench.device.sendMessage(0x20, 5, 0x100);
     bench.run(1_000_000);
     expect(flags).toEqual([FLAG_REFERENCE, 0, 0]);

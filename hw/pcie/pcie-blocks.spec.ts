@@ -8,7 +8,17 @@ import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
 import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { Intx } from './intx.ts';
-import { answer, linkBench, type LinkBenchOptions, linkPair, memoryRead, memoryWrite, onReceive, onSendSpace, runPair } from './link-bench.ts';
+import {
+  answer,
+  type LinkBenchOptions,
+  linkBench,
+  linkPair,
+  memoryRead,
+  memoryWrite,
+  onReceive,
+  onSendSpace,
+  runPair,
+} from './link-bench.ts';
 import { PcieLinkPort } from './link-port.ts';
 import { STALL_REASONS } from './link-stall.ts';
 import { MessageOutbox } from './message-outbox.ts';
@@ -59,13 +69,45 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
   const zeros = new Uint8Array(8);
   const dword = (value: number) => Uint8Array.of(value, value >> 8, value >> 16, value >>> 24);
   const doings: readonly (() => unknown)[] = [
-    () => memoryRead(host, { address: BAR0 + 4 * random.below(64), trafficClass: 12, lengthBytes: 4, tag: 100 + random.below(100), requesterId: 8 }),
-    () => memoryWrite(host, { address: BAR0 + 8 * random.below(64), trafficClass: 12, source: zeros, lengthBytes: 8 }),
-    () => memoryWrite(host, { address: TABLE + 4 * random.below(64), trafficClass: 12, source: dword(random.below(2 ** 31)), lengthBytes: 4 }),
-    () => memoryWrite(host, { address: TABLE + 16 * random.below(8) + 12, trafficClass: 12, source: dword(0), lengthBytes: 4 }),
+    () =>
+      memoryRead(host, {
+        address: BAR0 + 4 * random.below(64),
+        trafficClass: 12,
+        lengthBytes: 4,
+        tag: 100 + random.below(100),
+        requesterId: 8,
+      }),
+    () =>
+      memoryWrite(host, {
+        address: BAR0 + 8 * random.below(64),
+        trafficClass: 12,
+        source: zeros,
+        lengthBytes: 8,
+      }),
+    () =>
+      memoryWrite(host, {
+        address: TABLE + 4 * random.below(64),
+        trafficClass: 12,
+        source: dword(random.below(2 ** 31)),
+        lengthBytes: 4,
+      }),
+    () =>
+      memoryWrite(host, {
+        address: TABLE + 16 * random.below(8) + 12,
+        trafficClass: 12,
+        source: dword(0),
+        lengthBytes: 4,
+      }),
     // Errors: outside of the BARs, poisoned, of another function.
     () => memoryWrite(host, { address: 0x1000, trafficClass: 12, source: zeros, lengthBytes: 4 }),
-    () => memoryWrite(host, { address: BAR0, trafficClass: 12, source: zeros, lengthBytes: 4, flags: FLAG_POISONED }),
+    () =>
+      memoryWrite(host, {
+        address: BAR0,
+        trafficClass: 12,
+        source: zeros,
+        lengthBytes: 4,
+        flags: FLAG_POISONED,
+      }),
     () => host.sendConfigRead({ ...configRequest(100 + random.below(100)), targetId: FUNCTION_ID + 1 }),
     () => host.sendConfigWrite({ ...configRequest(200), register: 0x3c, value: random.below(256) }),
     () => void fn.requestInterrupt(random.below(8), bench.cycleNow()),
@@ -120,7 +162,8 @@ describe('the function and its parts', () => {
   it('stall for each of the reasons that they declare, and lose nothing', () => {
     const { host, fn, answers, settle } = enabledBench({ mmioReadCycles: 3 }, NARROW);
     const tags = Array.from({ length: 12 }, (_, index) => 100 + index);
-    for (const tag of tags) memoryRead(host, { address: BAR0 + 4 * tag, trafficClass: 12, lengthBytes: 64, tag, requesterId: 8 });
+    for (const tag of tags)
+      memoryRead(host, { address: BAR0 + 4 * tag, trafficClass: 12, lengthBytes: 64, tag, requesterId: 8 });
     settle();
     const accounts = [fn.account, fn.completer.account];
     expect(accounts.flatMap(({ stallReasons }) => stallReasons)).toEqual(['linkFifo']);
@@ -136,7 +179,12 @@ describe('the function and its parts', () => {
     const most: number[] = [];
     while (sentCount < 40) {
       if (bench.host.canSend(POSTED))
-        memoryWrite(bench.host, { address: BAR0 + 4 * sentCount++, trafficClass: 12, source: new Uint8Array(4), lengthBytes: 4 });
+        memoryWrite(bench.host, {
+          address: BAR0 + 4 * sentCount++,
+          trafficClass: 12,
+          source: new Uint8Array(4),
+          lengthBytes: 4,
+        });
       else isHeldUp = true;
       bench.run(100_000);
       most.push(bench.fn.inspect()['requests'] as number);
@@ -178,7 +226,13 @@ function slowLink(
   const bytes = new Uint8Array(256);
   const domain = deviceLp.addClockDomain(400);
   const senders: readonly ((index: number) => void)[] = [
-    (index) => memoryWrite(device, { address: 0, trafficClass: 5, source: bytes, lengthBytes: index % 2 === 0 ? 256 : 4 }),
+    (index) =>
+      memoryWrite(device, {
+        address: 0,
+        trafficClass: 5,
+        source: bytes,
+        lengthBytes: index % 2 === 0 ? 256 : 4,
+      }),
     (index) =>
       index % 2 === 0
         ? memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: index })
@@ -264,7 +318,8 @@ describe('a stalled link', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, [capacity]: 3 } });
     const { device } = bench;
     const send = (): void => {
-      if (flow === POSTED) memoryWrite(device, { address: 0, trafficClass: 5, source: new Uint8Array(4), lengthBytes: 4 });
+      if (flow === POSTED)
+        memoryWrite(device, { address: 0, trafficClass: 5, source: new Uint8Array(4), lengthBytes: 4 });
       else if (flow === NON_POSTED) memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 4 });
       else answer(device, { tag: 0, trafficClass: 12 });
     };
@@ -303,8 +358,21 @@ describe('the root complex and its parts', () => {
         else rootComplex.configRead(core, random.chance(0.5) ? 0x100 : 0x300, 0, onDone);
       };
       const doings: readonly (() => void)[] = [
-        () => memoryWrite(device, { address: random.below(1 << 20), trafficClass: 5, source: new Uint8Array(64), lengthBytes: 64 }),
-        () => memoryRead(device, { address: 4096 * random.below(200), trafficClass: 4, lengthBytes: 1 + random.below(512), tag: readCount++, requesterId: 0x100 }),
+        () =>
+          memoryWrite(device, {
+            address: random.below(1 << 20),
+            trafficClass: 5,
+            source: new Uint8Array(64),
+            lengthBytes: 64,
+          }),
+        () =>
+          memoryRead(device, {
+            address: 4096 * random.below(200),
+            trafficClass: 4,
+            lengthBytes: 1 + random.below(512),
+            tag: readCount++,
+            requesterId: 0x100,
+          }),
         () => load(random.below(2)),
         () => {
           const core = random.below(2);

@@ -34,8 +34,21 @@ function play(script: readonly Step[], options: RootComplexBenchOptions): string
     const { isWrite, page, length, gap } = script[next]!;
     if (!device.canSend(isWrite ? POSTED : NON_POSTED)) return;
     const payload = new Uint8Array(length).fill(next + 1);
-    if (isWrite) memoryWrite(device, { address: page * 4096 + 4096 - length, trafficClass: 5, source: payload, lengthBytes: length });
-    else memoryRead(device, { address: page * 4096 + 4096 - length, trafficClass: 4, lengthBytes: length, tag: next, requesterId: 0x100 });
+    if (isWrite)
+      memoryWrite(device, {
+        address: page * 4096 + 4096 - length,
+        trafficClass: 5,
+        source: payload,
+        lengthBytes: length,
+      });
+    else
+      memoryRead(device, {
+        address: page * 4096 + 4096 - length,
+        trafficClass: 4,
+        lengthBytes: length,
+        tag: next,
+        requesterId: 0x100,
+      });
     next++;
     domain.wake(stage, cycle + 1 + gap);
   });
@@ -109,7 +122,13 @@ describe('a root complex under traffic from both sides', () => {
     let firstPs = 0;
     const stage = domain.addStage(() => {
       while (sent < count && sent - received < 32 && device.canSend(NON_POSTED)) {
-        memoryRead(device, { address: (sent % 1024) * 512, trafficClass: 4, lengthBytes: 512, tag: sent % 32, requesterId: 0x100 });
+        memoryRead(device, {
+          address: (sent % 1024) * 512,
+          trafficClass: 4,
+          lengthBytes: 512,
+          tag: sent % 32,
+          requesterId: 0x100,
+        });
         sent++;
       }
     });
@@ -151,9 +170,21 @@ describe('a root complex under traffic from both sides', () => {
     const domain = deviceLp.addClockDomain(427);
     let outstanding = 0;
     const stage = domain.addStage((cycle) => {
-      if (device.canSend(POSTED)) memoryWrite(device, { address: 0, trafficClass: 5, source: new Uint8Array(256), lengthBytes: 1 + (cycle % 256) });
+      if (device.canSend(POSTED))
+        memoryWrite(device, {
+          address: 0,
+          trafficClass: 5,
+          source: new Uint8Array(256),
+          lengthBytes: 1 + (cycle % 256),
+        });
       if (outstanding < 48 && device.canSend(NON_POSTED)) {
-        memoryRead(device, { address: 0, trafficClass: 4, lengthBytes: 512, tag: outstanding++, requesterId: 0x100 });
+        memoryRead(device, {
+          address: 0,
+          trafficClass: 4,
+          lengthBytes: 512,
+          tag: outstanding++,
+          requesterId: 0x100,
+        });
       }
       domain.wake(stage, cycle + 1);
     });
@@ -182,7 +213,13 @@ describe('a root complex under traffic from both sides', () => {
       const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 }, shared });
       const { hostLp, rootComplex } = bench;
       if (isWatched) rootComplex.reads.tap = observer;
-      memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: READ_BYTES, tag: 1, requesterId: 0x100 });
+      memoryRead(bench.device, {
+        address: 0,
+        trafficClass: 4,
+        lengthBytes: READ_BYTES,
+        tag: 1,
+        requesterId: 0x100,
+      });
       const store = hostLp.queue.addHandler((core) =>
         rootComplex.cpuStore(core, 0x8000_0000, placed, 0, 8, core),
       );

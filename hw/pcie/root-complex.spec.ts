@@ -34,7 +34,13 @@ describe('the root complex, to a device', () => {
   it('answers an idle 64 byte read after exactly link, read latency and link', () => {
     const bench = rootComplexBench();
     bench.memory.bytes.set(pattern(64), 0x1000);
-    memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag: 9, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x1000,
+      trafficClass: 4,
+      lengthBytes: 64,
+      tag: 9,
+      requesterId: 0x100,
+    });
     bench.run(2_000_000);
     // Request: 12 B header + 8 B framing = 20 B × 127.29717 ps = 2,545.9 -> 2,546; + 125,000 = 127,546.
     // First edge after: 128,000; + 170 cycles: 298,000. Completion: 12 + 64 + 8 = 84 B = 10,693; + 125,000.
@@ -54,7 +60,12 @@ describe('the root complex, to a device', () => {
   it('PCIe 6.1.4: applies writes in order after the write latency, and interrupt messages behind them', () => {
     const bench = rootComplexBench();
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
-    memoryWrite(bench.device, { address: 0xfee0_1004, trafficClass: 11, source: Uint8Array.of(0x21, 0x40, 0, 0), lengthBytes: 4 });
+    memoryWrite(bench.device, {
+      address: 0xfee0_1004,
+      trafficClass: 11,
+      source: Uint8Array.of(0x21, 0x40, 0, 0),
+      lengthBytes: 4,
+    });
     bench.run(1_000_000);
     // Write: 84 B = 10,693 ps, padded to 96 B; message 12 + 4 + 8 = 24 B ends at 120 B × 127.29717 = 15,275.7.
     // 15,276 + 125,000 = 140,276; first edge after 141,000; + 80 cycles.
@@ -68,7 +79,13 @@ describe('the root complex, to a device', () => {
     let walks = 0;
     Object.assign(bench.memory, { translationPs: () => (walks++ === 0 ? walkPs : 0) });
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 4, source: pattern(64), lengthBytes: 64 });
-    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x2000,
+      trafficClass: 4,
+      lengthBytes: 64,
+      tag: 1,
+      requesterId: 0x100,
+    });
     bench.run(8_000_000);
     expect(bench.atDevice.map(({ bytes }) => bytes)).toEqual([[...pattern(64)]]);
     expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
@@ -77,7 +94,13 @@ describe('the root complex, to a device', () => {
   it('PCIe 2.4.1: lets a read see the write sent before it', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
-    memoryRead(bench.device, { address: 0x2000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x2000,
+      trafficClass: 4,
+      lengthBytes: 64,
+      tag: 1,
+      requesterId: 0x100,
+    });
     bench.run(1_000_000);
     expect(bench.atDevice[0]!.bytes).toEqual([...pattern(64)]);
   });
@@ -85,7 +108,13 @@ describe('the root complex, to a device', () => {
   it('PCIe 2.3.1.1: splits completions at the read completion boundary and counts bytes down', () => {
     const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
     bench.memory.bytes.set(pattern(4096), 0);
-    memoryRead(bench.device, { address: 0x7d, trafficClass: 4, lengthBytes: 200, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x7d,
+      trafficClass: 4,
+      lengthBytes: 200,
+      tag: 1,
+      requesterId: 0x100,
+    });
     bench.run(2_000_000);
     const seen = bench.atDevice.map(({ address, lengthBytes, byteCount }) => [
       address,
@@ -136,8 +165,20 @@ describe('the root complex, to a device', () => {
     Object.assign(bench.memory, {
       canRead: (address: number, lengthBytes: number) => address + lengthBytes <= 0x1080 || address >= 0x10c0,
     });
-    memoryRead(bench.device, { address: 0x1040, trafficClass: 4, lengthBytes: 192, tag: 1, requesterId: 0x100 });
-    memoryRead(bench.device, { address: 0x10c0, trafficClass: 4, lengthBytes: 64, tag: 2, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x1040,
+      trafficClass: 4,
+      lengthBytes: 192,
+      tag: 1,
+      requesterId: 0x100,
+    });
+    memoryRead(bench.device, {
+      address: 0x10c0,
+      trafficClass: 4,
+      lengthBytes: 64,
+      tag: 2,
+      requesterId: 0x100,
+    });
     bench.run(2_000_000);
     const seen = bench.atDevice.map(({ kind, tag, status, lengthBytes }) => [kind, tag, status, lengthBytes]);
     expect(seen).toEqual([
@@ -150,8 +191,20 @@ describe('the root complex, to a device', () => {
 
   it('PCIe 2.3.1: answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
     const bench = rootComplexBench();
-    memoryRead(bench.device, { address: 1 << 20, trafficClass: 4, lengthBytes: 8, tag: 1, requesterId: 0x100 });
-    memoryRead(bench.device, { address: 0xfee0_0000, trafficClass: 4, lengthBytes: 4, tag: 2, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 1 << 20,
+      trafficClass: 4,
+      lengthBytes: 8,
+      tag: 1,
+      requesterId: 0x100,
+    });
+    memoryRead(bench.device, {
+      address: 0xfee0_0000,
+      trafficClass: 4,
+      lengthBytes: 4,
+      tag: 2,
+      requesterId: 0x100,
+    });
     bench.device.sendConfigRead({ ...configRequest(3), requesterId: 0x100 });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ kind, status, tag }) => [kind, status, tag])).toEqual([
@@ -214,7 +267,14 @@ describe('the root complex, to a device', () => {
   it('answers the chosen read with the chosen status', () => {
     const bench = rootComplexBench();
     bench.rootComplex.reads.faults = answering([0, STATUS_ABORT]);
-    for (const tag of [1, 2, 3]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
+    for (const tag of [1, 2, 3])
+      memoryRead(bench.device, {
+        address: 0x1000,
+        trafficClass: 4,
+        lengthBytes: 64,
+        tag,
+        requesterId: 0x100,
+      });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ tag, status }) => [tag, status])).toEqual([
       [1, 0],
@@ -231,7 +291,14 @@ describe('the root complex, to a device', () => {
       STATUS_ABORT,
       STATUS_UNSUPPORTED_REQUEST,
     ]);
-    for (const tag of [1, 2, 3, 4]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
+    for (const tag of [1, 2, 3, 4])
+      memoryRead(bench.device, {
+        address: 0x1000,
+        trafficClass: 4,
+        lengthBytes: 64,
+        tag,
+        requesterId: 0x100,
+      });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ status }) => status)).toEqual([1, 0, STATUS_ABORT, 1]);
   });
@@ -239,7 +306,14 @@ describe('the root complex, to a device', () => {
   it('leaves the chosen read without an answer, or poisons it', () => {
     const bench = rootComplexBench();
     bench.rootComplex.reads.faults = answering([0, READ_LOST, READ_POISONED]);
-    for (const tag of [1, 2, 3]) memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag, requesterId: 0x100 });
+    for (const tag of [1, 2, 3])
+      memoryRead(bench.device, {
+        address: 0x1000,
+        trafficClass: 4,
+        lengthBytes: 64,
+        tag,
+        requesterId: 0x100,
+      });
     bench.run(2_000_000);
     expect(bench.atDevice.map(({ tag, flags }) => [tag, flags & 1])).toEqual([
       [1, 0],
@@ -252,7 +326,13 @@ describe('the root complex, to a device', () => {
     const bench = rootComplexBench({ rootComplex: { completionOrder: 'shuffled', seed: 5 } });
     bench.memory.bytes.set(pattern(4096), 0);
     for (let tag = 0; tag < 16; tag++)
-      memoryRead(bench.device, { address: (tag >> 1) * 512, trafficClass: 4, lengthBytes: 256 + (tag & 1) * 256, tag, requesterId: 0x100 });
+      memoryRead(bench.device, {
+        address: (tag >> 1) * 512,
+        trafficClass: 4,
+        lengthBytes: 256 + (tag & 1) * 256,
+        tag,
+        requesterId: 0x100,
+      });
     bench.run(5_000_000);
     const firsts = [...new Set(bench.atDevice.map(({ tag }) => tag))];
     expect(firsts).toHaveLength(16);
@@ -266,7 +346,13 @@ describe('the root complex, to a device', () => {
   it('does not hold up the channel while it works on a read', () => {
     // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 us; 400 writes pass it meanwhile.
     const bench = rootComplexBench({ capacityBytes: 8192, rootComplex: { readLatencyPs: 20_000_000 } });
-    memoryRead(bench.device, { address: 0x1000, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 0x1000,
+      trafficClass: 4,
+      lengthBytes: 64,
+      tag: 1,
+      requesterId: 0x100,
+    });
     for (let write = 0; write < 400; write++) {
       memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
       bench.run((write + 1) * 40_000);
@@ -298,7 +384,13 @@ describe('a device that says where its reads land', () => {
     const bench = rootComplexBench({ ...options, shared });
     bench.memory.bytes.set(pattern(4096), 0);
     memoryRead(bench.device, { address: 1, trafficClass: 4, lengthBytes: 512, tag: 1, requesterId: 0x100 });
-    memoryRead(bench.device, { address: 1024, trafficClass: 4, lengthBytes: 512, tag: 2, requesterId: 0x100 });
+    memoryRead(bench.device, {
+      address: 1024,
+      trafficClass: 4,
+      lengthBytes: 512,
+      tag: 2,
+      requesterId: 0x100,
+    });
     return { bench, placed };
   }
 

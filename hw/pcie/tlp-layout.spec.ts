@@ -29,12 +29,26 @@ const zeros = new Uint8Array(256);
 const cases: [name: string, send: (port: PcieLinkPort) => void, hex: string][] = [
   [
     'a 32-bit memory read of 64 bytes: MRd, 16 DW, tag 0x2a, all bytes enabled',
-    (port) => memoryRead(port, { address: 0x1234_5000, trafficClass: 4, lengthBytes: 64, tag: 0x2a, requesterId: 0x0100 }),
+    (port) =>
+      memoryRead(port, {
+        address: 0x1234_5000,
+        trafficClass: 4,
+        lengthBytes: 64,
+        tag: 0x2a,
+        requesterId: 0x0100,
+      }),
     '00000010' + '01002aff' + '12345000',
   ],
   [
     'a 64-bit memory write of 6 bytes from byte 3: MWr, 3 DW, first enables 8, last 1, relaxed ordering',
-    (port) => memoryWrite(port, { address: 0x12_3456_7003, trafficClass: 5, source: zeros, lengthBytes: 6, flags: 2 }),
+    (port) =>
+      memoryWrite(port, {
+        address: 0x12_3456_7003,
+        trafficClass: 5,
+        source: zeros,
+        lengthBytes: 6,
+        flags: 2,
+      }),
     '60002003' + '00000018' + '00000012' + '34567000',
   ],
   [

@@ -16,7 +16,7 @@ import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { type Cqn, enlarged, noRecord, type QpSlot } from '../objects/index.ts';
+import { type Cqn, enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion } from '../requester/index.ts';
 import type { WqeFetch } from '../send-queue/index.ts';
@@ -35,6 +35,15 @@ export interface FlusherPorts {
   readonly receives: ReceiveWqeFetch;
   readonly completions: CompletionWriter;
   readonly completion: RequestCompletion;
+}
+
+/** A WQE that completes with a flush error. */
+interface FlushedWqe {
+  readonly qp: QpSlot;
+  readonly cqn: Cqn;
+  readonly isSend: 0 | 1;
+  readonly opcode: number;
+  readonly wqeCounter: number;
 }
 
 export class Flusher {
@@ -203,7 +212,7 @@ export class Flusher {
     if (line.validCount > 0) {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
-      this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
+      this.#post({ qp, cqn: pair.sendCqn, isSend: 1, opcode, wqeCounter: pair.sqCounter }, cycle);
       this.#core.operations.flushedUnstarted(opcode);
       line.advance();
       pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
@@ -226,7 +235,7 @@ export class Flusher {
     pair.messageKind = 0;
     if (pair.hasReceiveWqe === 1) {
       pair.hasReceiveWqe = 0;
-      this.#post(qp, pair.receiveCqn, 0, 0, pair.receiveWqeCounter, cycle);
+      this.#postReceive(pair, pair.receiveWqeCounter, cycle);
       return true;
     }
     if (pair.srqn !== -1 || pair.hasReceiveQueue === 0) {
@@ -254,7 +263,7 @@ export class Flusher {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
       this.#idlePolls[qp] = 0;
-      this.#post(qp, this.#core.qps.rows[qp]!.receiveCqn, 0, 0, counter, cycle);
+      this.#postReceive(this.#core.qps.rows[qp]!, counter, cycle);
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
@@ -289,12 +298,16 @@ export class Flusher {
     this.#queue(qp, cycle);
   }
 
-  #post(qp: QpSlot, cqn: Cqn, isSend: number, opcode: number, counter: number, cycle: Cycles): void {
+  #postReceive({ slot: qp, receiveCqn: cqn }: QueuePair, wqeCounter: number, cycle: Cycles): void {
+    this.#post({ qp, cqn, isSend: 0, opcode: 0, wqeCounter }, cycle);
+  }
+
+  #post({ qp, cqn, isSend, opcode, wqeCounter }: FlushedWqe, cycle: Cycles): void {
     this.flushedCount++;
     const completion = this.#completions.next(cqn, qp);
     completion.isSend = isSend;
     completion.opcode = opcode;
-    completion.wqeCounter = counter;
+    completion.wqeCounter = wqeCounter;
     completion.syndrome = CqeSyndrome.WR_FLUSH_ERR;
     this.#completions.post(completion, cycle);
   }

@@ -13,6 +13,7 @@ export {
   SIDE_REQUESTER,
   SIDE_RESPONDER,
   SIDE_RESPONSE,
+  type WantedPages,
 } from './page-faults.ts';
 export {
   PORT_COMPLETION,

@@ -156,9 +156,10 @@ describe('a page that is not there', () => {
     const { requestCount } = pageFaults;
     bench.a.act(() => {
       const { cycle } = bench.a.domain;
+      const wanted = { side: 0, key: 7, address: 4096, lengthBytes: 4096, isWrite: false };
       for (let generation = 0; generation < 100_000; generation++) {
         pageFaults.forget(0);
-        pageFaults.raise(0, 0, 7, 4096, 4096, 0, cycle);
+        pageFaults.raise(0, wanted, cycle);
       }
     });
     await bench.run(5);

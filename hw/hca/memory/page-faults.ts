@@ -33,14 +33,18 @@ const UNRESOLVABLE = 3;
 const TOKEN_ENTRY_BITS = 22;
 const TOKEN_USES = 2 ** (32 - TOKEN_ENTRY_BITS);
 
-/** A page that is wanted, and for what. */
-export interface PageRequest {
+/** What a side of a QP needs of a region: bytes of which the first page is not there. */
+export interface WantedPages {
   readonly side: number;
-  readonly isWrite: boolean;
-  readonly qpn: Qpn;
   readonly key: number;
   readonly address: VirtualAddress;
   readonly lengthBytes: number;
+  readonly isWrite: boolean;
+}
+
+/** The request for them that software gets. */
+export interface PageRequest extends WantedPages {
+  readonly qpn: Qpn;
   /** Software answers by it. */
   readonly token: number;
 }
@@ -129,15 +133,7 @@ export class PageFaults {
    * A side of a QP needs [address, address + lengthBytes), whose first page is not there.
    * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
    */
-  raise(
-    qp: QpSlot,
-    side: number,
-    key: number,
-    address: VirtualAddress,
-    lengthBytes: number,
-    isWrite: number,
-    cycle: Cycles,
-  ): boolean {
+  raise(qp: QpSlot, { side, key, address, lengthBytes, isWrite }: WantedPages, cycle: Cycles): boolean {
     const entry = qp * SIDES + side;
     const state = this.#state[entry]!;
     if (state === ASKING || state === OUTSTANDING) return true;
@@ -147,7 +143,7 @@ export class PageFaults {
     this.#key[entry] = key;
     this.#address[entry] = address;
     this.#bytes[entry] = lengthBytes;
-    this.#isWrite[entry] = isWrite;
+    this.#isWrite[entry] = isWrite ? 1 : 0;
     this.#sinceCycle[entry] = cycle;
     this.requestCount[side] = this.requestCount[side]! + 1;
     if (this.#isQueued[entry] === 0) {

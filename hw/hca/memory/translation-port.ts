@@ -52,6 +52,12 @@ export class TranslationPort {
     this.#mttDirectory = mttDirectory;
   }
 
+  /** Begins another translation, by this line of the MPT: the last one is forgotten. */
+  turnTo(mptLine: number): void {
+    this.forget();
+    this.mptLine = mptLine;
+  }
+
   /** Forgets the last translation. */
   forget(): void {
     this.key = Number.NaN;
@@ -67,7 +73,10 @@ export class TranslationPort {
     this.mttUses++;
   }
 
-  /** What {@link Translator.translate} does for this port. */
+  /**
+   * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
+   * @returns {@link TRANSLATED} with the result in the translator's fields, PENDING, or what is wrong
+   */
   translate(
     key: number,
     pd: number,

@@ -32,6 +32,14 @@ import { TranslationPort } from './translation-port.ts';
 
 const FILL_MPT = 0;
 const FILL_MTT = 1;
+/** What is read on a miss, and the answer where it cannot be read. */
+interface Fill<F> {
+  readonly kind: number;
+  readonly lengthBytes: number;
+  readonly failure: F;
+}
+const mptFill: Fill<typeof BAD_KEY> = { kind: FILL_MPT, lengthBytes: MPT_ENTRY_BYTES, failure: BAD_KEY };
+const mttFill: Fill<typeof BAD_PAGE> = { kind: FILL_MTT, lengthBytes: MTT_LINE_BYTES, failure: BAD_PAGE };
 const NO_LINE = -1;
 
 export interface TranslatorSetup {
@@ -104,21 +112,6 @@ export class Translator {
     this.#wakePort[port] = wake;
   }
 
-  /**
-   * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
-   * @returns {@link TRANSLATED} with the result in the fields above, {@link PENDING}, or what is wrong
-   */
-  translate(
-    port: number,
-    key: number,
-    pd: number,
-    address: VirtualAddress,
-    lengthBytes: number,
-    rights: number,
-  ): Translation {
-    return this.#ports[port]!.translate(key, pd, address, lengthBytes, rights);
-  }
-
   /** The ways in of all users. */
   get users(): readonly TranslationPort[] {
     return this.#ports;
@@ -134,7 +127,7 @@ export class Translator {
     return this.#ports[port]!;
   }
 
-  /** A translation that is not the port's last one. */
+  /** A translation that is not the port's last one: see {@link TranslationPort.translate}. */
   translateWhole(
     port: TranslationPort,
     key: number,
@@ -150,27 +143,21 @@ export class Translator {
     if (line === NO_LINE) line = this.#takeBuffered(number, FILL_MPT, index);
     if (line === NO_LINE) return this.#missMpt(number, index);
     directory.touch(line);
-    const answer = this.#translateWith(line, number, key, pd, address, lengthBytes, rights);
+    port.turnTo(line);
+    const answer = this.#translateWith(port, key, pd, address, lengthBytes, rights);
     if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
-    if (answer === TRANSLATED) this.#remember(port, line, key, pd, address, rights);
+    if (answer === TRANSLATED) this.#remember(port, key, pd, address, rights);
     return answer;
   }
 
-  #remember(
-    last: TranslationPort,
-    line: number,
-    key: number,
-    pd: number,
-    address: VirtualAddress,
-    rights: number,
-  ): void {
+  #remember(last: TranslationPort, key: number, pd: number, address: VirtualAddress, rights: number): void {
     const cache = this.#setup.mptCache;
+    const line = last.mptLine;
     const start = cache.start[line]!;
     const isPhysical = cache.isPhysical[line] === 1;
     last.key = key;
     last.pd = pd;
     last.rights = rights;
-    last.mptLine = line;
     last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
     last.distance = this.physicalAddress - address;
     last.regionEnd = start + cache.length[line]!;
@@ -181,8 +168,7 @@ export class Translator {
 
   /** The checks, with the MPT entry on chip. */
   #translateWith(
-    line: number,
-    port: number,
+    { number: port, mptLine: line }: TranslationPort,
     key: number,
     pd: number,
     address: VirtualAddress,
@@ -335,7 +321,7 @@ export class Translator {
       this.#ports[port]!.mptMisses++;
     }
     const address = this.#setup.icm.dmptEntryAddress(index);
-    return this.#miss(port, FILL_MPT, index, address, MPT_ENTRY_BYTES, BAD_KEY);
+    return this.#miss(port, mptFill, index, address);
   }
 
   #missMtt(port: number, tag: number): typeof PENDING | typeof BAD_PAGE {
@@ -345,16 +331,14 @@ export class Translator {
     }
     const address = this.#setup.icm.mttEntryAddress(tag * MTT_LINE_BYTES);
     this.#absentLine = NO_LINE;
-    return this.#miss(port, FILL_MTT, tag, address, MTT_LINE_BYTES, BAD_PAGE);
+    return this.#miss(port, mttFill, tag, address);
   }
 
   #miss<F extends typeof BAD_KEY | typeof BAD_PAGE>(
     port: number,
-    kind: number,
+    { kind, lengthBytes, failure }: Fill<F>,
     tag: number,
     address: BusAddress,
-    lengthBytes: number,
-    failure: F,
   ): typeof PENDING | F {
     const { dmaRead, readRequester, sramOffset } = this.#setup;
     if (this.#isFilling[port] === 1) return PENDING;

@@ -15,6 +15,7 @@ import {
   PORT_RECEIVER,
   RIGHT_LOCAL_WRITE,
   SIDE_RESPONDER,
+  type TranslationPort,
 } from '../memory/index.ts';
 import { type QpSlot, SEGMENTS_MAX } from '../objects/index.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
@@ -31,6 +32,7 @@ export interface ReceiveScatterPorts {
 export class ReceiveScatter {
   readonly #core: HcaCore;
   readonly #account: BlockAccount;
+  readonly #translation: TranslationPort;
   #writer!: PayloadWriter;
   #receives!: ReceiveWqeFetch;
 
@@ -38,6 +40,7 @@ export class ReceiveScatter {
   constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
     this.#account = account;
+    this.#translation = core.translator.port(PORT_RECEIVER);
   }
 
   connect({ writer, receives }: ReceiveScatterPorts): void {
@@ -76,7 +79,7 @@ export class ReceiveScatter {
    * FULL, REFUSED or ABSENT.
    */
   place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
-    const { qps, translator } = this.#core;
+    const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     const segment = pair.segmentIndex;
     if (segment >= pair.segmentCount) return FULL;
@@ -84,15 +87,10 @@ export class ReceiveScatter {
     const used = pair.segmentUsed;
     const wanted = Math.min(left, qps.segmentBytes[index]! - used);
     const address = qps.segmentAddress[index]! + used;
-    const found = translator.translate(
-      PORT_RECEIVER,
-      qps.segmentKey[index]!,
-      this.#receivePd(qp),
-      address,
-      wanted,
-      RIGHT_LOCAL_WRITE,
-    );
-    if (found >= BAD_KEY) return this.#missing(found, qp, index, address, used, cycle);
+    const key = qps.segmentKey[index]!;
+    const found = this.#translation.translate(key, this.#receivePd(qp), address, wanted, RIGHT_LOCAL_WRITE);
+    if (found === PAGE_FAULT) return this.#askForPage(qp, index, cycle);
+    if (found >= BAD_KEY) return REFUSED;
     const moved = this.write(found, wanted, source, sourceOffset, cycle);
     if (moved !== WAIT) this.#advance(qp, index, moved);
     return moved;
@@ -128,7 +126,7 @@ export class ReceiveScatter {
     // No more than is wanted: narrowed (build/README.md).
     const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
-    translator.port(PORT_RECEIVER).used();
+    this.#translation.used();
     return bytes;
   }
 
@@ -149,12 +147,14 @@ export class ReceiveScatter {
     }
   }
 
-  #missing(found: number, qp: QpSlot, index: number, address: number, used: number, cycle: Cycles): number {
-    if (found !== PAGE_FAULT) return REFUSED;
-    const { qps, pageFaults: faults } = this.#core;
-    const rest = qps.segmentBytes[index]! - used;
-    const isAsked = faults.raise(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
-    return isAsked ? ABSENT : REFUSED;
+  /** Asks for the pages of a segment from where the list stands. */
+  #askForPage(qp: QpSlot, index: number, cycle: Cycles): typeof ABSENT | typeof REFUSED {
+    const { qps, pageFaults } = this.#core;
+    const used = qps.rows[qp]!.segmentUsed;
+    const address = qps.segmentAddress[index]! + used;
+    const lengthBytes = qps.segmentBytes[index]! - used;
+    const wanted = { side: SIDE_RESPONDER, key: qps.segmentKey[index]!, address, lengthBytes, isWrite: true };
+    return pageFaults.raise(qp, wanted, cycle) ? ABSENT : REFUSED;
   }
 
   #advance(qp: QpSlot, index: number, bytes: number): void {

@@ -21,13 +21,7 @@ import {
   TRANSLATED,
   type TranslationPort,
 } from '../memory/index.ts';
-import {
-  type DataSegment,
-  noRecord,
-  type QpSlot,
-  type QueuePair,
-  type SendRecord,
-} from '../objects/index.ts';
+import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
@@ -154,7 +148,12 @@ export class RequestPackets {
       const wanted = rest < left ? rest : left;
       const from = address + position;
       const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
-      if (found !== TRANSLATED) return this.#notTranslated(found, pair.slot, key, from, rest, cycle);
+      if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
+      if (found === PAGE_FAULT) {
+        const pages = { side: SIDE_REQUESTER, key, address: from, lengthBytes: rest, isWrite: false };
+        return this.#core.pageFaults.raise(pair.slot, pages, cycle) ? ABSENT : REFUSED;
+      }
+      if (found !== TRANSLATED) return REFUSED;
       if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
       // No more than was wanted: narrowed (build/README.md).
       const bytes = translator.contiguousBytes | 0;
@@ -188,21 +187,6 @@ export class RequestPackets {
   #stall(reason: number, cycle: Cycles): typeof WAIT {
     this.#account.stall(cycle, reason);
     return WAIT;
-  }
-
-  #notTranslated(
-    found: number,
-    qp: QpSlot,
-    key: number,
-    address: number,
-    lengthBytes: number,
-    cycle: Cycles,
-  ): MemoryAnswer {
-    if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
-    const { pageFaults: faults } = this.#core;
-    const isAsked =
-      found === PAGE_FAULT && faults.raise(qp, SIDE_REQUESTER, key, address, lengthBytes, 0, cycle);
-    return isAsked ? ABSENT : REFUSED;
   }
 
   #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): void {

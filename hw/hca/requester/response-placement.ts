@@ -15,19 +15,18 @@ import {
   PORT_RECEIVER,
   RIGHT_LOCAL_WRITE,
   SIDE_REQUESTER,
+  type TranslationPort,
 } from '../memory/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import { type ReceivedPackets, STALL_DMA, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
-
-/** A segment may not be written, or the list is too short. */
-/** The page has been asked for. */
 
 export class ResponsePlacement {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
   #writer!: PayloadWriter;
   readonly #account: BlockAccount;
+  readonly #translation: TranslationPort;
   /** Payload bytes of the packet that are on their way. */
   #placed = 0;
 
@@ -35,6 +34,7 @@ export class ResponsePlacement {
     this.#core = core;
     this.#port = core.received;
     this.#account = account;
+    this.#translation = core.translator.port(PORT_RECEIVER);
   }
 
   connect({ writer }: { readonly writer: PayloadWriter }): void {
@@ -62,16 +62,15 @@ export class ResponsePlacement {
       const rest = target.bytes - position;
       const wanted = Math.min(bytes - this.#placed, rest);
       const address = target.address + position;
-      const found = translator.translate(PORT_RECEIVER, key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE);
+      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;
       }
       if (found >= BAD_KEY) {
-        const { pageFaults: faults } = this.#core;
-        const isAsked =
-          found === PAGE_FAULT && faults.raise(pair.slot, SIDE_REQUESTER, key, address, rest, 1, cycle);
-        return isAsked ? ABSENT : REFUSED;
+        if (found !== PAGE_FAULT) return REFUSED;
+        const wantedPages = { side: SIDE_REQUESTER, key, address, lengthBytes: rest, isWrite: true };
+        return this.#core.pageFaults.raise(pair.slot, wantedPages, cycle) ? ABSENT : REFUSED;
       }
       if (!this.#writer.canWrite) {
         this.#account.stall(cycle, STALL_DMA);
@@ -84,7 +83,7 @@ export class ResponsePlacement {
         this.#port.rxBytes,
         offset + PACKET_PAYLOAD_OFFSET + this.#placed,
       );
-      translator.port(PORT_RECEIVER).used();
+      this.#translation.used();
       this.#placed += part;
     }
     return DONE;

@@ -8,7 +8,14 @@ import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_ATOMIC } from '../memory/index.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RESPONSE,
+  RIGHT_REMOTE_ATOMIC,
+  type TranslationPort,
+} from '../memory/index.ts';
 import type { QpSlot } from '../objects/index.ts';
 import { AtomicResults } from './atomic-replay.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
@@ -21,13 +28,13 @@ import {
 } from './response-packets.ts';
 
 const NONE = -1;
-/** The answer is sealed. */
 
 export class AtomicResponses {
   readonly #core: HcaCore;
   readonly #resources: ResponderResources;
   readonly #packets: ResponsePackets;
   readonly #account: BlockAccount;
+  readonly #translation: TranslationPort;
   readonly #unit: AtomicUnit;
   readonly #results: AtomicResults;
 
@@ -42,6 +49,7 @@ export class AtomicResponses {
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
+    this.#translation = core.translator.port(PORT_RESPONSE);
     this.#unit = new AtomicUnit(core, wake);
     this.#results = new AtomicResults(core.config.responderAtomicResults);
   }
@@ -110,7 +118,7 @@ export class AtomicResponses {
     return true;
   }
 
-  /** A new life of the QP: no result is kept. */
+  /** A new generation of the QP: no result is kept. */
   forget(qp: QpSlot): void {
     this.#results.forget(qp);
   }
@@ -128,8 +136,7 @@ export class AtomicResponses {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
       return WAIT;
     }
-    const found = translator.translate(
-      PORT_RESPONSE,
+    const found = this.#translation.translate(
       resources.key[entry]!,
       qps.rows[qp]!.pd,
       resources.address[entry]!,
@@ -141,11 +148,11 @@ export class AtomicResponses {
       return WAIT;
     }
     if (found >= BAD_KEY) {
-      const isAsked = found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, 0, 1, cycle);
-      return isAsked ? ABSENT : REFUSED;
+      if (found !== PAGE_FAULT) return REFUSED;
+      return pageFaults.raise(qp, resources.wantedFrom(entry, 0, true), cycle) ? ABSENT : REFUSED;
     }
     this.#unit.begin(translator.physicalAddress);
-    translator.port(PORT_RESPONSE).used();
+    this.#translation.used();
     return 1;
   }
 

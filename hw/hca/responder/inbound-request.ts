@@ -1,7 +1,28 @@
-/** The request that the responder works on: whose it is, and how far it is. There is one at a time. */
-import type { VirtualAddress } from '../../../base/units.ts';
+/**
+ * The request that the responder works on: its packet, its QP, how far it is, and its refusal. There is one at a time.
+ *
+ * Refusals (IBTA vol 1, 9.7.5.2) are a NAK for the expected PSN, an RNR NAK for what will be possible later, and silence on an
+ * unreliable connection, whose message is abandoned. What follows is dropped until the packet comes again.
+ */
+import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles, VirtualAddress } from '../../../base/units.ts';
+import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
+import { PSN_MASK } from '../../../wire/psn.ts';
+import type { HcaCore } from '../core.ts';
+import { SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
 import { QueuePair } from '../objects/index.ts';
 import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
+import type { ResponseEngine } from './response-engine.ts';
+
+export interface RefusedQps {
+  /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
+  refused(qp: number, eventType: number, cycle: Cycles): void;
+}
+
+export interface InboundRequestPorts {
+  readonly responses: ResponseEngine;
+  readonly errors: RefusedQps;
+}
 
 export class InboundRequest {
   /** Its headers: the packet that the receiver works on. */
@@ -14,12 +35,21 @@ export class InboundRequest {
   placed = 0;
   /** CQE syndrome of a receive WQE that the message does not fit or whose memory is refused; 0 while all is well. */
   receiveSyndrome = 0;
+  readonly #core: HcaCore;
+  #responses!: ResponseEngine;
+  #errors!: RefusedQps;
 
-  constructor(packet: ReceivedPackets) {
-    this.packet = packet;
+  constructor(core: HcaCore) {
+    this.#core = core;
+    this.packet = core.received;
   }
 
-  /** Takes up the packet that the receiver has turned to, for a QP. */
+  connect({ responses, errors }: InboundRequestPorts): void {
+    this.#responses = responses;
+    this.#errors = errors;
+  }
+
+  /** Begins with the packet that the receiver has turned to, for a QP. */
   begin(pair: QueuePair): void {
     this.pair = pair;
     this.kind = messageKind(this.packet.traits);
@@ -60,5 +90,44 @@ export class InboundRequest {
 
   get dmaBytes(): number {
     return this.packet.dmaLength >>> 0;
+  }
+
+  /** NAK or RNR NAK for the expected PSN. */
+  refuse(syndrome: number, cycle: Cycles): void {
+    const { qp, pair } = this;
+    if (pair.opcodeBase !== 0) return this.abandon();
+    pair.hasNakSent = 1;
+    this.#responses.refuse(qp, pair.expectedPsn, syndrome, cycle);
+  }
+
+  /** A rule was broken: the QP goes to error, but for an unreliable one whose peer is at fault. */
+  refuseForGood(nakCode: number, eventType: number, cycle: Cycles): void {
+    const { qp, pair } = this;
+    this.refuse(nakSyndrome(nakCode), cycle);
+    const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
+    if (pair.opcodeBase === 0 || isOwnFault) this.#errors.refused(qp, eventType, cycle);
+  }
+
+  /** The memory will be there later: RNR NAK, as mlx5 answers. */
+  refuseForNow(cycle: Cycles): void {
+    const { pair } = this;
+    const { pageFaults: faults } = this.#core;
+    if (pair.opcodeBase === 0) faults.rnrNakCount++;
+    else faults.droppedPacketCount++;
+    this.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
+  }
+
+  /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
+  askForPage(wanted: Omit<WantedPages, 'side'>, cycle: Cycles): boolean {
+    const isAsked = this.#core.pageFaults.raise(this.qp, { ...wanted, side: SIDE_RESPONDER }, cycle);
+    if (isAsked) this.refuseForNow(cycle);
+    return isAsked;
+  }
+
+  /** The message is lost; the packet has been. */
+  abandon(): void {
+    const { pair, psn } = this;
+    pair.messageKind = MESSAGE_NONE;
+    pair.expectedPsn = (psn + 1) & PSN_MASK;
   }
 }

@@ -9,7 +9,14 @@ import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_READ } from '../memory/index.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RESPONSE,
+  RIGHT_REMOTE_READ,
+  type TranslationPort,
+} from '../memory/index.ts';
 import type { QpSlot } from '../objects/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import { type ResponsePackets, STALL_DMA, STALL_TRANSLATION } from './response-packets.ts';
@@ -20,6 +27,7 @@ export class ReadResponses {
   readonly #packets: ResponsePackets;
   readonly #account: BlockAccount;
   readonly #readRequester: number;
+  readonly #translation: TranslationPort;
   /** Of the open packet: payload bytes whose reads are under way, and all that it takes. */
   #filled = 0;
   #wanted = 0;
@@ -35,6 +43,7 @@ export class ReadResponses {
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
+    this.#translation = core.translator.port(PORT_RESPONSE);
     this.#readRequester = core.dmaRead.addRequester(
       {
         name: 'responseRead',
@@ -81,14 +90,14 @@ export class ReadResponses {
       const skipped = skippedBytes + this.#filled;
       const address = resources.address[entry]! + skipped;
       const wanted = this.#wanted - this.#filled;
-      const found = translator.translate(PORT_RESPONSE, key, pd, address, wanted, RIGHT_REMOTE_READ);
+      const found = this.#translation.translate(key, pd, address, wanted, RIGHT_REMOTE_READ);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;
       }
       if (found >= BAD_KEY) {
-        const isAsked =
-          found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, skipped, 0, cycle);
+        if (found !== PAGE_FAULT) return REFUSED;
+        const isAsked = pageFaults.raise(qp, resources.wantedFrom(entry, skipped, false), cycle);
         return isAsked ? ABSENT : REFUSED;
       }
       if (!dmaRead.canRequest(this.#readRequester)) {
@@ -99,7 +108,7 @@ export class ReadResponses {
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
-      translator.port(PORT_RESPONSE).used();
+      this.#translation.used();
       this.#filled += bytes;
     }
     return DONE;

@@ -1,37 +1,71 @@
 /**
- * Checks of a request before anything of it is done, in the specification's order (IBTA vol 1, 9.7.4.1.1 and figure 84): PSN,
- * opcode sequence and length, resources. An unreliable connection has no duplicates and no NAKs: behind a gap only a packet
- * that begins a message is taken (9.8.2).
+ * Checks of a request before anything of it is done, in the specification's order (IBTA vol 1, 9.7.4.1.1 and figure 84):
+ *
+ *   PSN ─> opcode sequence ─> length ─> resources      `check`; a receive WQE, where one is needed, is the responder's to take
+ *   right of the QP ─> R_Key, bounds, right of the region      `checkRights`
+ *
+ * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is taken (9.8.2).
  */
 
 import { EventType } from '../../../abi/eqe.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockAccount } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
 import { psnDistance } from '../../../wire/psn.ts';
-import { type CheckAnswer, DROPPED, DUPLICATE, EXECUTE } from '../answers.ts';
+import {
+  type CheckAnswer,
+  DONE,
+  DROPPED,
+  DUPLICATE,
+  EXECUTE,
+  REFUSED,
+  type StepAnswer,
+  WAIT,
+} from '../answers.ts';
 import type { HcaCore } from '../core.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RECEIVER,
+  RIGHT_REMOTE_ATOMIC,
+  RIGHT_REMOTE_READ,
+  RIGHT_REMOTE_WRITE,
+  type TranslationPort,
+} from '../memory/index.ts';
+import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } from '../objects/index.ts';
 import {
   ENDS_MESSAGE,
   MESSAGE_NONE,
+  MESSAGE_SEND,
   MESSAGE_UNKNOWN,
   MESSAGE_WRITE,
+  STALL_TRANSLATION,
   STARTS_MESSAGE,
 } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
-import type { RequestRefusals } from './request-refusals.ts';
 import { responderPlaces } from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
+
+const ATOMIC_BYTES = 8;
 
 export class RequestChecks {
   readonly #core: HcaCore;
   readonly #request: InboundRequest;
-  readonly #refusals: RequestRefusals;
+  readonly #account: BlockAccount;
+  readonly #translation: TranslationPort;
   #responses!: ResponseEngine;
+  /** When the rights of the last WRITE were checked. */
+  #checkedCycle = -1;
 
-  constructor(core: HcaCore, request: InboundRequest, refusals: RequestRefusals) {
+  /** @param account that of the receiver, whose stage works on requests */
+  constructor(core: HcaCore, request: InboundRequest, account: BlockAccount) {
     this.#core = core;
     this.#request = request;
-    this.#refusals = refusals;
+    this.#account = account;
+    this.#translation = core.translator.port(PORT_RECEIVER);
+    core.domain.addEdgeKeeper(this);
   }
 
   connect({ responses }: { readonly responses: ResponseEngine }): void {
@@ -46,14 +80,50 @@ export class RequestChecks {
     if (distance < 0) return DUPLICATE;
     if (distance > 0) {
       this.#core.transport.count('requestOutOfSequence');
-      if (pair.hasNakSent === 0) this.#refusals.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
+      if (pair.hasNakSent === 0) this.#request.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return DROPPED;
     }
     if (!this.#followsSequence() || !this.#hasLegalLength()) {
-      this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return DROPPED;
     }
     return kind !== MESSAGE_NONE || this.#hasResources(cycle) ? EXECUTE : DROPPED;
+  }
+
+  /** Rights of WRITE, READ and atomics. DONE: they are given. */
+  checkRights(cycle: Cycles): StepAnswer {
+    const request = this.#request;
+    const { kind, pair } = request;
+    if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return DONE;
+    if (kind === MESSAGE_WRITE) {
+      const bytes = request.dmaBytes;
+      const allowed = this.#mayAccess(QP_RIGHT_WRITE, RIGHT_REMOTE_WRITE, bytes, cycle);
+      if (allowed !== DONE) return allowed;
+      pair.writeAddress = request.remoteAddress;
+      pair.writeKey = request.remoteKey;
+      pair.writeRemaining = bytes;
+      pair.writeBytes = bytes;
+      this.#checkedCycle = cycle;
+      return DONE;
+    }
+    if (request.opcode === Opcode.RC_RDMA_READ_REQUEST)
+      return this.#mayAccess(QP_RIGHT_READ, RIGHT_REMOTE_READ, request.dmaBytes, cycle);
+    if (request.remoteAddress % ATOMIC_BYTES !== 0) {
+      request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return REFUSED;
+    }
+    return this.#mayAccess(QP_RIGHT_ATOMIC, RIGHT_REMOTE_ATOMIC, ATOMIC_BYTES, cycle);
+  }
+
+  /** The WRITE at hand had its rights checked in this very cycle: its first piece is translated. */
+  isTranslated(cycle: Cycles): boolean {
+    const { pair } = this.#request;
+    return this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.#checkedCycle -= cycles;
   }
 
   /** A gap ends the open message. */
@@ -65,7 +135,7 @@ export class RequestChecks {
       pair.expectedPsn = psn;
     }
     if (kind !== MESSAGE_NONE && this.#followsSequence() && this.#hasLegalLength()) return EXECUTE;
-    this.#refusals.giveUp();
+    this.#request.abandon();
     return DROPPED;
   }
 
@@ -97,7 +167,41 @@ export class RequestChecks {
       // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
       return this.#responses.queuedCount(qp) < responderPlaces(pair);
     }
-    this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+    this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
     return false;
+  }
+
+  /** Whether QP and region give this right to so many bytes at the address that the header names. */
+  #mayAccess(qpRight: number, right: number, bytes: number, cycle: Cycles): StepAnswer {
+    const request = this.#request;
+    const { pair } = request;
+    if ((pair.remoteRights & qpRight) === 0) {
+      // A function that this QP does not support: an invalid request, not an access error (table 60).
+      request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return REFUSED;
+    }
+    if (bytes === 0) return DONE;
+    const found = this.#translation.translate(
+      request.remoteKey,
+      pair.pd,
+      request.remoteAddress,
+      bytes,
+      right,
+    );
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (found < BAD_KEY) {
+      // What is written is counted where it is written.
+      if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
+      return DONE;
+    }
+    const isWrite = right !== RIGHT_REMOTE_READ;
+    const { remoteKey: key, remoteAddress: address } = request;
+    const wanted = { key, address, lengthBytes: bytes, isWrite };
+    if (found === PAGE_FAULT && request.askForPage(wanted, cycle)) return REFUSED;
+    request.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+    return REFUSED;
   }
 }

@@ -5,10 +5,9 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
-import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import { psnDistance } from '../../../wire/psn.ts';
-import { type PageFaults, SIDE_RESPONSE } from '../memory/index.ts';
+import { SIDE_RESPONSE, type WantedPages } from '../memory/index.ts';
 import { enlarged, type QpSlot, type QpTable, type QueuePair } from '../objects/index.ts';
 
 /** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
@@ -181,18 +180,15 @@ export class ResponderResources {
     pending.count--;
   }
 
-  /** Asks for the page that `entry` needs, so many bytes into its memory. False: the driver has refused it. */
-  askForPage(
-    faults: PageFaults,
-    qp: QpSlot,
-    entry: number,
-    skippedBytes: number,
-    isWrite: number,
-    cycle: Cycles,
-  ): boolean {
-    const address = this.address[entry]! + skippedBytes;
-    const rest = this.bytes[entry]! - skippedBytes;
-    return faults.raise(qp, SIDE_RESPONSE, this.key[entry]!, address, rest, isWrite, cycle);
+  /** The part of its memory that `entry` still needs, for a page request. */
+  wantedFrom(entry: number, skippedBytes: number, isWrite: boolean): WantedPages {
+    return {
+      side: SIDE_RESPONSE,
+      key: this.key[entry]!,
+      address: this.address[entry]! + skippedBytes,
+      lengthBytes: this.bytes[entry]! - skippedBytes,
+      isWrite,
+    };
   }
 
   /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */

@@ -1,9 +1,8 @@
 /**
- * The responder: executes inbound requests of connections. The checks are made in the specification's order
- * (IBTA vol 1, 9.7.4.1.1 and figure 84), each in its place:
+ * The responder: executes inbound requests of connections. {@link Responder.process} leads a request through its steps:
  *
- *   QP state ─> PSN ─> opcode sequence, length ─> resources ─> rights ─> payload to memory ─> completion ─> ACK
- *   receiver.ts   └────── request-checks.ts ──────┘            └── request-memory.ts ──┘
+ *   checks ─> receive WQE ─> rights ─> payload to memory ─> completion, PSN, ACK
+ *     └── request-checks.ts ──┘
  *
  * A packet is worked on until it is finished; when something is not on chip (translation, receive WQE, DMA room) the
  * function returns WAIT and is entered again later, at the same step.
@@ -26,9 +25,11 @@ import {
 } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
 import {
+  ABSENT,
   DONE,
   DUPLICATE,
   EXECUTE,
+  FULL,
   NONE_POSTED,
   REFUSED,
   type StepAnswer,
@@ -37,6 +38,14 @@ import {
 } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PORT_RECEIVER,
+  RIGHT_REMOTE_WRITE,
+  TRANSLATED,
+  type TranslationPort,
+} from '../memory/index.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
 import {
   COMPLETES_RECEIVE_WQE,
@@ -48,10 +57,8 @@ import {
   TAKES_RECEIVE_WQE,
 } from '../packets/index.ts';
 import type { ReceiveScatter } from '../receive-queue/index.ts';
-import { InboundRequest } from './inbound-request.ts';
+import { InboundRequest, type RefusedQps } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
-import { RequestMemory } from './request-memory.ts';
-import { type RefusedQps, RequestRefusals } from './request-refusals.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 const STEP_CHECK = 0;
@@ -78,20 +85,17 @@ export class Responder {
   #completions!: CompletionWriter;
   #errors!: ResponderPorts['errors'];
   readonly #request: InboundRequest;
-  readonly #refusals: RequestRefusals;
   readonly #checks: RequestChecks;
-  readonly #memory: RequestMemory;
+  readonly #translation: TranslationPort;
   #step = STEP_CHECK;
 
   /** @param account that of the receiver, whose stage works on requests */
   constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
     this.#account = account;
-    const request = new InboundRequest(core.received);
-    this.#request = request;
-    this.#refusals = new RequestRefusals(core, request);
-    this.#checks = new RequestChecks(core, request, this.#refusals);
-    this.#memory = new RequestMemory(core, request, this.#refusals, account);
+    this.#request = new InboundRequest(core);
+    this.#checks = new RequestChecks(core, this.#request, account);
+    this.#translation = core.translator.port(PORT_RECEIVER);
   }
 
   connect({ scatter, responses, completions, errors }: ResponderPorts): void {
@@ -99,9 +103,8 @@ export class Responder {
     this.#responses = responses;
     this.#completions = completions;
     this.#errors = errors;
-    this.#refusals.connect({ responses, errors });
+    this.#request.connect({ responses, errors });
     this.#checks.connect({ responses });
-    this.#memory.connect({ scatter });
   }
 
   /** Works on the request that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
@@ -119,12 +122,12 @@ export class Responder {
       step = STEP_RIGHTS;
     }
     if (step === STEP_RIGHTS) {
-      const allowed = this.#memory.checkRights(cycle);
+      const allowed = this.#checks.checkRights(cycle);
       if (allowed !== DONE) return this.#stop(allowed, STEP_RIGHTS);
       step = STEP_PAYLOAD;
     }
     if (step === STEP_PAYLOAD) {
-      const placed = this.#memory.place(cycle);
+      const placed = this.#place(cycle);
       if (placed !== DONE) return this.#stop(placed, STEP_PAYLOAD);
     }
     if (!this.#finish(cycle)) return this.#stop(WAIT, STEP_FINISH);
@@ -163,8 +166,7 @@ export class Responder {
     const { qp, pair, opcode, psn } = this.#request;
     this.#core.transport.count('duplicateRequest');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
-      const { remoteAddress, remoteKey, dmaBytes } = this.#request;
-      this.#responses.repeatRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
+      this.#responses.repeatRead(this.#request, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
@@ -186,14 +188,84 @@ export class Responder {
     const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
       if (pair.opcodeBase !== 0) this.#core.transport.count('unreliableNoReceive');
-      this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
+      this.#request.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }
     if (taken === UNREADABLE) {
-      this.#refusals.refuseForGood(NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
+      this.#request.refuseForGood(NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
       return REFUSED;
     }
     return taken;
+  }
+
+  /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
+  #place(cycle: Cycles): StepAnswer {
+    const request = this.#request;
+    const bytes = request.payloadBytes;
+    const source = request.packet.offset + PACKET_PAYLOAD_OFFSET;
+    while (request.placed < bytes && request.receiveSyndrome === 0) {
+      const left = bytes - request.placed;
+      const from = source + request.placed;
+      const placed =
+        request.kind === MESSAGE_WRITE
+          ? this.#placeWrite(left, from, cycle)
+          : this.#placeSend(left, from, cycle);
+      if (placed !== DONE) return placed;
+    }
+    return DONE;
+  }
+
+  #placeWrite(left: number, from: number, cycle: Cycles): StepAnswer {
+    const request = this.#request;
+    const { pair } = request;
+    const { writeAddress } = pair;
+    const found = this.#translateWrite(pair, left, cycle);
+    if (found >= BAD_KEY) {
+      this.#refuseWrite(found, cycle);
+      return REFUSED;
+    }
+    const moved = this.#scatter.write(found, left, request.packet.rxBytes, from, cycle);
+    if (moved === WAIT) return WAIT;
+    request.placed += moved;
+    pair.writeAddress = writeAddress + moved;
+    pair.writeRemaining -= moved;
+    return DONE;
+  }
+
+  /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
+  #translateWrite({ writeKey, pd, writeAddress }: QueuePair, left: number, cycle: Cycles): number {
+    if (this.#checks.isTranslated(cycle)) return TRANSLATED;
+    return this.#translation.translate(writeKey, pd, writeAddress, left, RIGHT_REMOTE_WRITE);
+  }
+
+  /** What the packet has written so far is written again when it comes again. */
+  #refuseWrite(found: number, cycle: Cycles): void {
+    const { pair, placed } = this.#request;
+    const { writeKey: key, writeAddress: address, writeRemaining: lengthBytes } = pair;
+    const wanted = { key, address, lengthBytes, isWrite: true };
+    if (found === PAGE_FAULT && this.#request.askForPage(wanted, cycle)) {
+      pair.writeAddress = address - placed;
+      pair.writeRemaining = lengthBytes + placed;
+      return;
+    }
+    this.#request.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+  }
+
+  /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
+  #placeSend(left: number, from: number, cycle: Cycles): StepAnswer {
+    const request = this.#request;
+    const { qp } = request;
+    const moved = this.#scatter.place(qp, left, request.packet.rxBytes, from, cycle);
+    if (moved === WAIT) return WAIT;
+    if (moved === ABSENT) {
+      this.#scatter.retreat(qp, request.placed);
+      this.#request.refuseForNow(cycle);
+      return REFUSED;
+    }
+    if (moved === FULL) request.receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+    else if (moved === REFUSED) request.receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    else request.placed += moved;
+    return DONE;
   }
 
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
@@ -258,16 +330,9 @@ export class Responder {
     const request = this.#request;
     const { pair, psn } = request;
     pair.answeredPsn = psn;
-    if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#acceptAtomic(cycle);
+    if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#responses.addAtomic(request, cycle);
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));
     pair.expectedPsn = (psn + packets) & PSN_MASK;
-    const { qp, remoteAddress, remoteKey, dmaBytes } = request;
-    this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
-  }
-
-  #acceptAtomic(cycle: Cycles): void {
-    const { qp, psn, opcode, remoteAddress, remoteKey, packet } = this.#request;
-    const operands = (packet.offset + PACKET_PAYLOAD_OFFSET) >> 2;
-    this.#responses.addAtomic(qp, psn, opcode, remoteAddress, remoteKey, packet.rxWords, operands, cycle);
+    this.#responses.addRead(request, cycle);
   }
 }

@@ -15,6 +15,7 @@ import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
+import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -24,8 +25,8 @@ import { nakEvent, type PacketSlot } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import { AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
+import type { InboundRequest, RefusedQps } from './inbound-request.ts';
 import { ReadResponses } from './read-responses.ts';
-import type { RefusedQps } from './request-refusals.ts';
 import {
   KIND_ATOMIC,
   KIND_READ,
@@ -140,29 +141,22 @@ export class ResponseEngine {
   }
 
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
-  addRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: Cycles): void {
-    const resources = this.#resources;
-    const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
-    this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
+  addRead(request: InboundRequest, cycle: Cycles): void {
+    const { qp, psn } = request;
+    const entry = this.#resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
+    this.#setRead(request, entry, cycle);
   }
 
-  /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
-  addAtomic(
-    qp: QpSlot,
-    psn: number,
-    opcode: number,
-    address: number,
-    key: number,
-    words: Int32Array,
-    word: number,
-    cycle: Cycles,
-  ): void {
+  /** Accepts an atomic; its operands are four words after the header: swap or add, compare. */
+  addAtomic({ qp, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_ATOMIC, psn, 1, this.#writer.requestedCount);
-    resources.address[entry] = address;
-    resources.key[entry] = key;
+    resources.address[entry] = remoteAddress;
+    resources.key[entry] = remoteKey;
     resources.bytes[entry] = ATOMIC_BYTES;
     resources.opcode[entry] = opcode;
+    const words = packet.rxWords;
+    const word = (packet.offset + PACKET_PAYLOAD_OFFSET) >> 2;
     for (let index = 0; index < 4; index++) resources.operands[entry * 4 + index] = words[word + index]!;
     this.#enter(this.#resources.rows[qp]!, cycle + 1);
   }
@@ -172,20 +166,21 @@ export class ResponseEngine {
    * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
    * It is dropped when there is no room, as if lost.
    */
-  repeatRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: Cycles): void {
+  repeatRead(request: InboundRequest, cycle: Cycles): void {
+    const { qp, psn } = request;
     const resources = this.#resources;
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
     if (entry === NONE) {
       if (pending.count >= pending.pair.readResourcesMax) return;
       const inserted = this.#insert(pending, KIND_READ, psn, cycle);
-      return this.#setRead(pending, inserted, address, key, bytes, cycle);
+      return this.#setRead(request, inserted, cycle);
     }
     if (resources.kind[entry] !== KIND_READ) return;
     if (this.#active === pending && entry === resources.oldest(qp)) this.#packets.abandon(cycle);
     resources.psn[entry] = psn;
     resources.sent[entry] = 0;
-    this.#setRead(pending, entry, address, key, bytes, cycle);
+    this.#setRead(request, entry, cycle);
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
@@ -247,7 +242,7 @@ export class ResponseEngine {
     if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
   }
 
-  /** A new life of the QP: no result is kept. */
+  /** A new generation of the QP: no result is kept. */
   open(qp: QpSlot): void {
     this.#atomics.forget(qp);
     this.drop(qp);
@@ -279,19 +274,12 @@ export class ResponseEngine {
     return entry;
   }
 
-  #setRead(
-    pending: PendingResponses,
-    entry: number,
-    address: number,
-    key: number,
-    bytes: number,
-    cycle: Cycles,
-  ): void {
+  #setRead({ qp, remoteAddress, remoteKey, dmaBytes }: InboundRequest, entry: number, cycle: Cycles): void {
     const resources = this.#resources;
-    resources.address[entry] = address;
-    resources.key[entry] = key;
-    resources.bytes[entry] = bytes;
-    this.#enter(pending, cycle + 1);
+    resources.address[entry] = remoteAddress;
+    resources.key[entry] = remoteKey;
+    resources.bytes[entry] = dmaBytes;
+    this.#enter(resources.rows[qp]!, cycle + 1);
   }
 
   #enter(pending: PendingResponses, cycle: Cycles): void {
