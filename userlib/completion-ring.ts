@@ -15,7 +15,7 @@ export class CompletionRing {
   readonly record: DoorbellRecord;
   buffer: QueueMemory;
   entries: number;
-  /** Free-running counter of 32 bits; the device knows its low 24. */
+  /** Free-running counter of 32 bits; the device has its low 24. */
   consumerCounter = 0;
   /** Counts completion events; its low 2 bits are the arm sequence number. */
   armSequence = 1;

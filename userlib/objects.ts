@@ -111,7 +111,7 @@ export interface IbvQp {
   readonly qpNum: number;
   readonly qpType: QpTypeVerb;
   readonly sqSigAll: number;
-  /** As far as the library knows; queryQp asks the device. */
+  /** The library's own view; queryQp asks the device. */
   state: QpStateVerb;
   cpu: VerbsCpu;
   /** @internal */

@@ -10,7 +10,7 @@ import type {
 } from '../driver/kernel-verbs.ts';
 import type { IbvRecvWr, IbvSendWr } from './objects.ts';
 
-/** Causes the library charges cycles to; the host knows more of them. */
+/** Causes to which the library charges cycles; the host has more of them. */
 export type UserCause = 'post' | 'poll' | 'copy' | 'application';
 
 /**

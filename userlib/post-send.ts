@@ -159,8 +159,8 @@ function ringDoorbell(cpu: VerbsCpu, qp: IbvQp, ring: SendRing): void {
 }
 
 /**
- * Copies the WQE, rounded up to 64 bytes with what lies behind it in the slot, into one half of the register. The bytes
- * of the WQE in memory are patched too: both carry counter and QPN. @returns write-combining buffers filled
+ * Copies the WQE, rounded up to 64 bytes with what follows it in the slot, into one half of the register. The bytes of the WQE in
+ * memory are patched too: both carry counter and QPN. @returns write-combining buffers filled
  */
 function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): number {
   const { cpu, context, sendRing: ring } = qp;
@@ -179,7 +179,7 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
 
 const hasNext = ({ next }: IbvSendWr): boolean => next !== null && next !== undefined;
 
-/** Marks the WQE that the device would prefetch after the headroom as not written behind its first 64 bytes. */
+/** Marks the WQE that the device would prefetch after the headroom as unwritten after its first 64 bytes. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
   const { address, wqeBytes } = ring.slotAt(counter);
   for (let at = inlineBoundaryBytes; at < wqeBytes; at += inlineBoundaryBytes) {

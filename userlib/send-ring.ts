@@ -82,7 +82,7 @@ export function sendSizesOf(
   };
 }
 
-/** What the library remembers of a slot: where it is, and the request that was posted last there. */
+/** What the library keeps for a slot: its address, and the request posted there last. */
 export class SendSlot {
   /** Physical address. */
   readonly address: number;
@@ -154,7 +154,7 @@ export class SendRing {
     this.tail = 0;
   }
 
-  /** Marks every WQE as not valid in the first pass and not written behind its first 64 bytes. */
+  /** Marks every WQE as invalid in the first pass and unwritten after its first 64 bytes. */
   initialiseOwnership(memory: UserMemory): void {
     const ds = (this.strideBytes / wqeUnitBytes) & controlSegment.fields.ds.mask;
     const first = this.#addressOf(0);

@@ -36,7 +36,7 @@ export async function verb<T>(name: string, body: () => Promise<T>): Promise<T> 
   }
 }
 
-/** The kernel's errors, known by their shape: the library imports none of its code. */
+/** The kernel's errors, recognised by their shape: the library imports none of its code. */
 function isKernelError(error: unknown): error is Error & { readonly code: ErrnoName } {
   return error instanceof Error && 'code' in error && String(error.code) in errnoNumbers;
 }

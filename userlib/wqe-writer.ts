@@ -112,7 +112,7 @@ export function addBlueFlameFields(view: DataView, base: number, counter: number
   view.setInt32(base + qpnPlace, view.getInt32(base + qpnPlace) | (qpn << qpnShift));
 }
 
-/** One data pointer of a send or receive list. @returns the place behind it */
+/** One data pointer of a send or receive list. @returns the offset after it */
 export function writePointer(view: DataView, at: number, sge: IbvSge): number {
   const byteCount = sge.length === 0 ? emptyPointer : sge.length;
   view.setInt32(at + byteCountPlace, byteCount);

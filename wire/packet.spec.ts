@@ -60,7 +60,7 @@ describe('the record of a packet', () => {
     expect([packet.virtualLaneOf(flags), packet.packetBytesIn(flags)]).toEqual([15, 4130]);
   });
 
-  it('of a response has the AETH where a request has its P_Key, and the P_Key where that has an immediate', () => {
+  it('IBTA 9.3.5: of a response has the AETH where a request has its P_Key, and the P_Key where that has an immediate', () => {
     const { bytes, offset } = record([
       [packet.WORD_AETH, (0x60 << 24) | 0x1234],
       [packet.WORD_RESPONSE_PKEY, 0x8001],
@@ -72,7 +72,7 @@ describe('the record of a packet', () => {
     });
   });
 
-  it('of a datagram has P_Key, service level, Q_Key and source QPN in the words of the RETH', () => {
+  it('IBTA 9.3.2: of a datagram has P_Key, service level, Q_Key and source QPN in the words of the RETH', () => {
     const { bytes, offset } = record([
       [packet.WORD_DATAGRAM_PKEY, (5 << packet.SERVICE_LEVEL_SHIFT) | 0x7fff],
       [packet.WORD_DATAGRAM_QKEY, 0x8001_0000],

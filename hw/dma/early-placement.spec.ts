@@ -75,7 +75,7 @@ describe('bytes that are placed before their completions come', () => {
     expect(placeOf(0, 64)).toBe(NOWHERE);
   });
 
-  it('have none any more under the tag of a read that was abandoned, whose completions may come later than its timeout', () => {
+  it('PCIe 2.8: have none any more under the tag of a read that was abandoned, whose completions may come later than its timeout', () => {
     const aborted = [
       (bench: DmaBench) => bench.runTo(1100),
       (bench: DmaBench) => bench.reads.reset(10),

@@ -59,7 +59,7 @@ describe('BAR0 of the NIC', () => {
     expect(found).toEqual([initial, ones, zeros]);
   });
 
-  it('clears ICR by ones, and by a read', async () => {
+  it('8254x manual 13.4.17: clears ICR by ones, and by a read', async () => {
     const a = await machine();
     await a.write('ics', 0x85);
     await a.write('icr', 0x04);

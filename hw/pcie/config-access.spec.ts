@@ -77,7 +77,7 @@ it.each([
   expect(space.read(offset, lengthBytes)).toBe(zeros);
 });
 
-it('Device Control, 7.8.4: writing ones starts a function-level reset, and reads as zero there', () => {
+it('PCIe 7.8.4: writing ones to Device Control starts a function-level reset, and reads as zero there', () => {
   const space = newSpace();
   expect(space.write(0x68, 2, 0xffff)).toBe('functionLevelReset');
   expect(space.read(0x68, 2)).toBe(0x79ff);

@@ -64,7 +64,7 @@ describe('the record of a TLP', () => {
     expect(tlpRecord.format(reader.bytes, offset)).toContain('status=abort (4)');
   });
 
-  it('has a descriptor of 16, 8 and 8 bits (2.2.6)', () => {
+  it('PCIe 2.2.6: has a descriptor of 16, 8 and 8 bits', () => {
     const descriptor = descriptorOf(0xffff, 0xa5, 0x5a);
     expect(descriptor >>> 0).toBe(0xffff_a55a);
     expect([requesterIdOf(descriptor), tagOf(descriptor), trafficClassOf(descriptor)]).toEqual([

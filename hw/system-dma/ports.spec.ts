@@ -53,7 +53,7 @@ describe('the ports of the system DMA controller', () => {
     expect(ports.read(port)).toBe(found);
   });
 
-  it('clear terminal count and error by a read of STATUS, and leave the requests', () => {
+  it('8237A data sheet, status register: clear terminal count and error by a read of STATUS, and leave the requests', () => {
     const { ports, channels, noted } = bench();
     channels[1]!.hasReachedCount = true;
     channels[2]!.fail();

@@ -1,6 +1,6 @@
 /**
- * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked: its
- * share has these waits in it, and the larger part says what to turn.
+ * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked:
+ * its share includes these waits, and the larger part says what to change.
  */
 import type { BlockRow, NodeReport } from '../machine/report/schema.ts';
 import { hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
@@ -117,7 +117,7 @@ function blockResource(
   return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
 
-/** What a block waits for, in words, and what to turn. */
+/** What a block waits for, in words, and which parameter to change. */
 function causeOf({ hca }: NodeReport, reason: string): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
   if (reason === 'context') return ['QPC misses', [...more('hca.qpcCacheEntries'), ...less('--qps')]];

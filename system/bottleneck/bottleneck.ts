@@ -15,11 +15,13 @@ export interface Bottleneck {
   readonly next: readonly Resource[];
 }
 
-/** From here on a server is said to be at work all the time: what is missing are beginnings, ends, and gaps between packets. */
+/**
+ * From here on a server is said to be at work all the time: the rest is starts, ends, and gaps between packets.
+ */
 const nearlyAll = 0.8;
 /** From here on a window is said to be full. */
 const mostly = 0.5;
-/** A program that waits for its messages tells little: it does so behind whatever is slower than its core. */
+/** A program that waits for its messages shows little: it waits for whatever is slower than its core. */
 const busyEnough = 0.7;
 const nextCount = 4;
 
@@ -43,7 +45,7 @@ export function bottleneckOf(measured: Measured): Bottleneck {
 
 const byShare = (left: Resource, right: Resource): number => right.share - left.share;
 
-/** The time between two requests of one QP, and that of the further packets of a request. */
+/** The interval between two requests of one QP, and between the further packets of a request. */
 function sameQpInterval(measured: Measured): Resource {
   const { config, args } = measured;
   const { sameQpIntervalCycles, requestPacketCycles } = config.hca;

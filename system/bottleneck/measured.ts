@@ -19,7 +19,7 @@ export interface Measured {
   readonly cores: readonly ProgramCore[];
 }
 
-/** Something to turn, and which way it makes a run faster; an option of perf begins with `--`. */
+/** A parameter to change, and the direction that makes a run faster; an option of perf begins with `--`. */
 export interface Turn {
   readonly what: string;
   readonly towards: 'more' | 'less';

@@ -1,6 +1,6 @@
 /**
- * What lets so many things be under way at a time. A window that is full makes those before it full, too: they stand here with the
- * one that is nearest to the cause first.
+ * What lets so many things be under way at a time. A full window fills those ahead of it: they are listed with the one nearest to
+ * the cause first.
  */
 import { rnrTimerPsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/report/schema.ts';

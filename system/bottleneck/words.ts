@@ -13,7 +13,7 @@ export const bottleneckShort = ({ binds }: Bottleneck): string => wordsOf(binds)
 
 const lineChars = 78;
 
-/** What binds, what would bind next, and what to turn. */
+/** What binds, what would bind next, and which parameter to change. */
 export function bottleneckLines({ binds, next }: Bottleneck): string[] {
   const [second] = next;
   const lines = [`What binds: ${wordsOf(binds)}.`];
@@ -21,7 +21,7 @@ export function bottleneckLines({ binds, next }: Bottleneck): string[] {
   return [...lines, ...wrapped(turnText(binds.turn))];
 }
 
-/** Where a message's time goes, and what to turn for the longest part. */
+/** Where a message's time goes, and which parameter to change for the longest part. */
 export function stageLines(stages: readonly StageShare[]): string[] {
   const [first] = stages;
   if (first === undefined) return [];

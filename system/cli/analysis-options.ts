@@ -68,7 +68,7 @@ export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | und
   };
 }
 
-/** What the analysers have to say at the end of a run. */
+/** What the analysers report at the end of a run. */
 export function analysisText(analyses: readonly Analysis[], options: AnalysisOptions): string {
   const logs = analyses.flatMap(({ file, eventCount }) =>
     file === undefined ? [] : [`Traced ${eventCount} events to ${file}`],

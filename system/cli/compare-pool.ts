@@ -1,4 +1,4 @@
-/** Runs comparisons side by side, each a simulation in a worker of its own. */
+/** Runs comparisons in parallel, each a simulation in a worker of its own. */
 import { availableParallelism } from 'node:os';
 import runCompare, { type CompareOrder, type CompareRow } from './compare-run.ts';
 import { TaskPool } from './task-pool.ts';

@@ -66,7 +66,7 @@ export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise
   return rows;
 }
 
-/** Says what went wrong, if anything did. */
+/** Prints what went wrong, if anything did. */
 export function reportFailures(rows: readonly CompareRow[]): void {
   for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
     const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;

@@ -68,7 +68,7 @@ const atomicCapabilities: Readonly<Record<number, string>> = {
 
 type Device = DeviceQuery['device'];
 
-/** What a device of this kind has none of: rows that ibv_devinfo prints all the same. */
+/** What a device of this kind does not have: rows that ibv_devinfo prints nevertheless. */
 const NONE = (): number => 0;
 
 /** The rows of ibv_devinfo in its order, from the largest region to the ACK delay. */

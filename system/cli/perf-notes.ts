@@ -1,4 +1,4 @@
-/** What a user should know of a parameter that was set and can have changed nothing. */
+/** Notes on parameters that were set and can have had no effect. */
 import type { MachineOptions } from '../machine/machine.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../machine/profile/index.ts';
 import { countText } from '../text/format.ts';

@@ -152,7 +152,9 @@ function resultOf(
   };
 }
 
-/** Of several senders that began together: what all have moved until the last had done; a peak has nobody of all. */
+/**
+ * Of several senders that began together: what all have moved until the last was done; together they have no peak.
+ */
 function combined(results: readonly BandwidthResult[]): BandwidthResult {
   const [first] = results;
   if (results.length === 1) return first!;

@@ -1,5 +1,5 @@
 /**
- * Values of an axis as a user writes them, without knowing what the axis is:
+ * Values of an axis as a user writes them, whatever the axis is:
  *
  *     16..4096*2      16, 32 … 4096       a range by a factor
  *     0..100+25       0, 25, 50, 75, 100  a range by a step
@@ -18,7 +18,7 @@ export interface Span {
   readonly to: number;
 }
 
-/** More values than anyone sweeps on one axis: a mistyped range. */
+/** More values than make sense on one axis: a mistyped range. */
 export const axisValuesMax = 100_000;
 
 const numberPattern = String.raw`(?:0x[0-9a-f]+|\d+(?:_\d+)*)(?:[KMG]i?)?`;

@@ -146,7 +146,7 @@ interface Parsed {
 
 const newline = 0x0a;
 
-/** Lines of a file. The last one may be torn: cut short, or filled with whatever the disk had; only there is that forgiven. */
+/** Lines of a file. Only the last one may be torn: cut short, or filled with other data from the disk. */
 function parsedResults(file: string, bytes: Buffer): Parsed {
   const rows: SweepRow[] = [];
   let header: SweepHeader | undefined;
@@ -169,7 +169,9 @@ function parsedResults(file: string, bytes: Buffer): Parsed {
 
 const headerBegin = '{"schema":"hca-sweep/1",';
 
-/** A sweep may be killed while it writes its first line; any other file without an end of line is not ours to cut. */
+/**
+ * A sweep may be killed while it writes its first line; any other file without an end of line is left as it is.
+ */
 const isBeginOfHeader = (bytes: Buffer): boolean =>
   headerBegin.startsWith(bytes.toString('utf8', 0, headerBegin.length));
 

@@ -1,4 +1,4 @@
-/** What a sweep knows of a point when it is over: plain data, the same whoever ran it and in whatever order. */
+/** The result of a point of a sweep: plain data, the same on every engine and in every order of execution. */
 import type { AxisValue } from './axis.ts';
 
 /** A number as it is, a word, yes or no. */

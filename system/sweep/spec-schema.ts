@@ -2,7 +2,7 @@
 import { axisValuesMax } from './axis-text.ts';
 import { workloadJsonSchema } from './workload-field.ts';
 
-/** More points than anyone waits for: a mistyped range. */
+/** More points than can be computed: a mistyped range. */
 export const pointsMax = 1_000_000;
 export const seedMax = 2 ** 32 - 1;
 

@@ -10,8 +10,7 @@
  *     points: [{ pcie.link.lanes: 8, wire.speed: QDR }, { pcie.link.lanes: 16, wire.speed: EDR }]
  *     sample: lhs:200
  *
- * What is wrong with it by itself is refused here, before anything runs. What only does not go together at some points is a row of
- * the results.
+ * What is wrong by itself is refused here, before anything runs. What conflicts only at some points becomes a row of the results.
  */
 import { parse } from 'yaml';
 import { ConfigurationError, shortJson } from '../../base/assert.ts';

@@ -82,7 +82,7 @@ function looseFieldsOf(text: string): Record<string, string> {
   return fields;
 }
 
-/** What the programs are told. @throws ConfigurationError for fields that do not go together */
+/** The programs' arguments. @throws ConfigurationError for fields that do not go together */
 export const perfArgsOfDraft = (draft: WorkloadDraft): PerfArgs => perfArgsOf(checkedWorkload(draft));
 
 /** The one text of the workload, which is part of hashes. */

@@ -1,11 +1,11 @@
 /**
- * Many stories side by side, each in a worker: seed after seed until there are no more, or the time is up. A story in which
- * the model never comes back is ended with its worker, and is a finding.
+ * Many stories side by side, each in a worker: seed after seed until there are no more, or the time is up. A story in which the
+ * model never returns is terminated with its worker, and is a finding.
  */
 import { Piscina } from 'piscina';
 import type { StoryOrder, StoryOutcome } from './torture-worker.ts';
 
-/** Wall-clock time after which a story counts as one that never ends; the slowest take some tens of seconds. */
+/** Wall-clock time after which a story counts as hung; the slowest take some tens of seconds. */
 const storyLimitMs = 300_000;
 
 /** In the package the modules are JavaScript. */

@@ -1,4 +1,6 @@
-/** What stories have met: verbs by transport and end, faults, steps, and how much of each parameter's range. */
+/**
+ * What stories have covered: verbs by transport and end, faults, steps, and how much of each parameter's range.
+ */
 import { wcStatusStr } from '../../userlib/index.ts';
 import type { ParameterValue } from '../machine/profile/parameter-tree.ts';
 import { verbNameOf } from './render-story.ts';

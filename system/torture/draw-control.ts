@@ -1,7 +1,7 @@
 /**
- * Control that meets traffic: send queues drained and started again, limits of SRQs, numbers of QPs that lie far apart,
- * regions registered again under other keys, QPs that do not allow all that their peers ask for.
- * Drawn over a story that is there already, so that the rest of it stays as it was.
+ * Control during traffic: send queues drained and started again, limits of SRQs, numbers of QPs that lie far apart, regions
+ * registered again under other keys, QPs that do not allow all that their peers ask for. Added to a finished story, so that the
+ * rest of it stays as it was.
  */
 import type { Random } from '../../sim/index.ts';
 import {
@@ -24,7 +24,7 @@ import {
   type Story,
 } from './story.ts';
 
-/** Numbers that differ in no low bit are taken for one by whatever looks at the low bits only. */
+/** Numbers that differ in no low bit look equal to a block that uses the low bits only. */
 const qpnGaps = [255, 1023, 2047];
 
 /** @returns the story, in some cases with more of control */

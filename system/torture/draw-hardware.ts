@@ -1,7 +1,7 @@
 /**
- * Hardware of a story: a few parameters of the machine, each over its declared range, with a liking for the ends, where
- * queues are one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a
- * story in which every load takes a millisecond says nothing and takes for ever; sizes and counts go to both ends.
+ * Hardware of a story: a few parameters of the machine, each over its declared range, more often near the ends, where queues are
+ * one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a story in which
+ * every load takes a millisecond tests nothing and never ends; sizes and counts go to both ends.
  */
 import { ConfigurationError } from '../../base/assert.ts';
 import type { NumberParameter, Parameter } from '../../base/parameter.ts';
@@ -60,7 +60,7 @@ const drawnParameters: readonly (readonly [string, Parameter])[] = [...parameter
 /** Parameters that torture draws, by path. */
 export const drawnPaths: readonly string[] = drawnParameters.map(([path]) => path);
 
-/** Changes that have brought trouble to many devices, drawn together more often than chance would have it. */
+/** Combinations that have exposed defects in many devices, drawn together more often than by chance. */
 export const knots: readonly ParameterValues[] = [
   { 'dma.tagCount': 1 },
   { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },

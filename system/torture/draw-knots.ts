@@ -1,6 +1,6 @@
 /**
- * What seldom meets by chance and has hidden defects before: an answer that is lost while everything else goes well, and
- * memory that is taken away while slow hardware has work with it. Drawn over a story that is there already.
+ * Rare coincidences that have hidden defects: an answer that is lost while everything else goes well, and memory that is taken
+ * away while slow hardware has work with it. Added to a finished story.
  */
 import type { Random } from '../../sim/index.ts';
 import type { FaultEntry } from '../machine/faults/index.ts';
@@ -40,7 +40,7 @@ function withLostAnswers(random: Random, story: Story): Story {
   return { ...story, set: withSlowHardware(random, story), programs, faults };
 }
 
-/** Regions go right behind what was posted from them. */
+/** Regions are deregistered right after what was posted from them. */
 function withDeregistrations(random: Random, story: Story): Story {
   const chosen = random.below(story.programs.length);
   const programs = story.programs.map((plan, program): ProgramPlan => {

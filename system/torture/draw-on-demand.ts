@@ -1,6 +1,6 @@
 /**
  * Areas that are registered on demand: the device asks for their pages, and the program gives some back between and during
- * requests. Drawn over a story that is there already, so that the rest of it stays as it was.
+ * requests. Added to a finished story, so that the rest of it stays as it was.
  */
 import type { Random } from '../../sim/index.ts';
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Draws a story from a seed. Each story uses a random part of what there is (swarm testing: Groce et al., ISSTA 2012), so
- * that rare things meet; and within it numbers like edges: sizes of 0, 1, MTU ± 1, 4 KiB ± 1, PSNs near the wrap.
+ * Draws a story from a seed. Each story uses a random part of what there is (swarm testing: Groce et al., ISSTA 2012), so that
+ * rare events coincide; and within it numbers prefer edges: sizes of 0, 1, MTU ± 1, 4 KiB ± 1, PSNs near the wrap.
  */
 import { Random } from '../../sim/index.ts';
 import {
@@ -43,7 +43,7 @@ import {
   type Turn,
 } from './story.ts';
 
-/** A story of players for each seed, the same for ever as long as this file is. */
+/** A story of players for each seed, the same as long as this file does not change. */
 export function drawStory(seed: number): Story {
   const random = new Random(seed, 'story');
   const climate = pick(random, climates, [5, 3, 4, 2]);
@@ -92,7 +92,7 @@ function pick<T>(random: Random, values: readonly T[], weights?: readonly number
   return values.at(-1)!;
 }
 
-/** What one story uses of all there is. */
+/** The features that one story uses. */
 interface Swarm {
   readonly transports: readonly Transport[];
   readonly verbs: ReadonlySet<number>;

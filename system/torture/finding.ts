@@ -1,7 +1,7 @@
-/** What a judge found: never an opinion about style, always something that cannot be. */
+/** What a judge found: always a contradiction, never a matter of style. */
 export interface Finding {
-  /** Who found it: the judge's name. */
+  /** The judge's name. */
   readonly judge: string;
-  /** What cannot be, in one sentence. */
+  /** The contradiction, in one sentence. */
   readonly what: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Where two runs of one story part: the first instant at which the state of some block differs, found by halving, since runs of
- * one story are the same up to there. For stories that end differently in another partition or with other shuffles.
+ * Where two runs of one story diverge: the first instant at which the state of some block differs, found by halving, since runs
+ * of one story are the same up to there. For stories that end differently in another partition or with other shuffles.
  */
 import type { BlockState } from '../../sim/index.ts';
 import { machineOf, playStory, programsOf } from './run-story.ts';

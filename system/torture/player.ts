@@ -97,7 +97,7 @@ import {
   turnOfQp,
 } from './story.ts';
 
-/** What a program is told: the story, and which of its programs it is. */
+/** A program's arguments: the story, and which of its programs it is. */
 export interface PlayerArgs {
   readonly story: Story;
   readonly program: number;
@@ -459,7 +459,7 @@ class Player {
 
   async #takeTurn(turn: number): Promise<void> {
     await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
-    // Who passes the first meeting knows of the other host's programs; after the second, so do they of this one's.
+    // After the first barrier a program has the other host's values; after the second, the other host has its own.
     const [here, all, made] = meetingsOf(turn) as [string, string, string];
     await this.#rendezvous(here);
     await this.#rendezvous(all);
@@ -730,7 +730,7 @@ class Player {
   }
 
   readonly #oldKeys = new Map<number, number>();
-  /** Areas registered once more, under keys that nobody uses. */
+  /** Areas registered once more, under keys that no request uses. */
   readonly #renewed: IbvMr[] = [];
   readonly #isReceiveMade = new Set<number>();
 

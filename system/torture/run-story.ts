@@ -111,7 +111,7 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   const epochPs = again.epochPs === undefined ? undefined : epochPsFor(again.epochPs, first.endPs);
   const second = await playStory(story, epochPs === undefined ? again : { ...again, epochPs });
   const epochs = epochPs === undefined ? '' : `, in epochs of ${epochPs} ps`;
-  const looks = again.isUnwatched === true ? ', with nobody looking on' : '';
+  const looks = again.isUnwatched === true ? ', without observers' : '';
   const plainness = again.isPlain === true ? ', without shortcuts' : '';
   const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}${plainness}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {

@@ -74,7 +74,7 @@ const stoppedShare = 0.1;
 /** Of the scenes that are not played again otherwise. */
 const unwatchedShare = 0.12;
 
-/** Some scenes are played once more just so, with nobody looking on. */
+/** Some scenes are played once more just so, without observers. */
 const unwatchedAt = (random: Random): Again | undefined =>
   random.chance(unwatchedShare)
     ? { partition: 'single', shuffleSeed: undefined, isUnwatched: true }

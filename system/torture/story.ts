@@ -65,7 +65,9 @@ export interface Again {
   readonly epochPs?: number;
 }
 
-/** Two ends of a connection, or two datagram QPs that know each other; both may be of one program (loopback). */
+/**
+ * Two ends of a connection, or two datagram QPs with each other's addresses; both may be of one program (loopback).
+ */
 export interface Link {
   readonly ends: readonly [LinkEnd, LinkEnd];
 }

@@ -219,7 +219,7 @@ class Messages {
 /** Takes messages and gives their receives back. */
 class Receiver {
   count = 0;
-  /** The sender has said that no more come. */
+  /** The sender has announced the end. */
   isEnded = false;
   readonly #link: PerfLink;
   readonly #byNumber: ReadonlyMap<number, IbvQp>;
@@ -258,7 +258,7 @@ async function receiveUntilEnd(link: PerfLink, iterations: number): Promise<Rece
   return { count: receiver.count, expected: iterations * args.qpCount };
 }
 
-/** Says that no more come, when the receiver has given back what it took. */
+/** Announces the end, once the receiver has reposted what it took. */
 async function sendEnd({ program, streams, sends }: PerfLink): Promise<void> {
   await program.cpu.sleep(endPausePs);
   streams[0]!.postEnd();

@@ -11,7 +11,7 @@ const cacheLineBytes = 64;
 /** A UD receive begins with room for a GRH (IBTA 11.4.1.2). */
 export const grhBytes = 40;
 
-/** What the other side has to know of a half. */
+/** What the other side needs to know of a half. */
 export interface HalfNote {
   readonly address: number;
   /** Of each part of the half, in order. */

@@ -10,10 +10,10 @@ import type { ProgramContext } from '../machine/program.ts';
 import { labelOf } from './perf-link.ts';
 import type { PerfArgs } from './perf-plan.ts';
 
-/** From the agreement to the instant: whoever reads the counters looks this often. */
+/** From the agreement to the instant: the counters are read this often. */
 export const startLeadPs = 2 * psPerMs;
 
-/** What client 0 adds to the machine's log when it knows the instant. */
+/** What client 0 adds to the machine's log once the instant is agreed. */
 const announcement = 'measures from ';
 
 export const startsTogether = ({ threads = 1, isBidirectional, warmupIterations = 0 }: PerfArgs): boolean =>

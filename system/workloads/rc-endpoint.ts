@@ -54,7 +54,7 @@ export interface RcPeer {
   readonly lid: number;
   readonly qpNumbers: readonly number[];
   readonly firstPsns: readonly number[];
-  /** Whatever the programs agreed on. */
+  /** What the programs agreed on. */
   readonly note: JsonValue;
 }
 
@@ -76,7 +76,7 @@ async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise
   }
 }
 
-/** A minute: whatever the other side waits for is over by then. */
+/** A minute: by then the other side has stopped waiting. */
 const portWaitMs = 60_000;
 
 /** Maps and registers a buffer, with all rights unless others are asked for. */

@@ -1,6 +1,6 @@
 /**
- * Workloads that are ready to be asked for by name, where a test could stand: `hca perf kv-get`, or `kv-get,qps=8` as text. Fields
- * that are given take the place of theirs.
+ * Ready-made workloads, by name, in place of a test: `hca perf kv-get`, or `kv-get,qps=8` as text. Fields that are given take the
+ * place of theirs.
  */
 import type { PerfTestName } from './perf-plan.ts';
 import type { WorkloadValues } from './workload-fields.ts';

@@ -219,7 +219,9 @@ class FrameLine {
     }
   }
 
-  /** The controller knows only physical addresses: the pages must stay. A core that moves words itself needs no pins. */
+  /**
+   * The controller uses physical addresses: the pages must stay. A core that moves words itself needs no pins.
+   */
   async #pinned({ address, lengthBytes }: Message, work: () => Promise<void>): Promise<void> {
     if (this.#means === 'pio') return work();
     const { cpu, memory, host } = this.#program;

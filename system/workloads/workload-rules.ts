@@ -87,7 +87,7 @@ const rules: readonly Rule[] = [
     connection !== 'RC' && verbOf(test) === 'send' && bidirectional === true
       ? [
           'bidirectional',
-          `left out with ${named('connection')} ${connection}: nobody says that all have come`,
+          `left out with ${named('connection')} ${connection}: no completion tells that all have arrived`,
         ]
       : undefined,
   ({ test, echo, bidirectional, postList = 1, ...depths }, named) => {

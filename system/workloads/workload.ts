@@ -111,7 +111,7 @@ export function workloadText(workload: Workload): string {
   return [workload.test, ...words].join(',');
 }
 
-/** What the programs are told. @throws ConfigurationError for a workload that does not fit */
+/** The programs' arguments. @throws ConfigurationError for a workload that does not fit */
 export function perfArgsOf(workload: Workload): PerfArgs {
   const asked = checkedWorkload(workload);
   const {

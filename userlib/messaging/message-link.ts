@@ -64,7 +64,7 @@ export class MessageLink {
   readonly moved: number[] = [];
   /** Data messages that the peer has room for, and one CREDIT. */
   credits: number;
-  /** Buffers made free of which the peer does not know. */
+  /** Buffers made free, not yet announced to the peer. */
   owed = 0;
 
   readonly #cq: IbvCq;

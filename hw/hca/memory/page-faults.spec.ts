@@ -67,7 +67,7 @@ describe('a page that is not there', () => {
       expect(waitCycles[0]).toBeGreaterThan(20 * 427);
     });
 
-    it(`has the responder answer RNR NAK, and the packet taken when it comes again${where}`, async () => {
+    it(`IBTA 9.7.5.2.8: has the responder answer RNR NAK, and the packet taken when it comes again${where}`, async () => {
       const given = await scene({ ...options, b: { fields: { minRnrNak: 1 } } });
       const { bench, a, b, aCq, bCq, local } = given;
       const region = onDemand(bench.b);

@@ -82,7 +82,7 @@ describe('BAR0, beside the access column of sheet 2.1', () => {
     }
   });
 
-  it('covers every row but those of other blocks and of functions that there are not', () => {
+  it('sheet 2.1: covers every row but those of other blocks and of functions that there are not', () => {
     const others = [...rows.keys()].filter((name) => !(name in registerOf));
     expect(others).toEqual([
       'name',
@@ -93,7 +93,7 @@ describe('BAR0, beside the access column of sheet 2.1', () => {
     ]);
   });
 
-  it('keeps bit 6 of the CR-space access control, and no other', () => {
+  it('sheet 2.1: keeps bit 6 of the CR-space access control, and no other', () => {
     const bench = new ControlBench();
     bench.write32(bar0.registers.crSpaceAccess.offset, ALL_ONES);
     expect(bench.read32(bar0.registers.crSpaceAccess.offset)).toBe(0x40);

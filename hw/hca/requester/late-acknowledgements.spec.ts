@@ -12,7 +12,7 @@ const ACK_TIMEOUT = 4;
  * WRITE A loses its last acknowledgement, so that its packets are gathered and sent again; the peer repeats the
  * acknowledgement for the first of them, and A completes while others are still in the making. WRITE B follows.
  */
-describe('a request that completes while its packets are sent again', () => {
+describe('IBTA 9.7.6.1.3: a request that completes while its packets are sent again', () => {
   const cases = [
     [PathMtu.MTU_256, 256, 16_384],
     [PathMtu.MTU_1024, 1024, 65_536],

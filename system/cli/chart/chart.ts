@@ -11,7 +11,7 @@ export interface ChartLine {
 /** How an axis counts: by powers, or evenly, also below 0. */
 export type Scale = 'logarithmic' | 'linear';
 
-/** A place on the x axis that is worth a word. */
+/** A labelled place on the x axis. */
 interface ChartMark {
   readonly x: number;
   readonly text: string;

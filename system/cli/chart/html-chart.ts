@@ -59,7 +59,7 @@ ${pageScript}</script>
 `;
 }
 
-/** A chart is a picture to those who cannot see it: its figures are the table below. */
+/** For screen readers a chart is an image: its figures are in the table below. */
 const chartHtml = (chart: Chart, at: number): string =>
   `<div id="chart${at}" class="chart" role="img" aria-label="${escaped(`${chart.title}; a table below has its figures`)}"></div>
 ${hint}

@@ -1,6 +1,6 @@
 /**
- * A chart in the terminal, by simple-ascii-chart. That knows no logarithmic axes: it is given logarithms, and its ticks are
- * printed as powers. Each line has a sign of its own, so that lines are distinct without colours.
+ * A chart in the terminal, by simple-ascii-chart. It has no logarithmic axes: it is given logarithms, and its ticks are printed
+ * as powers. Each line has a sign of its own, so that lines are distinct without colours.
  */
 import { plot } from 'simple-ascii-chart';
 import { type Chart, type ChartLine, sizeText } from './chart.ts';

@@ -4,8 +4,8 @@
  *
  *     what may lie there ◄─ the program's own fills ◄─ peers' WRITEs ◄─ own READs, atomics, receives
  *
- * A write whose request began at b and had ended at e may be what is found at time t unless b > t, or another certain
- * write began after e and had ended before t. Requests that failed may have written any part of what they carried.
+ * A write whose request began at b and had ended at e may be what is found at time t unless b > t, or another write that
+ * certainly took place began after e and had ended before t. Requests that failed may have written any part of what they carried.
  */
 import { psPerUs } from '../../../base/units.ts';
 import {
@@ -184,7 +184,7 @@ class Shadow {
         isGood && hasPayload && !isStale
           ? this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs)
           : undefined;
-      // What a message that was cut short by a loss left in the buffer, its next tenant does not wipe away.
+      // What a message cut short by a loss left in the buffer is not erased by the next message there.
       if (mayBeCutShort(this.#played.story, flow))
         this.#scatter(
           flow.to.program,
@@ -252,7 +252,7 @@ class Shadow {
     }
   }
 
-  /** Receives that were never seen to end, and programs that said nothing: they may have brought anything. */
+  /** Receives that were never seen to end, and programs without a result: they may have brought anything. */
   #addUnknown(): void {
     for (const [program, seen] of this.#played.seen.entries()) {
       if (seen === null) continue;
@@ -367,7 +367,7 @@ const isOverwritten = (writing: Writing, all: readonly Writing[], atPs: number):
     (later) => later !== writing && later.isCertain && later.fromPs > writing.toPs && later.toPs <= atPs,
   );
 
-/** First byte that no writing explains; -1: all are. */
+/** First byte that no write explains; -1: all are explained. */
 function firstUnexplained(found: Uint8Array, possible: readonly Writing[], start: number): number {
   if (possible.some(({ bytes }) => bytes === undefined)) return -1;
   for (let at = 0; at < found.length; at++) {

@@ -23,5 +23,7 @@ export const lossesOf = (story: Story): number =>
 /** Packets at most that arrive twice. */
 export const copiesOf = (story: Story): number => sumOver(story, ['duplicated']);
 
-/** Whether messages of unreliable services may come in another order, or more than once: their receivers know no duplicates. */
+/**
+ * Whether messages of unreliable services may arrive out of order, or more than once: their receivers detect no duplicates.
+ */
 export const isDisordered = (story: Story): boolean => sumOver(story, ['duplicated', 'reordered']) > 0;

@@ -1,6 +1,6 @@
 /**
- * Exactly one completion for each request that deserves one, in order, with the status that the standard allows, and with
- * the fields that belong to it.
+ * Exactly one completion for each request that is owed one, in order, with a status that the standard allows and the fields that
+ * belong to it.
  */
 import {
   IBV_WC_LOC_PROT_ERR,
@@ -102,7 +102,7 @@ function judgeArrivals(flow: Flow, back: Flow, story: Story): string[] {
   const { arrivals, brought, to, from, sends } = flow;
   const found = arrivals.flatMap(({ end, plan }, index) =>
     brought[index] === undefined && end.status === IBV_WC_SUCCESS
-      ? [`receive ${plan.id} (program ${to.program}) brought ${end.byteLen} bytes that nobody sent`]
+      ? [`receive ${plan.id} (program ${to.program}) brought ${end.byteLen} bytes that no program sent`]
       : [],
   );
   const isCalm = story.climate === 'calm' && to.seen.broken.length === 0 && from.seen.broken.length === 0;
@@ -326,7 +326,7 @@ const isBadReceive = (
   isDeregistered(to.seen, plan.sges) ||
   (sent !== undefined && sent.lengthBytes > roomBytes - (to.plan.transport === 'UD' ? grhBytes : 0));
 
-/** A flaw that nothing could have overlooked. */
+/** A flaw that must have been detected. */
 function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
   const { plan, lengthBytes } = history;
   if (plan.flaw === 'tooLong') {
@@ -334,9 +334,9 @@ function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
     return arrival !== undefined && lengthBytes > arrival.roomBytes;
   }
   if (plan.flaw === 'misaligned' || plan.flaw === 'qpRight') return true;
-  // No key is looked at for nothing (C9-88, 9.7.4.1.6).
+  // The key of a request for zero bytes is not checked (C9-88, 9.7.4.1.6).
   if (plan.flaw !== 'none' && lengthBytes > 0) return true;
-  // Nobody answers for an unreliable connection.
+  // An unreliable connection is never answered.
   const gone =
     flow.from.plan.transport === 'RC'
       ? flow.to.seen.deregistrations.find(({ area }) => area === plan.remote?.area)
@@ -352,7 +352,7 @@ function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
   );
 }
 
-/** Whether everything that deserves a completion has one. */
+/** Whether everything that is owed a completion has one. */
 function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
   const { from, sends } = flow;
   if (isOutOfService(from.seen, from.qp)) return [];

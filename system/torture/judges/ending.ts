@@ -1,5 +1,5 @@
 /**
- * Whether the story ended as it must: no throw of the model, no program left waiting, nothing held at the end, and books
+ * Whether the story ended as it must: no exception of the model, no program left waiting, nothing held at the end, and statistics
  * that balance.
  */
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
@@ -53,8 +53,8 @@ const mayWaitForNextRequest = ({ climate, programs }: Story): boolean =>
   programs.some(({ qps }) => qps.some(({ transport, timeout }) => transport === 'RC' && timeout === 0));
 
 /**
- * A QP that broke refuses what only a working one takes. In calm weather retries for receives that come late may run out, and
- * the request that says so is for the judge of completions.
+ * A QP in the error state refuses what only a working one takes. Without faults retries for receives that come late may run out;
+ * that request is for the judge of completions.
  */
 const isExplained = (refusal: string, climate: Climate, observations: Observations): boolean =>
   (climate !== 'calm' || hasFailed(observations)) && /^(modify|post|quiesce): /.test(refusal);

@@ -1,6 +1,6 @@
 /**
- * Nothing held at the end: when all programs have ended nothing is under way in the hardware, and when the drivers are gone
- * every block holds what it held when the machine was built. What software itself still holds is for the judge of the ending.
+ * Nothing held at the end: when all programs have ended nothing is under way in the hardware, and when the drivers are gone every
+ * block holds what it held when the machine was built. What software still holds is checked by the judge of the ending.
  */
 import type { Held } from '../../machine/node/held.ts';
 import type { Played } from '../run-story.ts';

@@ -1,6 +1,6 @@
 /**
- * The judges. None shares code with the device: they know the verbs from the standard, bytes from the story, and times from
- * the programs' own clocks.
+ * The judges. None shares code with the device: verbs come from the standard, bytes from the story, times from the programs' own
+ * clocks.
  */
 import type { Played } from '../run-story.ts';
 import { sceneOf } from '../scenes/index.ts';
@@ -20,7 +20,7 @@ import { judgeStalls } from './stalls.ts';
 
 export interface Judge {
   readonly name: string;
-  /** @returns what cannot be; empty when all is well */
+  /** @returns the contradictions; empty when all is well */
   judge(played: Played): string[];
 }
 
@@ -45,7 +45,7 @@ export const judges: readonly Judge[] = [
   ...ofHardware,
 ];
 
-/** A scene knows itself what its programs have to see. */
+/** Each scene checks what its own programs must see. */
 const ofScenes: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'scene', judge: judgeScene },

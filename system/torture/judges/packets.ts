@@ -1,6 +1,6 @@
 /**
- * The packets of the PCIe links against the standard (PCI Express Base Specification 3.1) and the parameters: it knows what a
- * protocol analyser at both ends of the link sees, and nothing of what either end thinks.
+ * The packets of the PCIe links against the standard (PCI Express Base Specification 3.1) and the parameters: it uses what a
+ * protocol analyser at both ends of the link sees, and no state of either end.
  *
  *     packets of both directions, in the order of time ─► sizes, tags, completions, credits, lanes, latencies
  */
@@ -19,7 +19,7 @@ const accusationsMax = 2;
 type Judged = Pick<Played, 'story' | 'packets' | 'config' | 'held' | 'error'>;
 
 export function judgePackets({ story, packets, config, held, error }: Judged): string[] {
-  // A device that goes, or that answers nothing after a reset, keeps no rule.
+  // No rule holds for a device that is removed, or that answers nothing after a reset.
   if (story.faults.some((fault) => 'device' in fault || 'reset' in fault)) return [];
   // Behind 2^53 ps instants are known to two or four of them: too little for what a byte takes.
   if ((story.scene?.sleepsSeconds ?? 0) * psPerSecond > Number.MAX_SAFE_INTEGER) return [];

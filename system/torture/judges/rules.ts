@@ -1,6 +1,6 @@
 /**
- * The rules of the interface, as the linter of the analyser knows them: it sees what crosses the PCIe link and nothing of what
- * the device makes of it. Where nothing goes wrong, libraries and drivers keep every rule.
+ * The rules of the interface, as the analyser's linter has them: it sees what crosses the PCIe link and nothing of what the
+ * device makes of it. Where nothing goes wrong, libraries and drivers keep every rule.
  */
 import type { Played } from '../run-story.ts';
 import { sceneOf } from '../scenes/index.ts';

@@ -1,7 +1,7 @@
 /**
- * QPs are destroyed with requests that nobody has answered, again and again, on hardware that can keep few requests at a time, and
- * the next ones take their numbers and places at once: the QP beside them goes on as if nothing had been
- * (IBTA 10.2.4.4, 11.2.4.4: outstanding work of a destroyed QP is gone, and its resources are free again).
+ * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next
+ * ones take their numbers and places at once: the QP beside them goes on as if nothing had been (IBTA 10.2.4.4, 11.2.4.4:
+ * outstanding work of a destroyed QP is gone, and its resources are free again).
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
@@ -37,7 +37,9 @@ interface Round {
   readonly requestCount: number;
   readonly opcode: number;
   readonly lengthBytes: number;
-  /** From the last post to the end of the QPs, by side; the other side's requests are answered by nobody from then on. */
+  /**
+   * From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
+   */
   readonly delaysNs: readonly [asker: number, answerer: number];
   /** The answerer's QPs are gone before anything is asked. */
   readonly isUnanswered: boolean;

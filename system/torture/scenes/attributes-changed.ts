@@ -196,7 +196,8 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       );
     wrong.push(...statusesWrong(number, await completionsOf(side, left), left, IBV_WC_SUCCESS));
     const unasked = await getAsyncEvent(side.endpoint.context, 0);
-    if (unasked !== undefined) wrong.push(`step ${number}: event ${unasked.eventType} that nobody asked for`);
+    if (unasked !== undefined)
+      wrong.push(`step ${number}: event ${unasked.eventType} that was not requested`);
     await barrier(program, 'used');
   }
   const refused = opcodes.find((opcode) => (rightsAfter(args) & rightOf[opcode]!) === 0);

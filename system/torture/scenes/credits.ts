@@ -1,6 +1,7 @@
 /**
- * Messages by the credits of the receiver, over a cable so long that it has posted receives anew before anybody can know: nothing
- * is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA 9.7.7.2).
+ * Messages by the credits of the receiver, over a cable so long that it has posted receives again before the sender can learn of
+ * it: nothing is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA
+ * 9.7.7.2).
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -35,7 +36,7 @@ function draw(random: Random): SceneDraft {
 const patience = { napPs: 200 * psPerNs, patiencePs: 50_000 * psPerUs };
 const countOf = ({ receives, batches }: Args): number => receives * batches;
 
-/** Sends one message, and when it knows of credits all others. */
+/** Sends one message, and all others once it has credits. */
 export async function sender(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { lengthBytes } = args;
@@ -95,7 +96,9 @@ export const credits: Scene = {
       found.push(`${ended.length} of ${count} messages ended and ${came} came, not all of them well`);
     const refused = report.nodes[1]!.hca.transport['rnrNakSent'] ?? 0;
     if (refused > 0)
-      found.push(`${refused} RNR NAKs, though receives were promised or there before anybody could know`);
+      found.push(
+        `${refused} RNR NAKs, though receives were advertised, or posted before the sender could learn of them`,
+      );
     return found;
   },
 };

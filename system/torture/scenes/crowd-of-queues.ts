@@ -1,6 +1,6 @@
 /**
- * Hundreds of QPs at each end, all of one CQ, on a device that keeps few of their contexts: every message comes to its own QP, and
- * every completion says so. In the end, perhaps, nobody polls any more: the CQ is overrun, and all its QPs fail at once, with
+ * Hundreds of QPs at each end, all of one CQ, on a device that keeps few of their contexts: every message comes to its own QP,
+ * and every completion says so. At the end some plays stop polling: the CQ is overrun, and all its QPs fail at once, with
  * receives in all their queues (IBTA 11.6.3.2).
  */
 import { psPerMs, psPerUs } from '../../../base/units.ts';

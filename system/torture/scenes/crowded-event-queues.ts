@@ -1,7 +1,7 @@
 /**
- * Many CQs raise their events by few event queues that are small: the queues begin anew again and again, and events come
- * in every distance from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon;
- * nobody else has one, and a new CQ has none of the CQ that had its number before.
+ * Many CQs raise their events by few event queues that are small: the queues begin anew again and again, and events come in every
+ * distance from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ
+ * has one, and a new CQ has none of the CQ that had its number earlier.
  */
 import { psPerMs, psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -105,13 +105,13 @@ interface Crowd {
   readonly remote: { readonly address: number; readonly rkey: number };
 }
 
-/** Writes, and is told. */
+/** Writes, and is notified by events. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds, replacedAfterNs } = program.args as unknown as Args;
   const crowd = await gather(program, replacedAfterNs.length);
   const found: string[] = [];
   for (const [at, round] of rounds.entries()) {
-    // One that is missing may be missing for ever.
+    // One that is missing may never come.
     if (found.length > 0) break;
     found.push(...(await playRound(program, crowd, round)).map((what) => `round ${at}: ${what}`));
   }

@@ -55,7 +55,7 @@ const rnrDelayPs = ({ rnrTimerCode }: Args): number => rnrDelaysUs[rnrTimerCode]
 const mtuBytes = (code: number): number => 128 << code;
 /** A request that waits for ever is watched so long. */
 const foreverPs = psPerSecond;
-/** What hardware and program take beside the times that are told. */
+/** What hardware and program take besides the reported times. */
 const marginPs = 100 * psPerUs;
 
 function draw(random: Random): SceneDraft {
@@ -196,7 +196,7 @@ function judge({ args: given, results }: ScenePlayed): string[] {
   if (about === 'timeOut' && ended[0]?.status !== IBV_WC_SUCCESS)
     found.push(`the request before ended in status ${ended[0]?.status}`);
   if (about === 'timeOut' && timeoutCode === 0) {
-    // Nothing is ever sent again, and nobody misses anything.
+    // Nothing is ever retransmitted, and nothing is missing.
     if (one !== undefined)
       found.push(`a request whose packet or answer is lost ended in status ${one.status}`);
     return found;

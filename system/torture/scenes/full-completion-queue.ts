@@ -114,7 +114,7 @@ async function play(
 ): Promise<JsonValue> {
   const { endpoint, qps, cq } = side;
   const isHolder = args.holder === number;
-  // The other side has to know how many will fit.
+  // The other side needs to know how many will fit.
   await program.exchange.put('cqe', cq.cqe);
   const there = (await program.exchange.take('cqe')) as number;
   const cqe = isHolder ? cq.cqe : there;

@@ -1,4 +1,4 @@
-/** All scenes, in the order of their names; the head of each file describes its own. */
+/** All scenes, in the order of their names; each file's first comment describes its scene. */
 import { ConfigurationError } from '../../../base/assert.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';

@@ -1,8 +1,8 @@
 /**
  * Interrupts that come while others are served, or wait behind a mask: handlers that take long to leave, one pin for all queues,
- * MSI-X vectors of which several become pending before the function's mask is taken away. Each armed CQ has its event, soon.
+ * MSI-X vectors of which several become pending before the function's mask is taken away. Each armed CQ gets its event, soon.
  *
- * A pin is a level: while the device is far away it has not heard of the handler when that leaves, and interrupts again
+ * A pin is a level: a device that is far away has not yet seen the handler's write when the handler returns, and interrupts again
  * (PCI 3.0, 2.2.6; Intel SDM vol. 3A, 10.8.5: a level that is still high at the end of interrupt).
  *
  *     mask ─► WRITEs on several vectors ─► unmask ─► every event          or: WRITEs ─► handler ─► more of them before it has left
@@ -63,7 +63,7 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-/** Writes, and is told. */
+/** Writes, and is notified by events. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds, isFar } = program.args as unknown as Args;
   const crowd = await gather(program, 0);
@@ -71,7 +71,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   if (isFar) await program.cpu.sleep(pausePs);
   const before = handledByPin(program);
   for (const [at, { steps, maskedNs }] of rounds.entries()) {
-    // One that is missing may be missing for ever.
+    // One that is missing may never come.
     if (found.length > 0) break;
     if (maskedNs !== undefined) await mask(program, true);
     const unmask = async (): Promise<void> => {

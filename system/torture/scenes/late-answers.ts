@@ -1,6 +1,6 @@
 /**
- * Answers that come when their requests are just being sent again, a packet half gathered: what is over is not sent on, and what
- * comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
+ * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent
+ * further, and what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';

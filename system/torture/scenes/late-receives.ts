@@ -1,7 +1,7 @@
 /**
- * Messages whose receives are posted late, one at a time: each RNR NAK keeps the sender still for the time that it names, progress
- * gives all retries back, seven of them are as many as one likes, and what was waited is told as RNR delay (IBTA 9.7.5.2.8,
- * 9.7.6.1, 11.6.2; table 45 for the times of the codes).
+ * Messages whose receives are posted late, one at a time: each RNR NAK keeps the sender still for the time that it names,
+ * progress gives all retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8,
+ * 9.7.6.1, 11.6.2; the times of the codes as Linux's rnrnak_usec has them).
  */
 import { psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -26,7 +26,7 @@ interface Told {
   readonly ended: readonly Ended[];
 }
 
-/** Delays in microseconds by code, of those that are played here (table 45). */
+/** Delays in microseconds by code, of those that are played here. */
 const delaysUs: Readonly<Record<number, number>> = {
   1: 10,
   2: 20,
@@ -165,7 +165,7 @@ function judge({ args: given, results, report, faults }: ScenePlayed): string[] 
     if (!isOver(index) && faults.length === 0 && tookPs > dueAtPs)
       found.push(`message ${index} took ${tookPs} ps, its receive and one more delay ${dueAtPs}`);
   }
-  // Copies are refusals, too, as far as the sender knows; each holds it still once more, and leaves fewer attempts.
+  // A copy looks like a refusal to the sender: each starts the delay again, and leaves fewer attempts.
   const refusals = report.nodes[1]!.hca.transport['rnrNakSent'] ?? 0;
   if (refusals < least || refusals > most)
     found.push(`${refusals} RNR NAKs, the delays of ${delayPs} ps leave from ${least} to ${most}`);

@@ -1,6 +1,6 @@
 /**
- * A process ends, or is killed, with everything open and in mid-traffic, while its parent goes on talking to somebody else: its
- * requests end, its partner's time out, nothing of it stays, and nobody else notices (exit_group(2); ib_uverbs_close).
+ * A process ends, or is killed, with everything open and in mid-traffic, while its parent goes on talking to another peer: its
+ * requests end, its partner's time out, nothing of it stays, and no other process notices (exit_group(2); ib_uverbs_close).
  *
  *     keeper ── forks ─► leaver ⇄ stayer      one host ⇄ the other
  *     keeper ─────────────────── ⇄ friend
@@ -51,7 +51,7 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-/** The same program, whose words for the other host are told from those of others. */
+/** The same program; its values for the other host have names of their own. */
 const labelled = (program: ProgramContext, label: string): ProgramContext => ({
   ...program,
   exchange: {
@@ -62,7 +62,7 @@ const labelled = (program: ProgramContext, label: string): ProgramContext => ({
   },
 });
 
-/** Short time-outs: a partner that is gone is missed after some milliseconds. */
+/** Short time-outs: a partner that is gone is noticed after some milliseconds. */
 const attributes = { timeoutCode: 8, retryCount: 2 };
 
 /** Uses all there is, and ends with it. */
@@ -84,7 +84,7 @@ async function leaver(context: ProgramContext, { qpCount, requests, lengthBytes,
       post(qp, requestOf(side, id, opcode, { offset: id * lengthBytes, lengthBytes }));
       postRecv(qp, { wrId: id, sgList: [], numSge: 0 });
     }
-  // Of one that is to be killed nothing but that is the end.
+  // One that is to be killed ends by that alone.
   await program.cpu.sleep(isKilled ? 1000 * 1000 * psPerUs : lifeNs * psPerNs);
 }
 
@@ -123,7 +123,7 @@ export async function keeper(program: ProgramContext): Promise<JsonValue> {
       ),
     );
     if (!child.isEnded) continue;
-    // Its frames are to be had again.
+    // Its frames must be free again.
     const address = memory.map(victimBytes);
     wrong.push(
       ...differencesOf('new memory', memory.read(address, victimBytes), new Uint8Array(victimBytes)),
@@ -160,7 +160,7 @@ export async function friend(program: ProgramContext): Promise<JsonValue> {
   return { wrong: [] };
 }
 
-/** Talks to the one that leaves until nobody answers. */
+/** Talks to the process that leaves until no answer comes. */
 export async function stayer(program: ProgramContext): Promise<JsonValue> {
   const { qpCount, requests, lengthBytes } = program.args as unknown as Args;
   const side = await connectWithPeer(labelled(program, 'leaving'), {

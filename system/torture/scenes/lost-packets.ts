@@ -1,6 +1,6 @@
 /**
  * A reliable connection that loses some packets, often one, near the wrap of the PSNs: every byte comes where it belongs, atomics
- * are carried out once and in order, a loss that something later tells of costs no time-out, and without retries it ends the
+ * are carried out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the
  * connection (IBTA 9.7.5.1, 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
 import { psPerMs } from '../../../base/units.ts';
@@ -229,7 +229,7 @@ function atomic({ peer }: Side, request: IbvSendWr, offset: number): IbvSendWr {
   };
 }
 
-/** Has what is read, and receives for what is sent. */
+/** Owns what is read, and posts receives for what is sent. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { requests, firstPsn } = args;
@@ -322,13 +322,13 @@ function costOf({ args, faults }: ScenePlayed): { least: number; most: number } 
     most += last - first + 1;
     // A copy of a request or of its answer may make up for what was lost.
     if (fault['packet'] === 'duplicated' || hasCopies) continue;
-    // Of packets beyond those that are due, and of acknowledgements, nobody knows whether they are needed.
+    // Whether packets beyond those that are due, and acknowledgements, are needed cannot be known.
     if (first <= (due[Number(fault['node'])] ?? 0)) least++;
   }
   return { least, most };
 }
 
-/** What the faults did, as the report tells it. */
+/** What the faults did, by the report. */
 function judgeReport({ report, faults }: ScenePlayed, isFailed: boolean): string[] {
   const found: string[] = [];
   for (const node of [0, 1]) {
@@ -366,7 +366,7 @@ function judgeReport({ report, faults }: ScenePlayed, isFailed: boolean): string
   return isFailed ? [] : found;
 }
 
-/** One loss that a later packet of the same kind tells of: no time-out, and what was lost is asked for once. */
+/** One loss that a later packet of the same kind reveals: no time-out, and what was lost is requested once. */
 function judgeSingle({ args, faults, report, set }: ScenePlayed): string[] {
   const { due, requests, retryCount } = args as unknown as Args;
   const losses = faults.filter((fault) => fault['packet'] !== 'duplicated');
@@ -377,7 +377,7 @@ function judgeSingle({ args, faults, report, set }: ScenePlayed): string[] {
   if (dueThere === undefined || first >= dueThere) return [];
   const found: string[] = [];
   const { transport } = report.nodes[0]!.hca;
-  // Where not all requests may be under way, what would tell of a loss may wait for the lost one.
+  // Where not all requests may be in flight, what would reveal a loss may wait for the lost one.
   const under = Math.min(
     ...['hca.outstandingWqesPerQp', 'hca.outstandingWqes'].map((path) =>
       Number(set[path] ?? requests.length),

@@ -1,7 +1,7 @@
 /**
- * Requests one after another, each taken when its own time has passed: from microseconds to hours. The report says of them what
- * the program's clock says: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and
- * how many cycles that were.
+ * Requests one after another, each taken when its own time has passed: from microseconds to hours. The report must agree with the
+ * program's clock: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and how many
+ * cycles that were.
  */
 import { psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A CQ is told to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the
- * last of them, or when the period is over since the first, and the report says how many completions it stood for.
+ * A CQ is set to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the last of
+ * them, or when the period is over since the first, and the report says how many completions it stood for.
  */
 import { psPerMs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -69,7 +69,7 @@ function draw(random: Random): SceneDraft {
   return { args: args as unknown as JsonValue, hasDrawnHardware: !isUsualHardware };
 }
 
-/** Writes, and is told. */
+/** Writes, and is notified by events. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
   const side = await connectWithPeer(program, {

@@ -1,5 +1,5 @@
 /**
- * A CQ goes while its event is on its way, and another one takes its number: the new one raises an event when a completion
+ * A CQ is destroyed while its event is in flight, and another one gets its number: the new one raises an event when a completion
  * comes to it, and not for those of the one before (ibv_destroy_cq; IBTA 11.2.8.3).
  *
  *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed

@@ -1,4 +1,7 @@
-/** How programs of scenes look at what comes: closely, where a judge holds times to closed forms; and bytes that say whose they are. */
+/**
+ * How programs of scenes look at what arrives: closely, where a judge compares times with closed forms; and bytes that name their
+ * message.
+ */
 import { IbvWc, pollCq } from '../../../userlib/index.ts';
 import type { ProgramContext } from '../../machine/program.ts';
 import { type Ended, nowPs, type Side } from './pair.ts';
@@ -30,7 +33,7 @@ export async function sleepUntil(program: ProgramContext, atPs: number): Promise
   if (leftPs > 0) await program.cpu.sleep(leftPs);
 }
 
-/** Bytes that tell which message they are of, and where in it they belong. */
+/** Bytes that name their message and their place in it. */
 export function patternOf(message: number, lengthBytes: number): Uint8Array {
   return Uint8Array.from(
     { length: lengthBytes },

@@ -68,7 +68,7 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-/** Posts one request that warms everything, and the one that is looked at. */
+/** Posts one request that warms everything, and the measured one. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { opcode, lengthBytes, mtuCode } = program.args as unknown as Args;
   const side = await connectWithPeer(program, {

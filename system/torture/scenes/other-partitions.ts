@@ -1,6 +1,6 @@
 /**
- * Ends of a connection by entries of the P_Key table: what comes from another partition, or from none, is dropped as if it had never
- * come, and counted (IBTA 9.6.1.1, 10.9.2, 10.9.3). The entries behind the first are empty, and an empty one is of no partition.
+ * Ends of a connection by entries of the P_Key table: what comes from another partition, or from none, is dropped and counted
+ * (IBTA 9.6.1.1, 10.9.2, 10.9.3). The entries behind the first are empty, and an empty one is of no partition.
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';

@@ -5,7 +5,7 @@
  *
  *     region:  pages that the owner writes and the peer reads ("told") | pages that the peer writes ("sink")
  *
- * Each told page carries its number and a version, so that whoever reads it can say how old it is.
+ * Each published page carries its number and a version, so that a reader can tell how old it is.
  */
 import { psPerNs } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
@@ -152,7 +152,7 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
     if (kind === 'fork')
       program.fork(`child ${number}`, async (context) => context.cpu.sleep(pauseNs * psPerNs));
     if (hasVictims && (kind === 'discard' || kind === 'remap')) {
-      // The frames go to somebody else at once.
+      // The frames get another owner at once.
       const victim = { address: memory.map(bytes), pages, number };
       memory.write(victim.address, patternOf(number, bytes));
       victims.push(victim);

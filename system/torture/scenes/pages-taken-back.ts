@@ -1,6 +1,6 @@
 /**
  * The kernel changes under the IOMMU what a device may do with pages of a region: takes one from it, makes one read-only, gives
- * one back. What the device knew of the page before is no excuse: from the call's return on it keeps to the tables.
+ * one back. What the device has cached of the page does not matter: from the call's return on it keeps to the tables.
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */
@@ -97,7 +97,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
           lengthBytes: args.lengthBytes,
         }),
       );
-    // A write that is refused on the way to memory is nothing that the device hears of.
+    // The device is not notified of a write that is refused on the way to memory.
     wrong.push(...failuresOf(await completionsOf(side, args.pageCount)));
     await barrier(program, `written ${round}`);
   }

@@ -1,6 +1,6 @@
 /**
- * A program spins on a byte of what the peer WRITEs, somewhere in a message of several pages: when that byte has come, so have all
- * before it, and it is seen at the same instant whoever else looks on.
+ * A program spins on a byte of what the peer WRITEs, somewhere in a message of several pages: when that byte has come, so have
+ * all before it, and it is seen at the same instant with any observer attached.
  *
  *     asker: WRITE ─► … page │ page … ─► answerer spins on one byte, reads all up to it ─► next
  */

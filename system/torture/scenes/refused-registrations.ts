@@ -1,7 +1,7 @@
 /**
- * Registrations that fail: behind their first pages there is a hole, or memory that may not be written, or they are more than
- * a process may pin. They leave nothing behind, those that succeed give back exactly what they took, and memory that is new
- * is zero, whoever had its frames before (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
+ * Registrations that fail: behind their first pages there is a hole, or memory that may not be written, or they are more than a
+ * process may pin. They leave nothing behind, those that succeed give back exactly what they took, and memory that is new is
+ * zero, whatever owned its frames earlier (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
  *
  *     how much may be pinned is found once ─► steps ─► after each: what is left may be pinned, a page more may not
  */
@@ -159,7 +159,7 @@ function refusalsOf(step: Step, isOverLimit: boolean): string[] {
   return refusals.length === 0 ? [''] : refusals;
 }
 
-/** New memory is zero; then it holds what nobody after it may see. */
+/** New memory is zero; then it holds what no later owner may see. */
 function filled({ memory }: ProgramContext, address: number, pages: number, number: number): string[] {
   const lengthBytes = pages * pageBytes;
   const wrong = differencesOf(

@@ -1,8 +1,8 @@
 /**
  * A device is reset in the middle of traffic in both directions: its firmware died, it left its slot for a while, or the driver
- * could not take something back from it. Its programs hear IBV_EVENT_DEVICE_FATAL; what they had ends without a word or not at all,
- * never twice; nothing of it is used once the device can be opened again, also when somebody still rings its doorbells. The other
- * side's requests end in RETRY_EXC_ERR when their time-outs are over (IBTA 9.7.6.1.3). Then both begin anew.
+ * could not take something back from it. Its programs get IBV_EVENT_DEVICE_FATAL; what they had outstanding ends silently or not
+ * at all, never twice; nothing of it is used once the device can be opened again, also when a program still rings its doorbells.
+ * The other side's requests end in RETRY_EXC_ERR when their time-outs are over (IBTA 9.7.6.1.3). Then both begin anew.
  *
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */
@@ -149,11 +149,11 @@ function contentsWrong({ memory, node }: ProgramContext, { area }: Side, args: A
   return [0, 2].flatMap((number) => {
     const seen = memory.read(area.address + number * part, part);
     const at = seen.findIndex((byte, index) => byte !== untouched && byte !== source[index]);
-    return at < 0 ? [] : [`byte ${at} of part ${number} is ${seen[at]}: nobody sent that`];
+    return at < 0 ? [] : [`byte ${at} of part ${number} is ${seen[at]}: no program sent that`];
   });
 }
 
-/** Keeps windows full as long as nothing fails and nobody says that it is over; then takes what still comes. */
+/** Keeps windows full until something fails or the round is over; then takes what still arrives. */
 async function talk(
   program: ProgramContext,
   side: Side,
@@ -270,7 +270,7 @@ async function die(program: ProgramContext, args: Args, wrong: string[]): Promis
 
 const eventPatiencePs = 2000 * psPerMs;
 
-/** The other side: talks until nobody answers any more. */
+/** The other side: sends until no answer comes any more. */
 async function outlive(program: ProgramContext, args: Args, wrong: string[]): Promise<Life> {
   const side = await connectSides(program, args);
   fill(program, side, args);

@@ -4,7 +4,7 @@
  *
  *     seed ─► scene, arguments, hardware, faults ─► its programs on a machine ─► their results, report ─► its judge
  *
- * Stories of players (draw-story.ts) meet what nobody thought of; scenes meet what somebody did, in every variation.
+ * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
  */
 import type { Random } from '../../../sim/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
@@ -62,15 +62,17 @@ export interface Scene {
   /** `import.meta.url` of the module that exports its programs. */
   readonly module: string;
   readonly programs: readonly SceneProgram[];
-  /** Its plays take seconds: few seeds tell it. */
+  /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
   /** Whether leftovers of objects and hardware are judged as of any story; default true. */
   readonly leavesNothing?: false;
-  /** Reads that the device has abandoned wait at the host, and may be carried out when their memory is somebody else's. */
+  /**
+   * Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner.
+   */
   readonly hasLateReads?: true;
-  /** @returns what cannot be; empty when all is well */
+  /** @returns the contradictions; empty when all is well */
   judge(played: ScenePlayed): string[];
 }

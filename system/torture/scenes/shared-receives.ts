@@ -1,8 +1,8 @@
 /**
- * QPs share a receive queue whose receives end in any order, since completions are taken from this CQ and from that one, and
- * QPs go: by an error in the middle of a message, or with receives that nobody has polled. Each message lies in one receive, in
- * the order of its connection; and in the end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that
- * a message has begun when its QP fails completes in error; the others stay in the queue).
+ * QPs share a receive queue whose receives end in any order, since completions are taken from this CQ and from that one, and QPs
+ * go: by an error in the middle of a message, or with receives that were not polled. Each message lies in one receive, in the
+ * order of its connection; and in the end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that a message
+ * has begun when its QP fails completes in error; the others stay in the queue).
  */
 import { psPerMs, psPerNs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -339,7 +339,7 @@ class SharedQueue {
     this.inQueueCount--;
   }
 
-  /** The QP goes: what it has received is nobody's, and its receives can be posted again. */
+  /** The QP is destroyed: what it has received is lost, and its receives can be posted again. */
   drop(qp: number): void {
     const expected = this.#expected.get(qp);
     this.#expected.delete(qp);

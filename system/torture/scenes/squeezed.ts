@@ -155,7 +155,7 @@ export async function hoarder(program: ProgramContext): Promise<JsonValue> {
   return { wrong, swapped: program.host.mm.counts.swappedOutPages };
 }
 
-/** Writes where it is told to. */
+/** Writes to the places of its plan. */
 export async function peer(program: ProgramContext): Promise<JsonValue> {
   const { memory, exchange } = program;
   const { chunkPages } = program.args as unknown as Args;

@@ -1,7 +1,7 @@
 /**
- * Memory is taken away from the device while it works with it, and used for other things at once: what was there before the
- * call may still arrive, what is written after the call has returned may not, and nobody else writes over it
- * (IBTA 10.6.7.2: a deregistered region is not accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
+ * Memory is taken away from the device while it works with it, and used for other things at once: what was there before the call
+ * may still arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a
+ * deregistered region is not accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';

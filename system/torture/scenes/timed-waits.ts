@@ -80,7 +80,7 @@ export async function waiter(program: ProgramContext): Promise<JsonValue> {
     // A quiet machine: nothing but the work of some events keeps a program from its core.
     if (kind !== 'command' && lastedPs > lengthPs + slackPs)
       wrong.push(`a ${kind} of ${lengthPs} ps lasted ${lastedPs} ps`);
-    if (kind === 'async' && !isOver) wrong.push('an asynchronous event, and nobody knows of what');
+    if (kind === 'async' && !isOver) wrong.push('an asynchronous event of unknown origin');
     if (kind !== 'completion' || isOver) continue;
     ackCqEvents(cq, 1);
     await reqNotifyCq(cq, 0);

@@ -210,7 +210,7 @@ function judge({ args: given, faults, results, set }: ScenePlayed): string[] {
   const mostPs = 2 * lengths.length * 180 * psPerNs + 300 * psPerUs;
   const isLong = lengths.length === floodCount && isQuiet;
   if (isLong && tookPs > mostPs)
-    found.push(`${lengths.length} messages took ${tookPs} ps, though nobody has to look for each: ${mostPs}`);
+    found.push(`${lengths.length} messages took ${tookPs} ps, though no poll is needed for each: ${mostPs}`);
   return found;
 }
 

@@ -121,7 +121,7 @@ function judge({ args: given, results, report, set }: ScenePlayed): string[] {
   const end = ended[1];
   if (end === undefined) return found;
   const leastPs = timeOuts * timeOutPs(args);
-  // No time-out is longer than four times what its code says (9.7.6.1.3); then the last answer comes, and somebody looks.
+  // No time-out is longer than four times what its code says (9.7.6.1.3); then the last answer arrives, and a program polls for it.
   const isDefault = Object.keys(set).every((path) => path === 'host.memory.sizeMib');
   const answerPs = (isDefault ? 20 : 4000) * psPerUs + timeOutPs(args) / 10;
   const mostPs = 4 * leastPs + answerPs;

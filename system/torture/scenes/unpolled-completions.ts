@@ -69,7 +69,7 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-/** What a program knows of its CQ. */
+/** A program's view of its CQ. */
 class Waiting {
   readonly found: string[] = [];
   readonly side: Side;

@@ -3,7 +3,7 @@
  * does to the device beside it, completions come for what was asked and for nothing else.
  *
  *     far address ──► mailbox | CQ | queues | records | data | ICM pages of its own contexts
- *                     └─ the last MiB of the guest's file, which nobody else in the guest knows of
+ *                     └─ the last MiB of the guest's file, which nothing else in the guest uses
  *
  * Its numbers, keys and addresses are such that a number that a rough guest draws meets none of them (one in 2^24 of the
  * random ones), and its contexts lie in pages of its own. It may suffer: its QPs break, its requests end in error, or
@@ -214,7 +214,7 @@ export class Bystander {
     else if (!isError && queue.hasFailed) this.#find(`${text}: success behind an error`);
     if (isError) queue.hasFailed = true;
     else if (isSend === 0 && ++pair.filled > this.#qps[1 - (qpn - firstQpn)]!.sentMessages)
-      this.#find(`${text} of a message that nobody has sent`);
+      this.#find(`${text} of a message that was never sent`);
     queue.completed = number + 1;
     this.completionCount++;
   }
@@ -225,7 +225,7 @@ export class Bystander {
 
   // ---- its objects ----
 
-  /** As its memory is before the device knows of it. */
+  /** Its memory before the device gets it. */
   #begin(): void {
     this.#isThere = false;
     this.#qps = [noPair(), noPair()];

@@ -50,7 +50,7 @@ export interface CommandOutcome {
 }
 
 export const NOT_ENDED = -1;
-/** The register reads all ones: nobody answers for it. */
+/** The register reads all ones: no device answers. */
 export const UNREACHABLE = -2;
 const hcrImage = new Uint8Array(hcr.sizeBytes);
 const hcrView = viewOf(hcrImage);
@@ -197,7 +197,7 @@ export class GuestLife {
     return last === 0xffff_ffff ? UNREACHABLE : NOT_ENDED;
   }
 
-  /** All that was sent is carried out, and nobody asks for its answers any more. */
+  /** All that was sent is carried out; its answers are no longer awaited. */
   synchronise(): void {
     if (!this.client.hasUnanswered) return;
     this.client.flush();

@@ -310,7 +310,7 @@ export class RoughGuest {
     if (isLost || status === NOT_ENDED || status === UNREACHABLE) this.#recover(status);
   }
 
-  /** Its status; undefined when nobody waited for its end. */
+  /** Its status; undefined when its end was not awaited. */
   #carryOut(kind: 'command' | 'context', command: RoughCommand): number | undefined {
     const life = this.#life;
     const { name, opcode, inputModifier, opcodeModifier, inParam, inBox, outBytes, odd } = command;

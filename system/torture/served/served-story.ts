@@ -4,8 +4,9 @@
  *
  *     well-behaved ─► rough ─► rough ─► rough ─► well-behaved        one device, one server, one thread
  *
- * Watched all along: what the model throws, the guest's memory where it is not mapped or no longer, completions that nobody
- * asked for (bystander.ts), interrupts of guests that have gone, descriptors and memory of this process, and how long a turn takes.
+ * Watched all along: what the model throws, the guest's memory where it is not mapped or no longer, completions that no program
+ * asked for (bystander.ts), interrupts of guests that have gone, descriptors and memory of this process, and how long a turn
+ * takes.
  */
 import { readdirSync } from 'node:fs';
 import { bytesPerMib } from '../../../base/units.ts';
