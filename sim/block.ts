@@ -9,6 +9,7 @@
  * A wire is typed: a missing one, one too many and one of the wrong kind do not compile.
  */
 import type { BlockAccount } from './block-account.ts';
+import type { Fifo } from './fifo.ts';
 
 /**
  * What {@link Block.inspect} tells: plain data, which can be compared and printed.
@@ -31,6 +32,8 @@ export interface Block {
   reset?(): void;
   /** A new epoch: see EdgeKeeper. */
   rebase?(cycles: number): void;
+  /** Its fifos, whose levels a timeline shows. */
+  readonly fifos?: readonly Fifo[];
   /** What it holds now, statistics left out: after {@link reset} the same as when it was made. */
   inspect?(): BlockState;
 }

@@ -29,6 +29,12 @@ export { PHASE_HARDWARE } from './event-queue.ts';
 export { Fifo } from './fifo.ts';
 export { Histogram, type HistogramData } from './histogram.ts';
 export { LogicalProcess } from './logical-process.ts';
+export {
+  OBSERVATION_VALUES,
+  ObservationLog,
+  type ObservationTrack,
+  type ProcessObservations,
+} from './observation.ts';
 export { Random } from './random.ts';
 export {
   DeadlockError,

@@ -44,7 +44,7 @@ import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 
 /** Kinds of record. */
-const FRAME = 1;
+export const FRAME = 1;
 const LINK_TRAINING = 2;
 
 const recordShape = {
@@ -63,8 +63,8 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
   step: u32(0x10),
 });
 /** Places in a record, as indices into `words` from `offset >> 2`. */
-const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
-const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
+export const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
+export const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
 /** Copies are quickest between places that are multiples of it. */
 const COPY_ALIGNMENT = 8;

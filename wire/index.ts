@@ -1,10 +1,15 @@
 export * from './aeth.ts';
 export { ethernetImbalance } from './ethernet-counters.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
-export { EthernetPort } from './ethernet-port.ts';
+export {
+  EthernetPort,
+  FRAME as ETHERNET_FRAME,
+  WORD_FRAME_BYTES,
+  WORD_IS_CORRUPTED,
+} from './ethernet-port.ts';
 export * from './ethernet-sizing.ts';
 export * from './headers.ts';
-export { byteTimeOf } from './link-rate.ts';
+export { byteTimeOf, wireLatencyPs } from './link-rate.ts';
 export { loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
 export * from './packet.ts';

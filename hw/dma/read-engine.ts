@@ -231,6 +231,10 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#expireCycle -= cycles;
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#completions];
+  }
+
   /** See Block.inspect. The same whether completions that have come were taken early or wait for their edge. */
   inspect(): BlockState {
     return {

@@ -12,10 +12,13 @@ export {
   type ContextCache,
   pageRequestSides,
   portNames,
+  type TranslationPort,
+  type Translator,
 } from './memory/index.ts';
 export { hcaParameters } from './parameters.ts';
 export {
   type FarTimes,
   type OperationStage,
   operationNames,
+  operationStages,
 } from './statistics/index.ts';

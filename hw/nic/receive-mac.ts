@@ -98,6 +98,10 @@ export class ReceiveMac {
     this.account.rest(cycle);
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#arrived];
+  }
+
   /** The registers. Frames that have arrived are the port's until they are taken, and so are told of by it. */
   inspect(): BlockState {
     const { isOn, isUnicastPromiscuous, isMulticastPromiscuous, takesLong, takesBroadcasts } = this;

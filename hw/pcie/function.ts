@@ -282,6 +282,10 @@ export class PcieFunction implements TlpReceiver {
     this.#target?.functionReset(cycle);
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#requests];
+  }
+
   /** See Block.inspect. */
   inspect(): BlockState {
     return {

@@ -107,6 +107,10 @@ export class RootComplexWrites {
     return this.#lastCycle;
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#fifo];
+  }
+
   /** See Block.inspect. */
   inspect(): BlockState {
     return { writes: this.#fifo.count, assertedWires: this.#assertedWires };

@@ -13,6 +13,7 @@ import type { RunFacts } from '../machine/run-facts.ts';
 import type { ReportDiff } from '../report-diff/index.ts';
 import type { ServeReport } from '../serve/index.ts';
 import type { SweepHeader, SweepRow } from '../sweep/index.ts';
+import type { Explanation } from '../timeline/explain.ts';
 import type { Coverage, Finding, Story, StoryOutcome } from '../torture/index.ts';
 import type { ServedKind, ServedStory } from '../torture/served/index.ts';
 import type { GroupResult, RowResult } from '../validate/index.ts';
@@ -177,6 +178,13 @@ interface ValidateOutput {
   readonly rows: readonly RowResult[];
 }
 
+/** `hca explain --json`: one operation, step by step. */
+interface ExplainOutput extends Explanation {
+  readonly schema: 'hca-explain/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+}
+
 /** Whatever a command writes as JSON. */
 export type JsonOutput =
   | ReportOutput
@@ -198,4 +206,5 @@ export type JsonOutput =
   | RerunOutput
   | SweepOutput
   | PlotOutput
-  | ValidateOutput;
+  | ValidateOutput
+  | ExplainOutput;

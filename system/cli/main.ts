@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -13,6 +13,7 @@ import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
 import { addDiffCommand } from './diff.ts';
+import { addExplainCommand } from './explain.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
 import { recordOptions } from './invocation.ts';
@@ -33,11 +34,12 @@ import { listProfiles } from './profiles.ts';
 import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
+import { addTimelineOptions } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
 
 /** Options that name files: those that are written, and those that are read. */
-const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out'] as const;
+const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out', 'timeline', 'vcd'] as const;
 const read = ['profile', 'faults', 'story', 'reuse'] as const;
 
 /** Commands whose arguments are files that they read. */
@@ -93,7 +95,7 @@ function programOf(): Command {
     .option('--html <file>', 'write what happened as one self-contained HTML file')
     .option(...jsonOption)
     .action(move);
-  addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand))));
+  addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand)))));
   addPartitionOption(moveCommand, 'per-device');
 
   const perfCommand = program
@@ -104,7 +106,8 @@ function programOf(): Command {
     .argument('<test>', 'one of them')
     .option(...jsonOption)
     .action(perf);
-  addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand)))));
+  addMachineOptions(addPerfOptions(perfCommand));
+  addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(perfCommand))));
   addPartitionOption(perfCommand, 'single');
 
   const compareCommand = program
@@ -149,6 +152,7 @@ function programOf(): Command {
   addDiffCommand(program);
   addRerunCommand(program);
   addValidateCommand(program);
+  addExplainCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -166,7 +170,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun or validate; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun, validate or explain; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -33,8 +33,15 @@ import {
 import { programUrl } from './program-url.ts';
 import { CountBar } from './progress-bar.ts';
 import { runMachine } from './run.ts';
+import {
+  type TimelineChoice,
+  timelineOrderOf,
+  timelineText,
+  withoutTimelineFile,
+  writeTimeline,
+} from './timeline-options.ts';
 
-export interface MoveOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+export interface MoveOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;
@@ -55,11 +62,14 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
-  const analysis = analysisOptionsOf(options);
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = timelineOrderOf(options);
   checkWritable(options.report);
   checkWritable(options.html);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
   const screen = new Screen(options.json);
   const chunks = Math.ceil(fileBytes / options.chunk);
   const args: MoveArgs = {
@@ -85,6 +95,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
     ...machineOptions,
     partition: options.partition,
     ...(analysis === undefined ? {} : { analysis }),
+    ...(timeline === undefined ? {} : { analysis: { ...analysis, timeline: timeline.options } }),
     onProgress: (node, done) => {
       if (node === 0) bar.update(done);
     },
@@ -131,6 +142,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   if (options.html !== undefined) screen.print(`The same as a page: ${visible(resolve(options.html))}`);
   const analyses = await machine.analyses();
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  if (timeline !== undefined) screen.print(timelineText(await writeTimeline(machine, timeline)));
   reportFailures(comparison);
   if (!outcome.isCorrect || analyses.some(({ findings }) => hasErrors(findings)))
     process.exitCode = exitFailed;

@@ -73,7 +73,7 @@ const unwritable = (file: string, error: unknown): ConfigurationError =>
  * Writes a file whole or not at all; what is no file and cannot be replaced is written to.
  * @throws ConfigurationError when it cannot be written: a file that was there is as it was
  */
-export function writeFileAtomically(file: string, content: string): void {
+export function writeFileAtomically(file: string, content: string | Uint8Array): void {
   pending.delete(file);
   let temporary: string | undefined;
   try {
@@ -99,7 +99,7 @@ export function writeFileAtomically(file: string, content: string): void {
   }
 }
 
-function writeInPlace(file: string, found: Stats | undefined, content: string): void {
+function writeInPlace(file: string, found: Stats | undefined, content: string | Uint8Array): void {
   if (isSame(found, standardOutput())) {
     process.stdout.write(content);
     return;

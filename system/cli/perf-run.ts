@@ -18,10 +18,13 @@ import { announcedStart, startLeadPs } from '../workloads/perf-start.ts';
 import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
+import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-options.ts';
 
 export interface PerfOrder {
   readonly machine: MachineOptions;
   readonly args: PerfArgs;
+  /** What to record of it, and where. */
+  readonly timeline?: TimelineOrder;
 }
 
 type PerfResult = LatencyResult | BandwidthResult;
@@ -51,14 +54,20 @@ export interface PerfRow {
   readonly races?: readonly Required<NodeReport>['races'][];
   /** What the analysers found, when one was asked for. */
   readonly analyses?: readonly Analysis[];
+  /** What was recorded, when a timeline was asked for. */
+  readonly timeline?: TimelineWritten;
 }
 
 /** @param onProgress called with the client's messages; not in a worker */
 export default async function runPerf(
-  { machine: options, args }: PerfOrder,
+  { machine: options, args, timeline }: PerfOrder,
   onProgress?: MachineOptions['onProgress'],
 ): Promise<PerfRow> {
-  await using machine = await Machine.create(onProgress === undefined ? options : { ...options, onProgress });
+  await using machine = await Machine.create({
+    ...options,
+    ...(onProgress === undefined ? {} : { onProgress }),
+    ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  });
   checkThreads(args, machine.config.host.core.count);
   await loadPrograms(machine, args);
   const before = args.warmupIterations === undefined ? undefined : await runToStart(machine);
@@ -84,6 +93,7 @@ export default async function runPerf(
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),
+    ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
   };
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }
@@ -104,7 +114,7 @@ export function checkThreads({ threads = 1 }: PerfArgs, cores: number, named = '
 }
 
 /** Of each thread a client at host 0 and a server at host 1. */
-async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
+export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
   const { threads = 1, qpCount } = args;
   const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
   const kind = args.isLatency ? 'latency' : 'bandwidth';

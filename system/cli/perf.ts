@@ -18,8 +18,16 @@ import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import runPerf, { checkThreads, type PerfOrder, type PerfRow } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
+import {
+  orderOfRow,
+  type TimelineChoice,
+  type TimelineOrder,
+  timelineOrderOf,
+  timelineText,
+  withoutTimelineFile,
+} from './timeline-options.ts';
 
-export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, FaultChoice {
+export interface PerfOptions extends AnalysisChoice, TimelineChoice, PerfChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly json?: string;
 }
@@ -31,12 +39,19 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--threads');
-  const analysis = analysisOptionsOf(options);
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = timelineOrderOf(options);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
   const screen = new Screen(options.json);
   screen.write(`${headerOf(rows[0]!)}\n`);
-  const orders = rows.map((args) => ({ machine: analysed(machine, analysis, args, rows.length), args }));
+  const orders = rows.map((args) => ({
+    machine: analysed(machine, analysis, args, rows.length),
+    args,
+    ...timelineOf(timeline, args, rows.length),
+  }));
   const results: PerfRow[] = [];
   const bar =
     orders.length === 1
@@ -67,6 +82,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
+  for (const { timeline: written } of results) if (written !== undefined) screen.print(timelineText(written));
   for (const { args, result, linkBytesPerSecond } of results) {
     if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthResult, linkBytesPerSecond))
       continue;
@@ -117,18 +133,28 @@ const messagesOf = ({ isLatency, iterations, qpCount }: PerfArgs): number =>
 function analysed(
   machine: MachineOptions,
   analysis: AnalysisOptions | undefined,
-  { sizeBytes, isOnDemand }: PerfArgs,
+  args: PerfArgs,
   rowCount: number,
 ): MachineOptions {
   if (analysis === undefined) return machine;
   const { trace } = analysis;
   if (trace === undefined || rowCount === 1) return { ...machine, analysis };
-  const rowName = isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
-  return {
-    ...machine,
-    analysis: { ...analysis, trace: { ...trace, file: traceFileOf(trace.file, rowName) } },
-  };
+  const file = traceFileOf(trace.file, rowNameOf(args));
+  return { ...machine, analysis: { ...analysis, trace: { ...trace, file } } };
 }
+
+/** Likewise what is to be recorded of it. */
+function timelineOf(
+  order: TimelineOrder | undefined,
+  args: PerfArgs,
+  rowCount: number,
+): { readonly timeline?: TimelineOrder } {
+  if (order === undefined) return {};
+  return { timeline: rowCount === 1 ? order : orderOfRow(order, rowNameOf(args)) };
+}
+
+const rowNameOf = ({ sizeBytes, isOnDemand }: PerfArgs): string =>
+  isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
 
 /** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
 async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<PerfRow> {

@@ -32,6 +32,7 @@ import type { HostLedger } from './report/host-ledger.ts';
 import type { NicLedger } from './report/nic-ledger.ts';
 import type { Report } from './report/schema.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
+import { mergedTimeline, type Timeline } from './timeline/index.ts';
 
 export interface MachineOptions {
   /** Name of a profile or a JSON file; default `connectx3-qdr`. */
@@ -385,6 +386,12 @@ export class Machine implements AsyncDisposable {
   async packets(): Promise<LinkPackets[]> {
     this.#checkIdle('read the packets');
     return (await Promise.all(this.#ports.map((port) => port.packets()))).flat();
+  }
+
+  /** What was recorded of all parts so far, by time, then process; empty unless the analysis asks for a timeline. */
+  async timeline(): Promise<Timeline> {
+    this.#checkIdle('read the timeline');
+    return mergedTimeline((await Promise.all(this.#ports.map((port) => port.observations()))).flat());
   }
 
   /** The report of everything so far. */

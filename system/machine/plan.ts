@@ -110,7 +110,8 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     placement,
     channels,
     shuffleSeed,
-    shortcuts: choice.shortcuts ?? true,
+    // What runs ahead of its turn would be noted out of turn; the report is the same without it.
+    shortcuts: (choice.shortcuts ?? true) && analysis?.timeline === undefined,
     analysis,
     watch,
     programPatienceMs: choice.programPatienceMs ?? programPatienceMs,

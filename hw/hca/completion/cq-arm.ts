@@ -149,6 +149,10 @@ export class CompletionNotifier {
     return this.#fired === cq || this.#isDue[cq] === 1;
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#due];
+  }
+
   reset(): void {
     this.#fired = NONE;
     this.#due.clear();

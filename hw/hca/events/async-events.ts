@@ -91,6 +91,10 @@ export class AsyncEvents {
     if (!this.#types.isEmpty) this.#domain.wake(this.#stage, cycle + 1);
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#types];
+  }
+
   inspect(): BlockState {
     return { types: this.#types.values, numbers: this.#numbers.values };
   }

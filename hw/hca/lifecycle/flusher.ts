@@ -188,6 +188,10 @@ export class Flusher {
     if (!this.#work.isEmpty) this.wake(Math.max(cycle + 1, this.#work.headCycle));
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#work, this.#polled];
+  }
+
   inspect(): BlockState {
     return { work: this.#work.values, polled: this.#polled.values };
   }

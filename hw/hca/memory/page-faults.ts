@@ -174,6 +174,10 @@ export class PageFaults {
     this.#state.fill(IDLE);
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#asking];
+  }
+
   inspect(): BlockState {
     return { asking: this.#asking.values, outstanding: this.heldCount };
   }

@@ -81,6 +81,10 @@ export class PayloadWriter {
     while (!this.#held.isEmpty) this.#port.consume(this.#held.pop());
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#held];
+  }
+
   inspect(): BlockState {
     return { writes: this.requestedCount - this.doneCount, packets: this.#held.values };
   }

@@ -232,6 +232,10 @@ export class ReceiveWqeFetch {
     }
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#work];
+  }
+
   inspect(): BlockState {
     return {
       lines: this.#lines.heldCount,

@@ -163,6 +163,10 @@ export class Receiver {
     this.#acknowledgements.reset();
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#arrived, this.#looped];
+  }
+
   inspect(): BlockState {
     return {
       active: this.#active?.slot ?? 'none',

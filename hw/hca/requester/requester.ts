@@ -215,6 +215,10 @@ export class Requester {
     this.#isWaitingForRecord.fill(0);
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#waitingForRecord];
+  }
+
   inspect(): BlockState {
     return {
       active: this.#active?.slot ?? 'none',

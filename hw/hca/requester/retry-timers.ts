@@ -124,6 +124,10 @@ export class RetryTimers {
     pair.isWaitingRnr = 0;
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#due];
+  }
+
   inspect(): BlockState {
     return { running: this.heldCount, due: this.#due.values };
   }

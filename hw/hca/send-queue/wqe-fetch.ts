@@ -124,6 +124,10 @@ export class WqeFetch {
     this.#lines.reset();
   }
 
+  get fifos(): readonly Fifo[] {
+    return [this.#asked];
+  }
+
   inspect(): BlockState {
     return { asked: this.#asked.values, fetches: this.#outstanding, lines: this.#lines.heldCount };
   }

@@ -5,6 +5,7 @@ export {
   type OperationStage,
   type OperationTap,
   operationNames,
+  operationStages,
 } from './operations.ts';
 export { ProtocolViolations, violation } from './protocol-violations.ts';
 export { type DataPathViolation, ViolationCounters } from './violation-counters.ts';

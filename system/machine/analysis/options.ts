@@ -3,6 +3,7 @@
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../../analyser/index.ts';
 import { ConfigurationError } from '../../../base/assert.ts';
 import type { TextSink } from '../../../base/runtime.ts';
+import type { TimelineOptions } from '../timeline/index.ts';
 
 export interface TraceOptions {
   readonly categories: readonly TraceCategory[];
@@ -23,6 +24,8 @@ export interface AnalysisOptions {
   readonly lint?: boolean;
   /** Whether the packets of the PCIe links are kept, to be asked for after a run. */
   readonly packets?: boolean;
+  /** Records of what happens when, in every part: docs/timeline.md. Left out: none, and nothing is spent on it. */
+  readonly timeline?: TimelineOptions;
 }
 
 export const traceDefaults = {
@@ -37,6 +40,8 @@ export const traceDefaults = {
 export function checkCrossing(analysis: AnalysisOptions | undefined, where: string): void {
   if (analysis?.trace?.sinkOf !== undefined)
     throw new ConfigurationError('analysis.trace.sinkOf', 'a function', `a file for ${where}`);
+  if (analysis?.timeline?.sink !== undefined)
+    throw new ConfigurationError('analysis.timeline.sink', 'a function', `no sink for ${where}: timeline()`);
 }
 
 /** The log of one host. */

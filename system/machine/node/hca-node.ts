@@ -8,6 +8,7 @@ import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../s
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { hcaStream, type Stream } from '../timeline/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
 
@@ -17,6 +18,8 @@ export class HcaNode {
   readonly config: MachineConfig;
   readonly hca: Hca;
   readonly faultLog: FaultLog;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
 
   /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
   constructor(
@@ -35,6 +38,7 @@ export class HcaNode {
     this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
     const { pcie } = config;
     const tap = times === undefined ? undefined : new OperationTimes(times);
+    const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
     this.hca = new Hca({
       lp: this.lp,
       config: config.hca,
@@ -50,7 +54,7 @@ export class HcaNode {
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
-      wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
+      wireReader,
       nodeIndex: node,
       tap,
       shared,
@@ -59,6 +63,7 @@ export class HcaNode {
     this.hca.wirePort.setEnabled(true);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(plan.faults, node, this.hca, this.faultLog);
+    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
   }
 }
 

@@ -50,6 +50,7 @@ import {
 import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
+import { hostStream, type Stream } from '../timeline/index.ts';
 import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
@@ -90,6 +91,8 @@ export class HostNode implements BusMap {
   readonly userCopies = { count: 0, bytes: 0 };
   /** Observes what passes between host and HCA, when the plan asks for it. */
   readonly analyser: Analyser | undefined;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
   /** What firmware found in the slot; undefined until it has looked. */
   enumerated: EnumeratedFunction | undefined;
   /** The driver; undefined until the slot was enumerated. */
@@ -171,12 +174,16 @@ export class HostNode implements BusMap {
     this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);
     this.exchange.onArrival = (label) => this.meter.arrived(label);
-    this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
+    const times = new OperationTimes(plan.operationTimes[node]!);
+    this.operations = new OperationLog(times);
     this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
     this.faultLog = new FaultLog(plan.faults);
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
+    const { host, port, rootComplex, operations } = this;
+    const watched = { host, port, rootComplex, operations, times };
+    this.stream = hostStream(plan.analysis?.timeline, this.lp, watched, config);
     this.#boot();
   }
 

@@ -9,6 +9,7 @@ import { FaultLog } from '../faults/index.ts';
 import { injectNicFaults } from '../faults/nic-faults.ts';
 import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { nicStream, type Stream } from '../timeline/index.ts';
 import { linkReader } from './packet-log.ts';
 
 export class NicNode {
@@ -17,6 +18,8 @@ export class NicNode {
   readonly config: MachineConfig;
   readonly nic: Nic;
   readonly faultLog: FaultLog;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed, channels } = plan;
@@ -26,6 +29,7 @@ export class NicNode {
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
     this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
     const { pcie } = config;
+    const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
     this.nic = new Nic({
       lp: this.lp,
       config: config.nic,
@@ -39,11 +43,12 @@ export class NicNode {
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
-      wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
+      wireReader,
       seed: config.machine.seed,
       macAddress: macAddressOf(node),
     });
     this.faultLog = new FaultLog(plan.faults);
     injectNicFaults(plan.faults, node, this.nic, this.faultLog);
+    this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);
   }
 }

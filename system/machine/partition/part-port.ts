@@ -1,5 +1,5 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
-import type { RunOutcome } from '../../../sim/index.ts';
+import type { ProcessObservations, RunOutcome } from '../../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
@@ -24,6 +24,7 @@ export interface PartPort {
   held(): Promise<PartHeld>;
   inspect(): Promise<PartState>;
   packets(): Promise<LinkPackets[]>;
+  observations(): Promise<ProcessObservations[]>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
   physicalAddress(node: number, process: string, address: number): Promise<number>;
@@ -48,6 +49,7 @@ export const partMethods = [
   'held',
   'inspect',
   'packets',
+  'observations',
   'effort',
   'memoryOf',
   'physicalAddress',
@@ -73,6 +75,7 @@ export function localPort(part: MachinePart): PartPort {
     held: async () => part.held(),
     inspect: async () => part.inspect(),
     packets: async () => part.packets(),
+    observations: async () => part.observations(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
     physicalAddress: async (node, process, address) => part.physicalAddress(node, process, address),

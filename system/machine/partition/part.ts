@@ -8,6 +8,7 @@ import type { Nic } from '../../../hw/nic/index.ts';
 import {
   type BlockState,
   type LogicalProcess,
+  type ProcessObservations,
   type Runner,
   type RunOutcome,
   SharedControl,
@@ -173,6 +174,13 @@ export class MachinePart {
       ...this.hcas.flatMap(({ node, hca }) => packetsOf(node, 'toDevice', hca.linkPort.reader)),
       ...this.nics.flatMap(({ node, nic }) => packetsOf(node, 'toDevice', nic.linkPort.reader)),
     ];
+  }
+
+  /** What was recorded in each process of this thread. */
+  observations(): ProcessObservations[] {
+    return [...this.hosts, ...this.hcas, ...this.nics].flatMap(({ stream }) =>
+      stream === undefined ? [] : [stream.collect()],
+    );
   }
 
   effort(): PartEffort {

@@ -1,0 +1,208 @@
+/**
+ * The stream of what is observed in one process: typed, numeric records in columns, bounded, in the order in which they were noted.
+ *
+ *     record   instant (microseconds since power-on, and picoseconds of that one) · duration · kind · track · eight numbers of the kind
+ *     track    where it happened: a block, a queue pair, a core, a direction of a link
+ *
+ * An instant is absolute whatever epoch it was noted in, and exact however late. What a kind's numbers mean is its owner's to
+ * declare. An interval is one record, noted when its end is known: so a stream is in order of noting, not of instants, until it is
+ * merged. The stream is full after {@link ObservationLimits.recordsMax} records: later ones are counted, not kept.
+ */
+import { ConfigurationError } from '../base/assert.ts';
+import { type Picoseconds, psPerUs } from '../base/units.ts';
+import type { EpochClock } from './epoch.ts';
+
+/** Numbers that every record has for its kind to use. */
+export const OBSERVATION_VALUES = 8;
+const ROOM_AT_FIRST = 4096;
+/** Tracks are numbered by 16 bits. */
+const TRACKS_MAX = 65_536;
+
+/** Where things happen. */
+export interface ObservationTrack {
+  readonly name: string;
+  /** What it is one of: blocks, cores, queue pairs. */
+  readonly group: string;
+  /** Of a link: from leaving one end whole to taking effect at the other. */
+  readonly latencyPs?: number;
+  /** Names that the first number of a record stands for. */
+  readonly names?: readonly string[];
+}
+
+export interface ObservationLimits {
+  /** Records kept; those noted later are counted. */
+  readonly recordsMax: number;
+  /** Records that lie wholly outside of [fromPs, toPs) since power-on are not kept, and not counted as dropped. */
+  readonly fromPs: number;
+  readonly toPs: number;
+  /** Takes the records whenever there are `recordsMax`, and the rest when asked: then none is dropped. */
+  readonly sink?: ((observations: ProcessObservations) => void) | undefined;
+}
+
+/** Records as columns: record n has its instant at us[n] and ps[n], its numbers from values[8 n] on. Plain data. */
+export interface ObservationColumns {
+  readonly count: number;
+  readonly us: Float64Array;
+  readonly ps: Int32Array;
+  readonly durationPs: Float64Array;
+  readonly kind: Uint8Array;
+  readonly track: Uint16Array;
+  readonly values: Float64Array;
+}
+
+/** Everything noted in one process: plain data. */
+export interface ProcessObservations {
+  readonly process: string;
+  readonly tracks: readonly ObservationTrack[];
+  readonly columns: ObservationColumns;
+  /** Records that found the stream full. */
+  readonly droppedCount: number;
+}
+
+const columnsOf = (room: number): Omit<ObservationColumns, 'count'> => ({
+  us: new Float64Array(room),
+  ps: new Int32Array(room),
+  durationPs: new Float64Array(room),
+  kind: new Uint8Array(room),
+  track: new Uint16Array(room),
+  values: new Float64Array(room * OBSERVATION_VALUES),
+});
+
+export class ObservationLog {
+  readonly process: string;
+  readonly tracks: ObservationTrack[] = [];
+  droppedCount = 0;
+  readonly #clock: EpochClock;
+  readonly #limits: ObservationLimits;
+  readonly #numbers = new Map<string, number>();
+  readonly #openEnds: (() => void)[] = [];
+  #columns = columnsOf(ROOM_AT_FIRST);
+  #room = ROOM_AT_FIRST;
+  #count = 0;
+
+  /** @param clock of the process, by which instants of an epoch become absolute */
+  constructor(process: string, clock: EpochClock, limits: ObservationLimits) {
+    this.process = process;
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The number of a track, which is added when there is none of its group and name. */
+  track(group: string, name: string, rest: Omit<ObservationTrack, 'group' | 'name'> = {}): number {
+    const key = `${group} ${name}`;
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    if (this.tracks.length === TRACKS_MAX)
+      throw new ConfigurationError(`tracks of ${this.process}`, TRACKS_MAX + 1, `at most ${TRACKS_MAX}`);
+    const number = this.tracks.push({ group, name, ...rest }) - 1;
+    this.#numbers.set(key, number);
+    return number;
+  }
+
+  /** Something happens at `atPs` of the present epoch and lasts for `durationPs`. */
+  note(
+    kind: number,
+    track: number,
+    atPs: Picoseconds,
+    durationPs: number,
+    a = 0,
+    b = 0,
+    c = 0,
+    d = 0,
+    e = 0,
+    f = 0,
+    g = 0,
+    h = 0,
+  ): void {
+    const { epochUs } = this.#clock;
+    const { fromPs, toPs, recordsMax } = this.#limits;
+    const sincePs = epochUs * psPerUs + atPs;
+    if (sincePs >= toPs || sincePs + durationPs < fromPs) return;
+    if (this.#count === recordsMax && !this.#makeRoom()) return;
+    const at = this.#count;
+    if (at === this.#room) this.#grow();
+    this.#count = at + 1;
+    const { us, ps, durationPs: durations, kind: kinds, track: tracks, values } = this.#columns;
+    const wholeUs = Math.floor(atPs / psPerUs);
+    us[at] = epochUs + wholeUs;
+    ps[at] = atPs - wholeUs * psPerUs;
+    durations[at] = durationPs;
+    kinds[at] = kind;
+    tracks[at] = track;
+    const first = at * OBSERVATION_VALUES;
+    values[first] = a;
+    values[first + 1] = b;
+    values[first + 2] = c;
+    values[first + 3] = d;
+    values[first + 4] = e;
+    values[first + 5] = f;
+    values[first + 6] = g;
+    values[first + 7] = h;
+  }
+
+  /** `noteOpen` notes what has begun and not ended, as far as it has come: for a look in mid-run, which leaves it open. */
+  addOpenEnd(noteOpen: () => void): void {
+    this.#openEnds.push(noteOpen);
+  }
+
+  /** A copy of everything noted so far. */
+  collect(): ProcessObservations {
+    const [count, dropped] = [this.#count, this.droppedCount];
+    for (const noteOpen of this.#openEnds) noteOpen();
+    const observations = this.#copy();
+    this.#count = count;
+    this.droppedCount = dropped;
+    return observations;
+  }
+
+  #copy(): ProcessObservations {
+    const { us, ps, durationPs, kind, track, values } = this.#columns;
+    const shown = this.#count;
+    return {
+      process: this.process,
+      tracks: [...this.tracks],
+      columns: {
+        count: shown,
+        us: us.slice(0, shown),
+        ps: ps.slice(0, shown),
+        durationPs: durationPs.slice(0, shown),
+        kind: kind.slice(0, shown),
+        track: track.slice(0, shown),
+        values: values.slice(0, shown * OBSERVATION_VALUES),
+      },
+      droppedCount: this.droppedCount,
+    };
+  }
+
+  /** Hands all records to the sink. */
+  flush(): void {
+    const { sink } = this.#limits;
+    if (sink === undefined || this.#count === 0) return;
+    sink(this.#copy());
+    this.#count = 0;
+  }
+
+  /** The stream is full. @returns whether a sink has taken what was in it */
+  #makeRoom(): boolean {
+    if (this.#limits.sink === undefined) this.droppedCount++;
+    this.flush();
+    return this.#limits.sink !== undefined;
+  }
+
+  #grow(): void {
+    const old = this.#columns;
+    this.#room = Math.min(this.#room * 2, Math.max(this.#limits.recordsMax, this.#room + 1));
+    const columns = columnsOf(this.#room);
+    columns.us.set(old.us);
+    columns.ps.set(old.ps);
+    columns.durationPs.set(old.durationPs);
+    columns.kind.set(old.kind);
+    columns.track.set(old.track);
+    columns.values.set(old.values);
+    this.#columns = columns;
+  }
+}

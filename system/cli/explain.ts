@@ -1,0 +1,145 @@
+/**
+ * `hca explain TEST --op N`: one operation of a test of `hca perf`, told step by step. The test runs twice: once to learn when the operation
+ * lives, once to record everything of that time. Both runs are the same, picosecond for picosecond.
+ */
+import type { Command } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { Partition } from '../machine/partition/placement.ts';
+import { configurationOf } from '../machine/profile/index.ts';
+import type { Timeline, TimelineOptions } from '../machine/timeline/index.ts';
+import { bytesText } from '../text/format.ts';
+import { type Explanation, explained, operationOf, timeOf } from '../timeline/explain.ts';
+import { operationFlows } from '../timeline/flows.ts';
+import type { PerfArgs } from '../workloads/perf-plan.ts';
+import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  addPartitionOption,
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  integer,
+  type MachineChoice,
+  machineHashOf,
+} from './options.ts';
+import { checkWritable, Screen, writeJson } from './output.ts';
+import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts';
+import { checkThreads, loadPrograms } from './perf-run.ts';
+import { runMachine } from './run.ts';
+
+interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice {
+  readonly op: number;
+  readonly partition: Partition;
+  readonly json?: string;
+}
+
+/** Adds the command with its options. */
+export function addExplainCommand(program: Command): void {
+  const command = program
+    .command('explain')
+    .description('tell one operation of a test of hca perf step by step, with times that add up')
+    .argument('<test>', 'a test or ready workload of hca perf')
+    .option('--op <n>', 'which send of host 0, by number from 0', integer(0, 1e9), 0)
+    .option('--json <file>', 'write it as JSON; - is standard output')
+    .action(explain);
+  addFaultOptions(addMachineOptions(addPerfOptions(command)));
+  addPartitionOption(command, 'single');
+}
+
+async function explain(name: string, options: ExplainOptions, command: Command): Promise<void> {
+  const workloads = workloadsOf(startOf(name), options);
+  if (workloads.length > 1)
+    throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
+  const args = perfArgsOf(workloads[0]!);
+  const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
+  checkThreads(args, configurationOf(machine).host.core.count, '--threads');
+  checkWritable(options.json);
+  const screen = new Screen(options.json);
+  const explanation = await explanationOf(machine, args, options.op);
+  screen.print(explanationText(explanation));
+  if (options.json === undefined) return;
+  const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
+  const configHash = machineHashOf(machine);
+  writeJson(options.json, { schema: 'hca-explain/1', invocation, configHash, ...explanation });
+}
+
+/** @throws ConfigurationError when host 0 posts no such request, or its end is not known */
+export async function explanationOf(
+  machine: MachineOptions,
+  args: PerfArgs,
+  ordinal: number,
+): Promise<Explanation> {
+  const lives = await timelineOf(machine, args, { categories: ['operations'] });
+  const flow = operationOf(lives, ordinal);
+  const count = operationFlows(lives).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
+  if (flow === undefined)
+    throw new ConfigurationError(
+      '--op',
+      ordinal,
+      count === 0 ? 'a test in which host 0 posts' : `0 to ${count - 1}`,
+    );
+  const span = timeOf(lives, flow);
+  if (span === undefined) throw new ConfigurationError('--op', ordinal, 'a request that has ended');
+  const whole = await timelineOf(machine, args, { fromPs: span.fromPs, toPs: span.toPs + 1 });
+  const dropped = whole.dropped.filter((part) => part.dropped > 0);
+  if (dropped.length > 0)
+    throw new ConfigurationError(
+      '--op',
+      ordinal,
+      `a request with at most ${dropped[0]!.kept} events on a side`,
+    );
+  return explained(whole, operationOf(whole, ordinal)!)!;
+}
+
+async function timelineOf(
+  options: MachineOptions,
+  args: PerfArgs,
+  timeline: TimelineOptions,
+): Promise<Timeline> {
+  await using machine = await Machine.create({ ...options, analysis: { timeline } });
+  await loadPrograms(machine, args);
+  await runMachine(machine);
+  return machine.timeline();
+}
+
+const nsText = (ps: number): string => (ps / 1000).toFixed(3);
+const widths = { after: 12, lasts: 12 } as const;
+
+function explanationText(explanation: Explanation): string {
+  const {
+    ordinal,
+    operation,
+    qpn,
+    wqeCounter,
+    payloadBytes,
+    postedPs,
+    latencyPs,
+    isSilent,
+    syndrome,
+    others,
+    steps,
+  } = explanation;
+  const end = isSilent ? 'its acknowledgement, for it has no CQE' : 'its completion in the program’s hands';
+  return [
+    `Operation ${ordinal} of host 0: ${operation} of ${bytesText(payloadBytes)}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)}.`,
+    `Posted at ${nsText(postedPs)} ns after power-on; ${nsText(latencyPs)} ns from there to ${end}.`,
+    ...(syndrome === undefined ? [] : [`It failed: the CQE has syndrome 0x${syndrome.toString(16)}.`]),
+    ...(others === 0
+      ? ['Nothing else was under way meanwhile.']
+      : [
+          `${others} other operations were under way meanwhile: their DMA, TLPs and look-ups are among the events.`,
+        ]),
+    '',
+    `${'after ns'.padStart(widths.after)}${'lasts ns'.padStart(widths.lasts)}`,
+    ...steps.flatMap(({ stage, afterPs, durationPs, text, events }) => [
+      `${nsText(afterPs).padStart(widths.after)}${nsText(durationPs).padStart(widths.lasts)}  ${stage}: ${text}`,
+      ...events.map(
+        (event) =>
+          `${nsText(event.afterPs).padStart(widths.after)}${nsText(event.durationPs).padStart(widths.lasts)}    · ${event.where}: ${event.text}`,
+      ),
+    ]),
+    `${nsText(latencyPs).padStart(widths.after)}${nsText(steps.reduce((sum, { durationPs }) => sum + durationPs, 0)).padStart(widths.lasts)}  all steps together`,
+  ].join('\n');
+}

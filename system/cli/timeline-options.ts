@@ -1,0 +1,228 @@
+/** The options of the timeline on the command line: of every command that runs a machine of its own. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { visible } from '../../base/visible.ts';
+import { traceFileOf } from '../machine/analysis/index.ts';
+import type { Machine } from '../machine/machine.ts';
+import {
+  type DroppedRecords,
+  type Timeline,
+  type TimelineCategory,
+  type TimelineOptions,
+  timelineCategories,
+  timelineRecordsMax,
+} from '../machine/timeline/index.ts';
+import { timeText } from '../text/format.ts';
+import { operationFlows } from '../timeline/flows.ts';
+import { perfettoChunks } from '../timeline/perfetto/export.ts';
+import { edgesMax, type VcdClock, vcdOf } from '../timeline/vcd.ts';
+import { integer } from './options.ts';
+import { writeFileAtomically } from './output.ts';
+
+export interface TimelineChoice {
+  /** Categories of the trace, or the file of a timeline. */
+  readonly trace?: string;
+  readonly timeline?: string;
+  readonly vcd?: string;
+  readonly timelineWindow?: TimelineWindow;
+  readonly timelineOperations?: OperationRange;
+  readonly timelineOnly?: readonly TimelineCategory[];
+  readonly timelineRecords?: number;
+}
+
+interface TimelineWindow {
+  readonly fromPs: number;
+  readonly toPs: number;
+}
+
+/** Operations by number, from 0 in the order in which host 0 posts them. */
+interface OperationRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What to record and where to write it: plain data, which workers get. */
+export interface TimelineOrder {
+  readonly options: TimelineOptions;
+  readonly timeline?: string;
+  readonly vcd?: string;
+  readonly operations?: OperationRange;
+}
+
+/** What was written. */
+export interface TimelineWritten {
+  readonly files: readonly string[];
+  readonly records: number;
+  readonly processes: readonly DroppedRecords[];
+  /** What a reader is to know of it. */
+  readonly notes: readonly string[];
+}
+
+const recordsLimit = 20_000_000;
+/** The trace formats by the ending of a file's name: `--trace FILE` knows a timeline by them. */
+const isTimelineFile = (text: string): boolean => /\.(perfetto-trace|pftrace)$/.test(text);
+const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
+
+/** The choice without a `--trace` that names the file of a timeline: the rest of it are categories. */
+export function withoutTimelineFile<T extends { readonly trace?: string }>(choice: T): T {
+  const { trace = '' } = choice;
+  if (!isTimelineFile(trace) && !isVcdFile(trace)) return choice;
+  const { trace: _, ...rest } = choice;
+  return rest as T;
+}
+
+const unitPs: Readonly<Record<string, number>> = { ps: 1, ns: 1e3, us: 1e6, ms: 1e9, s: 1e12 };
+
+function timeOf(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ps|ns|us|ms|s)$/.exec(text);
+  if (match === null)
+    throw new InvalidArgumentError('expected two times such as 1ms..1500us; either may be left out.');
+  return Math.round(Number(match[1]) * unitPs[match[2]!]!);
+}
+
+function parsedWindow(text: string): TimelineWindow {
+  const [from, to, ...rest] = text.split('..');
+  if (to === undefined || rest.length > 0)
+    throw new InvalidArgumentError('expected two times such as 1ms..1500us; either may be left out.');
+  const window = {
+    fromPs: from === '' ? 0 : timeOf(from!),
+    toPs: to === '' ? Number.POSITIVE_INFINITY : timeOf(to),
+  };
+  if (window.fromPs < window.toPs) return window;
+  throw new InvalidArgumentError('expected an end after the begin.');
+}
+
+function parsedOperations(text: string): OperationRange {
+  const match = /^(\d+)(?:\.\.(\d+))?$/.exec(text);
+  const [first, last] = [Number(match?.[1]), Number(match?.[2] ?? match?.[1])];
+  if (match !== null && first <= last) return { first, last };
+  throw new InvalidArgumentError('expected a number or a range such as 17 or 10..20.');
+}
+
+function parsedCategoryList(text: string): TimelineCategory[] {
+  return text.split(',').map((word) => {
+    const found = timelineCategories.find((category) => category === word);
+    if (found === undefined)
+      throw new InvalidArgumentError(`expected some of ${timelineCategories.join(',')}.`);
+    return found;
+  });
+}
+
+/** Adds --timeline, --vcd, --timeline-window, --timeline-operations, --timeline-only and --timeline-records. */
+export function addTimelineOptions(command: Command): Command {
+  return command
+    .option('--timeline <file>', 'write what happened when as a Perfetto trace: see docs/timeline.md')
+    .option('--vcd <file>', 'write states, levels, registers and clocks as a value change dump')
+    .option('--timeline-window <from..to>', 'only this simulated time, as in 1ms..1500us', parsedWindow)
+    .option(
+      '--timeline-operations <n..m>',
+      'only the life of these operations of host 0, by number from 0',
+      parsedOperations,
+    )
+    .option('--timeline-only <list>', `some of ${timelineCategories.join(',')}`, parsedCategoryList)
+    .option(
+      '--timeline-records <n>',
+      `records kept of each host and device (default ${timelineRecordsMax})`,
+      integer(1, recordsLimit),
+    );
+}
+
+/** What the options ask for; undefined for nothing. @throws ConfigurationError for options without a file to write */
+export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
+  const { trace = '', timelineWindow, timelineOperations, timelineOnly, timelineRecords } = choice;
+  const { timeline = isTimelineFile(trace) ? trace : undefined, vcd = isVcdFile(trace) ? trace : undefined } =
+    choice;
+  if (timeline === undefined && vcd === undefined) {
+    if ([timelineWindow, timelineOperations, timelineOnly, timelineRecords].every((one) => one === undefined))
+      return undefined;
+    throw new ConfigurationError('--timeline', 'left out', 'a file to write, or --vcd with one');
+  }
+  return {
+    options: {
+      ...timelineWindow,
+      ...(timelineOnly === undefined ? {} : { categories: withOperations(timelineOnly, timelineOperations) }),
+      ...(timelineRecords === undefined ? {} : { recordsMax: timelineRecords }),
+    },
+    ...(timeline === undefined ? {} : { timeline }),
+    ...(vcd === undefined ? {} : { vcd }),
+    ...(timelineOperations === undefined ? {} : { operations: timelineOperations }),
+  };
+}
+
+/** Operations are found by their records. */
+const withOperations = (
+  only: readonly TimelineCategory[],
+  range: OperationRange | undefined,
+): readonly TimelineCategory[] =>
+  range === undefined || only.includes('operations') ? only : [...only, 'operations'];
+
+/** The same for one row of several: its name is part of the files' names. */
+export const orderOfRow = (order: TimelineOrder, rowName: string): TimelineOrder => ({
+  ...order,
+  ...(order.timeline === undefined ? {} : { timeline: traceFileOf(order.timeline, rowName) }),
+  ...(order.vcd === undefined ? {} : { vcd: traceFileOf(order.vcd, rowName) }),
+});
+
+/** Writes the files of a machine that has run. */
+export async function writeTimeline(machine: Machine, order: TimelineOrder): Promise<TimelineWritten> {
+  const whole = await machine.timeline();
+  const notes: string[] = [];
+  const shown = order.operations === undefined ? whole : timeOfOperations(whole, order.operations, notes);
+  const files: string[] = [];
+  if (order.timeline !== undefined) {
+    writeFileAtomically(order.timeline, Buffer.concat(perfettoChunks(shown)));
+    files.push(order.timeline);
+  }
+  if (order.vcd !== undefined) {
+    const { text, changeCount, hasClocks } = vcdOf(shown, clocksOf(machine));
+    writeFileAtomically(order.vcd, text);
+    files.push(order.vcd);
+    if (changeCount === 0) notes.push(`${order.vcd} has no signal: none of the categories shown has one.`);
+    else if (!hasClocks)
+      notes.push(
+        `${order.vcd} leaves the clocks out: more than ${edgesMax} edges. A shorter --timeline-window has them.`,
+      );
+  }
+  if (shown.count === 0)
+    notes.push(`Nothing was recorded in this window: the machine ran from 0 to ${timeText(machine.nowPs)}.`);
+  return { files, records: shown.count, processes: whole.dropped, notes };
+}
+
+/** The part of a timeline in which these operations live. */
+function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, notes: string[]): Timeline {
+  const flows = operationFlows(timeline).filter(
+    ({ node, ordinal }) => node === 0 && ordinal >= first && ordinal <= last,
+  );
+  const places = flows.flatMap(({ records }) => records);
+  const range = first === last ? `Operation ${first} is` : `Operations ${first} to ${last} are`;
+  if (places.length === 0) {
+    notes.push(`${range} not among the records: host 0 posted fewer, or they found the stream full.`);
+    return timeline.between(0, 0);
+  }
+  const [begin, end] = [Math.min(...places), Math.max(...places)].map((place) => timeline.record(place));
+  if (flows.length <= last - first)
+    notes.push(`${range} not all among the records: ${flows.length} were found.`);
+  return timeline.between(begin!.atPs, BigInt(end!.atPs) + BigInt(end!.durationPs) + 1n);
+}
+
+function clocksOf({ config, nodeCount }: Machine): readonly VcdClock[] {
+  const adapter = config.machine.adapter;
+  const frequencyMHz = adapter === 'nic' ? config.nic.coreClockMHz : config.hca.coreClockMHz;
+  return Array.from({ length: nodeCount }, (_, node) => [
+    { process: `host${node}`, name: 'cores', frequencyMHz: config.host.core.clockMHz },
+    { process: `${adapter}${node}`, name: 'core', frequencyMHz },
+  ]).flat();
+}
+
+/** What was written, in words: never without what was left out. */
+export function timelineText({ files, records, processes, notes }: TimelineWritten): string {
+  const full = processes.filter(({ dropped }) => dropped > 0);
+  return [
+    `Recorded ${records} events in ${files.map((file) => visible(file)).join(' and ')}`,
+    ...full.map(
+      ({ process, kept, dropped }) =>
+        `${process}: the first ${kept} events of the window were kept, ${dropped} later ones dropped; --timeline-window, --timeline-only or --timeline-records`,
+    ),
+    ...notes,
+  ].join('\n');
+}

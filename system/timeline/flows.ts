@@ -1,0 +1,121 @@
+/**
+ * Which records belong to one operation: its post, the doorbell that the device took for it, its life on the device, its packets on the
+ * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
+ */
+import type { Timeline, TimelineRecord } from '../machine/timeline/index.ts';
+
+/** One operation of a node, as far as the timeline has it. */
+export interface OperationFlow {
+  readonly node: number;
+  /** Of the post, among those of its node from power-on; -1 where the post is not in the timeline. */
+  readonly ordinal: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly opcode: number;
+  /** Places in the timeline, by time. */
+  readonly records: readonly number[];
+}
+
+const nodeOf = ({ track }: TimelineRecord): number => Number(track.process.replace(/^\D+/, ''));
+const sideOf = ({ track }: TimelineRecord): string => track.process.replace(/\d+$/, '');
+
+class OpenFlow implements OperationFlow {
+  readonly node: number;
+  readonly ordinal: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly opcode: number;
+  readonly records: number[] = [];
+  hasDoorbell = false;
+  isOver = false;
+  isTaken = false;
+
+  constructor(node: number, [qpn, wqeCounter, opcode]: readonly number[], ordinal: number) {
+    this.node = node;
+    this.qpn = qpn!;
+    this.wqeCounter = wqeCounter!;
+    this.opcode = opcode!;
+    this.ordinal = ordinal;
+  }
+}
+
+/** All operations of a timeline, in the order in which they were posted. */
+export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
+  const flows: OpenFlow[] = [];
+  const byRequest = new Map<string, OpenFlow[]>();
+  const openOf = (record: TimelineRecord, isOpen: (flow: OpenFlow) => boolean): OpenFlow | undefined =>
+    byRequest.get(`${nodeOf(record)} ${record.values[0]} ${record.values[1]}`)?.find(isOpen);
+  const begin = (record: TimelineRecord, ordinal: number): OpenFlow => {
+    const flow = new OpenFlow(nodeOf(record), record.values, ordinal);
+    const key = `${flow.node} ${flow.qpn} ${flow.wqeCounter}`;
+    byRequest.set(key, [...(byRequest.get(key) ?? []), flow]);
+    flows.push(flow);
+    return flow;
+  };
+  const waiting = new Map<string, OpenFlow[]>();
+  // A life begins at the instant of its post, and may stand ahead of it.
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    if (record.kind === 'posted') begin(record, record.values[3]!).records.push(index);
+  }
+  let nextFlow = 0;
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    const { kind, values } = record;
+    if (kind === 'posted') {
+      const flow = flows[nextFlow++]!;
+      const key = `${flow.node} ${flow.qpn}`;
+      waiting.set(key, [...(waiting.get(key) ?? []), flow]);
+    } else if (kind === 'doorbell' || kind === 'blueFlame') {
+      const key = `${nodeOf(record)} ${values[0]}`;
+      for (const flow of waiting.get(key) ?? []) flow.records.push(index);
+      waiting.delete(key);
+    } else if (kind === 'operation' || kind === 'failed') {
+      const flow = openOf(record, ({ isOver }) => !isOver) ?? begin(record, -1);
+      flow.isOver = true;
+      flow.records.push(index);
+    } else if (kind === 'taken') {
+      const flow = openOf(record, ({ isTaken }) => !isTaken) ?? begin(record, -1);
+      flow.isTaken = true;
+      flow.records.push(index);
+    }
+  }
+  addPackets(timeline, flows);
+  for (const flow of flows) flow.records.sort((left, right) => left - right);
+  return flows;
+}
+
+/** Requests go to the QP that the operation names; responses come back with its PSNs. */
+function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
+  interface Span {
+    readonly flow: OpenFlow;
+    readonly fromPs: number | bigint;
+    readonly toPs: number | bigint;
+    readonly firstPsn: number;
+    readonly psnCount: number;
+  }
+  const spans = new Map<string, Span[]>();
+  const add = (key: string, span: Span): void => void spans.set(key, [...(spans.get(key) ?? []), span]);
+  for (const flow of flows)
+    for (const index of flow.records) {
+      const { kind, atPs, durationPs, values } = timeline.record(index);
+      if (kind !== 'operation') continue;
+      const toPs = typeof atPs === 'bigint' ? atPs + BigInt(durationPs) : atPs + durationPs;
+      const span = { flow, fromPs: atPs, toPs, firstPsn: values[5]!, psnCount: values[6]! };
+      // A packet is recorded where it arrives.
+      add(`${flow.node ^ 1} ${values[7]}`, span);
+      add(`${flow.node} ${flow.qpn}`, span);
+    }
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
+    const [, destinationQpn, psn] = record.values;
+    const found = spans
+      .get(`${nodeOf(record)} ${destinationQpn}`)
+      ?.find(
+        ({ fromPs, toPs, firstPsn, psnCount }) =>
+          record.atPs >= fromPs && record.atPs <= toPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
+      );
+    found?.flow.records.push(index);
+  }
+}
