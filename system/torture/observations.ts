@@ -1,6 +1,6 @@
 /**
- * What a program of a story saw with its own eyes: return values, completions, bytes, and the times of its own clock. Plain
- * JSON, so that it can come from any partition. Bytes are in base64.
+ * What a program of a story observed: return values, completions, bytes, and the times of its own clock. Plain JSON, so that it
+ * can come from any partition. Bytes are in base64.
  */
 
 /** A request that was handed to the library; times are the core's, before and after the call. */
@@ -34,7 +34,7 @@ export interface CompletionSeen {
 }
 
 export interface Observations {
-  /** Why the program could not even begin; null when it could. */
+  /** Why the program could not begin; null when it could. */
   readonly failure: string | null;
   readonly posts: readonly PostSeen[];
   readonly receives: readonly PostSeen[];
@@ -72,9 +72,9 @@ export interface Observations {
   readonly unfinished: readonly number[];
   /** Calls of post_send that posted anything, and requests in them. */
   readonly doorbells: number;
-  /** Events that had to come and did not. */
+  /** Expected events that did not come. */
   readonly missing: readonly string[];
-  /** What must not happen, and did. */
+  /** Forbidden events that happened. */
   readonly surprises: readonly string[];
   /** How often the limit of an SRQ was armed. */
   readonly limitsArmed: number;

@@ -1,4 +1,4 @@
-/** How long programs wait for what may never come, by the attributes of the story's QPs. */
+/** How long programs wait for events that may never come, by the attributes of the story's QPs. */
 import { psPerMs } from '../../base/units.ts';
 import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';

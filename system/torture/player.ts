@@ -434,7 +434,7 @@ class Player {
     open.peer = news ?? undefined;
   }
 
-  /** Receives of the QPs that are new at a turn, before anybody sends. */
+  /** Receives of the QPs that are new at a turn, before any program sends. */
   async #beginEarly(turn: number): Promise<void> {
     for (const open of this.#qps) if (turnOfQp(open.plan) === turn) open.isReady = true;
     for (const step of this.#plan.early) if (this.#turnOf(step) === turn) await this.#step(step);
@@ -470,7 +470,7 @@ class Player {
     await this.#rendezvous(made);
   }
 
-  /** Nobody waits for a program that takes no more turns. */
+  /** A program that takes no more turns is not awaited. */
   async #announceTurns(): Promise<void> {
     const { exchange } = this.#program;
     for (let turn = this.#turn + 1; turn <= this.#turnCount; turn++) {
@@ -722,7 +722,7 @@ class Player {
     return plans.map(({ area, offset, length }) => {
       const { address, mr, lengthBytes } = this.#areas[area]!;
       const beyond = flaw === 'localBounds' ? lengthBytes + 1 - (isNear ? offset + length : 0) : 0;
-      // A region that is gone keeps its old key, as in a program that forgot.
+      // A deregistered region keeps its old key, as in a program with a stale key.
       const old = this.#oldKeys.get(area) ?? wrongKey;
       const lkey = flaw === 'localKey' ? wrongKey : flaw === 'oldLocalKey' ? old : (mr?.lkey ?? old);
       return { addr: address + offset + beyond, length, lkey };
@@ -1102,7 +1102,7 @@ class Player {
     return this.#story.programs.flatMap((other, index) => (other.node === node ? [] : [index]));
   }
 
-  /** Takes what is still on its way when everybody's sends have ended. */
+  /** Takes what is still in flight when the sends of all programs have ended. */
   async #linger(): Promise<void> {
     for (let quiet = 0; quiet < 4; ) {
       quiet = (await this.#pump()) > 0 ? 0 : quiet + 1;

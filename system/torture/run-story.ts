@@ -26,7 +26,7 @@ import type { Again, Story } from './story.ts';
 
 export interface Verdict {
   readonly findings: readonly Finding[];
-  /** Why the machine did not want the story's configuration; undefined when it took it. */
+  /** Why the machine refused the story's configuration; undefined when it accepted it. */
   readonly refused: string | undefined;
   readonly played: Played | undefined;
 }
@@ -54,7 +54,7 @@ export interface Played {
   readonly packets: readonly LinkPackets[];
   /** Every parameter of the machine. */
   readonly config: MachineConfig;
-  /** How the run itself ended: undefined is well. */
+  /** How the run itself ended: undefined without an error. */
   readonly error: Error | undefined;
 }
 
@@ -145,7 +145,7 @@ export function epochPsFor(drawnPs: number, endPs: bigint): number {
 export const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part)) ?? '';
 
-/** What only a watch has to say is no difference. */
+/** Findings of a watch are no difference. */
 const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
   ...rest,
   nodes: nodes.map(({ unownedAccesses: _, ...node }) => node),

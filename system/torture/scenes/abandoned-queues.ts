@@ -1,7 +1,7 @@
 /**
  * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next
- * ones take their numbers and places at once: the QP beside them goes on as if nothing had been (IBTA 10.2.4.4, 11.2.4.4:
- * outstanding work of a destroyed QP is gone, and its resources are free again).
+ * ones take their numbers and places at once: the QP beside them continues undisturbed (IBTA 10.2.4.4, 11.2.4.4: outstanding work
+ * of a destroyed QP is gone, and its resources are free again).
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
@@ -41,7 +41,7 @@ interface Round {
    * From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
    */
   readonly delaysNs: readonly [asker: number, answerer: number];
-  /** The answerer's QPs are gone before anything is asked. */
+  /** The answerer's QPs are destroyed before anything is requested. */
   readonly isUnanswered: boolean;
 }
 
@@ -124,7 +124,7 @@ async function goingQps(
   return qps;
 }
 
-/** Asks, and destroys; what is on its CQ of destroyed QPs is gone with them. */
+/** Posts requests, and destroys its QPs; their completions on its CQ go with them. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds, lengthBytes, stayingCount } = program.args as unknown as Args;
   const met = await connectSides(program);
@@ -168,7 +168,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   return { wrong };
 }
 
-/** Answers as long as its QPs are there; says nothing itself. */
+/** Answers while its QPs exist; posts no requests itself. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
   const met = await connectSides(program);

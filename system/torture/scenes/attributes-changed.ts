@@ -157,7 +157,7 @@ async function drained(
 /** Longer than any request of the scene takes. */
 const patiencePs = 20_000_000 * psPerUs;
 
-/** Asks, and drains its queue at times. */
+/** Posts requests, and drains its queue at times. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { steps, lengthBytes, endsRefused } = args;

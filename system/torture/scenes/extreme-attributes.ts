@@ -109,7 +109,7 @@ const drafted = (args: Args, faults: readonly FaultEntry[] = [], sleepsSeconds =
   ...(sleepsSeconds > 2 ? { sleepsSeconds: Math.ceil(sleepsSeconds) } : {}),
 });
 
-/** One request in peace, but where a receive is to be missing; then the one that matters. */
+/** One request without faults, except where a receive is to be missing; then the measured one. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { about, opcode, lengthBytes, mtuCodes } = args;
@@ -141,7 +141,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   return { postedPs, ended, isRight } as unknown as JsonValue;
 }
 
-/** Has what is asked for, and receives but where they are to be missing. */
+/** Owns what is requested, and posts receives except where they are to be missing. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { about, lengthBytes, mtuCodes } = args;

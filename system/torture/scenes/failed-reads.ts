@@ -178,7 +178,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       );
     const ended = await completionsOf(side, count, patiencePs);
     for (const { id, status } of ended) statuses[id] = status;
-    // A queue or a context that could not be read ends in an event, or breaks the CQ: nothing is said of the rest.
+    // A queue or a context that could not be read ends in an event, or breaks the CQ: nothing is required of the rest.
     if (isLate && ended.length < count) break;
     first += count;
     if (ended.every(({ status }) => status === IBV_WC_SUCCESS)) continue;

@@ -17,7 +17,7 @@ import type { Scene, SceneDraft } from './scene.ts';
 interface Args {
   /** Of each third of the area. */
   readonly partBytes: number;
-  /** Rounds of the peer, some before and some behind the fork. */
+  /** Rounds of the peer, some before and some after the fork. */
   readonly rounds: number;
   readonly forkNs: number;
   readonly childNs: number;
@@ -75,7 +75,7 @@ export async function parent(program: ProgramContext): Promise<JsonValue> {
   const wrong: string[] = [];
   const transfer = { offset: 0, lengthBytes: partBytes };
   post(side.qps[0]!, requestOf(side, 0, IBV_WR_RDMA_WRITE, transfer));
-  // The ACK does not wait for the last bytes to be in memory; a READ behind them does.
+  // The ACK does not wait for the last bytes to be in memory; a READ after them does.
   post(side.qps[0]!, requestOf(side, 1, IBV_WR_RDMA_READ, { offset: 0, lengthBytes: 1 }));
   wrong.push(...failuresOf(await completionsOf(side, 2)));
   await barrier(program, 'forked');

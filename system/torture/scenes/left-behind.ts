@@ -65,7 +65,7 @@ const labelled = (program: ProgramContext, label: string): ProgramContext => ({
 /** Short time-outs: a partner that is gone is noticed after some milliseconds. */
 const attributes = { timeoutCode: 8, retryCount: 2 };
 
-/** Uses all there is, and ends with it. */
+/** Uses every kind of object, and ends with them open. */
 async function leaver(context: ProgramContext, { qpCount, requests, lengthBytes, lifeNs, isKilled }: Args) {
   const program = labelled(context, 'leaving');
   const side = await connectWithPeer(program, {
@@ -88,7 +88,7 @@ async function leaver(context: ProgramContext, { qpCount, requests, lengthBytes,
   await program.cpu.sleep(isKilled ? 1000 * 1000 * psPerUs : lifeNs * psPerNs);
 }
 
-/** Forks the one that leaves, sees it go, and goes on with its friend. */
+/** Forks the leaver, waits for its end, and goes on with its friend. */
 export async function keeper(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const args = program.args as unknown as Args;

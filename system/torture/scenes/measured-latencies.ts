@@ -27,7 +27,7 @@ interface Args {
 }
 
 interface Measured {
-  /** From behind the post to behind the poll that took the end. */
+  /** From after the post to after the poll that took the end. */
   readonly latencyPs: number;
   /** What the call of the post took. */
   readonly postPs: number;

@@ -49,7 +49,7 @@ function draw(random: Random): SceneDraft {
     mtuCode,
   };
   const speeds = Object.keys(laneMbps);
-  // Slower than all else, with bytes that take no whole number of picoseconds; or any.
+  // Slower than everything else, with bytes that take no whole number of picoseconds; or any.
   const isUneven = random.chance(0.4);
   const isFdr = random.chance(0.5);
   const speed = isUneven ? (isFdr ? 'FDR' : 'SDR') : speeds[random.below(speeds.length)]!;
@@ -133,7 +133,7 @@ function judge({ args, results, report }: ScenePlayed): string[] {
   if (tookPs > mostPs)
     found.push(`${lengthBytes} bytes took ${tookPs} ps, ports, cable and link take ${mostPs}`);
   for (const { from, to, busyPs, linkBytes: bytes, packets: count, flowControlPackets } of report.wire) {
-    // A link that rests begins at a whole picosecond again: as often as packets come one by one, and not within a long message
+    // An idle link begins at a whole picosecond again: as often as packets come one by one, and not within a long message
     // whose next packet is ready before the one in front of it has left.
     const isAhead = wire.transmitAheadBytes >= Math.min(2560, mtu + frameBytes);
     const isLoaded =

@@ -5,7 +5,7 @@
  *
  *     region:  pages that the owner writes and the peer reads ("told") | pages that the peer writes ("sink")
  *
- * Each published page carries its number and a version, so that a reader can tell how old it is.
+ * Each page of the first kind carries its number and a version, so that a reader can tell how old it is.
  */
 import { psPerNs } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
@@ -240,7 +240,7 @@ export async function peer(program: ProgramContext): Promise<JsonValue> {
       remoteOffset: toldPages * pageBytes,
     }),
   );
-  // The ACK does not wait for the last bytes to be in memory; a READ behind them does.
+  // The ACK does not wait for the last bytes to be in memory; a READ after them does.
   const last = { offset: 0, lengthBytes: 1, remoteOffset: toldPages * pageBytes };
   post(side.qps[0]!, requestOf(there, 1, IBV_WR_RDMA_READ, last));
   wrong.push(...failuresOf(await completionsOf(side, 2)));
@@ -284,7 +284,7 @@ export const pagesOnDemand: Scene = {
       const ofPage = told.filter((one) => one[0] === page);
       const before = ofPage.findLast(([, , atPs]) => atPs <= postedPs)![1];
       const next = ofPage.find(([, , atPs]) => atPs > endedPs)?.[1] ?? 255;
-      // From the time it was posted on the page may have been taken and told anew, and be told anew right now.
+      // Since it was posted the page may have been taken and written again, and may be being written now.
       const isChanging = ofPage.some(([, , atPs]) => atPs > postedPs);
       const isOld = least < before && !(least === 0 && isTaken && isChanging);
       if (isOld || greatest > next)

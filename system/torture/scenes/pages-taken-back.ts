@@ -50,7 +50,7 @@ function draw(random: Random): SceneDraft {
     },
     hasDrawnHardware: random.chance(0.2),
     climate: 'flawed',
-    // The linter tells of refused accesses, with their instants.
+    // The linter reports refused accesses, with their instants.
     ...(random.chance(0.4)
       ? {
           again: {
@@ -129,7 +129,7 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
     process.memory.space.translate(side.area.address + page * pageBytes);
   const change = (page: number, before: Rights, after: Rights): void => {
     const physical = physicalOf(page);
-    // Given anew before the old right goes, as a kernel does that changes rights.
+    // Granted again before the old right is withdrawn, as a kernel does when it changes rights.
     if (after !== 'none') domain.map(physical, after === 'write');
     if (before !== 'none') domain.unmap([physical], before === 'write');
   };

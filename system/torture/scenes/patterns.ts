@@ -1,4 +1,4 @@
-/** Bytes that say whose they are: by a number, so that no two of a scene are alike. */
+/** Bytes that identify their message: by a number, so that no two of a scene are alike. */
 
 /** So many bytes, none of them 0; other numbers give others. */
 export function patternOf(number: number, lengthBytes: number): Uint8Array<ArrayBuffer> {
@@ -21,7 +21,7 @@ export function differencesOf(what: string, seen: Uint8Array, expected: Uint8Arr
 
 const isEqual = (left: Uint8Array, right: Uint8Array): boolean => Buffer.compare(left, right) === 0;
 
-/** Result of a program that judges by itself what it sees. */
+/** Result of a program that checks what it sees. */
 export interface Wrong {
   readonly wrong: readonly string[];
 }

@@ -22,7 +22,7 @@ interface HostileField {
   readonly bits: number;
 }
 
-/** What became of the fields that were odd: for each, commands that succeeded all the same and those that did not. */
+/** Outcome of the odd fields: for each, commands that succeeded nevertheless and those that did not. */
 export type FieldCoverage = Map<string, { accepted: number; refused: number }>;
 
 const fieldsByLayout = new Map<string, readonly HostileField[]>();

@@ -1,4 +1,4 @@
-/** Trouble for a served device: see README.md. */
+/** Hostile guests for a served device: see README.md. */
 export {
   addCoverage,
   type CommandCoverage,

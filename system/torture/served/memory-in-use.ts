@@ -1,4 +1,4 @@
-/** Memory that this process still uses when all that is not has been collected: what a leak adds to, and noise does not. */
+/** Memory still used by this process after a full collection: it grows by a leak, not by noise. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

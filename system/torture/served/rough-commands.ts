@@ -126,7 +126,7 @@ export class RoughCommands {
     return this.#made(create, this.#forms[create]!());
   }
 
-  /** Nothing of it fits, unless by chance. */
+  /** Random bytes, which fit only by chance. */
   #nonsense(opcode: number): RoughCommand {
     const random = this.#random;
     return {

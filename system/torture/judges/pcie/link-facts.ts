@@ -10,7 +10,7 @@ export type Direction = LinkPackets['direction'];
 /** A rule sees the packets of one link, both directions, in the order of their arrivals. */
 export interface LinkRule {
   see(packet: LinkPacket, direction: Direction): void;
-  /** All packets have been seen: what is missing? */
+  /** All packets have been seen: reports what is missing. */
   end?(): void;
 }
 

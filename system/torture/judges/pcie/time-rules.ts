@@ -1,6 +1,6 @@
 /**
  * Times: what the lanes carry (4.2), and how soon either end answers by its parameters. Bounds are from below, and hold whatever
- * else happens; that the lanes are also as fast as they should be is asked of packets that follow each other at once.
+ * else happens; that the lanes are also fast enough is checked with packets that follow each other at once.
  */
 import type { LinkPacket } from '../../../machine/node/packet-log.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
