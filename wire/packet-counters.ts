@@ -65,8 +65,9 @@ export class TransmitCounters {
 /** Statistics of the receiving side. */
 export class ReceiveCounters {
   readonly delivered = new PacketCounters();
-  /** Wrong VCRC. */
+  /** Wrong VCRC or ICRC; and of those, damaged within a switch, so that only the ICRC was wrong. */
   readonly corrupted = new PacketCounters();
+  invariantCrcErrors = 0;
   flowControlCount = 0;
   /** Packets dropped because this end was down, lane 15 was full, or the sender overran the buffer. */
   linkDownDrops = 0;

@@ -26,7 +26,7 @@ describe('the record of a packet', () => {
       ],
       [packet.WORD_RKEY, 0xdead_beef],
       [packet.WORD_DMA_LENGTH, 4096],
-      [packet.WORD_REQUEST_PKEY, 0xffff],
+      [packet.WORD_REQUEST_PKEY, 0xffff | (5 << packet.SERVICE_LEVEL_SHIFT)],
       [packet.WORD_IMMEDIATE, 0x0102_0304],
       [packet.WORD_PAYLOAD_BYTES, 4096],
       [packet.WORD_LIDS, (0x0007 << 16) | 0xc001],
@@ -44,7 +44,11 @@ describe('the record of a packet', () => {
       hasGrh: 1,
       isRetransmission: 0,
       isCorrupted: 0,
+      isMigrated: 0,
+      isCongested: 0,
+      isDamagedInside: 0,
       padCount: 3,
+      damagePlace: 0,
       virtualLane: 15,
       packetBytes: 4130,
       payloadBytes: 4096,
@@ -54,6 +58,7 @@ describe('the record of a packet', () => {
       rKey: 0xdead_beef,
       dmaLength: 4096,
       partitionKey: 0xffff,
+      serviceLevel: 5,
       immediate: 0x0102_0304,
     });
     const flags = writer.words[(offset >> 2) + packet.WORD_PACKET_FLAGS]!;

@@ -4,8 +4,8 @@
  * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then the GRH, if there is one, at the
  * next multiple of 4, byte for byte (headers.ts).
  *
- * A datagram (UD) uses the words of RETH and AETH for its own headers. The P_Key of a connection's packet stands in a word of
- * which its direction has no use: a request has no AETH, a response no immediate.
+ * A datagram (UD) uses the words of RETH and AETH for its own headers. P_Key and service level of a connection's packet
+ * stand in a word of which its direction has no use: a request has no AETH, a response no immediate.
  */
 import { bits32, f64, layout, u32 } from '../base/index.ts';
 import { floatIndexOf, wordIndexOf } from '../base/layout-record.ts';
@@ -35,7 +35,11 @@ const packetFields = {
   hasGrh: bits32(0x1c, 2, 2),
   isRetransmission: bits32(0x1c, 3, 3, 'sent before: counted apart. Not a bit of the packet'),
   isCorrupted: bits32(0x1c, 4, 4, 'set by a fault: a bit error on the cable'),
+  isMigrated: bits32(0x1c, 5, 5, 'BTH MigReq'),
+  isCongested: bits32(0x1c, 6, 6, 'BTH FECN'),
+  isDamagedInside: bits32(0x1c, 7, 7, 'the bit error came before the last VCRC: only the ICRC is wrong'),
   padCount: bits32(0x1c, 9, 8),
+  damagePlace: bits32(0x1c, 11, 10, 'where the bit error strikes: damage.ts'),
   virtualLane: bits32(0x1c, 15, 12),
   packetBytes: bits32(0x1c, 31, 16, 'from LRH to VCRC'),
   payloadBytes: u32(0x38),
@@ -49,7 +53,8 @@ export const requestRecord = layout('request packet record', header, {
   virtualAddress: f64(0x20, 'RETH, AtomicETH'),
   rKey: u32(0x28),
   dmaLength: u32(0x2c),
-  partitionKey: u32(0x30),
+  partitionKey: bits32(0x30, 15, 0),
+  serviceLevel: bits32(0x30, 19, 16),
   immediate: u32(0x34, 'or the R_Key of IETH'),
 });
 
@@ -58,7 +63,8 @@ export const responseRecord = layout('response packet record', header, {
   ...packetFields,
   syndrome: bits32(0x30, 31, 24, 'AETH'),
   messageSequenceNumber: bits32(0x30, 23, 0),
-  partitionKey: u32(0x34),
+  partitionKey: bits32(0x34, 15, 0),
+  serviceLevel: bits32(0x34, 19, 16),
 });
 
 /** Of a datagram. */
@@ -121,6 +127,13 @@ export const FLAG_GRH = request.hasGrh.mask;
 export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
 /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
+/** With FLAG_CORRUPTED: a switch has damaged it and sent a right VCRC over it; the receiver finds a wrong ICRC. */
+export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
+/** BTH MigReq: the sender's path has been migrated, as that of a QP is which was never given another. */
+export const FLAG_MIGRATED = request.isMigrated.mask;
+/** BTH FECN: marked on its way, where there was congestion. */
+export const FLAG_CONGESTION = request.isCongested.mask;
+export const DAMAGE_PLACE_SHIFT = request.damagePlace.shift;
 
 /** A GRH behind the payload, and the most that aligning it costs. */
 export const GRH_ROOM_BYTES = 40 + 3;

@@ -66,6 +66,12 @@ export const wireParameters = {
     'estimate: real links take milliseconds, which nothing here depends on',
     'From both ends having seen each other to the link being up.',
   ),
+  packetForm: choice(
+    'fields',
+    ['fields', 'bytes'],
+    'estimate: no quantity of a card. Both forms give the same figures',
+    "What travels the cable: a packet's fields, its CRCs known as good; or its bytes, made by the sender, and checked and read by the receiver.",
+  ),
 } as const;
 
 export type WireConfig = ConfigOf<typeof wireParameters>;

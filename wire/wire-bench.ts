@@ -74,6 +74,7 @@ export class WireEnd {
     const start = offset + PACKET_PAYLOAD_OFFSET;
     const bytes = payloadBytes + operandBytes(opcode);
     for (let index = 0; index < bytes; index++) port.txBytes[start + index] = (psn + index) & 0xff;
+    port.packetFilled(offset);
   }
 
   consumeAll(): void {

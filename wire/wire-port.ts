@@ -25,6 +25,7 @@ import { wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import {
   FLAG_CORRUPTED,
+  FLAG_DAMAGED_INSIDE,
   FLOW_CONTROL,
   LINK_TRAINING,
   PACKET,
@@ -39,8 +40,10 @@ import {
 import { ReceiveCounters, type TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
+import { PACKET_RIGHT } from './record-bytes.ts';
 import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
+import { PacketObserver, type WireTap } from './wire-observer.ts';
 import { WireSender, type WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
@@ -95,6 +98,7 @@ export class WirePort implements LateSender {
   readonly #sender: WireSender;
   readonly #training: LinkTraining;
   readonly #buffers: ReceiveBuffers;
+  readonly #observer: PacketObserver;
   readonly #referenced: ReferencedRecords | undefined;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
@@ -139,6 +143,7 @@ export class WirePort implements LateSender {
         ? undefined
         : new ReferencedRecords(reader, references, takenBytesMax(config, reader.bytes.length));
     this.#buffers = new ReceiveBuffers(config, this.received);
+    this.#observer = new PacketObserver(reader, config, 0);
     this.#training = new LinkTraining({
       sendStep: (step) => this.#sender.sendStep(step),
       startTimer: () => this.#startTraining(),
@@ -266,6 +271,17 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
+  /** The packet that was opened last has been filled in: its record is whole. */
+  packetFilled(offset: number): void {
+    this.#sender.filled(offset);
+  }
+
+  /** Looks at all packets at this end of the cable from now on: at those that leave, and those that arrive. */
+  set tap(tap: WireTap) {
+    this.#sender.tap = tap;
+    this.#observer.tap = tap;
+  }
+
   // ---- receive ----
 
   /** Gives a received packet's buffer back. */
@@ -362,7 +378,10 @@ export class WirePort implements LateSender {
       this.#reader.release(offset);
       return;
     }
-    const isCorrupted = (flags & FLAG_CORRUPTED) !== 0;
+    const isCorrupted = this.#observer.isIdle
+      ? (flags & FLAG_CORRUPTED) !== 0
+      : this.#observer.received(offset) !== PACKET_RIGHT;
+    if (isCorrupted && (flags & FLAG_DAMAGED_INSIDE) !== 0) counters.invariantCrcErrors++;
     const statistics = isCorrupted ? counters.corrupted : counters.delivered;
     statistics.count(opcode, packetBytesIn(flags), payloadBytes);
     if (isCorrupted) this.consume(offset);

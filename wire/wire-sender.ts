@@ -22,7 +22,6 @@ import {
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOW_CONTROL,
-  GRH_ROOM_BYTES,
   LINK_TRAINING,
   MANAGEMENT_LANE,
   PACKET,
@@ -47,6 +46,7 @@ import {
   waitNames,
 } from './send-wait.ts';
 import { WireFaults } from './wire-faults.ts';
+import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_PLUG = -1;
@@ -112,6 +112,10 @@ export class WireSender {
   #plugEvent = NO_PLUG;
   #ports!: WireSenderPorts;
   #spaceDuePs = NEVER;
+  /** Makes bytes of records, where bytes travel or somebody looks at them. */
+  readonly #observer: PacketObserver;
+  /** What becomes of the packet that is being filled in. */
+  #fate: Fate = 'sent';
 
   constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
     this.#lp = lp;
@@ -122,6 +126,18 @@ export class WireSender {
     this.#aheadPs = this.serializer.durationPs(config.transmitAheadBytes);
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     this.#flowControlPs = this.serializer.durationPs(FLOW_CONTROL_SYMBOLS * Number(config.lanes));
+    this.#observer = new PacketObserver(writer, config, this.#latencyPs);
+  }
+
+  /** Looks at what leaves this end from now on. */
+  set tap(tap: WireTap | undefined) {
+    this.#observer.tap = tap;
+  }
+
+  /** The packet opened last has been filled in. */
+  filled(offset: number): void {
+    if (this.#observer.isIdle) return;
+    this.#observer.filled(offset, this.#fate);
   }
 
   connect(ports: WireSenderPorts): void {
@@ -186,6 +202,7 @@ export class WireSender {
     const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
     const { packetBytes } = this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
     this.counters.discarded.count(opcode, packetBytes, payloadBytes);
+    this.#fate = 'nowhere';
     return this.#open(arrivalPs, DISCARDED);
   }
 
@@ -277,6 +294,7 @@ export class WireSender {
     statistics.count(opcode, packetBytes, payloadBytes);
     if (counters.packetCount >= this.faults.nextPacket) return this.#putWithFaults(atPs);
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+    this.#fate = 'sent';
     const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
     return this.#open(arrivalPs, PACKET);
   }
@@ -300,6 +318,7 @@ export class WireSender {
         : Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
     const kind = isLost || reordering !== undefined ? DISCARDED : PACKET;
     this.#packet.flags = flags;
+    this.#fate = isLost ? 'lost' : reordering === undefined ? 'sent' : 'nowhere';
     const offset = this.#open(arrivalPs, kind);
     const bodyBytes = bodyBytesOf(shape, payloadBytes, flags);
     const body = { opcode, payloadBytes, virtualLane, packetBytes, bodyBytes, offset, content: undefined };
@@ -360,7 +379,8 @@ export class WireSender {
     (isCopy ? counters.copied : counters.letGo).count(opcode, packetBytes, payloadBytes);
     if ((flags & FLAG_CORRUPTED) !== 0) counters.corruptedCount++;
     const shape = packetShapes[opcode]!;
-    const offset = this.#append(arrivalPs, PACKET, bodyBytesOf(shape, payloadBytes, flags));
+    const bodyBytes = this.#observer.recordBytes(bodyBytesOf(shape, payloadBytes, flags), packetBytes);
+    const offset = this.#append(arrivalPs, PACKET, bodyBytes);
     this.#held.fill(packet, this.#writer.bytes, offset);
     this.#writer.words[(offset >> 2) + WORD_PACKET_FLAGS] = wordOfFlags(
       flags,
@@ -369,6 +389,7 @@ export class WireSender {
       packetBytes,
     );
     this.#held.release(packet);
+    if (!this.#observer.isIdle) this.#observer.filled(offset, isCopy ? 'copied' : 'sent');
     if (!isCopy) faults.isEachConcerned = false;
     return true;
   }
@@ -381,7 +402,8 @@ export class WireSender {
 
   #open(arrivalPs: Picoseconds, kind: number): number {
     const { opcode, shape, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
-    const offset = this.#append(arrivalPs, kind, bodyBytesOf(shape, payloadBytes, flags));
+    const bodyBytes = this.#observer.recordBytes(bodyBytesOf(shape, payloadBytes, flags), packetBytes);
+    const offset = this.#append(arrivalPs, kind, bodyBytes);
     const { words } = this.#writer;
     const word = offset >> 2;
     words[word + WORD_OPCODE] = opcode;
@@ -406,11 +428,6 @@ export class WireSender {
     this.#spaceDuePs = NEVER;
     if (this.#wait.reason !== NOT_WAITING) this.#ports.sender.spaceFreed();
   }
-}
-
-/** Bytes of a packet's record behind the header. */
-function bodyBytesOf({ operandBytes }: PacketShape, payloadBytes: number, flags: number): number {
-  return payloadBytes + operandBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
 }
 
 function wordOfFlags(flags: number, payloadBytes: number, virtualLane: number, packetBytes: number): number {

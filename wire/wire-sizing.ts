@@ -6,8 +6,11 @@ import { BUFFER_BLOCKS_MAX, blocksOf, CREDIT_BLOCK_BYTES } from './link-credits.
 import { byteTimeOf, wireLatencyPs } from './link-rate.ts';
 import type { WireConfig } from './parameters.ts';
 
-/** Of a ring, for one block of credit. */
-const BYTES_PER_BLOCK = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
+/** Of a ring, for one block of credit: a record's fields, and its bytes where they travel, too. */
+const bytesPerBlock = ({ packetForm }: WireConfig): number =>
+  CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES + (packetForm === 'bytes' ? CREDIT_BLOCK_BYTES : 0);
+/** Of a ring, for a packet of lane 15. */
+const managementRecordBytes = ({ packetForm }: WireConfig): number => (packetForm === 'bytes' ? 1024 : 512);
 
 /** Time of a byte at 4X QDR. */
 const QDR_BYTE_PS = 250;
@@ -36,8 +39,8 @@ export function receiveBufferBytesOf(config: WireConfig): number {
 
 /** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
 export function wireChannelBytes(config: WireConfig): number {
-  const heldBytes = blocksOf(receiveBufferBytesOf(config)) * BYTES_PER_BLOCK;
-  const managementBytes = config.managementBufferPackets * 512;
+  const heldBytes = blocksOf(receiveBufferBytesOf(config)) * bytesPerBlock(config);
+  const managementBytes = config.managementBufferPackets * managementRecordBytes(config);
   const neededBytes = 2 * (heldBytes + managementBytes) + REFERENCED_BYTES + flyingBytes(config);
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
 }
@@ -58,7 +61,7 @@ function flyingBytes(config: WireConfig): number {
   const creditedBlocks = blocksOf(receiveBufferBytesOf(config));
   const returns = Math.ceil(creditedBlocks / blocksOf(config.creditReturnBytes));
   const records = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) + creditedBlocks + returns;
-  return 2 * records * BYTES_PER_BLOCK + 16_384;
+  return 2 * records * bytesPerBlock(config) + 16_384;
 }
 
 /** @throws ConfigurationError for credits that could starve the longest packet */

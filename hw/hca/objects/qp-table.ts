@@ -3,8 +3,10 @@
  * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
  */
 
-import { mtuBytesOf, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
+import { serviceLevelOfScheduleQueue } from '../../../abi/address-path.ts';
+import { mtuBytesOf, PathMigration, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
 import { asInteger } from '../../../base/parameter.ts';
+import { FLAG_MIGRATED, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
 import { ContextTable, enlarged } from './context-table.ts';
 import type { QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';
@@ -98,6 +100,9 @@ export class QpTable extends ContextTable<'QP'> {
     pair.isForcedBack = path.forceLoopback.get(view, at);
     pair.sourcePathBits = path.sourcePathBits.get(view, at);
     pair.pkeyIndex = path.pkeyIndex.get(view, at);
+    pair.serviceLevelBits =
+      serviceLevelOfScheduleQueue(path.scheduleQueue.get(view, at)) << SERVICE_LEVEL_SHIFT;
+    pair.migrationFlag = f.pathMigration.get(view, at) === PathMigration.MIGRATED ? FLAG_MIGRATED : 0;
   }
 
   /** Place of the primary path in {@link bytes}. */

@@ -32,6 +32,9 @@ export class QueuePair {
   hasGrh = 0;
   isForcedBack = 0;
   sourcePathBits = 0;
+  /** Service level of the path, where a packet's record has it; and the flag that its packets say of path migration. */
+  serviceLevelBits = 0;
+  migrationFlag = 0;
   pkeyIndex = 0;
   queueKey = 0;
   bufferMttOffset: Wide = 0;

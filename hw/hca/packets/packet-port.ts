@@ -16,6 +16,8 @@ export interface PacketPort {
     atPs: Picoseconds,
     virtualLane?: number,
   ): number;
+  /** The packet that was sent last has been filled in. */
+  packetFilled(offset: number): void;
   /**
    * Says that there is a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
    * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller tries

@@ -188,7 +188,8 @@ export class Transmitter {
   #send(queue: PacketQueue, cycle: Cycles): number {
     const packet = queue.oldest;
     const isRepeated = this.#isRepeated(packet);
-    packet.flags = isRepeated ? packet.flags | FLAG_RETRANSMISSION : packet.flags & ~FLAG_RETRANSMISSION;
+    const flags = packet.flags | packet.pair.migrationFlag;
+    packet.flags = isRepeated ? flags | FLAG_RETRANSMISSION : flags & ~FLAG_RETRANSMISSION;
     const discarded = this.#port.discardedCount;
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
@@ -343,6 +344,7 @@ export class Transmitter {
     const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
+    port.packetFilled(offset);
     return NOT_STALLED;
   }
 
@@ -369,14 +371,14 @@ export class Transmitter {
   ): void {
     const { opcode, payloadBytes, pair } = packet;
     const isResponse = packet.request === noRecord;
-    const pkey = this.#address.pkeys[pair.pkeyIndex]!;
+    const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
     const word = offset >> 2;
     words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
     words[word + WORD_PSN] = packet.psn;
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
     words[word + WORD_RKEY] = packet.key;
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
-    // The P_Key takes the place of what the direction has not: an AETH or an immediate.
+    // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey;
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;

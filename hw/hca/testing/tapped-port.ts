@@ -130,6 +130,10 @@ export class TappedPort implements PacketPort, PacketReceiver {
     return this.#port.sendPacket(opcode, payloadBytes, flags, atPs, virtualLane);
   }
 
+  packetFilled(offset: number): void {
+    this.#port.packetFilled(offset);
+  }
+
   /** Puts itself between the port and the data path. */
   connect({ receiver, sender }: Pick<WirePortPorts, 'receiver' | 'sender'>): void {
     this.#receiver = receiver;
@@ -168,6 +172,7 @@ export class TappedPort implements PacketPort, PacketReceiver {
       port.txWords[word + PACKET_PAYLOAD_OFFSET / 4 + index] = value;
     });
     port.txBytes.set(payload, offset + PACKET_PAYLOAD_OFFSET);
+    port.packetFilled(offset);
   }
 
   #decode(offset: number): Packet {

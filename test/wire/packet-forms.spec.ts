@@ -1,0 +1,56 @@
+/**
+ * Whether fields travel the cable or bytes: the reports are equal but for the parameter that says so, in every partition, also when
+ * packets are lost, damaged, copied and put out of order.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../../system/machine/machine.ts';
+import type { Partition } from '../../system/machine/partition/placement.ts';
+import type { Report } from '../../system/machine/report/schema.ts';
+import { expectBalanced } from '../expectations.ts';
+import { bytesOf, type Outcome, programsOf, runPrograms } from '../machines.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const faults = [
+  { packet: 'corrupted', nth: '40-42' },
+  { packet: 'lost', nth: 90 },
+  { packet: 'duplicated', nth: '120-130', delay: '1us' },
+  { packet: 'reordered', nth: 150, by: 2, delay: '10us' },
+];
+
+function run(form: 'fields' | 'bytes', more: MachineOptions = {}): Promise<Outcome> {
+  const args = { qps: 3, rounds: 4 };
+  return runPrograms(
+    [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
+    { ...more, set: { 'wire.packetForm': form } },
+  );
+}
+
+/** A report without what the parameter itself changes. */
+function withoutForm(report: Report): string {
+  const text = bytesOf(report);
+  return text
+    .replaceAll(report.configHash, 'HASH')
+    .replaceAll(/\{\s*"wire\.packetForm": "\w+"\s*\}/g, '{}')
+    .replaceAll(/"packetForm": "\w+"/g, '');
+}
+
+describe('fields and bytes', () => {
+  it.each<Partition>(['single', 'per-device'])(
+    'come to the same report in partition %s',
+    async (partition) => {
+      const [fields, bytes] = [await run('fields'), await run('bytes', { partition })];
+      expect(bytes.results).toEqual(fields.results);
+      expectBalanced(bytes.report);
+      expect(withoutForm(bytes.report)).toBe(withoutForm(fields.report));
+    },
+  );
+
+  it('come to the same when packets are damaged, lost, copied and passed by others', async () => {
+    const [fields, bytes] = [await run('fields', { faults }), await run('bytes', { faults })];
+    expect(bytes.results).toEqual(fields.results);
+    expectBalanced(bytes.report);
+    expect(withoutForm(bytes.report)).toBe(withoutForm(fields.report));
+    expect(bytes.report.wire.map(({ corrupted, lost }) => [corrupted, lost])).toContainEqual([3, 1]);
+  });
+});

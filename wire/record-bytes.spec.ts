@@ -1,0 +1,162 @@
+/** Records and bytes: each from the other, for every opcode; and read by packet-bytes.ts, which has no code in common but the tables. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DamagePlace, damagePacket } from './damage.ts';
+import { opcodeTable, operandBytes, packetShapes } from './opcodes.ts';
+import {
+  FLAG_ACK_REQUEST,
+  FLAG_CONGESTION,
+  FLAG_GRH,
+  FLAG_MIGRATED,
+  FLAG_SOLICITED,
+  FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  PACKET_BYTES_SHIFT,
+  PACKET_PAYLOAD_OFFSET,
+  PAD_SHIFT,
+  VIRTUAL_LANE_SHIFT,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+} from './packet.ts';
+import { decodeInfiniband } from './packet-bytes.ts';
+import { ICRC_WRONG, PACKET_RIGHT, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
+
+const RECORD_BYTES = 8192;
+
+function area() {
+  const buffer = new ArrayBuffer(RECORD_BYTES);
+  return { bytes: new Uint8Array(buffer), words: new Int32Array(buffer), floats: new Float64Array(buffer) };
+}
+
+/** Services whose packets have records. */
+const carried = opcodeTable.filter(({ service }) => service === 'RC' || service === 'UC' || service === 'UD');
+
+const flagBits = [FLAG_ACK_REQUEST, FLAG_SOLICITED, FLAG_MIGRATED, FLAG_CONGESTION, FLAG_GRH];
+
+const packets = fc.record({
+  row: fc.constantFrom(...carried),
+  payload: fc.uint8Array({ maxLength: 300 }),
+  words: fc.array(fc.integer(), { minLength: 12, maxLength: 12 }),
+  address: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+  operands: fc.uint8Array({ minLength: 16, maxLength: 16 }),
+  grh: fc.uint8Array({ minLength: 40, maxLength: 40 }),
+  flags: fc.subarray(flagBits),
+  lane: fc.nat(15),
+});
+type Made = typeof packets extends fc.Arbitrary<infer T> ? T : never;
+
+/** The record of a packet, at `offset`; fields that its opcode has not hold leftovers. */
+function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number, made: Made): number {
+  const { opcode, hasPayload } = made.row;
+  const payload = hasPayload ? made.payload : new Uint8Array(0);
+  const flags = made.flags.reduce((all, flag) => all | flag, 0);
+  const hasGrh = (flags & FLAG_GRH) !== 0;
+  const packetBytes = packetShapes[opcode]!.packetBytes(payload.length, hasGrh);
+  const word = offset >> 2;
+  made.words.forEach((value, index) => {
+    words[word + 4 + index] = value;
+  });
+  // Numbers of QPs and PSNs have 24 bits, partition key and service level 20.
+  for (const place of [5, 6, 11]) words[word + place]! &= 0xffffff;
+  floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = made.address;
+  for (const place of [made.row.service === 'UD' ? 8 : made.row.isRequest ? 12 : 13])
+    words[word + place]! &= 0xfffff;
+  words[word + WORD_OPCODE] = opcode;
+  words[word + WORD_PAYLOAD_BYTES] = payload.length;
+  words[word + WORD_PACKET_FLAGS] =
+    flags |
+    (((4 - (payload.length & 3)) & 3) << PAD_SHIFT) |
+    (made.lane << VIRTUAL_LANE_SHIFT) |
+    (packetBytes << PACKET_BYTES_SHIFT);
+  bytes.set(made.operands.subarray(0, operandBytes(opcode)), offset + PACKET_PAYLOAD_OFFSET);
+  bytes.set(payload, offset + PACKET_PAYLOAD_OFFSET + operandBytes(opcode));
+  if (hasGrh) {
+    const grh = made.grh.slice();
+    grh[0] = 0x60 | (grh[0]! & 0xf);
+    const length = packetBytes - 8 - 40 - 2;
+    grh[4] = length >> 8;
+    grh[5] = length & 0xff;
+    grh[6] = 0x1b;
+    bytes.set(grh, grhPlace(offset, operandBytes(opcode) + payload.length));
+  }
+  return packetBytes;
+}
+
+describe('the bytes of a record', () => {
+  it('IBTA 7 to 9: are a packet that others read, with right CRCs and the fields of the record', () => {
+    fc.assert(
+      fc.property(packets, (made) => {
+        const from = area();
+        const length = fill(from, 128, made);
+        const bytes = new Uint8Array(length);
+        expect(new RecordBytes(from).pack(128, bytes, 0)).toBe(length);
+        const read = decodeInfiniband(bytes);
+        if (read.kind !== 'packet') throw new Error(JSON.stringify(read));
+        expect([read.isIcrcRight, read.isVcrcRight]).toEqual([true, true]);
+        expect(read.bth).toMatchObject({
+          opcode: made.row.opcode,
+          migrationRequest: made.flags.includes(FLAG_MIGRATED) ? 1 : 0,
+          ackRequest: made.flags.includes(FLAG_ACK_REQUEST) ? 1 : 0,
+          solicitedEvent: made.flags.includes(FLAG_SOLICITED) ? 1 : 0,
+          fecn: made.flags.includes(FLAG_CONGESTION) ? 1 : 0,
+          destinationQp: made.words[1]! & 0xffffff,
+          psn: made.words[2]! & 0xffffff,
+        });
+        expect(read.lrh).toMatchObject({
+          virtualLane: made.lane,
+          linkNextHeader: read.grh === undefined ? 2 : 3,
+        });
+        expect(read.payload).toEqual(made.row.hasPayload ? made.payload : new Uint8Array(0));
+        if (read.headers.RETH !== undefined)
+          expect(read.headers.RETH.virtualAddress).toBe(BigInt(made.address));
+        const { AtomicETH: atomic } = read.headers;
+        if (atomic !== undefined) {
+          const view = new DataView(made.operands.buffer, made.operands.byteOffset);
+          expect([atomic.swapOrAdd, atomic.compare]).toEqual([
+            view.getBigUint64(0, true),
+            view.getBigUint64(8, true),
+          ]);
+        }
+      }),
+    );
+  });
+
+  it('give the same record back, of which the same bytes are made', () => {
+    fc.assert(
+      fc.property(packets, (made) => {
+        const [from, to] = [area(), area()];
+        to.bytes.fill(0xee);
+        to.words[(256 >> 2) + WORD_PACKET_FLAGS] = 0;
+        const length = fill(from, 128, made);
+        const first = new Uint8Array(length);
+        const again = new Uint8Array(length);
+        new RecordBytes(from).pack(128, first, 0);
+        expect(new RecordBytes(to).unpack(first, 0, length, 256)).toBe(PACKET_RIGHT);
+        new RecordBytes(to).pack(256, again, 0);
+        expect(again).toEqual(first);
+      }),
+    );
+  });
+
+  it('IBTA 7.8: are refused when a bit was struck: by the VCRC on a link, by the ICRC within a switch', () => {
+    fc.assert(
+      fc.property(
+        packets,
+        fc.constantFrom(...Object.values(DamagePlace)),
+        fc.boolean(),
+        (made, place, isInside) => {
+          const from = area();
+          const length = fill(from, 128, made);
+          const bytes = new Uint8Array(length);
+          const codec = new RecordBytes(from);
+          codec.pack(128, bytes, 0);
+          damagePacket(bytes, 0, length, place, isInside);
+          const before = from.bytes.slice();
+          expect(codec.unpack(bytes, 0, length, 128)).toBe(isInside ? ICRC_WRONG : VCRC_WRONG);
+          expect(from.bytes).toEqual(before);
+        },
+      ),
+    );
+  });
+});

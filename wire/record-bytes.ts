@@ -1,0 +1,355 @@
+/**
+ * A packet's record (packet.ts) and its bytes on an InfiniBand link: each is made from the other. The record is the bytes' source:
+ * what a port writes into one is all that a packet carries, and {@link RecordBytes.pack} gives its bytes at any time.
+ *
+ *     LRH · [GRH] · BTH · [extended headers] · payload · pad · ICRC · VCRC
+ *
+ * Source: IBTA vol 1, chapters 7 to 9.
+ */
+import { viewOf } from '../base/index.ts';
+import { invariantCrc, variantCrc } from './crc.ts';
+import {
+  bth,
+  deth,
+  type ExtendedHeaderName,
+  extendedHeaders,
+  GRH_BYTES,
+  ICRC_BYTES,
+  immDt,
+  lrh,
+  VCRC_BYTES,
+} from './headers.ts';
+import { isKnownOpcode, isRequest, opcodeRow, operandBytes, transportHeaderBytes } from './opcodes.ts';
+import {
+  FLAG_ACK_REQUEST,
+  FLAG_CONGESTION,
+  FLAG_GRH,
+  FLAG_MIGRATED,
+  FLAG_RETRANSMISSION,
+  FLAG_SOLICITED,
+  FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  PACKET_BYTES_SHIFT,
+  PACKET_PAYLOAD_OFFSET,
+  PAD_SHIFT,
+  packetBytesIn,
+  SERVICE_LEVEL_SHIFT,
+  VIRTUAL_LANE_SHIFT,
+  virtualLaneOf,
+  WORD_AETH,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
+  WORD_RKEY,
+} from './packet.ts';
+
+const {
+  RETH: reth,
+  AtomicETH: atomicEth,
+  AETH: aeth,
+  AtomicAckETH: atomicAckEth,
+  IETH: ieth,
+} = extendedHeaders;
+
+/** The longest packet of all: payload and every header there is. */
+export const PACKET_BYTES_MAX = 4096 + 128;
+
+const LNH_BTH = 2;
+const LNH_GRH = 3;
+const PKEY_MASK = 0xffff;
+const SERVICE_LEVEL_MASK = 0xf;
+const TWO_32 = 2 ** 32;
+
+/** What a receiving port finds of a packet's bytes. */
+export const PACKET_RIGHT = 0;
+export const VCRC_WRONG = 1;
+export const ICRC_WRONG = 2;
+/** Right CRCs, and no packet that a record could be of. */
+export const PACKET_MALFORMED = 3;
+
+/** A channel's ring as its ends see it. */
+export interface RecordArea {
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  readonly floats: Float64Array;
+}
+
+export class RecordBytes {
+  readonly #area: RecordArea;
+
+  constructor(area: RecordArea) {
+    this.#area = area;
+  }
+
+  /** Writes the bytes of the packet whose record is at `offset`; returns how many they are. */
+  pack(offset: number, into: Uint8Array, at: number): number {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    const flags = words[word + WORD_PACKET_FLAGS]!;
+    const packetBytes = packetBytesIn(flags);
+    const hasGrh = (flags & FLAG_GRH) !== 0;
+    const view = viewOf(into);
+    const end = at + packetBytes - VCRC_BYTES;
+    const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
+    this.#packRoute(word, opcode, flags, view, at, packetBytes);
+    if (hasGrh) this.#copyGrh(offset, opcode, words[word + WORD_PAYLOAD_BYTES]!, into, at + lrh.sizeBytes);
+    this.#packBase(word, opcode, flags, view, base);
+    this.#packHeaders(offset, opcode, view, base + bth.sizeBytes);
+    const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    const from = offset + PACKET_PAYLOAD_OFFSET + operandBytes(opcode);
+    const payload = base + transportHeaderBytes(opcode);
+    into.set(this.#area.bytes.subarray(from, from + payloadBytes), payload);
+    into.fill(0, payload + payloadBytes, end - ICRC_BYTES);
+    view.setUint32(
+      end - ICRC_BYTES,
+      invariantCrc(into, at, end - ICRC_BYTES, hasGrh ? 'localWithGrh' : 'local'),
+      true,
+    );
+    view.setUint16(end, variantCrc(into, at, end), true);
+    return packetBytes;
+  }
+
+  #packRoute(
+    word: number,
+    opcode: number,
+    flags: number,
+    view: DataView,
+    at: number,
+    packetBytes: number,
+  ): void {
+    const { words } = this.#area;
+    const lids = words[word + WORD_LIDS]!;
+    const { fields } = lrh;
+    view.setUint32(at, 0);
+    view.setUint32(at + 4, 0);
+    fields.virtualLane.set(view, at, virtualLaneOf(flags));
+    fields.serviceLevel.set(
+      view,
+      at,
+      (words[word + placeOfPkey(opcode)]! >> SERVICE_LEVEL_SHIFT) & SERVICE_LEVEL_MASK,
+    );
+    fields.linkNextHeader.set(view, at, (flags & FLAG_GRH) === 0 ? LNH_BTH : LNH_GRH);
+    fields.destinationLid.set(view, at, lids & 0xffff);
+    fields.packetLength.set(view, at, (packetBytes - VCRC_BYTES) >> 2);
+    fields.sourceLid.set(view, at, lids >>> 16);
+  }
+
+  #packBase(word: number, opcode: number, flags: number, view: DataView, at: number): void {
+    const { words } = this.#area;
+    const { fields } = bth;
+    for (let byte = 0; byte < bth.sizeBytes; byte += 4) view.setUint32(at + byte, 0);
+    fields.opcode.set(view, at, opcode);
+    fields.solicitedEvent.set(view, at, flags & FLAG_SOLICITED ? 1 : 0);
+    fields.migrationRequest.set(view, at, flags & FLAG_MIGRATED ? 1 : 0);
+    fields.padCount.set(view, at, (flags >> PAD_SHIFT) & 3);
+    fields.partitionKey.set(view, at, words[word + placeOfPkey(opcode)]! & PKEY_MASK);
+    fields.fecn.set(view, at, flags & FLAG_CONGESTION ? 1 : 0);
+    fields.destinationQp.set(view, at, words[word + WORD_DESTINATION_QPN]!);
+    fields.ackRequest.set(view, at, flags & FLAG_ACK_REQUEST ? 1 : 0);
+    fields.psn.set(view, at, words[word + WORD_PSN]!);
+  }
+
+  #packHeaders(offset: number, opcode: number, view: DataView, from: number): void {
+    let at = from;
+    for (const name of opcodeRow(opcode)?.headers ?? []) {
+      this.#packHeader(name, offset, view, at);
+      at += extendedHeaders[name].sizeBytes;
+    }
+  }
+
+  #packHeader(name: ExtendedHeaderName, offset: number, view: DataView, at: number): void {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    switch (name) {
+      case 'RETH':
+        this.#packAddress(offset, view, at);
+        reth.fields.dmaLength.set(view, at, words[word + WORD_DMA_LENGTH]!);
+        return;
+      case 'AtomicETH':
+        this.#packAddress(offset, view, at);
+        this.#packOperand(word, 0, view, at + atomicEth.fields.swapOrAdd.wordOffset);
+        this.#packOperand(word, 2, view, at + atomicEth.fields.compare.wordOffset);
+        return;
+      case 'AtomicAckETH':
+        this.#packOperand(word, 0, view, at + atomicAckEth.fields.originalData.wordOffset);
+        return;
+      case 'AETH':
+        view.setInt32(at, words[word + WORD_AETH]!);
+        return;
+      case 'DETH':
+        view.setUint32(at + deth.fields.sourceQp.wordOffset, 0);
+        deth.fields.queueKey.set(view, at, words[word + WORD_DATAGRAM_QKEY]!);
+        deth.fields.sourceQp.set(view, at, words[word + WORD_DATAGRAM_SOURCE_QPN]!);
+        return;
+      case 'ImmDt':
+        immDt.fields.immediate.set(view, at, words[word + WORD_IMMEDIATE]!);
+        return;
+      case 'IETH':
+        ieth.fields.rKey.set(view, at, words[word + WORD_IMMEDIATE]!);
+        return;
+      default:
+        // Of services that no record carries.
+        for (let byte = 0; byte < extendedHeaders[name].sizeBytes; byte += 4) view.setUint32(at + byte, 0);
+    }
+  }
+
+  /** Virtual address and R_Key, with which RETH and AtomicETH begin. */
+  #packAddress(offset: number, view: DataView, at: number): void {
+    const address = this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+    view.setUint32(at, Math.floor(address / TWO_32));
+    view.setUint32(at + 4, address % TWO_32);
+    reth.fields.rKey.set(view, at, this.#area.words[(offset >> 2) + WORD_RKEY]!);
+  }
+
+  /** A 64-bit operand: two words of the record, the low one first. */
+  #packOperand(word: number, index: number, view: DataView, at: number): void {
+    const { words } = this.#area;
+    const from = word + (PACKET_PAYLOAD_OFFSET >> 2) + index;
+    view.setInt32(at, words[from + 1]!);
+    view.setInt32(at + 4, words[from]!);
+  }
+
+  #copyGrh(offset: number, opcode: number, payloadBytes: number, into: Uint8Array, at: number): void {
+    const from = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    into.set(this.#area.bytes.subarray(from, from + GRH_BYTES), at);
+  }
+
+  /**
+   * Fills the record at `offset` in from a packet's bytes, if they are right: nothing of it is left as it was but the time and size
+   * that a channel gives each record, and whether the packet was sent before, which it does not say.
+   * @returns PACKET_RIGHT, or what is wrong: then the record is as it was
+   */
+  unpack(from: Uint8Array, at: number, packetBytes: number, offset: number): number {
+    const end = at + packetBytes - VCRC_BYTES;
+    const view = viewOf(from);
+    if (view.getUint16(end, true) !== variantCrc(from, at, end)) return VCRC_WRONG;
+    const hasGrh = lrh.fields.linkNextHeader.get(view, at) === LNH_GRH;
+    const icrcAt = end - ICRC_BYTES;
+    if (view.getUint32(icrcAt, true) !== invariantCrc(from, at, icrcAt, hasGrh ? 'localWithGrh' : 'local'))
+      return ICRC_WRONG;
+    const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
+    const opcode = bth.fields.opcode.get(view, base);
+    const payload = base + transportHeaderBytes(opcode);
+    const payloadBytes = icrcAt - payload - bth.fields.padCount.get(view, base);
+    if (!isKnownOpcode(opcode) || payloadBytes < 0) return PACKET_MALFORMED;
+    this.#unpackBase(view, at, base, packetBytes, payloadBytes, offset);
+    this.#unpackHeaders(view, base + bth.sizeBytes, opcode, offset);
+    const { bytes } = this.#area;
+    const operands = operandBytes(opcode);
+    bytes.set(from.subarray(payload, payload + payloadBytes), offset + PACKET_PAYLOAD_OFFSET + operands);
+    if (hasGrh) {
+      const grh = at + lrh.sizeBytes;
+      bytes.set(from.subarray(grh, grh + GRH_BYTES), grhPlace(offset, operands + payloadBytes));
+    }
+    return PACKET_RIGHT;
+  }
+
+  #unpackBase(
+    view: DataView,
+    at: number,
+    base: number,
+    packetBytes: number,
+    payloadBytes: number,
+    offset: number,
+  ): void {
+    const { words } = this.#area;
+    const { fields } = bth;
+    const word = offset >> 2;
+    const wasSentBefore = words[word + WORD_PACKET_FLAGS]! & FLAG_RETRANSMISSION;
+    for (let own = WORD_OPCODE; own < PACKET_PAYLOAD_OFFSET >> 2; own++) words[word + own] = 0;
+    const opcode = fields.opcode.get(view, base);
+    words[word + WORD_OPCODE] = opcode;
+    words[word + WORD_DESTINATION_QPN] = fields.destinationQp.get(view, base);
+    words[word + WORD_PSN] = fields.psn.get(view, base);
+    words[word + WORD_PACKET_FLAGS] =
+      wasSentBefore |
+      (fields.ackRequest.get(view, base) !== 0 ? FLAG_ACK_REQUEST : 0) |
+      (fields.solicitedEvent.get(view, base) !== 0 ? FLAG_SOLICITED : 0) |
+      (fields.migrationRequest.get(view, base) !== 0 ? FLAG_MIGRATED : 0) |
+      (fields.fecn.get(view, base) !== 0 ? FLAG_CONGESTION : 0) |
+      (lrh.fields.linkNextHeader.get(view, at) === LNH_GRH ? FLAG_GRH : 0) |
+      (fields.padCount.get(view, base) << PAD_SHIFT) |
+      (lrh.fields.virtualLane.get(view, at) << VIRTUAL_LANE_SHIFT) |
+      (packetBytes << PACKET_BYTES_SHIFT);
+    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    words[word + WORD_LIDS] =
+      (lrh.fields.sourceLid.get(view, at) << 16) | lrh.fields.destinationLid.get(view, at);
+    words[word + placeOfPkey(opcode)] =
+      fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, at) << SERVICE_LEVEL_SHIFT);
+  }
+
+  #unpackHeaders(view: DataView, from: number, opcode: number, offset: number): void {
+    let at = from;
+    for (const name of opcodeRow(opcode)!.headers) {
+      this.#unpackHeader(name, view, at, offset);
+      at += extendedHeaders[name].sizeBytes;
+    }
+  }
+
+  #unpackHeader(name: ExtendedHeaderName, view: DataView, at: number, offset: number): void {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    switch (name) {
+      case 'RETH':
+        this.#unpackAddress(view, at, offset);
+        words[word + WORD_DMA_LENGTH] = reth.fields.dmaLength.get(view, at);
+        return;
+      case 'AtomicETH':
+        this.#unpackAddress(view, at, offset);
+        this.#unpackOperand(view, at + atomicEth.fields.swapOrAdd.wordOffset, word, 0);
+        this.#unpackOperand(view, at + atomicEth.fields.compare.wordOffset, word, 2);
+        return;
+      case 'AtomicAckETH':
+        this.#unpackOperand(view, at + atomicAckEth.fields.originalData.wordOffset, word, 0);
+        return;
+      case 'AETH':
+        words[word + WORD_AETH] = aeth.fields.syndrome.get(view, at) << 24;
+        words[word + WORD_AETH]! |= aeth.fields.messageSequenceNumber.get(view, at);
+        return;
+      case 'DETH':
+        words[word + WORD_DATAGRAM_QKEY] = deth.fields.queueKey.get(view, at);
+        words[word + WORD_DATAGRAM_SOURCE_QPN] = deth.fields.sourceQp.get(view, at);
+        return;
+      case 'ImmDt':
+        words[word + WORD_IMMEDIATE] = immDt.fields.immediate.get(view, at);
+        return;
+      case 'IETH':
+        words[word + WORD_IMMEDIATE] = ieth.fields.rKey.get(view, at);
+        return;
+      default:
+    }
+  }
+
+  #unpackAddress(view: DataView, at: number, offset: number): void {
+    this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] =
+      view.getUint32(at) * TWO_32 + view.getUint32(at + 4);
+    this.#area.words[(offset >> 2) + WORD_RKEY] = reth.fields.rKey.get(view, at);
+  }
+
+  #unpackOperand(view: DataView, at: number, word: number, index: number): void {
+    const { words } = this.#area;
+    const to = word + (PACKET_PAYLOAD_OFFSET >> 2) + index;
+    words[to + 1] = view.getInt32(at);
+    words[to] = view.getInt32(at + 4);
+  }
+}
+
+/** Word of P_Key and service level: where a packet's own direction or service has room (packet.ts). */
+function placeOfPkey(opcode: number): number {
+  if ((opcode & SERVICE_MASK) === DATAGRAM_SERVICE) return WORD_DATAGRAM_PKEY;
+  return isRequest(opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
+}
+
+const SERVICE_MASK = 0xe0;
+const DATAGRAM_SERVICE = 0x60;

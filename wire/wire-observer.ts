@@ -1,0 +1,140 @@
+/**
+ * Where packets have bytes: at both ends of a cable on which bytes travel (`wire.packetForm`), and for a tap, which looks at them.
+ *
+ *     record: header · operands, payload, GRH · [bytes, LRH to VCRC]
+ *
+ * Where bytes travel, the sender packs them when it has filled the record in, and the receiver has nothing but them: it checks the
+ * CRCs and makes the record anew. Where fields travel, bytes are made for a tap only. Ports without either pay one comparison.
+ */
+import type { Picoseconds } from '../base/units.ts';
+import { damagePacket } from './damage.ts';
+import type { PacketShape } from './opcodes.ts';
+import { packetShapes } from './opcodes.ts';
+import {
+  DAMAGE_PLACE_SHIFT,
+  FLAG_CORRUPTED,
+  FLAG_DAMAGED_INSIDE,
+  FLAG_GRH,
+  GRH_ROOM_BYTES,
+  PACKET_PAYLOAD_OFFSET,
+  packetBytesIn,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+} from './packet.ts';
+import type { WireConfig } from './parameters.ts';
+import { PACKET_BYTES_MAX, PACKET_RIGHT, type RecordArea, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
+
+/** What becomes of a packet: it leaves, perhaps twice; it leaves and is lost; it does not leave. */
+export type Fate = 'sent' | 'copied' | 'lost' | 'nowhere';
+
+/** Sees the bytes of packets at one end of a cable. */
+export interface WireTap {
+  /**
+   * A packet has passed. Its bytes are there during the call.
+   * @param atPs when its last byte did, since the process's epoch
+   * @param note what the bytes do not say, or nothing
+   */
+  packetPassed(
+    direction: 'inbound' | 'outbound',
+    atPs: Picoseconds,
+    bytes: Uint8Array,
+    first: number,
+    lengthBytes: number,
+    note: string,
+  ): void;
+}
+
+/** Bytes of a packet's record behind the header, but for the packet's own bytes. */
+export function bodyBytesOf({ operandBytes }: PacketShape, payloadBytes: number, flags: number): number {
+  return payloadBytes + operandBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
+}
+
+const rounded = (bytes: number): number => (bytes + 3) & ~3;
+
+export class PacketObserver {
+  readonly #area: RecordArea;
+  readonly #codec: RecordBytes;
+  readonly #latencyPs: Picoseconds;
+  /** Bytes travel the cable. */
+  readonly #isBytes: boolean;
+  #tap: WireTap | undefined;
+  /** Nobody wants bytes. */
+  isIdle: boolean;
+  readonly #scratch = new Uint8Array(PACKET_BYTES_MAX);
+
+  /** @param latencyPs from this end to where a record's time counts */
+  constructor(area: RecordArea, { packetForm }: WireConfig, latencyPs: Picoseconds) {
+    this.#area = area;
+    this.#codec = new RecordBytes(area);
+    this.#latencyPs = latencyPs;
+    this.#isBytes = packetForm === 'bytes';
+    this.isIdle = !this.#isBytes;
+  }
+
+  set tap(tap: WireTap | undefined) {
+    this.#tap = tap;
+    this.isIdle = tap === undefined && !this.#isBytes;
+  }
+
+  /** Bytes of a record behind its header, with a body of so many and a packet of so many. */
+  recordBytes(bodyBytes: number, packetBytes: number): number {
+    return this.#isBytes ? rounded(bodyBytes) + packetBytes : bodyBytes;
+  }
+
+  /** A record of this end has been filled in. */
+  filled(offset: number, fate: Fate): void {
+    if (fate === 'nowhere') return;
+    if (this.#tap !== undefined) {
+      const packetBytes = this.#codec.pack(offset, this.#scratch, 0);
+      const atPs = this.#area.floats[offset >> 3]! - this.#latencyPs;
+      this.#tap.packetPassed('outbound', atPs, this.#scratch, 0, packetBytes, notes[fate]);
+    }
+    if (!this.#isBytes || fate === 'lost') return;
+    const place = this.#bytesPlace(offset);
+    const packetBytes = this.#codec.pack(offset, this.#area.bytes, place);
+    this.#damage(offset, this.#area.bytes, place, packetBytes);
+  }
+
+  /** A record has arrived. @returns PACKET_RIGHT, or what is wrong with it */
+  received(offset: number): number {
+    const { words, floats, bytes } = this.#area;
+    const flags = words[(offset >> 2) + WORD_PACKET_FLAGS]!;
+    const isDamaged = (flags & FLAG_CORRUPTED) !== 0;
+    const from = this.#isBytes ? bytes : this.#scratch;
+    const place = this.#isBytes ? this.#bytesPlace(offset) : 0;
+    const packetBytes = packetBytesIn(flags);
+    if (!this.#isBytes) {
+      this.#codec.pack(offset, from, 0);
+      this.#damage(offset, from, 0, packetBytes);
+    }
+    const note = isDamaged ? 'damaged on its way by a fault' : '';
+    this.#tap?.packetPassed('inbound', floats[offset >> 3]!, from, place, packetBytes, note);
+    if (this.#isBytes) return this.#codec.unpack(from, place, packetBytes, offset);
+    return isDamaged ? VCRC_WRONG : PACKET_RIGHT;
+  }
+
+  /** Flips the bit that a fault has struck. */
+  #damage(offset: number, bytes: Uint8Array, at: number, packetBytes: number): void {
+    const flags = this.#area.words[(offset >> 2) + WORD_PACKET_FLAGS]!;
+    if ((flags & FLAG_CORRUPTED) === 0) return;
+    const place = (flags >> DAMAGE_PLACE_SHIFT) & 3;
+    damagePacket(bytes, at, packetBytes, place, (flags & FLAG_DAMAGED_INSIDE) !== 0);
+  }
+
+  /** Place of a packet's bytes in its record. */
+  #bytesPlace(offset: number): number {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    const shape = packetShapes[words[word + WORD_OPCODE]!]!;
+    const bodyBytes = bodyBytesOf(shape, words[word + WORD_PAYLOAD_BYTES]!, words[word + WORD_PACKET_FLAGS]!);
+    return offset + PACKET_PAYLOAD_OFFSET + rounded(bodyBytes);
+  }
+}
+
+const notes: Readonly<Record<Fate, string>> = {
+  sent: '',
+  copied: 'a copy, made by a fault',
+  lost: 'lost on its way by a fault',
+  nowhere: '',
+};
