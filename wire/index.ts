@@ -19,5 +19,6 @@ export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export * from './rnr-timer.ts';
 export { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
+export type { WireTap } from './wire-observer.ts';
 export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

@@ -75,7 +75,7 @@ export const PACKET_RIGHT = 0;
 export const VCRC_WRONG = 1;
 export const ICRC_WRONG = 2;
 /** Right CRCs, and no packet that a record could be of. */
-export const PACKET_MALFORMED = 3;
+const PACKET_MALFORMED = 3;
 
 /** A channel's ring as its ends see it. */
 export interface RecordArea {

@@ -4,12 +4,12 @@
  * Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
  */
 import { layout } from '../../base/layout.ts';
-import { u16, u32 } from '../../base/layout-field.ts';
+import { bytes, u8, u16, u32 } from '../../base/layout-field.ts';
 
 const PCAP = 'draft-ietf-opsawg-pcap';
 const PCAPNG = 'draft-ietf-opsawg-pcapng';
 
-export const LinkType = { ETHERNET: 1, INFINIBAND: 247 } as const;
+export const LinkType = { ETHERNET: 1, ERF: 197, INFINIBAND: 247 } as const;
 
 export const BlockType = {
   SECTION: 0x0a0d_0d0a,
@@ -31,6 +31,25 @@ export const OptionCode = {
   PACKET_FLAGS: 2,
   STATISTICS_DROPPED: 5,
 } as const;
+
+/**
+ * A record of Endace's ERF format: what Wireshark reads InfiniBand in. To link type 247 it has no reader (seen with tshark 4.0).
+ * The time stamp is in units of 2^-32 s, its low byte first.
+ */
+export const erfHeader = layout(
+  'ERF record header',
+  { sizeBytes: 16, byteOrder: 'big', source: 'www.tcpdump.org, LINKTYPE_ERF' },
+  {
+    timeStamp: bytes(0, 8),
+    type: u8(8, '21: InfiniBand'),
+    flags: u8(9, '4: records differ in length'),
+    recordLength: u16(10, 'header and packet'),
+    lossCounter: u16(12),
+    wireLength: u16(14, 'of the packet'),
+  },
+);
+export const ERF_INFINIBAND = 21;
+export const ERF_VARYING_LENGTH = 4;
 
 /** First word of a file: pcap with microseconds, pcap with nanoseconds. */
 export const PCAP_MICROSECONDS = 0xa1b2_c3d4;

@@ -39,7 +39,7 @@ interface CapturedFrame {
   readonly comment: string;
 }
 
-interface Capture {
+export interface Capture {
   readonly interfaces: readonly CaptureInterface[];
   readonly frames: readonly CapturedFrame[];
 }

@@ -1,5 +1,13 @@
 /** Writes pcapng files of picoseconds: a section, an interface for each point of the wire, packets in the order of their times. */
-import { BlockType, BYTE_ORDER_MAGIC, littleEndian, OptionCode } from './capture-layouts.ts';
+import {
+  BlockType,
+  BYTE_ORDER_MAGIC,
+  ERF_INFINIBAND,
+  ERF_VARYING_LENGTH,
+  erfHeader,
+  littleEndian,
+  OptionCode,
+} from './capture-layouts.ts';
 
 const { section, interface: interfaceLayout, packet, statistics, option } = littleEndian;
 
@@ -21,7 +29,7 @@ interface WrittenInterface {
   readonly droppedPackets: number;
 }
 
-interface WrittenPacket {
+export interface WrittenPacket {
   /** Place in the interfaces. */
   readonly interface: number;
   readonly timePs: bigint;
@@ -48,6 +56,20 @@ export function writeCapture(
     pieces.push(statisticsBlock(number, lastPs, droppedPackets));
   });
   return concatenated(pieces);
+}
+
+const PS_PER_SECOND = 1_000_000_000_000n;
+
+/** An InfiniBand packet, LRH to VCRC, as a frame of link type ERF. */
+export function erfRecord(packet: Uint8Array, timePs: bigint): Uint8Array {
+  const header = erfHeader.encode({
+    timeStamp: littleBytes((timePs << 32n) / PS_PER_SECOND, 8),
+    type: ERF_INFINIBAND,
+    flags: ERF_VARYING_LENGTH,
+    recordLength: erfHeader.sizeBytes + packet.length,
+    wireLength: packet.length,
+  });
+  return concatenated([header, packet]);
 }
 
 function sectionBlock(application: string): Uint8Array {

@@ -9,7 +9,13 @@ import {
   traceFormats,
 } from '../../analyser/index.ts';
 import type { Analysis } from '../machine/analysis/attach.ts';
-import { type AnalysisOptions, traceDefaults } from '../machine/analysis/options.ts';
+import {
+  type AnalysisOptions,
+  type CaptureEnd,
+  type CaptureOptions,
+  captureDefaults,
+  traceDefaults,
+} from '../machine/analysis/options.ts';
 import { findingsTable } from '../text/findings-table.ts';
 
 export interface AnalysisChoice {
@@ -19,6 +25,9 @@ export interface AnalysisChoice {
   readonly traceFormat?: TraceFormat;
   readonly traceSize?: number;
   readonly lint?: boolean;
+  readonly pcap?: string;
+  readonly pcapAt?: readonly CaptureEnd[];
+  readonly pcapSize?: number;
 }
 
 const sizeMiBMax = 64 * 1024;
@@ -32,7 +41,21 @@ function mebibytes(text: string): number {
   throw new InvalidArgumentError(`expected an integer from 1 to ${sizeMiBMax}.`);
 }
 
-/** Adds --trace, --trace-filter, --trace-file, --trace-format, --trace-size and --lint. */
+/** Reads ends of the cable: hca0, hca1:in, hca0:out, several with commas. */
+function parsedEnds(text: string): CaptureEnd[] {
+  const ends = text.split(',').map((word) => {
+    const match = /^hca(\d{1,3})(?::(in|out))?$/.exec(word.trim());
+    if (match === null)
+      throw new InvalidArgumentError('expected hca0, hca1, with :in or :out, several with commas.');
+    const direction = match[2] === 'in' ? 'inbound' : 'outbound';
+    return match[2] === undefined ? { node: Number(match[1]) } : { node: Number(match[1]), direction };
+  }) satisfies CaptureEnd[];
+  const nodes = ends.map(({ node }) => node);
+  if (new Set(nodes).size < nodes.length) throw new InvalidArgumentError('expected each end once.');
+  return ends;
+}
+
+/** Adds --trace, --trace-filter, --trace-file, --trace-format, --trace-size, --lint, --pcap, --pcap-at and --pcap-size. */
 export function addAnalysisOptions(command: Command): Command {
   return command
     .option('--trace <categories>', `log what crosses the bus: all, or some of ${traceCategories.join(',')}`)
@@ -44,7 +67,18 @@ export function addAnalysisOptions(command: Command): Command {
       'most that the log of a host takes: its beginning and its end are kept',
       mebibytes,
     )
-    .option('--lint', 'hold the driver against the rules of the interface');
+    .option('--lint', 'hold the driver against the rules of the interface')
+    .option('--pcap <file>', 'write the packets of the cable as pcapng, with simulated times: docs/wire.md')
+    .option(
+      '--pcap-at <ends>',
+      'where: hca0 (default), hca1, or hca0,hca1; only what arrives or leaves: hca1:in, hca0:out',
+      parsedEnds,
+    )
+    .option(
+      '--pcap-size <MiB>',
+      `most that the packets of an end take: the first are kept (default ${captureDefaults.sizeBytes / 1024 ** 2})`,
+      mebibytes,
+    );
 }
 
 /**
@@ -53,11 +87,14 @@ export function addAnalysisOptions(command: Command): Command {
  */
 export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | undefined {
   const { trace, traceFilter: filters = [], traceFile, traceFormat, traceSize, lint = false } = choice;
-  if (trace === undefined) return lint ? { lint } : undefined;
+  const capture = captureOptionsOf(choice);
+  const captured = capture === undefined ? {} : { capture };
+  if (trace === undefined) return lint || capture !== undefined ? { lint, ...captured } : undefined;
   const categories = parsedCategories(trace);
   new TraceFilter(categories, filters);
   return {
     lint,
+    ...captured,
     trace: {
       categories,
       filters,
@@ -68,13 +105,23 @@ export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | und
   };
 }
 
+function captureOptionsOf({ pcap, pcapAt, pcapSize }: AnalysisChoice): CaptureOptions | undefined {
+  if (pcap === undefined) return undefined;
+  const sizeBytes = pcapSize === undefined ? captureDefaults.sizeBytes : pcapSize * 1024 ** 2;
+  return { file: pcap, ends: pcapAt ?? captureDefaults.ends, sizeBytes };
+}
+
 /** What the analysers report at the end of a run. */
 export function analysisText(analyses: readonly Analysis[], options: AnalysisOptions): string {
   const logs = analyses.flatMap(({ file, eventCount }) =>
     file === undefined ? [] : [`Traced ${eventCount} events to ${file}`],
   );
+  const files =
+    options.capture?.file === undefined
+      ? []
+      : [`Packets of the cable: ${options.capture.file} (npx hca wire reads it)`];
   const findings = options.lint === true ? [findingsTable(analyses.flatMap((one) => one.findings))] : [];
-  return [...logs, ...findings].join('\n');
+  return [...logs, ...files, ...findings].join('\n');
 }
 
 /** Whether a driver broke the interface. */

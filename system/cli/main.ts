@@ -37,6 +37,7 @@ import { addSweepCommand } from './sweep.ts';
 import { addTimelineOptions } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
+import { addWireCommand } from './wire.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out', 'timeline', 'vcd'] as const;
@@ -145,6 +146,7 @@ function programOf(): Command {
     .action(listFaults);
   addCutoffCommand(program);
   addServeCommand(program);
+  addWireCommand(program);
   addGuestCommand(program);
   addTortureCommand(program);
   addSweepCommand(program);

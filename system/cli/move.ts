@@ -14,6 +14,7 @@ import { renderReport } from '../text/render.ts';
 import { tableOf } from '../text/table.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
+import { writeCapture } from './capture-output.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { argumentsOf, inputName, invocationOf } from './invocation.ts';
 import type { ReportOutput, RunFactsOutput } from './json-outputs.ts';
@@ -70,6 +71,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   checkWritable(analysis?.trace?.file);
   checkWritable(timeline?.timeline);
   checkWritable(timeline?.vcd);
+  checkWritable(analysis?.capture?.file);
   const screen = new Screen(options.json);
   const chunks = Math.ceil(fileBytes / options.chunk);
   const args: MoveArgs = {
@@ -140,6 +142,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
       `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
   );
   if (options.html !== undefined) screen.print(`The same as a page: ${visible(resolve(options.html))}`);
+  await writeCapture(machine, analysis);
   const analyses = await machine.analyses();
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (timeline !== undefined) screen.print(timelineText(await writeTimeline(machine, timeline)));

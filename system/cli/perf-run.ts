@@ -15,6 +15,7 @@ import { figuresSince } from '../machine/report/figures-since.ts';
 import type { FaultReport, NodeReport, Report } from '../machine/report/schema.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../workloads/perf-plan.ts';
 import { announcedStart, startLeadPs } from '../workloads/perf-start.ts';
+import { writeCapture } from './capture-output.ts';
 import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
@@ -95,6 +96,7 @@ export default async function runPerf(
     ...(races.length === 0 ? {} : { races }),
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
   };
+  await writeCapture(machine, options.analysis);
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }
 

@@ -45,6 +45,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   checkWritable(analysis?.trace?.file);
   checkWritable(timeline?.timeline);
   checkWritable(timeline?.vcd);
+  checkWritable(analysis?.capture?.file);
   const screen = new Screen(options.json);
   screen.write(`${headerOf(rows[0]!)}\n`);
   const orders = rows.map((args) => ({
@@ -137,10 +138,17 @@ function analysed(
   rowCount: number,
 ): MachineOptions {
   if (analysis === undefined) return machine;
-  const { trace } = analysis;
-  if (trace === undefined || rowCount === 1) return { ...machine, analysis };
-  const file = traceFileOf(trace.file, rowNameOf(args));
-  return { ...machine, analysis: { ...analysis, trace: { ...trace, file } } };
+  const { trace, capture } = analysis;
+  if (rowCount === 1) return { ...machine, analysis };
+  const fileOf = (file: string): string => traceFileOf(file, rowNameOf(args));
+  return {
+    ...machine,
+    analysis: {
+      ...analysis,
+      ...(trace === undefined ? {} : { trace: { ...trace, file: fileOf(trace.file) } }),
+      ...(capture?.file === undefined ? {} : { capture: { ...capture, file: fileOf(capture.file) } }),
+    },
+  };
 }
 
 /** Likewise what is to be recorded of it. */

@@ -12,7 +12,13 @@
 import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
 import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
-import { type Analysis, type AnalysisOptions, checkCrossing } from './analysis/index.ts';
+import {
+  type Analysis,
+  type AnalysisOptions,
+  captureFile,
+  checkCapture,
+  checkCrossing,
+} from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { Held } from './node/held.ts';
@@ -136,6 +142,7 @@ export class Machine implements AsyncDisposable {
     const partition = checkedPartition(options.partition ?? 'single');
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
+    checkCapture(options.analysis, config.machine.adapter === 'hca' ? config.machine.nodeCount : 0);
     if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
@@ -392,6 +399,19 @@ export class Machine implements AsyncDisposable {
   async timeline(): Promise<Timeline> {
     this.#checkIdle('read the timeline');
     return mergedTimeline((await Promise.all(this.#ports.map((port) => port.observations()))).flat());
+  }
+
+  /**
+   * What has passed the ends of the cable, as the bytes of a pcapng file: an interface for each end that `analysis.capture` names, times
+   * in picoseconds of simulated time.
+   */
+  async capture(): Promise<Uint8Array<ArrayBuffer>> {
+    this.#checkIdle('read the capture');
+    const captures = (await Promise.all(this.#ports.map((port) => port.captures()))).flat();
+    return captureFile(
+      captures.toSorted((left, right) => left.node - right.node),
+      this.config.wire,
+    );
   }
 
   /** The report of everything so far. */

@@ -15,8 +15,10 @@ import {
   type AnalysisOptions,
   analysisOf,
   attachAnalyser,
+  captureFile,
 } from '../machine/analysis/index.ts';
 import { HcaNode } from '../machine/node/hca-node.ts';
+import { type WireCapture, wireCaptureOf } from '../machine/node/wire-log.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
@@ -56,6 +58,8 @@ export class Emulation {
   #hasFailed = false;
   /** Builds so far. */
   #generation = 0;
+  /** Packets of the cables of earlier builds. */
+  readonly #captures: WireCapture[] = [];
   #analysers: readonly (Analyser | undefined)[] = [];
 
   /** @throws ConfigurationError naming what is wrong with the options */
@@ -114,6 +118,17 @@ export class Emulation {
     );
   }
 
+  /** The packets kept at the ends of the cable, of all builds; undefined unless the options ask for them. */
+  capture(): Uint8Array<ArrayBuffer> | undefined {
+    if (this.options.analysis?.capture === undefined) return undefined;
+    return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config.wire);
+  }
+
+  #capturesNow(): WireCapture[] {
+    const build = this.#generation === 1 ? '' : `-${this.#generation}`;
+    return this.hcas.flatMap(({ node, lp, wireLog }) => wireCaptureOf(node, `${lp.name}${build}`, wireLog));
+  }
+
   /** Ends the analysers' logs. */
   close(): void {
     for (const analyser of this.#analysers) analyser?.close();
@@ -122,6 +137,7 @@ export class Emulation {
   /** Fresh devices in all slots; the guests that used the old ones must have been dropped. */
   rebuild(): void {
     this.close();
+    this.#captures.push(...this.#capturesNow());
     this.#build();
   }
 
@@ -137,7 +153,12 @@ export class Emulation {
     this.#hasFailed = false;
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
-    this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node), shared));
+    const { analysis } = options;
+    const hcaPlan = {
+      ...plan,
+      analysis: analysis?.capture === undefined ? undefined : { capture: analysis.capture },
+    };
+    this.hcas = nodes.map((node) => new HcaNode(hcaPlan, node, servedNeighboursOf(plan, node), shared));
     this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise, this.hcas[node]!.hca.shared));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
     const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);

@@ -6,6 +6,7 @@
  *
  * So a guest waits for the devices a slice at most, and idle devices cost nothing.
  */
+import { writeFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
@@ -119,6 +120,9 @@ export class ServeLoop {
   close(): void {
     this.reactor.close();
     this.emulation.close();
+    const file = this.#order.analysis?.capture?.file;
+    const bytes = this.emulation.capture();
+    if (file !== undefined && bytes !== undefined) writeFileSync(file, bytes);
   }
 
   #clientEnded(node: number, reason: string): void {

@@ -1,6 +1,6 @@
 /** What can be chosen about a served machine, and its checks. */
 import { ConfigurationError } from '../../base/assert.ts';
-import { type AnalysisOptions, checkCrossing } from '../machine/analysis/index.ts';
+import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/analysis/index.ts';
 import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
 import type { Cabling } from './served-plan.ts';
@@ -59,6 +59,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
     throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
   checkCrossing(options.analysis, 'a served device');
+  checkCapture(options.analysis, options.hcas ?? 1);
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   return {
     sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),

@@ -1,2 +1,9 @@
 export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
-export { type AnalysisOptions, checkCrossing, traceDefaults, traceFileOf } from './options.ts';
+export { captureFile } from './capture-file.ts';
+export {
+  type AnalysisOptions,
+  checkCapture,
+  checkCrossing,
+  traceDefaults,
+  traceFileOf,
+} from './options.ts';

@@ -18,6 +18,21 @@ export interface TraceOptions {
   readonly sinkOf?: (hostName: string) => TextSink;
 }
 
+/** An end of the cable, and perhaps only what leaves or arrives there. */
+export interface CaptureEnd {
+  readonly node: number;
+  readonly direction?: 'inbound' | 'outbound';
+}
+
+/** Packets of the cable, kept to be written as a capture file. */
+export interface CaptureOptions {
+  readonly ends: readonly CaptureEnd[];
+  /** Bytes that the packets of one end take at most: the first are kept. */
+  readonly sizeBytes: number;
+  /** Where a served device writes the file; a machine hands it out. */
+  readonly file?: string;
+}
+
 export interface AnalysisOptions {
   readonly trace?: TraceOptions;
   /** Whether drivers are held against the rules of the interface. */
@@ -26,6 +41,17 @@ export interface AnalysisOptions {
   readonly packets?: boolean;
   /** Records of what happens when, in every part: docs/timeline.md. Left out: none, and nothing is spent on it. */
   readonly timeline?: TimelineOptions;
+  /** Which packets of the cable are kept, for {@link Machine.capture}. */
+  readonly capture?: CaptureOptions;
+}
+
+export const captureDefaults = { ends: [{ node: 0 }], sizeBytes: 256 * 1024 ** 2 } as const;
+
+/** @throws ConfigurationError for an end that no node has */
+export function checkCapture(analysis: AnalysisOptions | undefined, nodeCount: number): void {
+  for (const { node } of analysis?.capture?.ends ?? [])
+    if (!Number.isInteger(node) || node < 0 || node >= nodeCount)
+      throw new ConfigurationError('end of a capture', `hca${node}`, `hca0 to hca${nodeCount - 1}`);
 }
 
 export const traceDefaults = {

@@ -11,6 +11,7 @@ import type { MachineConfig } from '../profile/index.ts';
 import { hcaStream, type Stream } from '../timeline/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
+import { attachWireLog, type WireLog } from './wire-log.ts';
 
 export class HcaNode {
   readonly node: number;
@@ -20,6 +21,8 @@ export class HcaNode {
   readonly faultLog: FaultLog;
   /** What happens when, when the plan asks for it. */
   readonly stream: Stream | undefined;
+  /** Packets at its end of the cable, where the analysis keeps them. */
+  readonly wireLog: WireLog | undefined;
 
   /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
   constructor(
@@ -61,6 +64,7 @@ export class HcaNode {
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);
     this.hca.wirePort.setEnabled(true);
+    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.hca.wirePort);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(plan.faults, node, this.hca, this.faultLog);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);

@@ -3,6 +3,7 @@ import type { ProcessObservations, RunOutcome } from '../../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
+import type { WireCapture } from '../node/wire-log.ts';
 import type { LogLine, ProgramState } from '../program.ts';
 import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartState, PartSteps } from './part.ts';
 import type { PartActivity } from './part-activity.ts';
@@ -25,6 +26,7 @@ export interface PartPort {
   inspect(): Promise<PartState>;
   packets(): Promise<LinkPackets[]>;
   observations(): Promise<ProcessObservations[]>;
+  captures(): Promise<WireCapture[]>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
   physicalAddress(node: number, process: string, address: number): Promise<number>;
@@ -50,6 +52,7 @@ export const partMethods = [
   'inspect',
   'packets',
   'observations',
+  'captures',
   'effort',
   'memoryOf',
   'physicalAddress',
@@ -76,6 +79,7 @@ export function localPort(part: MachinePart): PartPort {
     inspect: async () => part.inspect(),
     packets: async () => part.packets(),
     observations: async () => part.observations(),
+    captures: async () => part.captures(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
     physicalAddress: async (node, process, address) => part.physicalAddress(node, process, address),

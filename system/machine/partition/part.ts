@@ -23,6 +23,7 @@ import { inspectHca, inspectHost, inspectNic } from '../node/inspect.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
+import { type WireCapture, wireCaptureOf } from '../node/wire-log.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
 import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
@@ -181,6 +182,11 @@ export class MachinePart {
     return [...this.hosts, ...this.hcas, ...this.nics].flatMap(({ stream }) =>
       stream === undefined ? [] : [stream.collect()],
     );
+  }
+
+  /** What has passed the ends of the cable in this thread, where the analysis keeps it. */
+  captures(): WireCapture[] {
+    return this.hcas.flatMap(({ node, lp, wireLog }) => wireCaptureOf(node, lp.name, wireLog));
   }
 
   effort(): PartEffort {

@@ -1,0 +1,67 @@
+/** tshark out of Debian's packages, unpacked into the cache of system/linux-lab and not installed. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
+import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { silentProgress } from '../../system/linux-lab/progress.ts';
+import { treeProgram } from '../../system/linux-lab/tree-program.ts';
+
+const tsharkKit: Kit = {
+  name: 'tshark',
+  title: 'tshark',
+  suites: ['bookworm'],
+  preferredSuite: undefined,
+  packages: ['tshark'],
+  standIns: [
+    ...['debconf', 'dpkg', 'ucf', 'adduser', 'perl', 'perl-base', 'init-system-helpers', 'lsb-base'],
+    ...['sysvinit-utils', 'sensible-utils', 'systemd', 'udev'],
+  ],
+  isKernel: false,
+};
+
+/** Folder of the unpacked tshark; fetches what is missing. @throws ConfigurationError when it cannot be had */
+export async function tsharkTree(): Promise<string> {
+  const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
+  const [folder] = await ensureKits([tsharkKit], cache);
+  return folder!;
+}
+
+const run = promisify(execFile);
+
+/** Protocols that tshark guesses at in any payload; ours is random. */
+const guesses = ['rpcordma', 'smb_direct', 'iser', 'nvme-rdma', 'infiniband_sdp', 'lnet', 'rds'];
+
+/**
+ * What tshark reads of a capture: for each frame the values of these fields, of several occurrences with commas between.
+ * @throws Error with what tshark complains of
+ */
+export async function fieldsOf(tree: string, file: string, fields: readonly string[]): Promise<string[][]> {
+  const home = mkdtempSync(join(tmpdir(), 'hca-tshark-'));
+  const { file: loader, arguments: before } = treeProgram(tree, 'usr/bin/tshark');
+  const disabled = guesses.flatMap((name) => ['--disable-protocol', name]);
+  const asked = fields.flatMap((field) => ['-e', field]);
+  try {
+    const { stdout } = await run(
+      loader,
+      [...before, '-n', '-r', file, ...disabled, '-T', 'fields', '-E', 'separator=/t', ...asked],
+      {
+        env: {
+          HOME: home,
+          WIRESHARK_DATA_DIR: join(tree, 'usr/share/wireshark'),
+          WIRESHARK_PLUGIN_DIR: home,
+          WIRESHARK_EXTCAP_DIR: home,
+        },
+        maxBuffer: 2 ** 28,
+      },
+    );
+    return stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => line.split('\t'));
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
