@@ -1,6 +1,6 @@
 /**
  * `hca explain TEST --op N`: one operation of a test of `hca perf`, told step by step. The test runs twice: once to learn when the operation
- * lives, once to record everything of that time. Both runs are the same, picosecond for picosecond.
+ * is under way, once to record everything of that time. Both runs are the same, picosecond for picosecond.
  */
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -71,16 +71,16 @@ export async function explanationOf(
   args: PerfArgs,
   ordinal: number,
 ): Promise<Explanation> {
-  const lives = await timelineOf(machine, args, { categories: ['operations'] });
-  const flow = operationOf(lives, ordinal);
-  const count = operationFlows(lives).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
+  const first = await timelineOf(machine, args, { categories: ['operations'] });
+  const flow = operationOf(first, ordinal);
+  const count = operationFlows(first).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
   if (flow === undefined)
     throw new ConfigurationError(
       '--op',
       ordinal,
       count === 0 ? 'a test in which host 0 posts' : `0 to ${count - 1}`,
     );
-  const span = timeOf(lives, flow);
+  const span = timeOf(first, flow);
   if (span === undefined) throw new ConfigurationError('--op', ordinal, 'a request that has ended');
   const whole = await timelineOf(machine, args, { fromPs: span.fromPs, toPs: span.toPs + 1 });
   const dropped = whole.dropped.filter((part) => part.dropped > 0);
