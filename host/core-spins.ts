@@ -43,7 +43,7 @@ export class CoreSpins {
   /** The thread stops at `cycle`; its origin becomes the end of the round it was in. */
   halt(thread: CoreThread, cycle: Cycles): void {
     thread.isSpinPending = true;
-    this.#chargeUntil(cycle);
+    this.#chargeUntil(thread, cycle);
     const origin = thread.spinOriginCycle;
     if (cycle > origin) {
       const rounds = Math.ceil((cycle - origin) / thread.spinRoundCycles);
@@ -72,16 +72,17 @@ export class CoreSpins {
     if (core.losesCore(thread)) return;
     thread.evaluateRef = 0;
     if (!thread.spinIsReady()) return;
-    this.#chargeUntil(thread.evaluateCycle);
+    this.#chargeUntil(thread, thread.evaluateCycle);
     core.target.memory.unwatch(thread);
     core.drain(thread);
     core.code.resumeWith(thread, thread.spinTake);
   }
 
-  #chargeUntil(cycle: Cycles): void {
+  #chargeUntil({ operation }: CoreThread, cycle: Cycles): void {
     const core = this.#core;
     if (cycle <= core.localCycle) return;
     core.account.add(causeIndexOf.poll, cycle - core.localCycle);
+    if (operation !== undefined) operation.spend(causeIndexOf.poll, cycle - core.localCycle);
     core.localCycle = cycle;
   }
 }

@@ -24,6 +24,7 @@ import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
 import { type AccessDone, failedLoadValue } from './device-port.ts';
+import type { MarkedOperation } from './marked-operation.ts';
 import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
 
 /** Levels of threads: a higher one takes the core from a lower one. */
@@ -80,6 +81,8 @@ export class CoreThread {
   leftCycle = 0;
   /** Entering the core costs a context switch. */
   needsSwitch = false;
+  /** The operation that the program has marked and is in. */
+  operation: MarkedOperation | undefined;
 
   /** Spinning: a cycle at which a round ends, cycles of a round, and the cycle of the coming evaluation. */
   spinOriginCycle = 0;
@@ -130,6 +133,7 @@ export class CoreThread {
   };
 
   constructor(core: Core, name: string, level: number, slot: number, storeSpaceBytes: number) {
+    this.operation = undefined;
     this.core = core;
     this.name = name;
     this.level = level;
@@ -227,6 +231,7 @@ export class CoreThread {
     if (!Number.isInteger(cycles) || cycles < 0)
       throw new ConfigurationError('cycles', cycles, 'a whole number');
     core.account.add(causeIndex, cycles);
+    if (this.operation !== undefined) this.operation.spend(causeIndex, cycles);
     core.localCycle += cycles;
   }
 
@@ -254,7 +259,7 @@ export class CoreThread {
   commit(cause: CpuCause, cycles: number): void {
     const causeIndex = indexOfCause(cause);
     this.#spend(causeIndex, cycles);
-    this.store.commit(this.core.localCycle, causeIndex);
+    this.store.commit(this.core.localCycle, causeIndex, this.operation);
     this.core.committed(this);
   }
 
@@ -380,6 +385,7 @@ export class CoreThread {
   }
 
   async mmioRead32(address: number): Promise<number> {
+    if (this.operation !== undefined) this.operation.mmioReads++;
     return this.access('driver', this.core.cost.mmioLoad, (done) =>
       this.core.target.port.cpuLoad(address, 4, done),
     );

@@ -332,6 +332,7 @@ export class Core {
       thread.needsSwitch = false;
       this.contextSwitchCount++;
       this.account.add(causeIndexOf.contextSwitch, this.cost.contextSwitch);
+      thread.operation?.spend(causeIndexOf.contextSwitch, this.cost.contextSwitch);
       this.localCycle += this.cost.contextSwitch;
     }
     const body = thread.body;
@@ -393,7 +394,10 @@ export class Core {
     const heldPs = this.memoryBus!.heldPsAt(nowPs);
     const cycles = this.clock.cycleAtOrAfter(heldPs) - this.clock.cycleAtOrAfter(this.#busHeldPs);
     this.#busHeldPs = heldPs;
-    if (cycles > 0) this.account.add(causeIndexOf.busWait, cycles);
+    if (cycles > 0) {
+      this.account.add(causeIndexOf.busWait, cycles);
+      this.current?.operation?.spend(causeIndexOf.busWait, cycles);
+    }
     return cycles;
   }
 
@@ -417,6 +421,7 @@ export class Core {
     const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
     if (cycle <= this.localCycle) return;
     this.account.add(this.stallCause, cycle - this.localCycle);
+    this.current?.operation?.spend(this.stallCause, cycle - this.localCycle);
     this.localCycle = cycle;
   }
 

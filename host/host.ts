@@ -30,6 +30,7 @@ import {
   messageWindowBytes,
 } from './interrupt-controller.ts';
 import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
+import { countedPort, type StoreOwner } from './marked-operation.ts';
 import { HostMmPlatform } from './memory-platform.ts';
 import { type AddressSpace, MemoryManager, type MemoryStatistics, PageFrames } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
@@ -257,6 +258,7 @@ export class Host {
     const { systemCallEntry, systemCallExit } = this.config.cost;
     cpu.charge('systemCall', systemCallEntry + systemCallExit);
     this.systemCalls.add(name, path);
+    if (cpu.operation !== undefined) cpu.operation.systemCalls++;
     this.#processOfThread.get(cpu)?.systemCalls.add(name, path);
   }
 
@@ -290,8 +292,10 @@ export class Host {
     return this.cores[index]!;
   }
 
-  #newCore(index: number, port: DevicePort, busMap: BusMap): Core {
+  #newCore(index: number, corePort: DevicePort, busMap: BusMap): Core {
     const { core, cost } = this.config;
+    const owner: StoreOwner = { operation: undefined };
+    const port = countedPort(corePort, owner);
     const writeCombining = new WriteCombiningBuffers(port, busMap, {
       bufferCount: core.writeCombiningBuffers,
       chunkBytes: core.writeCombiningChunkBytes,
@@ -300,7 +304,7 @@ export class Host {
       index,
       process: this.logicalProcess,
       clock: new Clock(core.clockMHz),
-      target: { memory: this.memory, port, busMap, writeCombining },
+      target: { memory: this.memory, port, busMap, writeCombining, owner },
       cost,
       storeBufferEntries: core.storeBufferEntries,
       storeSpaceBytes: core.storeSpaceKib * bytesPerKib,

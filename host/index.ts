@@ -15,6 +15,7 @@ export {
 export * from './host-parameters.ts';
 export { InterruptController, type InterruptStatistics } from './interrupt-controller.ts';
 export { configAccessOf, driverPlatformOf } from './kernel.ts';
+export { MarkedOperation, type ProcessorCost } from './marked-operation.ts';
 export * from './mm/index.ts';
 export { PhysicalMemory } from './physical-memory.ts';
 export { Process, ProcessMemory } from './process.ts';

@@ -16,6 +16,7 @@ import type { Cycles } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 import type { BlockState } from '../sim/block.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
+import type { MarkedOperation, StoreOwner } from './marked-operation.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import type { WriteCombiningBuffers } from './write-combining.ts';
 
@@ -40,6 +41,8 @@ export interface StoreTarget {
   readonly port: DevicePort;
   readonly busMap: BusMap;
   readonly writeCombining: WriteCombiningBuffers;
+  /** Is given the operation of each store that leaves; left out: nothing asks for it. */
+  readonly owner?: StoreOwner;
 }
 
 const bytesPerEntry = 8;
@@ -54,6 +57,7 @@ class Store {
   /** Of its commit: the cycle at which it leaves, the cause of its cycles, and whether this is its last store. */
   cycle = 0;
   cause = 0;
+  operation: MarkedOperation | undefined = undefined;
   endsCommit = false;
   next: Store = this;
 }
@@ -125,11 +129,12 @@ export class StoreBuffer {
   }
 
   /** Ends a group of stores: they leave at `cycle`, which is not before that of the last commit. */
-  commit(cycle: Cycles, cause: number): void {
+  commit(cycle: Cycles, cause: number, operation?: MarkedOperation): void {
     const tail = this.#tail;
     for (let store = this.#open; store !== tail; store = store.next) {
       store.cycle = cycle;
       store.cause = cause;
+      store.operation = operation;
       store.endsCommit = store.next === tail;
     }
     this.#open = tail;
@@ -142,8 +147,10 @@ export class StoreBuffer {
 
   /** Carries out all commits up to and including `cycle`. @returns false when the bus stopped it */
   drain(cycle: Cycles): boolean {
+    const { owner } = this.#target;
     for (let store = this.#head; store !== this.#open; ) {
       if (store.cycle > cycle) return true;
+      if (owner !== undefined) owner.operation = store.operation;
       if (this.#progressBytes < store.lengthBytes && !this.#carryOut(store)) return false;
       if (store.endsCommit && !this.#target.writeCombining.flush()) return false;
       this.#progressBytes = 0;

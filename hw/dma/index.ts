@@ -2,6 +2,7 @@ export { DmaStatus } from './errors.ts';
 export { DmaMessageSender } from './message-sender.ts';
 export { type DmaConfig, dmaParameters } from './parameters.ts';
 export { DmaReadEngine } from './read-engine.ts';
+export { firstTlpBytes } from './split.ts';
 export {
   TrafficClass,
   trafficClassCount,

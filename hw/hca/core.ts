@@ -3,6 +3,7 @@
  * the blocks; each takes from it what it needs. Whom a block calls is not here: that says the table of wires (data-path.ts).
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import type { CostAttribution } from './costs/index.ts';
 import type { DoorbellGeometry } from './doorbells/index.ts';
 import {
   type ContextCache,
@@ -78,6 +79,8 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly violations: ViolationCounters;
   readonly transport: TransportCounters;
   readonly operations: OperationLedger;
+  /** On request: which operation each TLP is due to. */
+  readonly costs: CostAttribution | undefined;
 }
 
 export interface HcaCoreSetup extends DataPathSite {
@@ -86,10 +89,13 @@ export interface HcaCoreSetup extends DataPathSite {
   /** Brings the context of an SRQ up to date before it is written out. */
   readonly srqSync: (slot: number) => void;
   readonly tap: OperationTap | undefined;
+  readonly costs?: CostAttribution | undefined;
+  /** See ContextCacheSetup. */
+  readonly onContextMiss?: ((port: number) => void) | undefined;
 }
 
 export function makeCore(setup: HcaCoreSetup): HcaCore {
-  const { config, tables, sram, domain, port, tap, srqSync, ...site } = setup;
+  const { config, tables, sram, domain, port, tap, srqSync, costs, onContextMiss: _, ...site } = setup;
   const { qps, cqs, srqs } = tables;
   const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
   const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
@@ -123,6 +129,7 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     violations: new ViolationCounters(),
     transport: new TransportCounters(),
     operations: new OperationLedger(domain.clock, qps, tap),
+    costs,
   };
 }
 

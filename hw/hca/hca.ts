@@ -33,8 +33,23 @@ import {
 } from '../pcie/index.ts';
 import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
 import { ControlSide } from './control-side.ts';
+import type { DataPathTables } from './core.ts';
+import {
+  AttributedInterrupts,
+  AttributedReads,
+  AttributedWrites,
+  CostAttribution,
+  MissingPort,
+  type OperationSource,
+} from './costs/index.ts';
 import { DataPath, makeTables } from './data-path.ts';
-import { type ContextCache, IcmMap, makeContextCache, type SramAllocator } from './memory/index.ts';
+import {
+  type ContextCache,
+  IcmMap,
+  makeContextCache,
+  PORT_COUNT,
+  type SramAllocator,
+} from './memory/index.ts';
 import type { HcaConfig } from './parameters.ts';
 import type { OperationTap } from './statistics/index.ts';
 
@@ -63,6 +78,8 @@ export interface HcaSetup {
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
   readonly tap: OperationTap | undefined;
+  /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
+  readonly operationSource?: OperationSource | undefined;
   /** What the host, in the same thread, may use of the HCA's memory; left out: nothing. No result depends on it. */
   readonly shared?: { readonly earlyPlacement: boolean; readonly zeroCopy: boolean } | undefined;
 }
@@ -78,6 +95,8 @@ export class Hca implements BarTarget {
   readonly control: ControlSide;
   readonly dataPath: DataPath;
   readonly eqcCache: ContextCache;
+  /** On request: which operation each TLP is due to. */
+  readonly costs: CostAttribution | undefined;
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
   #accesses: AccessObserver | undefined;
@@ -132,12 +151,16 @@ export class Hca implements BarTarget {
       completion: [pcieFunction],
     });
     const icm = new IcmMap();
+    const attributed = this.#attributed(setup, tables);
+    this.costs = attributed?.costs;
+    const reads = attributed?.reads ?? this.dmaRead;
+    const writes = attributed?.writes ?? this.dmaWrite;
     this.control = new ControlSide({
       domain,
       icm,
-      interrupts: pcieFunction,
-      reads: this.dmaRead,
-      writes: this.dmaWrite,
+      interrupts: attributed?.interrupts ?? pcieFunction,
+      reads,
+      writes,
       sram,
       tables,
       link: this.wirePort,
@@ -145,8 +168,9 @@ export class Hca implements BarTarget {
       capabilities,
       nodeIndex: setup.nodeIndex,
     });
-    const parts = { domain, config, icm, dmaRead: this.dmaRead, dmaWrite: this.dmaWrite, sram };
+    const parts = { domain, config, icm, dmaRead: reads, dmaWrite: writes, sram };
     const { eqs, events } = this.control;
+    attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
       eqs.sync(slot),
@@ -157,8 +181,8 @@ export class Hca implements BarTarget {
       config,
       tables,
       icm,
-      dmaRead: this.dmaRead,
-      dmaWrite: this.dmaWrite,
+      dmaRead: reads,
+      dmaWrite: writes,
       sram,
       port: this.wirePort,
       address: this.control.ports[0]!,
@@ -170,6 +194,8 @@ export class Hca implements BarTarget {
         blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
       },
       tap: setup.tap,
+      costs: this.costs,
+      onContextMiss: attributed?.onContextMiss,
     });
     this.control.connect({ dataPath: this.dataPath.control, device: this });
     const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
@@ -182,6 +208,23 @@ export class Hca implements BarTarget {
   /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
   observeAccesses(observer: AccessObserver): void {
     this.#accesses = observer;
+  }
+
+  /** What stands between the blocks and the engines where TLPs are attributed to operations. */
+  #attributed({ lp, operationSource: source }: HcaSetup, { qps, cqs }: DataPathTables) {
+    if (source === undefined) return undefined;
+    const { pcieFunction } = this;
+    const costs = new CostAttribution({ lp, source, qps, cqs, portCount: PORT_COUNT });
+    const missing = new MissingPort();
+    return {
+      costs,
+      reads: new AttributedReads(this.dmaRead, costs, pcieFunction, missing),
+      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, missing),
+      interrupts: new AttributedInterrupts(pcieFunction, costs),
+      onContextMiss: (port: number): void => {
+        missing.port = port;
+      },
+    };
   }
 
   barWrite(

@@ -19,6 +19,7 @@ import {
   checkCapture,
   checkCrossing,
 } from './analysis/index.ts';
+import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { Held } from './node/held.ts';
@@ -72,6 +73,11 @@ export interface MachineOptions {
    * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits for ever.
    */
   readonly programPatienceMs?: number;
+  /**
+   * Whether programs may mark operations ({@link ProgramContext.operation}), to each of which TLPs, interrupts, system calls and
+   * cycles are attributed: {@link Machine.operationCosts}. Default false. No time depends on it.
+   */
+  readonly attributesCosts?: boolean;
   /** Called with how far the programs have come. */
   readonly onProgress?: ProgressListener;
   /**
@@ -91,6 +97,14 @@ const NEVER = Number.POSITIVE_INFINITY;
 function checkedPatience(ms: number | undefined): number | undefined {
   if (ms === undefined || ms > 0) return ms;
   throw new ConfigurationError('programPatienceMs', ms, 'a number above zero, or Infinity');
+}
+
+/** Costs are attributed by the HCA, and the tap of the verbs library has one user. */
+function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig): void {
+  if (machine.adapter !== 'hca')
+    throw new ConfigurationError('attributesCosts', true, 'false with machine.adapter=nic');
+  if (watch === 'races')
+    throw new ConfigurationError('attributesCosts', true, 'false while races are watched');
 }
 
 export class Machine implements AsyncDisposable {
@@ -143,6 +157,7 @@ export class Machine implements AsyncDisposable {
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
     checkCapture(options.analysis, config.machine.adapter === 'hca' ? config.machine.nodeCount : 0);
+    if (options.attributesCosts === true) checkAttribution(options, config);
     if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
@@ -153,6 +168,7 @@ export class Machine implements AsyncDisposable {
       shortcuts: options.shortcuts,
       analysis: options.analysis,
       watch: options.watch,
+      attributesCosts: options.attributesCosts,
       programPatienceMs: checkedPatience(options.programPatienceMs),
     });
     if (options.epochPs !== undefined) assertRange('epochPs', options.epochPs, 3 * psPerUs, epochLengthPs);
@@ -359,6 +375,26 @@ export class Machine implements AsyncDisposable {
       hcas: parts.flatMap(({ hcas }) => hcas),
       nics: parts.flatMap(({ nics }) => nics),
     };
+  }
+
+  /**
+   * The cost of each operation that programs have marked, by host and in the order in which they began; and what no marked
+   * operation has caused. @throws ConfigurationError unless the machine was made with `attributesCosts`
+   */
+  async operationCosts(): Promise<{ readonly operations: OperationCost[]; readonly others: OtherCost[] }> {
+    this.#checkIdle('read the costs of operations');
+    if (!this.#plan.attributesCosts)
+      throw new ConfigurationError('attributesCosts', false, 'true, to ask for the costs of operations');
+    const parts = await Promise.all(this.#ports.map((port) => port.costs()));
+    const devices = parts.flatMap(({ hcas }) => hcas);
+    const nodes = parts
+      .flatMap(({ hosts }) => hosts)
+      .toSorted(([left], [right]) => left - right)
+      .flatMap(([node, processor]): NodeCosts[] => {
+        const device = devices.find(([of]) => of === node)?.[1];
+        return device === undefined ? [] : [{ node, processor, device }];
+      });
+    return joinCosts(nodes);
   }
 
   /** What the blocks of each node hold now, by name: as much as when the machine was built, once all software is gone. */

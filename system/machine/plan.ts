@@ -37,6 +37,8 @@ export interface MachinePlan {
   readonly watch: Watch | undefined;
   /** How long programs may await what is not simulated, by the wall clock. */
   readonly programPatienceMs: number;
+  /** Whether costs are attributed to marked operations. */
+  readonly attributesCosts: boolean;
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
@@ -49,6 +51,8 @@ export interface MachinePlan {
 export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'> & {
   /** Left out where no host notes when it posted. */
   readonly operationTimes?: readonly OperationTimesMemory[];
+  /** Left out: false. */
+  readonly attributesCosts?: boolean;
   readonly analysis?: AnalysisOptions | undefined;
 };
 
@@ -81,6 +85,8 @@ export interface PlanChoice {
   readonly analysis: AnalysisOptions | undefined;
   readonly watch?: Watch | undefined;
   readonly programPatienceMs?: number | undefined;
+  /** Left out: false. */
+  readonly attributesCosts?: boolean | undefined;
 }
 
 const programPatienceMs = 30_000;
@@ -115,6 +121,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     analysis,
     watch,
     programPatienceMs: choice.programPatienceMs ?? programPatienceMs,
+    attributesCosts: choice.attributesCosts ?? false,
     control,
     operationTimes,
     progress,

@@ -46,6 +46,11 @@ export interface ProgramContext {
    * @throws ConfigurationError when no core is free
    */
   fork(name: string, run: ProgramFunction): Process | 'ENOMEM';
+  /**
+   * Runs a stretch of this program as one operation, whose cost {@link Machine.operationCosts} gives. It changes no time.
+   * @throws ConfigurationError inside of another one, and unless the machine was made with `attributesCosts`
+   */
+  operation<T>(name: string, stretch: () => T | Promise<T>): Promise<T>;
   /** Random numbers of this program, from the machine's seed. */
   readonly random: Random;
   /** Adds a line to the machine's log, with the simulated time. */

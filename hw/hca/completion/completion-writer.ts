@@ -16,7 +16,8 @@ import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
+import type { CostAttribution } from '../costs/index.ts';
+import { BAD_KEY, PENDING, PORT_COMPLETION, PORT_RECEIVER } from '../memory/index.ts';
 import type { Cqn, QpSlot } from '../objects/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './cq-arm.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
@@ -136,6 +137,8 @@ export class CompletionWriter {
     posted.qp = qp;
     posted.qpn = qps.numberOf[qp]!;
     posted.clear();
+    const { costs } = this.#core;
+    if (costs !== undefined) posted.owner = costs.ownerOf(PORT_RECEIVER);
     return posted;
   }
 
@@ -227,6 +230,8 @@ export class CompletionWriter {
       this.#discard(posted, cycle);
       return NOT_STALLED;
     }
+    const { costs } = this.#core;
+    if (costs !== undefined) costs.worksFor(PORT_COMPLETION, ownerOf(costs, posted));
     if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
     if (!this.#hasRoom(cq)) {
       if (this.#consumerReadOf !== cq) {
@@ -260,6 +265,7 @@ export class CompletionWriter {
     translator.port(PORT_COMPLETION).usedBuffer();
     cqcCache.port(PORT_COMPLETION).used();
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    costs?.completed(PORT_COMPLETION, cqs.numberOf[cq]!);
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
     return NOT_STALLED;
   }
@@ -342,4 +348,9 @@ export class CompletionWriter {
   rebase(cycles: number): void {
     this.notifier.rebase(cycles);
   }
+}
+
+/** Of a send it is the request that the CQE names. */
+function ownerOf(costs: CostAttribution, { isSend, qpn, wqeCounter, owner }: PostedCompletion): number {
+  return isSend === 1 ? costs.requestOwner(qpn, wqeCounter) : owner;
 }

@@ -209,7 +209,9 @@ export class CompletionNotifier {
   }
 
   #fire(cq: number): void {
-    const queue = this.#core.cqs.rows[cq]!;
+    const { cqs, costs } = this.#core;
+    const queue = cqs.rows[cq]!;
+    costs?.eventFired(cqs.numberOf[cq]!);
     queue.armState = CQ_NOT_ARMED;
     queue.lastNotified = queue.producer;
     queue.heldCount = 0;

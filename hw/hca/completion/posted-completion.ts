@@ -23,6 +23,8 @@ export class PostedCompletion {
   /** Of a datagram: the word with the source QPN, and the service level. */
   source = 0;
   serviceLevel = 0;
+  /** Of a receive: owner of the message (costs/). */
+  owner = 0;
 
   /** All that a successful receive of nothing has not: what the next completion has of it is filled in. */
   clear(): void {

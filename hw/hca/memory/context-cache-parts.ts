@@ -19,6 +19,8 @@ export interface ContextCacheParts {
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly sram: SramAllocator;
+  /** See ContextCacheSetup. */
+  readonly onContextMiss?: ((port: number) => void) | undefined;
 }
 
 /** @param sync brings the context bytes of a slot up to date before they are written out */
@@ -58,6 +60,7 @@ export function makeContextCache(
     sram: sram.bytes,
     sramOffset: sram.allocate(staging),
     writeDepth: WRITE_DEPTH + 1,
+    onMiss: parts.onContextMiss,
   });
   holder.cache = cache;
   return cache;

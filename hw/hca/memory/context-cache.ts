@@ -34,6 +34,8 @@ export interface ContextCacheSetup {
   readonly sramOffset: number;
   /** Depth of the write requester's fifo: at most so many write-backs are under way. */
   readonly writeDepth: number;
+  /** Optional: notified of the port for which a context is about to be read, and another perhaps written back. */
+  readonly onMiss?: ((port: number) => void) | undefined;
 }
 
 /**
@@ -214,6 +216,7 @@ export class ContextCache {
     }
     const staging = sramOffset + port * table.contextBytes;
     const address = this.#setup.addressOf(table.numberOf[slot]!);
+    this.#setup.onMiss?.(port);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
     this.#invalidateLookups();
     this.directory.place(line, slot);

@@ -3,7 +3,14 @@ export { AccessFence } from './access-fence.ts';
 export type { ContextCache, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
 export { DmaFence } from './dma-fence.ts';
-export type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-ports.ts';
+export type {
+  DmaReads,
+  DmaWrites,
+  InterruptPort,
+  ReadDone,
+  SramAllocator,
+  WriteDone,
+} from './dma-ports.ts';
 export { IcmMap } from './icm.ts';
 export {
   PageFaults,
@@ -17,6 +24,7 @@ export {
 } from './page-faults.ts';
 export {
   PORT_COMPLETION,
+  PORT_COUNT,
   PORT_RECEIVE_FETCH,
   PORT_RECEIVER,
   PORT_REQUESTER,

@@ -31,6 +31,8 @@ export class ReceiveQueueState {
   isQueued = 0;
   /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
   needsPoll = 0;
+  /** Owner of the message for which WQEs were last asked for (costs/). */
+  owner = 0;
 
   /** WQEs known to be posted and not consumed. */
   get available(): number {

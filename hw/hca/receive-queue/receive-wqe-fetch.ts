@@ -16,7 +16,7 @@ import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/
 import { TrafficClass } from '../../dma/index.ts';
 import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
+import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH, PORT_RECEIVER } from '../memory/index.ts';
 import {
   ASKED,
   IDLE,
@@ -287,6 +287,8 @@ export class ReceiveWqeFetch {
     const state = this.#stateOf(queue);
     if (state.phase !== IDLE) return;
     state.phase = ASKED;
+    const { costs } = this.#core;
+    if (costs !== undefined) state.owner = costs.ownerOf(PORT_RECEIVER);
     this.#enter(queue, state, cycle + 1);
   }
 
@@ -319,6 +321,7 @@ export class ReceiveWqeFetch {
       this.account.serve(cycle, 1);
       return domain.wake(this.#stage, cycle + 1);
     }
+    this.#core.costs?.worksFor(PORT_RECEIVE_FETCH, state.owner);
     const stall =
       state.phase === ASKED && (state.available === 0 || state.needsPoll === 1)
         ? this.#readRecord(queue, cycle)

@@ -24,6 +24,7 @@ import {
 } from '../../../wire/packet.ts';
 import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
+import type { CostAttribution } from '../costs/index.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
 import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
 import {
@@ -221,7 +222,10 @@ export class Receiver {
     if (bytes === WAIT) return;
     if (this.#active !== undefined) this.#contexts.used();
     this.#active = this.#memberCount === 0 ? undefined : this.#nextMember();
-    if (this.#active === undefined) this.#release(source.pop());
+    if (this.#active === undefined) {
+      this.#core.costs?.rests(PORT_RECEIVER);
+      this.#release(source.pop());
+    }
     const moveCycles = this.#moveCycles(bytes);
     const busyCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
@@ -252,6 +256,7 @@ export class Receiver {
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
+      if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pair);
     }
     if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
@@ -268,6 +273,18 @@ export class Receiver {
     return (this.#packets.traits & IS_REQUEST) !== 0
       ? this.#responder.process(pair, cycle)
       : this.#acknowledgements.process(pair, cycle);
+  }
+
+  /** Works on a request of the peer's, or on an answer to one of the QP's own. */
+  #noteWork(costs: CostAttribution, pair: QueuePair): void {
+    const packet = this.#packets;
+    if ((packet.traits & IS_REQUEST) === 0) return costs.worksOnAnswerOf(PORT_RECEIVER, pair, packet.psn);
+    const isDatagram = pair.opcodeBase === UD_OPCODE_BASE;
+    costs.worksOnNewPacket(PORT_RECEIVER, {
+      sourceQpn: isDatagram ? packet.word(WORD_DATAGRAM_SOURCE_QPN) : pair.remoteQpn,
+      psn: packet.psn,
+      isLoopback: this.#isLoopback,
+    });
   }
 
   /** Packets whose DLID is neither ours, a multicast LID nor the permissive LID are dropped as misrouted. */

@@ -17,6 +17,7 @@ import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
+import type { CostAttribution } from '../costs/index.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import {
   ENDED_BY_RNR_DELAY,
@@ -276,6 +277,7 @@ export class Requester {
       this.#fetch.release(pair, cycle);
       return NOTHING;
     }
+    if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pair);
     if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
@@ -298,6 +300,16 @@ export class Requester {
     return busyCycles + this.#packetCycles;
   }
 
+  /** Works on the request that is being sent, or on the next one of the queue. */
+  #noteWork(costs: CostAttribution, pair: QueuePair): void {
+    const { recordCursor, sqCounter } = pair;
+    costs.worksOnRequest(
+      PORT_REQUESTER,
+      pair,
+      recordCursor === noRecord ? sqCounter : recordCursor.wqeCounter,
+    );
+  }
+
   /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
   #takeUp(pair: QueuePair, cycle: Cycles): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
@@ -317,6 +329,7 @@ export class Requester {
       return NOTHING;
     }
     const request = this.#maker.make(pair, line, at, cycle);
+    this.#core.costs?.numbered(pair, request);
     if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
     this.#lines.use(line);
     // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.

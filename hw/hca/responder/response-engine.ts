@@ -19,6 +19,7 @@ import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
+import type { CostAttribution } from '../costs/index.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
 import { nakEvent, type PacketSlot } from '../packets/index.ts';
@@ -291,11 +292,18 @@ export class ResponseEngine {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const pending = this.#active ?? this.#choose(cycle);
     if (pending === undefined) return;
+    if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pending);
     const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
     if (busyCycles === WAIT) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined || this.#resources.waitingCount > 0)
       this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
+  }
+
+  /** Works on the oldest READ or atomic of the QP, or on its acknowledgement. */
+  #noteWork(costs: CostAttribution, { pair, count, ackPsn }: PendingResponses): void {
+    const psn = count === 0 ? ackPsn : this.#resources.psn[this.#resources.oldest(pair.slot)]!;
+    costs.worksOnAnswerTo(PORT_RESPONSE, pair, psn);
   }
 
   /** Takes the next QP that has something due. */

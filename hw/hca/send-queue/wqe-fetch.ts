@@ -168,6 +168,7 @@ export class WqeFetch {
     const own = pair.wqeLine;
     const first = own.validCount === 0 ? pair.sqCounter : own.endCounter;
     const index = first & ((1 << pair.sqLogCount) - 1);
+    this.#core.costs?.worksOnRequest(PORT_WQE_FETCH, pair, first & 0xffff);
     const byte = pair.sqOffset + index * stride;
     const wanted = this.#blocksToFetch(pair, first, index) * stride;
     const found = translator.translateBuffer(

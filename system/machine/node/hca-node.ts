@@ -60,6 +60,7 @@ export class HcaNode {
       wireReader,
       nodeIndex: node,
       tap,
+      operationSource: plan.attributesCosts === true ? tap : undefined,
       shared,
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);

@@ -40,6 +40,7 @@ import {
   Random,
 } from '../../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
+import { MarkedOperations } from '../costs/marked-operations.ts';
 import {
   FaultLog,
   faultsOf,
@@ -86,6 +87,8 @@ export class HostNode implements BusMap {
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
+  /** Operations that programs mark, when the plan asks for their costs. */
+  readonly marked: MarkedOperations | undefined;
   readonly faultLog: FaultLog;
   /** Copies that programs' libraries have made, and their bytes. */
   readonly userCopies = { count: 0, bytes: 0 };
@@ -176,6 +179,7 @@ export class HostNode implements BusMap {
     this.exchange.onArrival = (label) => this.meter.arrived(label);
     const times = new OperationTimes(plan.operationTimes[node]!);
     this.operations = new OperationLog(times);
+    this.marked = plan.attributesCosts ? new MarkedOperations() : undefined;
     this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
     this.faultLog = new FaultLog(plan.faults);

@@ -34,11 +34,11 @@ export class OperationLog implements OperationTap {
     this.#times.close(qpNumber);
   }
 
-  posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number): void {
+  posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number, operation = 0): void {
     const entry = this.#times.entryOf(qpNumber, wqeCounter);
     this.postedCount[opcode] = this.postedCount[opcode]! + 1;
     if (entry < 0) this.untimedCount[opcode] = this.untimedCount[opcode]! + 1;
-    else this.#times.notePosted(entry, opcode, ownPs);
+    else this.#times.notePosted(entry, opcode, ownPs, operation);
   }
 
   completed(qpNumber: number, wqeCounter: number, ownPs: number): void {

@@ -22,12 +22,16 @@ const LOG_BITS = 5;
 const LOG_MASK = (1 << LOG_BITS) - 1;
 const NO_ENTRY = -1;
 
-/** Of an entry: two float64, when posted and when issued; three words, the epochs of both and the opcode; and a word unused. */
+/**
+ * Of an entry: two float64, when posted and when issued; four words, the epochs of both, the opcode, and the
+ * marked operation that it belongs to.
+ */
 const ENTRY_BYTES = 32;
 const FLOATS = ENTRY_BYTES / Float64Array.BYTES_PER_ELEMENT;
 const WORDS = ENTRY_BYTES / Int32Array.BYTES_PER_ELEMENT;
 const EPOCHS_AT = 4;
 const OPCODE_AT = 6;
+const OPERATION_AT = 7;
 /** Which of an entry's two times. */
 const POSTED = 0;
 const ISSUED = 1;
@@ -131,10 +135,17 @@ export class OperationTimes {
   }
 
   /** The host's note: the request became visible to the device. */
-  notePosted(entry: number, opcode: number, atPs: number): void {
+  notePosted(entry: number, opcode: number, atPs: number, operation = 0): void {
     this.#times[FLOATS * entry] = atPs;
     this.#words[WORDS * entry + EPOCHS_AT] = this.#epoch;
     this.#words[WORDS * entry + OPCODE_AT] = opcode;
+    this.#words[WORDS * entry + OPERATION_AT] = operation;
+  }
+
+  /** For the HCA: the marked operation that a request belongs to; 0 is none. */
+  operationOf(qpn: number, wqeCounter: number): number {
+    const entry = this.entryOf(qpn, wqeCounter);
+    return entry === NO_ENTRY ? 0 : this.#words[WORDS * entry + OPERATION_AT]!;
   }
 
   opcodeAt(entry: number): number {

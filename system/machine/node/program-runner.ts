@@ -5,6 +5,7 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { textOfThrown } from '../../../base/thrown.ts';
 import type { ProgramContext as HostContext, Process, Program } from '../../../host/index.ts';
 import { Random } from '../../../sim/index.ts';
+import type { MarkedOperations } from '../costs/index.ts';
 import type { JsonValue, LogLine, ProgramContext, ProgramFunction, ProgramState } from '../program.ts';
 import type { HostNode } from './host-node.ts';
 import { ProgramMemory } from './program-memory.ts';
@@ -102,6 +103,7 @@ export class ProgramRunner {
       args: order.args,
       exchange: this.#host.exchange.of(cpu),
       fork: (name, run) => this.#fork(order, hostContext, name, run),
+      operation: (name, stretch) => this.#markedOperations(name).run(cpu, order.name, name, stretch),
       random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
       log: (text) =>
         this.log.push({
@@ -112,6 +114,16 @@ export class ProgramRunner {
         }),
       progress: (done, total) => this.#reportProgress(done, total),
     };
+  }
+
+  #markedOperations(name: string): MarkedOperations {
+    const { marked } = this.#host;
+    if (marked !== undefined) return marked;
+    throw new ConfigurationError(
+      `operation ${name}`,
+      'marked',
+      'in a machine made with { attributesCosts: true }',
+    );
   }
 
   /** fork(2): the child runs `run` on the first core without a program, with a copy of the parent's memory. */

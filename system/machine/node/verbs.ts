@@ -1,5 +1,5 @@
 /** What a program's verbs library is given: its thread, its memory, and the devices its kernel drives. */
-import type { ProgramContext as HostContext } from '../../../host/index.ts';
+import type { CoreThread, ProgramContext as HostContext } from '../../../host/index.ts';
 import type { OperationTap, VerbsPlatform } from '../../../userlib/index.ts';
 import type { HostNode } from './host-node.ts';
 import type { RaceWatch } from './race-watch.ts';
@@ -15,6 +15,12 @@ function watchedTap({ operations }: HostNode, races: RaceWatch, processId: numbe
   };
 }
 
+function tapOf(node: HostNode, cpu: CoreThread, processId: number): OperationTap {
+  const { races, marked, operations } = node;
+  if (marked !== undefined) return marked.tapOf(cpu, operations);
+  return races === undefined ? operations : watchedTap(node, races, processId);
+}
+
 /** The verbs of one program: `getDeviceList(verbs)` lists its devices. */
 export type Verbs = VerbsPlatform;
 
@@ -25,7 +31,7 @@ export function verbsOf(node: HostNode, { cpu, memory, costs, process }: HostCon
     memory,
     costs,
     devices: driver === undefined ? [] : [driver],
-    tap: node.races === undefined ? node.operations : watchedTap(node, node.races, process.id),
+    tap: tapOf(node, cpu, process.id),
     copied: (lengthBytes) => {
       userCopies.count++;
       userCopies.bytes += lengthBytes;

@@ -5,7 +5,15 @@ import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { WireCapture } from '../node/wire-log.ts';
 import type { LogLine, ProgramState } from '../program.ts';
-import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartState, PartSteps } from './part.ts';
+import type {
+  MachinePart,
+  PartCosts,
+  PartEffort,
+  PartHeld,
+  PartLedgers,
+  PartState,
+  PartSteps,
+} from './part.ts';
 import type { PartActivity } from './part-activity.ts';
 
 export interface PartPort {
@@ -22,6 +30,7 @@ export interface PartPort {
   analyses(): Promise<Analysis[]>;
   closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
+  costs(): Promise<PartCosts>;
   held(): Promise<PartHeld>;
   inspect(): Promise<PartState>;
   packets(): Promise<LinkPackets[]>;
@@ -48,6 +57,7 @@ export const partMethods = [
   'analyses',
   'closeAnalysers',
   'ledgers',
+  'costs',
   'held',
   'inspect',
   'packets',
@@ -75,6 +85,7 @@ export function localPort(part: MachinePart): PartPort {
     analyses: async () => part.analyses(),
     closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
+    costs: async () => part.costs(),
     held: async () => part.held(),
     inspect: async () => part.inspect(),
     packets: async () => part.packets(),

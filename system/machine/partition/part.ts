@@ -3,7 +3,8 @@
  * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
  */
 import { ConfigurationError } from '../../../base/assert.ts';
-import type { Hca, HcaSetup } from '../../../hw/hca/index.ts';
+import type { ProcessorCost } from '../../../host/index.ts';
+import type { CostLedger, Hca, HcaSetup } from '../../../hw/hca/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import {
   type BlockState,
@@ -37,6 +38,12 @@ export interface PartLedgers {
   readonly hosts: readonly HostLedger[];
   readonly hcas: readonly HcaLedger[];
   readonly nics: readonly NicLedger[];
+}
+
+/** What is known of the costs of marked operations, with the node. */
+export interface PartCosts {
+  readonly hosts: readonly (readonly [node: number, processor: readonly ProcessorCost[]])[];
+  readonly hcas: readonly (readonly [node: number, device: CostLedger])[];
 }
 
 /** What blocks hold, with their node. */
@@ -148,6 +155,16 @@ export class MachinePart {
       hosts: this.hosts.map(hostLedgerOf),
       hcas: this.hcas.map(hcaLedgerOf),
       nics: this.nics.map(nicLedgerOf),
+    };
+  }
+
+  /** What hosts and devices here know of the costs of marked operations. */
+  costs(): PartCosts {
+    return {
+      hosts: this.hosts.map(({ node, marked }) => [node, marked?.costs() ?? []] as const),
+      hcas: this.hcas.flatMap(({ node, hca: { costs } }) =>
+        costs === undefined ? [] : [[node, costs.ledger()] as const],
+      ),
     };
   }
 

@@ -1,0 +1,217 @@
+/**
+ * The DMA engines and the interrupts of the PCIe function, as a device whose costs are attributed sees them: every request goes on
+ * unchanged, and is counted for the work of the block that makes it.
+ */
+import { completionEqe, EventType, eqe } from '../../../abi/eqe.ts';
+import { viewOf } from '../../../base/index.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
+import { firstTlpBytes } from '../../dma/index.ts';
+import type { EqTable } from '../events/index.ts';
+import {
+  type DmaReads,
+  type DmaWrites,
+  type InterruptPort,
+  PORT_COMPLETION,
+  PORT_RECEIVE_FETCH,
+  PORT_RECEIVER,
+  PORT_REQUESTER,
+  PORT_RESPONSE,
+  PORT_WQE_FETCH,
+  type ReadDone,
+  type WriteDone,
+} from '../memory/index.ts';
+import type { CostAttribution } from './cost-attribution.ts';
+
+/** Which port's work a requester is busy with; those left out belong to the control side. */
+const portOfRequester: Readonly<Record<string, number>> = {
+  wqeRead: PORT_WQE_FETCH,
+  payloadRead: PORT_REQUESTER,
+  responseRead: PORT_RESPONSE,
+  atomicRead: PORT_RESPONSE,
+  atomicWrite: PORT_RESPONSE,
+  payloadWrite: PORT_RECEIVER,
+  receiveRecord: PORT_RECEIVE_FETCH,
+  receiveWqeRead: PORT_RECEIVE_FETCH,
+  cqRecord: PORT_COMPLETION,
+  cqe: PORT_COMPLETION,
+};
+/** Requesters of which a call says whose they are: the translator's by the port that is its cookie, the caches' by {@link missing}. */
+const TRANSLATION = -1;
+const CONTEXT = -2;
+const CONTROL = -3;
+const EVENT = -4;
+
+const sourceOf = (name: string): number => {
+  if (name === 'translation') return TRANSLATION;
+  if (/^(qpc|cqc|srqc)(Read|Write)$/.test(name)) return CONTEXT;
+  if (name === 'eqe') return EVENT;
+  return portOfRequester[name] ?? CONTROL;
+};
+
+/** TLPs of a transfer, as the engines split it. */
+function tlpCountOf(address: BusAddress, lengthBytes: number, limitBytes: number): number {
+  let count = 0;
+  for (let done = 0; done < lengthBytes; count++)
+    done += firstTlpBytes(address + done, lengthBytes - done, limitBytes);
+  return count;
+}
+
+/** What the split depends on. */
+export interface TransferLimits {
+  maxPayloadBytes(): number;
+  maxReadRequestBytes(): number;
+}
+
+/** For which port the context caches make their next requests. */
+export class MissingPort {
+  port = PORT_WQE_FETCH;
+}
+
+export class AttributedReads implements DmaReads {
+  readonly #reads: DmaReads;
+  readonly #costs: CostAttribution;
+  readonly #limits: TransferLimits;
+  readonly #missing: MissingPort;
+  readonly #sources: number[] = [];
+  readonly #classes: number[] = [];
+
+  constructor(reads: DmaReads, costs: CostAttribution, limits: TransferLimits, missing: MissingPort) {
+    this.#reads = reads;
+    this.#costs = costs;
+    this.#limits = limits;
+    this.#missing = missing;
+  }
+
+  get requesters(): DmaReads['requesters'] {
+    return this.#reads.requesters;
+  }
+
+  addRequester(options: Parameters<DmaReads['addRequester']>[0], onDone: ReadDone): number {
+    const requester = this.#reads.addRequester(options, onDone);
+    this.#sources[requester] = sourceOf(options.name);
+    this.#classes[requester] = options.trafficClass;
+    return requester;
+  }
+
+  canRequest(requester: number): boolean {
+    return this.#reads.canRequest(requester);
+  }
+
+  request(
+    requester: number,
+    address: BusAddress,
+    lengthBytes: number,
+    sramOffset: number,
+    cookie: number,
+  ): void {
+    const count = tlpCountOf(address, lengthBytes, this.#limits.maxReadRequestBytes());
+    const source = this.#sources[requester]!;
+    const trafficClass = this.#classes[requester]!;
+    if (source === CONTROL) this.#costs.controlRead(trafficClass, count);
+    else if (source === TRANSLATION) this.#costs.read(cookie, trafficClass, count);
+    else this.#costs.read(source === CONTEXT ? this.#missing.port : source, trafficClass, count);
+    this.#reads.request(requester, address, lengthBytes, sramOffset, cookie);
+  }
+
+  onSpace(requester: number, listener: () => void): void {
+    this.#reads.onSpace(requester, listener);
+  }
+
+  withdrawPlaces(): void {
+    this.#reads.withdrawPlaces();
+  }
+}
+
+export class AttributedWrites implements DmaWrites {
+  readonly #writes: DmaWrites;
+  readonly #costs: CostAttribution;
+  readonly #limits: TransferLimits;
+  readonly #missing: MissingPort;
+  #eqs: EqTable | undefined;
+  readonly #sources: number[] = [];
+  readonly #classes: number[] = [];
+
+  constructor(writes: DmaWrites, costs: CostAttribution, limits: TransferLimits, missing: MissingPort) {
+    this.#writes = writes;
+    this.#costs = costs;
+    this.#limits = limits;
+    this.#missing = missing;
+  }
+
+  /** The event queues, once they are there. */
+  connect({ eqs }: { readonly eqs: EqTable }): void {
+    this.#eqs = eqs;
+  }
+
+  get requesters(): DmaWrites['requesters'] {
+    return this.#writes.requesters;
+  }
+
+  addRequester(options: Parameters<DmaWrites['addRequester']>[0], onDone?: WriteDone): number {
+    const requester = this.#writes.addRequester(options, onDone);
+    this.#sources[requester] = sourceOf(options.name);
+    this.#classes[requester] = options.trafficClass;
+    return requester;
+  }
+
+  canRequest(requester: number): boolean {
+    return this.#writes.canRequest(requester);
+  }
+
+  request(
+    requester: number,
+    address: BusAddress,
+    lengthBytes: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    cookie: number,
+  ): void {
+    const count = tlpCountOf(address, lengthBytes, this.#limits.maxPayloadBytes());
+    const trafficClass = this.#classes[requester]!;
+    const from = this.#sources[requester]!;
+    if (from === EVENT) this.#countEvent(source, sourceOffset, trafficClass, count);
+    else if (from === CONTROL) this.#costs.controlWrite(trafficClass, count);
+    else this.#costs.write(from === CONTEXT ? this.#missing.port : from, trafficClass, count);
+    this.#writes.request(requester, address, lengthBytes, source, sourceOffset, cookie);
+  }
+
+  onSpace(requester: number, listener: () => void): void {
+    this.#writes.onSpace(requester, listener);
+  }
+
+  #countEvent(source: Uint8Array, offset: number, trafficClass: number, count: number): void {
+    const view = viewOf(source);
+    const isCompletion = eqe.fields.type.get(view, offset) === EventType.COMP;
+    const cqn = isCompletion ? completionEqe.fields.cqn.get(view, offset) : undefined;
+    const eqn = cqn === undefined ? undefined : this.#costs.eqnOf(cqn);
+    const slot = eqn === undefined || this.#eqs === undefined ? -1 : this.#eqs.slotOf(eqn);
+    const vector = slot === -1 ? undefined : this.#eqs?.vector[slot];
+    this.#costs.eventWritten(cqn, vector, trafficClass, count);
+  }
+}
+
+/** Interrupts on their way to the function: those that it takes are counted. */
+export class AttributedInterrupts implements InterruptPort {
+  readonly #interrupts: InterruptPort;
+  readonly #costs: CostAttribution;
+
+  constructor(interrupts: InterruptPort, costs: CostAttribution) {
+    this.#interrupts = interrupts;
+    this.#costs = costs;
+  }
+
+  get msixEnabled(): boolean {
+    return this.#interrupts.msixEnabled;
+  }
+
+  requestInterrupt(vector: number, cycle: Cycles): boolean {
+    const isTaken = this.#interrupts.requestInterrupt(vector, cycle);
+    if (isTaken) this.#costs.interrupted(vector);
+    return isTaken;
+  }
+
+  setIntx(isAsserted: boolean, cycle: Cycles): void {
+    if (isAsserted) this.#costs.pinAsserted();
+    this.#interrupts.setIntx(isAsserted, cycle);
+  }
+}

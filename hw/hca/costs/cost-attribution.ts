@@ -1,0 +1,273 @@
+/**
+ * Which operation each TLP and interrupt of the device is due to: instrumentation beside the blocks, made on request only.
+ *
+ *     block turns to a work ── worksOn… ──► owner of its port        DMA request ──► owner of the port that made it
+ *
+ * An operation is what a host's program has marked as one (host/marked-operation.ts): the number that the verbs library noted with
+ * each of its work requests. An owner is a row of this device's table: nobody (what no marked operation caused), the control
+ * side, an operation of the own host, or a packet received, of which only the peer's device can say whose it was: it is named by the
+ * QP that sent it and its PSN, and joined to an operation when both tables are read (system/machine/costs).
+ *
+ * What several works share has one owner:
+ * - a read of several WQEs is due to the first of them, a read of a context or a translation to the work that missed;
+ * - receive WQEs and their doorbell record are read for the message that the receiver had in hand when it asked for them;
+ * - an acknowledgement of several requests is work for the last of them, a CQE for the request that it names;
+ * - an event is due to the CQE that it was raised for, an interrupt to the first event since the interrupt before it.
+ *
+ * TLPs are counted when a block requests them, split as the DMA engines split them.
+ */
+import type { ExactPs, LogicalProcess } from '../../../sim/index.ts';
+import { trafficClassCount } from '../../dma/index.ts';
+import type { Cqn, CqTable, Qpn, QpTable, QueuePair, SendRecord } from '../objects/index.ts';
+
+/** Rows that are always there: what no marked operation caused, and commands and event queues. */
+const NOBODY = 0;
+const CONTROL = 1;
+/** Packets and operations that the table holds. */
+const ROWS_MAX = 1 << 20;
+const PSN_COUNT = 1 << 24;
+const PSN_MASK = PSN_COUNT - 1;
+
+/** What one owner has cost: TLPs by accounting class, and interrupts. */
+export interface CostRow {
+  readonly reads: number[];
+  readonly writes: number[];
+  interrupts: number;
+}
+
+/** A message of a marked operation: the PSNs that its packets have, and since when. */
+export interface MessageRow {
+  readonly operation: number;
+  readonly qpn: Qpn;
+  readonly firstPsn: number;
+  readonly psnCount: number;
+  readonly atPs: ExactPs;
+}
+
+/** What the work for one received packet has cost. */
+export interface PacketRow extends CostRow {
+  readonly sourceQpn: Qpn;
+  readonly psn: number;
+  readonly isLoopback: boolean;
+  readonly atPs: ExactPs;
+}
+
+/** A received packet, as its headers name it. */
+interface PacketName {
+  readonly sourceQpn: Qpn;
+  readonly psn: number;
+  readonly isLoopback: boolean;
+}
+
+/** Which marked operation a work request belongs to: 0 is none. */
+export interface OperationSource {
+  operationOf(qpn: Qpn, wqeCounter: number): number;
+}
+
+export interface CostSetup {
+  readonly lp: LogicalProcess;
+  readonly source: OperationSource;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly portCount: number;
+}
+
+const emptyRow = (): CostRow => ({
+  reads: new Array<number>(trafficClassCount).fill(0),
+  writes: new Array<number>(trafficClassCount).fill(0),
+  interrupts: 0,
+});
+
+export class CostAttribution {
+  /** Packets that found the table full: what they cost is nobody's. */
+  lostPacketCount = 0;
+  readonly #setup: CostSetup;
+  readonly #rows: CostRow[] = [emptyRow(), emptyRow()];
+  readonly #messages: MessageRow[] = [];
+  readonly #packets: PacketRow[] = [];
+  /** Places in the table: by operation, and by the name of the packet that came last under it. */
+  readonly #ofOperation = new Map<number, number>();
+  readonly #ofPacket = new Map<number, number>();
+  /** Newest message last, by QPN. */
+  readonly #ofQp = new Map<Qpn, MessageRow[]>();
+  readonly #ofPort: Int32Array;
+  /** By CQN: owner of its last CQE, and of the event raised last. */
+  readonly #ofCqe = new Map<Cqn, number>();
+  readonly #ofEvent = new Map<Cqn, number>();
+  /** By vector: owner of the first event since the last interrupt. */
+  readonly #ofVector = new Map<number, number>();
+
+  constructor(setup: CostSetup) {
+    this.#setup = setup;
+    this.#ofPort = new Int32Array(setup.portCount);
+  }
+
+  // What the blocks work on.
+
+  /** The user of `port` works on the send WQE with this counter. */
+  worksOnRequest(port: number, pair: QueuePair, wqeCounter: number): void {
+    this.#ofPort[port] = this.requestOwner(this.#setup.qps.numberOf[pair.slot]!, wqeCounter);
+  }
+
+  /** The user of `port` works on a request packet that has just come. Each has a row of its own. */
+  worksOnNewPacket(port: number, name: PacketName): void {
+    const key = keyOf(name.sourceQpn, name.psn, name.isLoopback);
+    if (this.#rows.length >= ROWS_MAX) {
+      this.lostPacketCount++;
+      this.#ofPacket.delete(key);
+      this.#ofPort[port] = NOBODY;
+      return;
+    }
+    const row: PacketRow = { ...emptyRow(), ...name, atPs: this.#setup.lp.instantPs };
+    this.#ofPacket.set(key, this.#rows.length);
+    this.#ofPort[port] = this.#rows.length;
+    this.#rows.push(row);
+    this.#packets.push(row);
+  }
+
+  /** The user of `port` works on the answer to a request packet with this PSN. */
+  worksOnAnswerTo(port: number, pair: QueuePair, psn: number): void {
+    const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, psn, false));
+    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, psn, true)) ?? NOBODY;
+  }
+
+  /** The user of `port` works on an answer that came for this PSN of the own QP. */
+  worksOnAnswerOf(port: number, pair: QueuePair, psn: number): void {
+    const messages = this.#ofQp.get(this.#setup.qps.numberOf[pair.slot]!);
+    const found = messages?.findLast(({ firstPsn, psnCount }) => ((psn - firstPsn) & PSN_MASK) < psnCount);
+    this.#ofPort[port] = found === undefined ? NOBODY : this.#operationRow(found.operation);
+  }
+
+  /** The user of `port` works for `owner`, as {@link ownerOf} or {@link requestOwner} gave it. */
+  worksFor(port: number, owner: number): void {
+    this.#ofPort[port] = owner;
+  }
+
+  /** The user of `port` has ended its work. */
+  rests(port: number): void {
+    this.#ofPort[port] = NOBODY;
+  }
+
+  ownerOf(port: number): number {
+    return this.#ofPort[port]!;
+  }
+
+  requestOwner(qpn: Qpn, wqeCounter: number): number {
+    return this.#operationRow(this.#setup.source.operationOf(qpn, wqeCounter));
+  }
+
+  /** A request has been given its PSNs. */
+  numbered(pair: QueuePair, { wqeCounter, firstPsn, psnCount }: SendRecord): void {
+    const qpn = this.#setup.qps.numberOf[pair.slot]!;
+    const operation = this.#setup.source.operationOf(qpn, wqeCounter);
+    if (operation === 0) return;
+    const message = { operation, qpn, firstPsn, psnCount, atPs: this.#setup.lp.instantPs };
+    this.#messages.push(message);
+    const messages = this.#ofQp.get(qpn);
+    if (messages === undefined) this.#ofQp.set(qpn, [message]);
+    else messages.push(message);
+  }
+
+  /** The user of `port` has had a CQE issued for the CQ. */
+  completed(port: number, cqn: Cqn): void {
+    this.#ofCqe.set(cqn, this.#ofPort[port]!);
+  }
+
+  /** An event of the CQ fires, for its last CQE. */
+  eventFired(cqn: Cqn): void {
+    this.#ofEvent.set(cqn, this.#ofCqe.get(cqn) ?? NOBODY);
+  }
+
+  // What it costs.
+
+  read(port: number, trafficClass: number, tlpCount: number): void {
+    this.#add('reads', this.#ofPort[port]!, trafficClass, tlpCount);
+  }
+
+  write(port: number, trafficClass: number, tlpCount: number): void {
+    this.#add('writes', this.#ofPort[port]!, trafficClass, tlpCount);
+  }
+
+  controlRead(trafficClass: number, tlpCount: number): void {
+    this.#add('reads', CONTROL, trafficClass, tlpCount);
+  }
+
+  controlWrite(trafficClass: number, tlpCount: number): void {
+    this.#add('writes', CONTROL, trafficClass, tlpCount);
+  }
+
+  /** An EQE is written: of a completion of the CQ, for the EQ with this vector; or (undefined) of something else. */
+  eventWritten(
+    cqn: Cqn | undefined,
+    vector: number | undefined,
+    trafficClass: number,
+    tlpCount: number,
+  ): void {
+    const owner = cqn === undefined ? CONTROL : (this.#ofEvent.get(cqn) ?? NOBODY);
+    this.#add('writes', owner, trafficClass, tlpCount);
+    if (vector !== undefined && !this.#ofVector.has(vector)) this.#ofVector.set(vector, owner);
+  }
+
+  /** A message of the vector goes out. */
+  interrupted(vector: number): void {
+    this.#rows[this.#ofVector.get(vector) ?? NOBODY]!.interrupts++;
+    this.#ofVector.delete(vector);
+  }
+
+  /** The pin is asserted: for all vectors. */
+  pinAsserted(): void {
+    const [owner = NOBODY] = this.#ofVector.values();
+    this.#rows[owner]!.interrupts++;
+    this.#ofVector.clear();
+  }
+
+  /** The EQ that the CQ's events go to. */
+  eqnOf(cqn: Cqn): number | undefined {
+    const { cqs } = this.#setup;
+    const slot = cqs.slotOf(cqn);
+    return slot === -1 ? undefined : cqs.rows[slot]!.eqn;
+  }
+
+  /** Copies of all rows. */
+  ledger(): CostLedger {
+    const { reads, writes, interrupts } = this.#rows[NOBODY]!;
+    return structuredClone({
+      nobody: { reads, writes, interrupts },
+      control: this.#rows[CONTROL]!,
+      operations: [...this.#ofOperation].map(([operation, place]) => ({ operation, ...this.#rows[place]! })),
+      messages: this.#messages,
+      packets: this.#packets,
+      lostPacketCount: this.lostPacketCount,
+    });
+  }
+
+  #operationRow(operation: number): number {
+    if (operation === 0) return NOBODY;
+    let place = this.#ofOperation.get(operation);
+    if (place === undefined) {
+      place = this.#rows.length;
+      this.#rows.push(emptyRow());
+      this.#ofOperation.set(operation, place);
+    }
+    return place;
+  }
+
+  #add(kind: 'reads' | 'writes', owner: number, trafficClass: number, tlpCount: number): void {
+    const counts = this.#rows[owner]![kind];
+    counts[trafficClass] = counts[trafficClass]! + tlpCount;
+  }
+}
+
+/** What one device knows of costs, as plain data. */
+export interface CostLedger {
+  readonly nobody: CostRow;
+  readonly control: CostRow;
+  readonly operations: readonly (CostRow & { readonly operation: number })[];
+  readonly messages: readonly MessageRow[];
+  readonly packets: readonly PacketRow[];
+  readonly lostPacketCount: number;
+}
+
+/** 49 bits: exact in a number. */
+const keyOf = (sourceQpn: Qpn, psn: number, isLoopback: boolean): number =>
+  (sourceQpn * PSN_COUNT + psn) * 2 + (isLoopback ? 1 : 0);
