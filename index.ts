@@ -48,6 +48,8 @@ export type { ProcessInstant } from './sim/run-errors.ts';
 export type { Analysis } from './system/machine/analysis/attach.ts';
 export type { AnalysisOptions, TraceOptions } from './system/machine/analysis/options.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
+export { CostsOverflowError } from './system/machine/costs/index.ts';
+export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';
 export { Machine, type MachineOptions } from './system/machine/machine.ts';
 export type { UnownedAccess } from './system/machine/node/access-watch.ts';
 export type { Held } from './system/machine/node/held.ts';

@@ -4,6 +4,7 @@
  *     index.js, system/cli/main.js, system/workloads/…   what is started or imported by its address, under its own name
  *     model.js                                           what `index.ts` brings: the machine and what programs speak
  *     rest.js                                            the command line, serving, guests, stories
+ *     system/vitest/index.js                             fixture and matchers: the only file that imports vitest
  *
  * What is started by its address is listed in `knip.json`. A module's `import.meta.url` is the address that it would have as a
  * file of its own, so modules find each other as they do in the sources.
@@ -17,6 +18,9 @@ import { withPlainFields } from './plain-fields.ts';
 import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** The room that only tests of users import. */
+const forVitest = join(root, 'system', 'vitest');
 
 type Modules = (id: string) => ModuleInfo | null;
 
@@ -63,8 +67,9 @@ export async function bundleInto(folder: string): Promise<void> {
         {
           debugName: 'rest',
           priority: 1,
-          // What nobody imports is started: it stays apart, so that it runs only then.
-          name: (id, modules) => (modules.getModuleInfo(id)?.importers.length ? 'rest' : null),
+          // What nobody imports is started: it stays apart, so that it runs only then. What is for vitest runs nowhere else.
+          name: (id, modules) =>
+            !id.startsWith(forVitest) && modules.getModuleInfo(id)?.importers.length ? 'rest' : null,
         },
       ],
     },

@@ -1,24 +1,14 @@
 /** The packed package as its users have it: outside of the repository, from JavaScript, from TypeScript, from a shell. */
 import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Declarations } from './declarations.ts';
+import { installPacked, repository } from './packed-package.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
 
-const repository = fileURLToPath(new URL('..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-package-'));
 const installed = join(folder, 'node_modules', 'hca-emulator');
 const bin = join(installed, 'bin', 'hca.js');
@@ -40,20 +30,7 @@ function written(name: string, content: string): string {
 }
 
 beforeAll(() => {
-  const [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', folder], repository)) as [
-    { filename: string; files: { path: string }[] },
-  ];
-  files = packed.files.map(({ path }) => path);
-  run('tar', ['xzf', packed.filename]);
-  cpSync(join(folder, 'package'), installed, { recursive: true });
-  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-  };
-  for (const name of [...Object.keys(dependencies), '@types/node']) {
-    const link = join(folder, 'node_modules', name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(repository, 'node_modules', name), link);
-  }
+  ({ files } = installPacked(folder));
   written('package.json', '{ "type": "module" }');
 });
 

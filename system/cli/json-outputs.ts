@@ -169,6 +169,21 @@ interface PlotOutput extends PlotPage {
   readonly version: string;
 }
 
+/** `hca ask --json` without a name: the questions that there are. */
+interface StudiesOutput {
+  readonly schema: 'hca-studies/1';
+  readonly questions: readonly { readonly name: string; readonly question: string }[];
+}
+
+/** `hca ask NAME --json`: three sentences, and the points that they are made from. */
+interface AskOutput extends Omit<SweepHeader, 'schema'> {
+  readonly schema: 'hca-ask/1';
+  readonly name: string;
+  readonly question: string;
+  readonly answer: readonly string[];
+  readonly rows: readonly SweepRow[];
+}
+
 /** `hca validate --json`: each row of the measurements beside what the model has. */
 interface ValidateOutput {
   readonly schema: 'hca-validate/1';
@@ -206,5 +221,7 @@ export type JsonOutput =
   | RerunOutput
   | SweepOutput
   | PlotOutput
+  | StudiesOutput
+  | AskOutput
   | ValidateOutput
   | ExplainOutput;

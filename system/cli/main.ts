@@ -8,6 +8,7 @@ import { comparePaths } from '../workloads/compare-plan.ts';
 import { perfTestNames } from '../workloads/perf-plan.ts';
 import { readyWorkloadNames } from '../workloads/ready-workloads.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
+import { addAskCommand } from './ask.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { addCutoffCommand } from './cutoff.ts';
@@ -151,6 +152,7 @@ function programOf(): Command {
   addTortureCommand(program);
   addSweepCommand(program);
   addPlotCommand(program);
+  addAskCommand(program);
   addDiffCommand(program);
   addRerunCommand(program);
   addValidateCommand(program);

@@ -45,6 +45,8 @@ export interface PerfRow {
   readonly isBalanced: boolean;
   /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
   readonly linkBytesPerSecond?: number;
+  /** Interrupts delivered to each host, of all vectors. */
+  readonly interrupts: readonly number[];
   /** The caches of each HCA. */
   readonly caches: readonly NodeReport['hca']['caches'][];
   /** On-demand paging, by host; left out when there was none. */
@@ -90,6 +92,9 @@ export default async function runPerf(
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
     ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
+    interrupts: figures.nodes.map(({ interrupts }) =>
+      interrupts.reduce((sum, { delivered }) => sum + delivered, 0),
+    ),
     caches: figures.nodes.map(({ hca }) => hca.caches),
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),

@@ -4,7 +4,7 @@
  *     block turns to a work ── worksOn… ──► owner of its port        DMA request ──► owner of the port that made it
  *
  * An operation is what a host's program has marked as one (host/marked-operation.ts): the number that the verbs library noted with
- * each of its work requests. An owner is a row of this device's table: nobody (what no marked operation caused), the control
+ * each of its work requests. An owner is a row of this device's table: unmarked (what no marked operation caused), the control
  * side, an operation of the own host, or a packet received, of which only the peer's device can say whose it was: it is named by the
  * QP that sent it and its PSN, and joined to an operation when both tables are read (system/machine/costs).
  *
@@ -21,7 +21,7 @@ import { trafficClassCount } from '../../dma/index.ts';
 import type { Cqn, CqTable, Qpn, QpTable, QueuePair, SendRecord } from '../objects/index.ts';
 
 /** Rows that are always there: what no marked operation caused, and commands and event queues. */
-const NOBODY = 0;
+const UNMARKED = 0;
 const CONTROL = 1;
 /** Packets and operations that the table holds. */
 const ROWS_MAX = 1 << 20;
@@ -79,7 +79,7 @@ const emptyRow = (): CostRow => ({
 });
 
 export class CostAttribution {
-  /** Packets that found the table full: what they cost is nobody's. */
+  /** Packets that found the table full: what they cost is counted as unmarked. */
   lostPacketCount = 0;
   readonly #setup: CostSetup;
   readonly #rows: CostRow[] = [emptyRow(), emptyRow()];
@@ -115,7 +115,7 @@ export class CostAttribution {
     if (this.#rows.length >= ROWS_MAX) {
       this.lostPacketCount++;
       this.#ofPacket.delete(key);
-      this.#ofPort[port] = NOBODY;
+      this.#ofPort[port] = UNMARKED;
       return;
     }
     const row: PacketRow = { ...emptyRow(), ...name, atPs: this.#setup.lp.instantPs };
@@ -128,14 +128,14 @@ export class CostAttribution {
   /** The user of `port` works on the answer to a request packet with this PSN. */
   worksOnAnswerTo(port: number, pair: QueuePair, psn: number): void {
     const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, psn, false));
-    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, psn, true)) ?? NOBODY;
+    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, psn, true)) ?? UNMARKED;
   }
 
   /** The user of `port` works on an answer that came for this PSN of the own QP. */
   worksOnAnswerOf(port: number, pair: QueuePair, psn: number): void {
     const messages = this.#ofQp.get(this.#setup.qps.numberOf[pair.slot]!);
     const found = messages?.findLast(({ firstPsn, psnCount }) => ((psn - firstPsn) & PSN_MASK) < psnCount);
-    this.#ofPort[port] = found === undefined ? NOBODY : this.#operationRow(found.operation);
+    this.#ofPort[port] = found === undefined ? UNMARKED : this.#operationRow(found.operation);
   }
 
   /** The user of `port` works for `owner`, as {@link ownerOf} or {@link requestOwner} gave it. */
@@ -145,7 +145,7 @@ export class CostAttribution {
 
   /** The user of `port` has ended its work. */
   rests(port: number): void {
-    this.#ofPort[port] = NOBODY;
+    this.#ofPort[port] = UNMARKED;
   }
 
   ownerOf(port: number): number {
@@ -175,7 +175,7 @@ export class CostAttribution {
 
   /** An event of the CQ fires, for its last CQE. */
   eventFired(cqn: Cqn): void {
-    this.#ofEvent.set(cqn, this.#ofCqe.get(cqn) ?? NOBODY);
+    this.#ofEvent.set(cqn, this.#ofCqe.get(cqn) ?? UNMARKED);
   }
 
   // What it costs.
@@ -203,20 +203,20 @@ export class CostAttribution {
     trafficClass: number,
     tlpCount: number,
   ): void {
-    const owner = cqn === undefined ? CONTROL : (this.#ofEvent.get(cqn) ?? NOBODY);
+    const owner = cqn === undefined ? CONTROL : (this.#ofEvent.get(cqn) ?? UNMARKED);
     this.#add('writes', owner, trafficClass, tlpCount);
     if (vector !== undefined && !this.#ofVector.has(vector)) this.#ofVector.set(vector, owner);
   }
 
   /** A message of the vector goes out. */
   interrupted(vector: number): void {
-    this.#rows[this.#ofVector.get(vector) ?? NOBODY]!.interrupts++;
+    this.#rows[this.#ofVector.get(vector) ?? UNMARKED]!.interrupts++;
     this.#ofVector.delete(vector);
   }
 
   /** The pin is asserted: for all vectors. */
   pinAsserted(): void {
-    const [owner = NOBODY] = this.#ofVector.values();
+    const [owner = UNMARKED] = this.#ofVector.values();
     this.#rows[owner]!.interrupts++;
     this.#ofVector.clear();
   }
@@ -230,9 +230,9 @@ export class CostAttribution {
 
   /** Copies of all rows. */
   ledger(): CostLedger {
-    const { reads, writes, interrupts } = this.#rows[NOBODY]!;
+    const { reads, writes, interrupts } = this.#rows[UNMARKED]!;
     return structuredClone({
-      nobody: { reads, writes, interrupts },
+      unmarked: { reads, writes, interrupts },
       control: this.#rows[CONTROL]!,
       operations: [...this.#ofOperation].map(([operation, place]) => ({ operation, ...this.#rows[place]! })),
       messages: this.#messages,
@@ -242,7 +242,7 @@ export class CostAttribution {
   }
 
   #operationRow(operation: number): number {
-    if (operation === 0) return NOBODY;
+    if (operation === 0) return UNMARKED;
     let place = this.#ofOperation.get(operation);
     if (place === undefined) {
       place = this.#rows.length;
@@ -260,7 +260,7 @@ export class CostAttribution {
 
 /** What one device knows of costs, as plain data. */
 export interface CostLedger {
-  readonly nobody: CostRow;
+  readonly unmarked: CostRow;
   readonly control: CostRow;
   readonly operations: readonly (CostRow & { readonly operation: number })[];
   readonly messages: readonly MessageRow[];

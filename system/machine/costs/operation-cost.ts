@@ -118,7 +118,7 @@ export function joinCosts(nodes: readonly NodeCosts[]): {
   const messages = new MessagesByQp(nodes);
   for (const { node, device } of nodes) {
     if (device.lostPacketCount > 0) throw new CostsOverflowError(node, device.lostPacketCount);
-    addTo(sumIn(unmarked, `${node}`), device.nobody);
+    addTo(sumIn(unmarked, `${node}`), device.unmarked);
     for (const row of device.operations) addTo(sumIn(own, keyOf(node, row.operation)), row);
     for (const packet of device.packets) {
       const from = packet.isLoopback ? node : peerOf(node);

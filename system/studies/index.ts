@@ -1,0 +1,22 @@
+/** Interface of this room: see README.md. */
+import { contexts, iommu, mtt } from './caches.ts';
+import { generations, tags } from './links.ts';
+import { inline, postLists } from './posting.ts';
+import { moderation, sides } from './software.ts';
+import type { Study } from './study.ts';
+
+export { studyMarkdown } from './markdown.ts';
+export { type Study, StudyFigures, type StudyPlot } from './study.ts';
+
+/** All of them, in the order in which they are listed. */
+export const studies: readonly Study[] = [
+  inline,
+  postLists,
+  mtt,
+  contexts,
+  moderation,
+  generations,
+  tags,
+  iommu,
+  sides,
+];

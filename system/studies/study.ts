@@ -1,0 +1,86 @@
+/**
+ * A study: a question of someone who explores the architecture, the sweep that answers it, what is drawn of it, and three sentences
+ * made from its figures.
+ */
+import { InvariantError } from '../../base/assert.ts';
+import { type AxisValue, figureText, type SweepRow } from '../sweep/index.ts';
+
+/** What is drawn over what, as `hca plot` has it. */
+export interface StudyPlot {
+  readonly x: string;
+  readonly y: readonly string[];
+  readonly z?: string;
+  readonly by?: string;
+  /** Only points that have these values: `size=64`. */
+  readonly where?: readonly string[];
+}
+
+export interface Study {
+  /** What it is asked for by: `hca ask inline`. */
+  readonly name: string;
+  readonly question: string;
+  /** A specification of a sweep (docs/sweeps.md). */
+  readonly spec: {
+    readonly workload: string;
+    readonly machine?: object;
+    readonly vary: Readonly<Record<string, string>>;
+    readonly points?: readonly Readonly<Record<string, AxisValue>>[];
+  };
+  /** Axes of a smaller grid, on which a test asks the same. */
+  readonly reduced: Readonly<Record<string, string>>;
+  readonly plots: readonly StudyPlot[];
+  /** Three sentences. */
+  answer(figures: StudyFigures): readonly [string, string, string];
+}
+
+/** The figures of a study's points that are done, by the values of their axes. */
+export class StudyFigures {
+  readonly rows: readonly SweepRow[];
+
+  constructor(rows: readonly SweepRow[]) {
+    this.rows = rows.filter(({ status }) => status === 'done');
+  }
+
+  /** Values of an axis, as they come. */
+  valuesOf(axis: string): readonly (AxisValue | null)[] {
+    return [...new Set(this.rows.map(({ axes }) => axes[axis] ?? null))];
+  }
+
+  /** Numbers of an axis, rising. */
+  numbersOf(axis: string): readonly number[] {
+    return this.valuesOf(axis)
+      .map(Number)
+      .toSorted((left, right) => left - right);
+  }
+
+  /** A figure at the point with these values. @throws InvariantError when there is no such point, or it has no such figure */
+  at(figure: string, place: Readonly<Record<string, AxisValue>>): number {
+    const row = this.rows.find(({ axes }) =>
+      Object.entries(place).every(([axis, value]) => axes[axis] === value),
+    );
+    const value = row?.figures[figure];
+    if (typeof value !== 'number')
+      throw new InvariantError(`figure ${figure} at ${JSON.stringify(place)}`, value, 'a number');
+    return value;
+  }
+
+  /** The figure in its unit. */
+  text(figure: string, place: Readonly<Record<string, AxisValue>>): string {
+    return figureText(figure, this.at(figure, place));
+  }
+}
+
+/** A ratio as people say it: `2.31 times`. */
+export const timesText = (ratio: number): string => `${Number(ratio.toPrecision(3))} times`;
+
+/** A share as people say it. */
+export const percentText = (share: number): string => `${Number((share * 100).toPrecision(3))} %`;
+
+/** Picoseconds as nanoseconds. */
+export const nsText = (ps: number): string => `${Math.round(ps / 1000)} ns`;
+
+/** Bytes with a binary prefix. */
+export const bytesText = (bytes: number): string => {
+  if (bytes % 2 ** 20 === 0) return `${bytes / 2 ** 20} MiB`;
+  return bytes % 1024 === 0 ? `${bytes / 1024} KiB` : `${bytes} bytes`;
+};

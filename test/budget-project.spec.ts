@@ -1,0 +1,92 @@
+/** The project of examples/budget-project, in a folder of its own with the packed package: budgets from JavaScript and TypeScript. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { installPacked, repository } from './packed-package.ts';
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 480_000 });
+
+const folder = mkdtempSync(join(tmpdir(), 'hca-budgets-'));
+const baseline = join(folder, '__budgets__', 'store.json');
+
+interface Ended {
+  readonly status: number | null;
+  readonly text: string;
+}
+
+function run(script: string, args: readonly string[], environment: Record<string, string> = {}): Ended {
+  const { VITEST: _vitest, VITEST_POOL_ID: _pool, VITEST_WORKER_ID: _worker, ...inherited } = process.env;
+  const env = { ...inherited, CI: 'true', NO_COLOR: '1', ...environment };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
+    cwd: folder,
+    env,
+    encoding: 'utf8',
+  });
+  return { status, text: `${stdout}${stderr}` };
+}
+
+const vitest = join(folder, 'node_modules', 'vitest', 'vitest.mjs');
+const tests = (args: readonly string[] = [], environment = {}): Ended =>
+  run(vitest, ['run', ...args], environment);
+
+beforeAll(() => {
+  cpSync(join(repository, 'examples', 'budget-project'), folder, { recursive: true });
+  installPacked(folder, ['vitest', 'typescript', 'typescript-5']);
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('a project with budgets', () => {
+  it('has its operations held to them, from JavaScript and from TypeScript', () => {
+    const { status, text } = tests();
+    expect(text).toContain('3 passed');
+    expect(status).toBe(0);
+  });
+
+  it.each(['typescript-5', 'typescript'])('has types that %s takes at its strictest', (compiler) => {
+    const { status, text } = run(join(folder, 'node_modules', compiler, 'bin', 'tsc'), ['--noEmit']);
+    expect(text).toBe('');
+    expect(status).toBe(0);
+  });
+
+  it('fails when an operation gets dearer, and says which figure of which operation, and of what it is made', () => {
+    const { status, text } = tests(['store.test.js'], { PUTS: '2' });
+    expect(status).not.toBe(0);
+    expect(text).toContain('operation put (number 1 of 4) costs otherwise:');
+    expect(text).toMatch(/mmioWrites +expected 1, counted 2/);
+    expect(text).toMatch(/dmaReads +expected 2, counted 4/);
+    expect(text).not.toMatch(/systemCalls +expected/);
+    expect(text).toContain('reads: wqeRead 2, payloadRead 2; writes: cqe 2');
+    // The baseline as a diff.
+    expect(text).toMatch(/-\s+"mmioWrites": 1,\n\s*\+\s+"mmioWrites": 2,/);
+  });
+
+  it('has its baseline written by -u, and only then', () => {
+    const before = readFileSync(baseline, 'utf8');
+    tests(['store.test.js', '-t', 'baseline'], { PUTS: '2' });
+    expect(readFileSync(baseline, 'utf8')).toBe(before);
+    expect(tests(['store.test.js', '-t', 'baseline', '-u'], { PUTS: '2' }).status).toBe(0);
+    expect(JSON.parse(readFileSync(baseline, 'utf8'))).toMatchObject({
+      put: [{ operations: 4, workRequests: 2, mmioWrites: 2 }],
+      get: [{ operations: 4, workRequests: 1, mmioWrites: 1 }],
+    });
+    expect(tests(['store.test.js', '-t', 'baseline'], { PUTS: '2' }).status).toBe(0);
+    writeFileSync(baseline, before);
+  });
+
+  it('does not hold nothing to a budget in silence', () => {
+    writeFileSync(
+      join(folder, 'empty.test.js'),
+      `import { expect, test } from 'hca-emulator/vitest';
+      test('no operation', () => expect([]).toCost({ mmioWrites: 1 }));
+      test('no cost', () => expect({}).toCost({ mmioWrites: 1 }));`,
+    );
+    const { status, text } = tests(['empty.test.js']);
+    expect(status).not.toBe(0);
+    expect(text).toContain('no operation of this kind was marked');
+    expect(text).toContain('expected an operation, or a list of them');
+    expect(text).toContain('2 failed');
+  });
+});
