@@ -77,7 +77,7 @@ export function countedPort(port: DevicePort, owner: StoreOwner): DevicePort {
       if (owner.operation !== undefined) owner.operation.mmioWrites++;
       port.cpuStore(busAddress, trafficClass, source, sourceOffset, lengthBytes);
     },
-    onStoreSpace: (listener) => port.onStoreSpace(listener),
+    connect: (ports) => port.connect(ports),
     cpuLoad: (busAddress, lengthBytes, done) => port.cpuLoad(busAddress, lengthBytes, done),
     cpuConfigRead: (functionId, offset, done) => port.cpuConfigRead(functionId, offset, done),
     cpuConfigWrite: (functionId, offset, value, done) => port.cpuConfigWrite(functionId, offset, value, done),

@@ -173,7 +173,7 @@ describe('attribution', () => {
     const { operations, others } = await play({ partition });
     expect(operations).toEqual(played.operations);
     expect(others).toEqual(played.others);
-  });
+  }, 900_000);
 
   it('is refused where it is not on, within another operation, with a NIC, and beside a watch for races', async () => {
     await using machine = await smallMachine();

@@ -1,5 +1,5 @@
 /** Studies of what is on chip: translations, contexts, and translations of the IOMMU. */
-import { bytesText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
+import { bindsText, bytesText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
 const rate = 'messagesPerSecond';
 
@@ -99,7 +99,7 @@ export const iommu: Study = {
       `Random WRITEs of 64 bytes over ${bytesText(small)} lose ${percentText(lost(small))} of their rate to an IOMMU, over ${bytesText(large)} ${percentText(lost(large))}.`,
       beyond === undefined
         ? `Nowhere up to ${bytesText(large)} is more than a tenth lost.`
-        : `More than a tenth is lost from ${bytesText(beyond)} on: 64 translations of the IOTLB reach 256 KiB in pages of 4 KiB, and queues need some of them.`,
+        : `More than a tenth is lost from ${bytesText(beyond)} on; below, ${bindsText(figures, { region: small, 'pcie.iommu.isEnabled': true })} binds and hides the walks.`,
       `At ${bytesText(large)} it is ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': true })} in place of ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': false })}.`,
     ];
   },

@@ -1,5 +1,5 @@
 /** Studies of the slot: its generation, and how many reads must be in flight. */
-import { bytesText, percentText, type Study, timesText } from './study.ts';
+import { bindsText, bytesText, percentText, type Study, timesText } from './study.ts';
 
 const bandwidth = 'averageBytesPerSecond';
 const rate = 'messagesPerSecond';
@@ -24,7 +24,7 @@ export const generations: Study = {
     const most = sizes.toSorted((left, right) => gain(right) - gain(left))[0]!;
     return [
       `Under a cable of 100 Gb/s, WRITEs of ${bytesText(large)} reach ${figures.text(bandwidth, at(large, 3))} over eight lanes of Gen3 and ${figures.text(bandwidth, at(large, newest))} over Gen${newest}: ${timesText(gain(large))}.`,
-      `WRITEs of ${bytesText(small)} reach ${figures.text(rate, at(small, 3))} and ${figures.text(rate, at(small, newest))}: ${timesText(gain(small))}, for latency binds them and not the lanes.`,
+      `WRITEs of ${bytesText(small)} reach ${figures.text(rate, at(small, 3))} and ${figures.text(rate, at(small, newest))}: ${timesText(gain(small))}; there ${bindsText(figures, at(small, newest))} binds.`,
       `Most is gained at ${bytesText(most)}, ${timesText(gain(most))}.`,
     ];
   },
@@ -69,7 +69,7 @@ export const tags: Study = {
     const linear = counts.filter((count) => rateAt(count) > 0.9 * perTag * count).at(-1)!;
     return [
       `At 600 ns in the root complex ${fewest} tags with reads of 512 bytes bring ${figures.text(bandwidth, at(fewest))}: ${Math.round(perTag / 1e6)} MB/s a tag.`,
-      `The rate grows with the tags up to ${linear}, and is ${figures.text(bandwidth, at(most))} with ${most}.`,
+      `The rate grows with the tags up to ${linear}, and is ${figures.text(bandwidth, at(most))} with ${most}, where ${bindsText(figures, at(most))} binds.`,
       `At that rate a tag, 400 Gb/s need ${Math.ceil(wantedBytesPerSecond / perTag)} tags of 512 bytes: extrapolated, for the widest cable here carries 300 Gb/s (${percentText(rateAt(most) / 37.5e9)} of which is reached).`,
     ];
   },

@@ -1,5 +1,5 @@
 /** Studies of how work is handed over: in the WQE or by address, one by one or in lists. */
-import { nsText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
+import { bindsText, nsText, percentText, type Study, timesText } from './study.ts';
 
 const typical = 'typicalPs';
 
@@ -53,11 +53,3 @@ export const postLists: Study = {
     ];
   },
 };
-
-/** Name of what binds at a point. */
-export function bindsText(figures: StudyFigures, place: Readonly<Record<string, number | string>>): string {
-  const row = figures.rows.find(({ axes }) =>
-    Object.entries(place).every(([axis, value]) => axes[axis] === value),
-  );
-  return String(row?.figures['bottleneck.binds.name'] ?? 'nothing');
-}

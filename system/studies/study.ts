@@ -84,3 +84,11 @@ export const bytesText = (bytes: number): string => {
   if (bytes % 2 ** 20 === 0) return `${bytes / 2 ** 20} MiB`;
   return bytes % 1024 === 0 ? `${bytes / 1024} KiB` : `${bytes} bytes`;
 };
+
+/** Name of what binds at a point. */
+export function bindsText(figures: StudyFigures, place: Readonly<Record<string, AxisValue>>): string {
+  const row = figures.rows.find(({ axes }) =>
+    Object.entries(place).every(([axis, value]) => axes[axis] === value),
+  );
+  return String(row?.figures['bottleneck.binds.name'] ?? 'nothing');
+}

@@ -17,8 +17,8 @@ import {
   PORT_REQUESTER,
   PORT_RESPONSE,
   PORT_WQE_FETCH,
-  type ReadDone,
-  type WriteDone,
+  type ReadRequesterPort,
+  type WriteRequesterPort,
 } from '../memory/index.ts';
 import type { CostAttribution } from './cost-attribution.ts';
 
@@ -86,8 +86,8 @@ export class AttributedReads implements DmaReads {
     return this.#reads.requesters;
   }
 
-  addRequester(options: Parameters<DmaReads['addRequester']>[0], onDone: ReadDone): number {
-    const requester = this.#reads.addRequester(options, onDone);
+  addRequester(options: Parameters<DmaReads['addRequester']>[0], port: ReadRequesterPort): number {
+    const requester = this.#reads.addRequester(options, port);
     this.#sources[requester] = sourceOf(options.name);
     this.#classes[requester] = options.trafficClass;
     return requester;
@@ -111,10 +111,6 @@ export class AttributedReads implements DmaReads {
     else if (source === TRANSLATION) this.#costs.read(cookie, trafficClass, count);
     else this.#costs.read(source === CONTEXT ? this.#missing.port : source, trafficClass, count);
     this.#reads.request(requester, address, lengthBytes, sramOffset, cookie);
-  }
-
-  onSpace(requester: number, listener: () => void): void {
-    this.#reads.onSpace(requester, listener);
   }
 
   withdrawPlaces(): void {
@@ -147,8 +143,8 @@ export class AttributedWrites implements DmaWrites {
     return this.#writes.requesters;
   }
 
-  addRequester(options: Parameters<DmaWrites['addRequester']>[0], onDone?: WriteDone): number {
-    const requester = this.#writes.addRequester(options, onDone);
+  addRequester(options: Parameters<DmaWrites['addRequester']>[0], port?: WriteRequesterPort): number {
+    const requester = this.#writes.addRequester(options, port);
     this.#sources[requester] = sourceOf(options.name);
     this.#classes[requester] = options.trafficClass;
     return requester;
@@ -173,10 +169,6 @@ export class AttributedWrites implements DmaWrites {
     else if (from === CONTROL) this.#costs.controlWrite(trafficClass, count);
     else this.#costs.write(from === CONTEXT ? this.#missing.port : from, trafficClass, count);
     this.#writes.request(requester, address, lengthBytes, source, sourceOffset, cookie);
-  }
-
-  onSpace(requester: number, listener: () => void): void {
-    this.#writes.onSpace(requester, listener);
   }
 
   #countEvent(source: Uint8Array, offset: number, trafficClass: number, count: number): void {

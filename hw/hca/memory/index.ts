@@ -7,9 +7,9 @@ export type {
   DmaReads,
   DmaWrites,
   InterruptPort,
-  ReadDone,
+  ReadRequesterPort,
   SramAllocator,
-  WriteDone,
+  WriteRequesterPort,
 } from './dma-ports.ts';
 export { IcmMap } from './icm.ts';
 export {
