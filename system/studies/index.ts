@@ -6,7 +6,7 @@ import { moderation, sides } from './software.ts';
 import type { Study } from './study.ts';
 
 export { studyMarkdown } from './markdown.ts';
-export { type Study, StudyFigures, type StudyPlot } from './study.ts';
+export { type Study, StudyFigures } from './study.ts';
 
 /** All of them, in the order in which they are listed. */
 export const studies: readonly Study[] = [

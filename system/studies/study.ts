@@ -6,7 +6,7 @@ import { InvariantError } from '../../base/assert.ts';
 import { type AxisValue, figureText, type SweepRow } from '../sweep/index.ts';
 
 /** What is drawn over what, as `hca plot` has it. */
-export interface StudyPlot {
+interface StudyPlot {
   readonly x: string;
   readonly y: readonly string[];
   readonly z?: string;

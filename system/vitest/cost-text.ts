@@ -2,7 +2,7 @@
 import type { DeviceCost, OperationCost } from '../machine/costs/index.ts';
 
 /** Counts that a budget may name, of the own side. */
-export const ownFields = [
+const ownFields = [
   'workRequests',
   'mmioWrites',
   'mmioReads',
@@ -12,7 +12,7 @@ export const ownFields = [
   'dmaWrites',
   'cpuCycles',
 ] as const;
-export const peerFields = ['dmaReads', 'dmaWrites', 'interrupts'] as const;
+const peerFields = ['dmaReads', 'dmaWrites', 'interrupts'] as const;
 
 /** What an operation may cost: what is left out is not looked at. */
 export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
