@@ -169,11 +169,15 @@ describe('attribution', () => {
     expect(JSON.stringify(plain.report)).toBe(JSON.stringify(played.report));
   });
 
-  it.each(bothPartitions.slice(1))('is the same in partition %s', async (partition) => {
-    const { operations, others } = await play({ partition });
-    expect(operations).toEqual(played.operations);
-    expect(others).toEqual(played.others);
-  }, 900_000);
+  it.each(bothPartitions.slice(1))(
+    'is the same in partition %s',
+    async (partition) => {
+      const { operations, others } = await play({ partition });
+      expect(operations).toEqual(played.operations);
+      expect(others).toEqual(played.others);
+    },
+    900_000,
+  );
 
   it('is refused where it is not on, within another operation, with a NIC, and beside a watch for races', async () => {
     await using machine = await smallMachine();
