@@ -38,7 +38,7 @@ export const OptionCode = {
  */
 export const erfHeader = layout(
   'ERF record header',
-  { sizeBytes: 16, byteOrder: 'big', source: 'www.tcpdump.org, LINKTYPE_ERF' },
+  { sizeBytes: 16, byteOrder: 'big', source: PCAP },
   {
     timeStamp: bytes(0, 8),
     type: u8(8, '21: InfiniBand'),

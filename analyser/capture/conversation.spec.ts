@@ -4,14 +4,14 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Conversation, conversationsOf, heardIn, readCapture } from './index.ts';
+import { type Conversation, conversationsOf, packetsIn, readCapture } from './index.ts';
 
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name) && !name.startsWith('siw-'));
 
 const toldIn = (name: string): Conversation[] =>
-  conversationsOf(heardIn(readCapture(readFileSync(new URL(name, folder)))).packets);
+  conversationsOf(packetsIn(readCapture(readFileSync(new URL(name, folder)))).packets);
 
 /** A number that the page gives of a file. */
 function counted(name: string, what: string): number {

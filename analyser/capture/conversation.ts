@@ -12,7 +12,7 @@ import { psnAdd, psnDistance } from '../../wire/psn.ts';
 import { rnrTimerPsByCode } from '../../wire/rnr-timer.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */
-export interface HeardPacket {
+export interface CapturedPacket {
   /** Number in the file, from 1. */
   readonly number: number;
   readonly timePs: bigint;
@@ -92,28 +92,28 @@ class Talk {
 }
 
 /** The conversations of a capture, in the order in which they began. */
-export function conversationsOf(packets: Iterable<HeardPacket>): Conversation[] {
+export function conversationsOf(packets: Iterable<CapturedPacket>): Conversation[] {
   const listener = new Listener();
-  for (const packet of packets) listener.hear(packet);
+  for (const packet of packets) listener.take(packet);
   return listener.conversations();
 }
 
 class Listener {
   readonly #flows = new Map<string, Flow>();
 
-  hear(heard: HeardPacket): void {
-    const { bth, isIcrcRight, isVcrcRight } = heard.packet;
+  take(captured: CapturedPacket): void {
+    const { bth, isIcrcRight, isVcrcRight } = captured.packet;
     const row = opcodeRow(bth.opcode)!;
-    const flow = this.#flowOf(heard, row.service);
+    const flow = this.#flowOf(captured, row.service);
     if (!isIcrcRight || !isVcrcRight) {
-      this.#say(flow, heard, `damaged: wrong ${isIcrcRight ? 'VCRC' : 'ICRC'}; a receiver drops it`, true);
+      this.#say(flow, captured, `damaged: wrong ${isIcrcRight ? 'VCRC' : 'ICRC'}; a receiver drops it`, true);
       flow.talk.count('damaged');
       return;
     }
-    if (row.service === 'CNP') this.#say(flow, heard, 'congestion notification', true);
-    else if (!row.isRequest) this.#answer(flow, heard);
-    else if (row.service === 'UD') this.#say(flow, heard, requestWords(heard.packet), false);
-    else this.#request(flow, heard);
+    if (row.service === 'CNP') this.#say(flow, captured, 'congestion notification', true);
+    else if (!row.isRequest) this.#answer(flow, captured);
+    else if (row.service === 'UD') this.#say(flow, captured, requestWords(captured.packet), false);
+    else this.#request(flow, captured);
   }
 
   conversations(): Conversation[] {
@@ -127,7 +127,7 @@ class Listener {
     }));
   }
 
-  #flowOf({ from, to, packet }: HeardPacket, service: string): Flow {
+  #flowOf({ from, to, packet }: CapturedPacket, service: string): Flow {
     const key = `${from}>${to}>${packet.bth.destinationQp}>${service}`;
     let flow = this.#flows.get(key);
     if (flow === undefined) {
@@ -137,21 +137,21 @@ class Listener {
     return flow;
   }
 
-  #request(flow: Flow, heard: HeardPacket): void {
-    const { psn } = heard.packet.bth;
-    const words = requestWords(heard.packet);
+  #request(flow: Flow, captured: CapturedPacket): void {
+    const { psn } = captured.packet.bth;
+    const words = requestWords(captured.packet);
     const next = flow.nextPsn ?? psn;
     const distance = psnDistance(psn, next);
     const ahead = distance > 0 && distance <= flow.loosePsns ? 0 : distance;
-    const { taken, loose } = psnsOf(heard.packet, learnedMtu(flow, heard.packet));
+    const { taken, loose } = psnsOf(captured.packet, learnedMtu(flow, captured.packet));
     flow.openPsn ??= psn;
     if (ahead > 0) {
       flow.talk.count('gaps');
-      this.#say(flow, heard, `${words}; gap: ${psnRange(next, ahead)} not seen`, true);
+      this.#say(flow, captured, `${words}; gap: ${psnRange(next, ahead)} not seen`, true);
     } else if (ahead < 0) {
       flow.talk.count('sent again');
-      this.#say(flow, heard, `${words}; sent again`, true);
-    } else this.#say(flow, heard, words, false);
+      this.#say(flow, captured, `${words}; sent again`, true);
+    } else this.#say(flow, captured, words, false);
     flow.talk.count('requests');
     flow.nextPsn ??= next;
     if (psnDistance(psnAdd(psn, taken), flow.nextPsn) <= 0) return;
@@ -159,17 +159,17 @@ class Listener {
     flow.loosePsns = loose;
   }
 
-  #answer(flow: Flow, heard: HeardPacket): void {
-    const { bth, headers } = heard.packet;
+  #answer(flow: Flow, captured: CapturedPacket): void {
+    const { bth, headers } = captured.packet;
     this.#join(flow, bth.psn);
     const asker = flow.answeredBy;
-    if (asker !== undefined) learnedMtu(asker, heard.packet);
+    if (asker !== undefined) learnedMtu(asker, captured.packet);
     const { AETH: aeth } = headers;
     const kind = aeth === undefined ? AethKind.ACK : syndromeKind(aeth.syndrome);
-    const words = answerWords(heard.packet);
+    const words = answerWords(captured.packet);
     if (kind === AethKind.NAK || kind === AethKind.RNR_NAK) {
       flow.talk.count(kind === AethKind.NAK ? 'NAKs' : 'RNR NAKs');
-      this.#say(flow, heard, words, true);
+      this.#say(flow, captured, words, true);
       return;
     }
     const isGhost = asker?.nextPsn !== undefined && psnDistance(bth.psn, asker.nextPsn) >= asker.loosePsns;
@@ -178,7 +178,7 @@ class Listener {
     const after = isGhost ? '; for a request that was not seen' : isOld ? '; answered before' : '';
     if (asker !== undefined && !isOld) asker.openPsn = acknowledged;
     flow.talk.count('answers');
-    this.#say(flow, heard, words + after, after !== '');
+    this.#say(flow, captured, words + after, after !== '');
   }
 
   /** Finds the flow that this one answers: of the other direction, with this PSN among those sent, and not answered by another. */
@@ -209,7 +209,7 @@ class Listener {
     }
   }
 
-  #say(flow: Flow, { number, timePs, note }: HeardPacket, words: string, isTrouble: boolean): void {
+  #say(flow: Flow, { number, timePs, note }: CapturedPacket, words: string, isTrouble: boolean): void {
     const isFromFirst = flow.talk.first === flow;
     const all = note === '' ? words : `${words} (${note})`;
     flow.talk.utterances.push({

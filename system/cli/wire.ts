@@ -1,7 +1,7 @@
 /** `hca wire FILE`: a capture of packets as conversations, a connection after the other. */
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { CaptureError, conversationsOf, heardIn, readCapture } from '../../analyser/capture/index.ts';
+import { CaptureError, conversationsOf, packetsIn, readCapture } from '../../analyser/capture/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
@@ -26,7 +26,7 @@ export function addWireCommand(program: Command): void {
 
 function readWire(file: string, options: WireOptions): void {
   const screen = new Screen(undefined);
-  const { packets, otherFrames, malformed } = heardIn(captureOf(file));
+  const { packets, otherFrames, malformed } = packetsIn(captureOf(file));
   const conversations = conversationsOf(packets);
   screen.print(conversationText(conversations, options.trouble === true));
   if (otherFrames > 0) screen.print(`${otherFrames} frames of other protocols.`);

@@ -2,18 +2,18 @@
 import { decodeEthernet, decodeInfiniband, type WirePacket } from '../../wire/packet-bytes.ts';
 import { ERF_INFINIBAND, erfHeader, LinkType } from './capture-layouts.ts';
 import type { Capture } from './capture-reader.ts';
-import type { HeardPacket } from './conversation.ts';
+import type { CapturedPacket } from './conversation.ts';
 
-export interface Heard {
-  readonly packets: readonly HeardPacket[];
+export interface CapturedPackets {
+  readonly packets: readonly CapturedPacket[];
   /** Frames of other protocols, and what could not be read, with the reason. */
   readonly otherFrames: number;
   readonly malformed: readonly { readonly number: number; readonly reason: string }[];
 }
 
-/** What there is to hear in a capture. A packet that was seen at both ends of the same cable is heard at the first. */
-export function heardIn({ interfaces, frames }: Capture): Heard {
-  const packets: HeardPacket[] = [];
+/** What there is in a capture. A packet that was seen at both ends of the same cable is taken once, at the first. */
+export function packetsIn({ interfaces, frames }: Capture): CapturedPackets {
+  const packets: CapturedPacket[] = [];
   const malformed: { number: number; reason: string }[] = [];
   let otherFrames = 0;
   const listened = interfaces.findIndex(({ linkType }) => isInfiniband(linkType));
