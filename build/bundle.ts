@@ -24,11 +24,13 @@ const forVitest = join(root, 'system', 'vitest');
 
 type Modules = (id: string) => ModuleInfo | null;
 
-/** Modules that are started or imported by their address, beside those that only tests and examples start. */
+/** Modules that are started or imported by their address, beside those that only tests, examples and browsers start. */
 function entries(): string[] {
   const { entry } = JSON.parse(readFileSync(join(root, 'knip.json'), 'utf8')) as { entry: readonly string[] };
   const listed = entry.flatMap((pattern) => globSync(pattern, { cwd: root }));
-  const ours = listed.filter((file) => !/^(test|examples)\/|\/testing\/|\.spec\.ts$|^sim\//.test(file));
+  const ours = listed.filter(
+    (file) => !/^(test|examples|lab)\/|^browser\.ts$|\/testing\/|\.spec\.ts$|^sim\//.test(file),
+  );
   return [...new Set(ours)].sort();
 }
 

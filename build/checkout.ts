@@ -8,7 +8,16 @@
  */
 import { spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,10 +25,10 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const builds = join(root, 'dist', 'checkout');
 /** What the built form is made from and by. */
 const rooms = [
-  ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'net', 'sim', 'system'],
-  ...['userlib', 'wire'],
+  ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'lab', 'net'],
+  ...['sim', 'system', 'userlib', 'wire'],
 ];
-const files = ['index.ts', 'knip.json', 'package-lock.json'];
+const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
 /** Builds that are kept, so that processes which began with an earlier one find their files. */
 const keptCount = 4;
 
@@ -60,6 +69,18 @@ export async function buildCheckout(): Promise<void> {
   removeCompiled();
 }
 
+/** The lab in `dist/lab`, unless what is there was built of the sources as they are now. */
+export async function buildLab(): Promise<void> {
+  const folder = join(root, 'dist', 'lab');
+  const mark = join(folder, '.sources');
+  const key = keyOfSources();
+  if (existsSync(mark) && readFileSync(mark, 'utf8') === key) return;
+  const { labInto } = await import('./lab.ts');
+  rmSync(folder, { recursive: true, force: true });
+  await labInto(folder);
+  writeFileSync(mark, key);
+}
+
 const folderOfSources = (): string => join(builds, keyOfSources());
 
 /** A name for the sources as they are now. */
@@ -73,7 +94,7 @@ function addLinesOf(folder: string, lines: string[]): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory()) addLinesOf(path, lines);
-    else if (/(?<!\.spec)\.(ts|json)$/.test(path)) lines.push(lineOf(path));
+    else if (/(?<!\.spec)\.(ts|json|html|css)$/.test(path)) lines.push(lineOf(path));
   }
 }
 

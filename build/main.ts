@@ -1,20 +1,29 @@
 /**
  * `npm run build`: the built form of the checkout, unless there is one (`npm ci` does this by itself, and each start does).
- * `node build/main.ts --package`: that of the package, into `dist/package`, always.
+ * `node build/main.ts --package`: that of the package, into `dist/package`, always; with the library for browsers and the lab.
+ * `npm run build:lab`: the lab as a folder of static files, `dist/lab`, when its sources have changed.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildCheckout } from './checkout.ts';
+import { buildCheckout, buildLab } from './checkout.ts';
 
 async function packageBuild(): Promise<void> {
   const { bundleInto } = await import('./bundle.ts');
   const folder = join(import.meta.dirname, '..', 'dist', 'package');
   rmSync(folder, { recursive: true, force: true });
   await bundleInto(folder);
+  const { labInto, libraryInto } = await import('./lab.ts');
+  await libraryInto(join(folder, 'browser'));
+  await labInto(join(folder, 'lab'));
 }
 
+const builders: Readonly<Record<string, () => Promise<void>>> = {
+  '--package': packageBuild,
+  '--lab': buildLab,
+};
+
 try {
-  await (process.argv[2] === '--package' ? packageBuild() : buildCheckout());
+  await (builders[process.argv[2] ?? ''] ?? buildCheckout)();
 } catch (error) {
   process.stderr.write(`${whyNot(error)}\n`);
   process.exitCode = 1;

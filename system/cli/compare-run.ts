@@ -67,8 +67,8 @@ export default async function runCompare({ machine: options, args }: CompareOrde
     bytesPerSecond: durationPs === 0 ? 0 : (args.totalBytes / durationPs) * 1e12,
     hosts: [sender.stream.spent, receiver.stream.spent],
     isActive: [sender.stream.isActive, receiver.stream.isActive],
-    sha256: [sender.sha256, receiver.sha256],
-    isEqual: sender.sha256 === receiver.sha256,
+    sha256: [sender.digest, receiver.digest],
+    isEqual: sender.digest === receiver.digest,
     isBalanced: checks.balanced,
     ...(faults === undefined ? {} : { faults }),
   };

@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain | lab`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -18,6 +18,7 @@ import { addExplainCommand } from './explain.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
 import { recordOptions } from './invocation.ts';
+import { addLabCommand } from './lab.ts';
 import { chunkBytesMax, defaultFile, move, runFactsFile } from './move.ts';
 import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
 import {
@@ -157,6 +158,7 @@ function programOf(): Command {
   addRerunCommand(program);
   addValidateCommand(program);
   addExplainCommand(program);
+  addLabCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) {
     command.exitOverride().configureOutput({ writeErr: () => {} });

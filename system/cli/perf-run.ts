@@ -4,6 +4,7 @@ import { psPerSecond } from '../../base/units.ts';
 import {
   type Bottleneck,
   bottleneckOf,
+  linkBound,
   type Measured,
   type StageShare,
   stagesOf,
@@ -16,7 +17,6 @@ import type { FaultReport, NodeReport, Report } from '../machine/report/schema.t
 import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../workloads/perf-plan.ts';
 import { announcedStart, startLeadPs } from '../workloads/perf-start.ts';
 import { writeCapture } from './capture-output.ts';
-import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-options.ts';

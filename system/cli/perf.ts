@@ -1,6 +1,6 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
 import type { Command } from 'commander';
-import { bottleneckLines, bottleneckShort, stageLines } from '../bottleneck/index.ts';
+import { bottleneckLines, bottleneckShort, isWithinLink, stageLines } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
@@ -12,7 +12,6 @@ import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from 
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { isWithinLink } from './perf-bound.ts';
 import { cacheNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import runPerf, { checkThreads, type PerfOrder, type PerfRow } from './perf-run.ts';

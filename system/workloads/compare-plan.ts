@@ -80,8 +80,8 @@ export interface SideTransfer {
 export interface SideResult {
   readonly latencies: readonly SideTransfer[];
   readonly stream: SideTransfer;
-  /** Of all bytes of the stream, in hexadecimal. */
-  readonly sha256: string;
+  /** Of all bytes of the stream: equal on both sides when they have arrived. SHA-256 in hexadecimal where a file is moved. */
+  readonly digest: string;
 }
 
 /** A side of a path, connected. */

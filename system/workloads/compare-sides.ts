@@ -1,144 +1,46 @@
-/**
- * The two programs of a comparison: data into memory, the path connected, then single messages for the latency and all of
- * them for everything else. Both hosts' statistics are read at the agreed start and when both sides have ended.
- *
- *     load, connect, touch │ start … one message … end │ … │ start … all messages … end │ hash
- *                          └────── latency ────────────┘   └── costs, bandwidth ────────┘
- *
- * What comes before the start is not measured: files, connections, registrations, faults of pages. The program of a
- * passive side sleeps from before the start until the end.
- */
+/** The two programs of a comparison (compare-transfer.ts), of a file's bytes or of random ones. */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { InvariantError } from '../../base/assert.ts';
-import type { CoreThread } from '../../host/index.ts';
-import { endLabel } from '../machine/node/transfer-meter.ts';
 import type { JsonValue, ProgramContext } from '../machine/program.ts';
-import {
-  type CompareArgs,
-  type CompareSide,
-  type Message,
-  messageCountOf,
-  messagesAt,
-  type SideResult,
-  type SideTransfer,
-  strideOf,
-} from './compare-plan.ts';
-import { readSide, sendSide, writeSide } from './compare-verbs.ts';
-import { barrier } from './rc-endpoint.ts';
-import { dmaSide, programmedSide } from './traditional-card.ts';
-import { socketSide } from './traditional-sockets.ts';
+import type { CompareArgs, Message } from './compare-plan.ts';
+import { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 
 /** The side of host 0: has the bytes. */
 export const compareSender = (program: ProgramContext): Promise<JsonValue> => compare(program, 0);
 /** The side of host 1: gets them. */
 export const compareReceiver = (program: ProgramContext): Promise<JsonValue> => compare(program, 1);
 
-/** Buffer of a side: registered, where the path needs that, by the path. */
-export interface CompareBuffer {
-  readonly address: number;
-  readonly lengthBytes: number;
+async function compare(program: ProgramContext, node: 0 | 1): Promise<JsonValue> {
+  return (await comparedSide(program, node, ofFile)) as unknown as JsonValue;
 }
 
-const connectors: Readonly<
-  Record<CompareArgs['path'], (program: ProgramContext, buffer: CompareBuffer) => Promise<CompareSide>>
-> = {
-  pio: programmedSide,
-  dma: dmaSide,
-  sockets: socketSide,
-  send: sendSide,
-  write: writeSide,
-  read: readSide,
+const ofFile: CompareBytes = {
+  fill(program, messages) {
+    const { file } = program.args as unknown as CompareArgs;
+    if (file === null) fillRandomly(program, messages);
+    else fillFromFile(program, messages, file);
+  },
+  digest(pieces) {
+    const sha256 = createHash('sha256');
+    for (const piece of pieces) sha256.update(piece);
+    return sha256.digest('hex');
+  },
 };
 
-async function compare(program: ProgramContext, node: 0 | 1): Promise<JsonValue> {
-  const args = program.args as unknown as CompareArgs;
-  const { memory } = program;
-  const lengthBytes = Math.max(1, messageCountOf(args)) * strideOf(args);
-  const buffer = { address: memory.map(lengthBytes), lengthBytes };
-  const messages = messagesAt(args, buffer.address);
-  await memory.touch(buffer.address, lengthBytes, 'write');
-  if (node === 0) load(program, args, messages);
-  const side = await connectors[args.path](program, buffer);
-  const latencies: SideTransfer[] = [];
-  for (let round = 0; round < args.latencyRounds; round++)
-    latencies.push(await transfer(program, side, messages.slice(0, 1), `latency ${round}`));
-  const stream = await transfer(program, side, messages, 'stream');
-  await side.close();
-  const hash = createHash('sha256');
-  for (const { address, lengthBytes: bytes } of messages) hash.update(memory.read(address, bytes));
-  const result: SideResult = { latencies, stream, sha256: hash.digest('hex') };
-  return result as unknown as JsonValue;
-}
-
-/** Puts the bytes of the file, or random ones, where the messages are. */
-function load({ memory, random }: ProgramContext, { file }: CompareArgs, messages: readonly Message[]): void {
-  const handle = file === null ? undefined : openSync(file, 'r');
+/** @throws InvariantError when the file has become shorter */
+function fillFromFile({ memory }: ProgramContext, messages: readonly Message[], file: string): void {
+  const handle = openSync(file, 'r');
   try {
     let at = 0;
     for (const { address, lengthBytes } of messages) {
       const bytes = new Uint8Array(lengthBytes);
-      if (handle === undefined)
-        for (let index = 0; index < lengthBytes; index++) bytes[index] = random.below(256);
-      else if (readSync(handle, bytes, 0, lengthBytes, at) !== lengthBytes)
+      if (readSync(handle, bytes, 0, lengthBytes, at) !== lengthBytes)
         throw new InvariantError('bytes of the file', at, 'as many as when the run began');
       memory.write(address, bytes);
       at += lengthBytes;
     }
   } finally {
-    if (handle !== undefined) closeSync(handle);
+    closeSync(handle);
   }
-}
-
-/** The statistics are read a little before the start, behind everything charged for waiting for it. */
-const leadPs = 1_000;
-/** From the agreement until the start: the exchange takes its time; and the last of it is waited for awake. */
-const noticeExchanges = 5;
-const awakePs = 20_000_000;
-
-async function transfer(
-  program: ProgramContext,
-  side: CompareSide,
-  messages: readonly Message[],
-  label: string,
-): Promise<SideTransfer> {
-  const { cpu, exchange, meter } = program;
-  await side.prepare(messages);
-  await barrier(program, `${label} prepared`);
-  const startPs = await agreeOnStart(program, label);
-  meter.beginAt(startPs - leadPs);
-  let endPs = startPs;
-  if (side.isActive) {
-    await waitUntil(cpu, startPs);
-    await side.run(messages);
-    await cpu.settle();
-    endPs = cpu.localPs;
-    meter.end();
-    await exchange.put(endLabel, true);
-  }
-  await exchange.take(endLabel);
-  if (!side.isActive) await exchange.put(endLabel, true);
-  const spent = meter.spent();
-  if (spent === undefined) throw new InvariantError('meter', 'not read', 'read at the start and at the end');
-  return { isActive: side.isActive, startPs, endPs, spent };
-}
-
-/** Host 0 names an instant, early enough for host 1 to receive it before. */
-async function agreeOnStart({ cpu, exchange, host, node }: ProgramContext, label: string): Promise<number> {
-  if (node !== 0) return Number(await exchange.take(`${label} starts`));
-  const { clockMHz } = host.config.core;
-  const noticePs = noticeExchanges * exchange.latencyPs + awakePs;
-  const cyclePs = 1e6 / clockMHz;
-  const startPs = Math.ceil(Math.ceil((cpu.localPs + noticePs) / cyclePs) * cyclePs);
-  await exchange.put(`${label} starts`, startPs);
-  return startPs;
-}
-
-/** Sleeps, and is awake in time. */
-async function waitUntil(cpu: CoreThread, startPs: number): Promise<void> {
-  const sleepPs = startPs - awakePs - cpu.localPs;
-  if (sleepPs > 0) await cpu.sleep(sleepPs);
-  const { clock } = cpu.core;
-  cpu.charge('application', Math.max(0, clock.cycleAtOrAfter(startPs) - clock.cycleAtOrAfter(cpu.localPs)));
-  await cpu.settle();
 }

@@ -13,7 +13,7 @@ import {
 } from '../../userlib/index.ts';
 import type { ProgramContext } from '../machine/program.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
-import type { CompareBuffer } from './compare-sides.ts';
+import type { CompareBuffer } from './compare-transfer.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
 import { allAccess } from './rc-states.ts';

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { type Browser, launch } from 'puppeteer-core';
 import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
 import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
 import type { Kit } from '../../system/linux-lab/packages/kits.ts';
@@ -48,6 +49,33 @@ const switches = [
   ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 ];
 
+const executableOf = (tree: string): string => join(tree, 'usr/lib/chromium/chromium-headless-shell');
+
+const environmentOf = (tree: string, home: string): Record<string, string> => ({
+  PATH: process.env['PATH'] ?? '',
+  HOME: home,
+  LD_LIBRARY_PATH: libraries.map((folder) => join(tree, folder)).join(':'),
+  FONTCONFIG_PATH: join(tree, 'etc/fonts'),
+});
+
+/** The browser, to be driven: closed, and its profile removed, when it goes out of scope. */
+export async function drivenBrowser(tree: string): Promise<AsyncDisposable & { readonly browser: Browser }> {
+  const profile = mkdtempSync(join(tmpdir(), 'hca-chromium-'));
+  const browser = await launch({
+    executablePath: executableOf(tree),
+    args: [...switches],
+    userDataDir: profile,
+    env: environmentOf(tree, profile),
+  });
+  return {
+    browser,
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      rmSync(profile, { recursive: true, force: true });
+    },
+  };
+}
+
 /** What a page may use shared memory for: nothing of another origin is in it. */
 const isolation = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -73,17 +101,9 @@ export async function showPage(tree: string, files: Files, limitMs: number): Pro
   const profile = mkdtempSync(join(tmpdir(), 'hca-chromium-'));
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   const browser = spawn(
-    join(tree, 'usr/lib/chromium/chromium-headless-shell'),
+    executableOf(tree),
     [...switches, `--user-data-dir=${profile}`, '--remote-debugging-port=0', address],
-    {
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        HOME: profile,
-        LD_LIBRARY_PATH: libraries.map((folder) => join(tree, folder)).join(':'),
-        FONTCONFIG_PATH: join(tree, 'etc/fonts'),
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
+    { env: environmentOf(tree, profile), stdio: ['ignore', 'ignore', 'pipe'] },
   );
   const ended = once(browser, 'close');
   let complaints = '';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { withoutEffect } from '../cli/perf-options.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { resultOf } from '../workloads/perf-bandwidth.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
-import { isWithinLink, linkBound } from './perf-bound.ts';
-import { withoutEffect } from './perf-options.ts';
+import { isWithinLink, linkBound } from './link-bound.ts';
 
 const args = (more: Partial<PerfArgs>): PerfArgs => ({
   verb: 'write',

@@ -1,0 +1,112 @@
+/**
+ * What runs in a browser: the library in one module, and the lab as a folder of static files that fetches nothing from elsewhere.
+ *
+ *     hca-emulator.js                                `hca-emulator/browser`
+ *     index.html, style.css, page.js, model.js …     the lab: its page and its workers
+ *     _headers                                       the headers that the lab needs, as static hosts read them
+ *
+ * The model is rewritten as in the other builds (bundle.ts), so that it is as fast.
+ */
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
+import { withLocalNames } from './local-names.ts';
+import { withPlainFields } from './plain-fields.ts';
+import { withWideFields } from './wide-fields.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * Headers of every file of the lab. The first two give a page shared memory; the policy keeps everything in the page, and programs that
+ * a reader writes from fetching.
+ */
+const labHeaders = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; worker-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
+  'X-Content-Type-Options': 'nosniff',
+} as const;
+
+const rewriting: Plugin = {
+  name: 'rewriting',
+  transform: (code, id) => (isOurs(id) ? withWideFields(code) : null),
+  // A file of other people's modules alone stays as they wrote it.
+  renderChunk: (code, { moduleIds }) =>
+    moduleIds.some(isOurs) ? withLocalNames(withPlainFields(code)) : null,
+};
+
+/** `?raw` behind a source stands for its text. */
+const texts: Plugin = {
+  name: 'texts',
+  resolveId: (id, importer) =>
+    id.endsWith('?raw') && importer !== undefined ? join(dirname(importer), id) : null,
+  load: (id) =>
+    id.endsWith('?raw')
+      ? {
+          code: `export default ${JSON.stringify(readFileSync(id.slice(0, -'?raw'.length), 'utf8'))};`,
+          moduleType: 'js',
+        }
+      : null,
+};
+
+const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('node_modules');
+
+/**
+ * Modules for a browser, minified. Nothing of Node.js may be among them.
+ * @param input names of the files, with the sources that they begin with
+ * @throws Error naming what they would import from outside
+ */
+async function browserModules(input: Readonly<Record<string, string>>): Promise<OutputChunk[]> {
+  await using build = await rolldown({
+    cwd: root,
+    input: { ...input },
+    platform: 'browser',
+    external: (id) => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id),
+    plugins: [texts, rewriting],
+    checks: { bundlerTimings: false, pluginTimings: false },
+    transform: { define: { 'process.env.NODE_ENV': '"production"' } },
+    tsconfig: false,
+    logLevel: 'silent',
+  });
+  const { output } = await build.generate({
+    format: 'es',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    minify: true,
+  });
+  const chunks = output.filter((each) => each.type === 'chunk');
+  const names = new Set(chunks.map(({ fileName }) => fileName));
+  const foreign = chunks.flatMap(({ imports }) => imports.filter((name) => !names.has(name)));
+  if (foreign.length > 0) throw new Error(`the modules for a browser would import ${foreign.join(', ')}`);
+  return chunks;
+}
+
+/** Writes the library into a folder, as one module: `hca-emulator/browser`. */
+export async function libraryInto(folder: string): Promise<void> {
+  const [library, ...more] = await browserModules({ 'hca-emulator': join(root, 'browser.ts') });
+  if (more.length > 0)
+    throw new Error(`the library is not one module: ${more.map(({ fileName }) => fileName)}`);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, library!.fileName), library!.code);
+}
+
+/** Writes the lab into a folder. */
+export async function labInto(folder: string): Promise<void> {
+  const chunks = await browserModules({
+    page: join(root, 'lab/page/main.ts'),
+    model: join(root, 'lab/worker/main.ts'),
+    program: join(root, 'lab/worker/program.ts'),
+  });
+  mkdirSync(folder, { recursive: true });
+  for (const { fileName, code } of chunks) writeFileSync(join(folder, fileName), code);
+  copyFileSync(join(root, 'lab/page/index.html'), join(folder, 'index.html'));
+  const styles = ['node_modules/uplot/dist/uPlot.min.css', 'lab/page/style.css'];
+  writeFileSync(
+    join(folder, 'style.css'),
+    styles.map((file) => readFileSync(join(root, file), 'utf8')).join('\n'),
+  );
+  const lines = Object.entries(labHeaders).map(([name, value]) => `  ${name}: ${value}`);
+  writeFileSync(join(folder, '_headers'), `/*\n${lines.join('\n')}\n`);
+}

@@ -1,0 +1,113 @@
+/** The editor, by CodeMirror: TypeScript, remarks at their lines, the lines that the programs are at. */
+import { javascript } from '@codemirror/lang-javascript';
+import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
+import { EditorState, RangeSetBuilder, StateEffect, StateField } from '@codemirror/state';
+import { Decoration, type DecorationSet, EditorView } from '@codemirror/view';
+import { basicSetup } from 'codemirror';
+import type { ProgramRemark } from '../protocol.ts';
+
+/** Lines at which programs are, by host. */
+const linesShown = StateEffect.define<readonly (number | undefined)[]>();
+
+const programLines = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(shown, transaction) {
+    let next = shown.map(transaction.changes);
+    for (const effect of transaction.effects)
+      if (effect.is(linesShown)) next = decorationsOf(effect.value, transaction.state);
+    return next;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+function decorationsOf(lines: readonly (number | undefined)[], { doc }: EditorState): DecorationSet {
+  const builder = new RangeSetBuilder<Decoration>();
+  const known = lines.flatMap((line, host) =>
+    line === undefined || line > doc.lines ? [] : [{ line, host }],
+  );
+  for (const line of [...new Set(known.map((each) => each.line))].sort((a, b) => a - b)) {
+    const names = known.filter((each) => each.line === line).map(({ host }) => `host ${host}`);
+    const { from } = doc.line(line);
+    builder.add(
+      from,
+      from,
+      Decoration.line({ class: 'program-line', attributes: { 'data-hosts': names.join(', ') } }),
+    );
+  }
+  return builder.finish();
+}
+
+const dress = EditorView.theme({
+  '&': {
+    fontSize: '13.5px',
+    backgroundColor: 'var(--paper)',
+    color: 'var(--text)',
+    border: '1px solid var(--line)',
+    borderRadius: '8px',
+  },
+  '.cm-gutters': { backgroundColor: 'var(--raised)', color: 'var(--dim)', border: 'none' },
+  '.cm-content': { caretColor: 'var(--text)' },
+  '.cm-activeLine, .cm-activeLineGutter': {
+    backgroundColor: 'color-mix(in srgb, var(--accent) 10%, transparent)',
+  },
+  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': {
+    backgroundColor: 'color-mix(in srgb, var(--accent) 30%, transparent)',
+  },
+  '.cm-scroller': { maxHeight: '70vh', fontFamily: 'ui-monospace, monospace' },
+});
+
+export class Editor {
+  readonly #onChange: (text: string) => void;
+  #view: EditorView | undefined;
+  #scrolledTo = '';
+
+  constructor(onChange: (text: string) => void) {
+    this.#onChange = onChange;
+  }
+
+  get text(): string {
+    return this.#view?.state.doc.toString() ?? '';
+  }
+
+  /** Puts the editor into its place in the page, and the text into the editor when it is another. */
+  show(place: HTMLElement, text: string): void {
+    if (this.#view === undefined) {
+      const onUpdate = EditorView.updateListener.of(({ docChanged }) => {
+        if (docChanged) this.#onChange(this.text);
+      });
+      const label = EditorView.contentAttributes.of({ 'aria-label': 'Program' });
+      const extensions = [
+        basicSetup,
+        javascript({ typescript: true }),
+        lintGutter(),
+        programLines,
+        dress,
+        label,
+        onUpdate,
+      ];
+      this.#view = new EditorView({ state: EditorState.create({ doc: text, extensions }) });
+    }
+    if (this.#view.dom.parentElement !== place) place.replaceChildren(this.#view.dom);
+    if (this.text !== text)
+      this.#view.dispatch({ changes: { from: 0, to: this.#view.state.doc.length, insert: text } });
+  }
+
+  showRemarks(remarks: readonly ProgramRemark[], lines: readonly (number | undefined)[]): void {
+    const view = this.#view;
+    if (view === undefined) return;
+    const { doc } = view.state;
+    const diagnostics = remarks.flatMap(({ line, severity, text }): Diagnostic[] => {
+      if (line === undefined || line < 1 || line > doc.lines) return [];
+      const { from, to } = doc.line(line);
+      return [{ from, to, severity, message: text }];
+    });
+    view.dispatch(setDiagnostics(view.state, diagnostics));
+    view.dispatch({ effects: linesShown.of(lines) });
+    const [first] = diagnostics;
+    const shown = first === undefined ? '' : `${first.from} ${first.message}`;
+    // Once, and not at each step again: the reader may have scrolled.
+    if (first !== undefined && shown !== this.#scrolledTo)
+      view.dispatch({ effects: EditorView.scrollIntoView(first.from, { y: 'center' }) });
+    this.#scrolledTo = shown;
+  }
+}

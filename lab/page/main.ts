@@ -1,0 +1,126 @@
+/**
+ * The lab: a machine in a page. One state (state.ts) says what is shown; views draw it and ask for another. The machine itself runs in
+ * workers, so that the page answers while it computes.
+ *
+ *     address ──► state ──► view ──► workers: closed form, simulations, programs
+ *                   ▲        │
+ *                   └────────┘ a slider, a key, a click
+ */
+import { html, nothing, render, type TemplateResult } from 'lit-html';
+import { ModelWorker } from './model-worker.ts';
+import { addressOf, defaultState, type LabState, stateOf, type ViewName, viewNames } from './state.ts';
+import type { Lab, View } from './view.ts';
+import { ProgramView } from './views/program.ts';
+import { WhatIfView } from './views/what-if.ts';
+
+const titles: Readonly<Record<ViewName, string>> = {
+  'what-if': 'What if',
+  program: 'Write it yourself',
+};
+
+/** What a page needs to hold a machine's memory. */
+const missing = (): string | undefined => {
+  if (!globalThis.isSecureContext)
+    return 'This page was not opened by HTTPS or from this computer, and browsers give shared memory to no other.';
+  if (!globalThis.crossOriginIsolated)
+    return 'This page was opened without the two headers that browsers want for shared memory, in which a host keeps its bytes: Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp. "npx hca lab" serves the lab with them.';
+  return undefined;
+};
+
+class Page implements Lab {
+  state: LabState = defaultState;
+  readonly model = new ModelWorker();
+  readonly #root: HTMLElement;
+  readonly #views: Readonly<Record<ViewName, View>>;
+  #refused: readonly string[] = [];
+  #isDrawing = false;
+  #address = '';
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+    this.#views = {
+      'what-if': new WhatIfView(this),
+      program: new ProgramView(this),
+    };
+  }
+
+  async open(): Promise<void> {
+    const { state, refused } = await stateOf(location.hash);
+    this.#address = location.hash;
+    this.#refused = refused;
+    this.state = state;
+    this.#views[state.view].changed();
+    this.draw();
+  }
+
+  change(changes: Partial<LabState>): void {
+    this.state = { ...this.state, ...changes };
+    this.#refused = [];
+    this.#views[this.state.view].changed();
+    this.draw();
+    void this.#writeAddress();
+  }
+
+  /** Once for all that changes in one turn. */
+  draw(): void {
+    if (this.#isDrawing) return;
+    this.#isDrawing = true;
+    queueMicrotask(() => {
+      this.#isDrawing = false;
+      render(this.#page(), this.#root);
+      this.#views[this.state.view].drawn?.();
+    });
+  }
+
+  /** Whether the address has become another by other means: back, forward, or typed in. */
+  get isElsewhere(): boolean {
+    return location.hash !== this.#address;
+  }
+
+  async #writeAddress(): Promise<void> {
+    const state = this.state;
+    const address = await addressOf(state);
+    if (state !== this.state) return;
+    history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);
+    this.#address = location.hash;
+  }
+
+  #page(): TemplateResult {
+    const { view } = this.state;
+    return html`
+      <header>
+        <h1>HCA lab</h1>
+        <nav aria-label="Views">
+          ${viewNames.map(
+            (name) => html`<button class="tab" aria-current=${name === view ? 'page' : 'false'}
+              @click=${() => this.change({ view: name })}>${titles[name]}</button>`,
+          )}
+        </nav>
+        <button class="theme" @click=${switchTheme} aria-label="Light or dark">◐</button>
+      </header>
+      ${this.#refused.length === 0 ? nothing : html`<p class="warning" role="alert">Of the address, this had no sense and was left out: ${this.#refused.join(', ')}</p>`}
+      <main>${this.#views[view].draw()}</main>
+      <footer>All figures are computed in this page by the model; the address holds all that they depend on.</footer>
+    `;
+  }
+}
+
+function switchTheme(): void {
+  const { dataset } = document.documentElement;
+  const isDark =
+    dataset['theme'] === undefined
+      ? matchMedia('(prefers-color-scheme: dark)').matches
+      : dataset['theme'] === 'dark';
+  dataset['theme'] = isDark ? 'light' : 'dark';
+}
+
+const root = document.querySelector<HTMLElement>('#lab')!;
+const why = missing();
+if (why !== undefined) render(html`<h1>HCA lab</h1><p class="warning" role="alert">${why}</p>`, root);
+else {
+  const page = new Page(root);
+  addEventListener('hashchange', () => {
+    if (page.isElsewhere) void page.open();
+  });
+  await page.open();
+}

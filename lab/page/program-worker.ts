@@ -1,0 +1,60 @@
+/**
+ * The worker in which programs run, as the page has it. It is ended when a program does not come back, for a program that spins without
+ * waiting for simulated time keeps its thread for ever, and another is started.
+ */
+import { type Remote, wrap } from 'comlink';
+import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
+
+/** A program did not come back in time, and was ended. */
+class RunawayError extends Error {
+  override readonly name = 'RunawayError';
+
+  constructor(seconds: number) {
+    super(
+      `The program was ended: for ${seconds} s it did not come back to the simulation. It spins without awaiting simulated time, or one step simulates very much.`,
+    );
+  }
+}
+
+/** A step that takes longer is ended. */
+const patienceSeconds = 10;
+
+export class ProgramWorker {
+  #worker: Worker | undefined;
+  #program: Remote<LabProgram> | undefined;
+
+  load(order: ProgramOrder): Promise<readonly ProgramRemark[]> {
+    return this.#within((program) => program.load(order));
+  }
+
+  runFor(ps: number): Promise<ProgramProgress> {
+    return this.#within((program) => program.runFor(ps));
+  }
+
+  /** Ends the program, whatever it does. */
+  stop(): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#program = undefined;
+  }
+
+  async #within<Answer>(ask: (program: Remote<LabProgram>) => Promise<Answer>): Promise<Answer> {
+    if (this.#program === undefined) {
+      this.#worker = new Worker(new URL('./program.js', import.meta.url), {
+        type: 'module',
+        name: 'program',
+      });
+      this.#program = wrap<LabProgram>(this.#worker);
+    }
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      this.stop();
+      late.reject(new RunawayError(patienceSeconds));
+    }, patienceSeconds * 1000);
+    try {
+      return await Promise.race([ask(this.#program), late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

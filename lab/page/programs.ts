@@ -1,0 +1,53 @@
+/** Programs that the lab offers, and faults for its menu. */
+import keyValueExample from '../../examples/key-value-lookup.ts?raw';
+import pingPongExample from '../../examples/rc-pingpong.ts?raw';
+import barrier from '../programs/barrier.ts?raw';
+import bufferReused from '../programs/buffer-reused.ts?raw';
+import cqOverrun from '../programs/cq-overrun.ts?raw';
+import keyValue from '../programs/key-value.ts?raw';
+import missingReceive from '../programs/missing-receive.ts?raw';
+import pingPong from '../programs/ping-pong.ts?raw';
+import ring from '../programs/ring.ts?raw';
+import rpc from '../programs/rpc.ts?raw';
+import writeAndPoll from '../programs/write-and-poll.ts?raw';
+import wrongKey from '../programs/wrong-key.ts?raw';
+
+export interface LabProgramText {
+  /** In addresses. */
+  readonly name: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+/** As a user of the package writes it. */
+const asUser = (text: string): string => text.replace(/'(\.\.\/)+(browser|index)\.ts'/g, "'hca-emulator'");
+
+const texts: readonly (readonly [name: string, title: string, text: string])[] = [
+  ['ping-pong', 'Ping-pong by SEND', pingPong],
+  ['write-and-poll', 'WRITE, seen by polling memory', writeAndPoll],
+  ['rpc', 'Remote procedure calls', rpc],
+  ['key-value', 'Key-value look-ups by READ', keyValue],
+  ['ring', 'Ring buffer by WRITE with immediate', ring],
+  ['barrier', 'Barrier by atomics', barrier],
+  ['buffer-reused', 'Mistake: buffer reused in flight', bufferReused],
+  ['cq-overrun', 'Mistake: CQ overrun', cqOverrun],
+  ['missing-receive', 'Mistake: no receive posted', missingReceive],
+  ['wrong-key', 'Mistake: wrong rkey', wrongKey],
+  ['example-rc-pingpong', 'Example of the package: rc-pingpong', pingPongExample],
+  ['example-key-value-lookup', 'Example of the package: key-value-lookup', keyValueExample],
+];
+
+export const labPrograms: readonly LabProgramText[] = texts.map(([name, title, text]) => ({
+  name,
+  title,
+  text: asUser(text),
+}));
+
+/** As `hca --fault` takes them; several are joined by `+`. */
+export const faultMenu: readonly { readonly text: string; readonly title: string }[] = [
+  { text: '', title: 'none' },
+  { text: 'packet=lost,nth=3,node=0', title: 'third packet of host 0 lost' },
+  { text: 'packet=corrupted,nth=1,node=1', title: 'first packet of host 1 corrupted' },
+  { text: 'packet=delayed,nth=2,node=0', title: 'second packet of host 0 delayed' },
+  { text: 'interrupt=lost,nth=1,node=0', title: 'first interrupt of host 0 lost' },
+];

@@ -1,0 +1,69 @@
+/** Addresses of the lab: what is seen is in them, and what has no sense is named. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { labVerbs } from '../protocol.ts';
+import { addressOf, defaultState, type LabState, stateOf, viewNames } from './state.ts';
+
+const machines = fc.record({
+  profile: fc.constantFrom('connectx3-qdr', 'connectx3-fdr', 'gen5-x16-what-if'),
+  set: fc.dictionary(
+    fc.constantFrom('hca.mttCacheLines', 'wire.speed', 'pcie.iommu.isEnabled'),
+    fc.oneof(fc.nat(), fc.constantFrom('FDR', 'QDR'), fc.boolean()),
+    { noNullPrototype: true },
+  ),
+  seed: fc.integer({ min: 0, max: 0xffff_ffff }),
+});
+
+const states: fc.Arbitrary<LabState> = fc.record({
+  view: fc.constantFrom(...viewNames),
+  machine: machines,
+  other: fc.option(machines, { nil: undefined }),
+  message: fc.record({
+    verb: fc.constantFrom(...labVerbs),
+    sizeBytes: fc.integer({ min: 1, max: 65_536 }),
+    mtuBytes: fc.constantFrom(0, 256, 512, 1024, 2048, 4096),
+    inlineBytes: fc.integer({ min: 0, max: 512 }),
+  }),
+  program: fc.oneof(
+    fc.record({ name: fc.constantFrom('rpc', 'ring') }),
+    fc.record({ text: fc.string({ unit: 'grapheme', maxLength: 2000 }) }),
+  ),
+  fault: fc.constantFrom('', 'packet=corrupted,nth=1,node=1', 'interrupt=lost,nth=3'),
+});
+
+describe('the address of a picture', () => {
+  it('opens as the same picture, and refuses nothing', async () => {
+    await fc.assert(
+      fc.asyncProperty(states, async (state) => {
+        expect(await stateOf(`#${await addressOf(state)}`)).toEqual({ state, refused: [] });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('is empty for the first picture', async () => {
+    expect(await addressOf(defaultState)).toBe('');
+  });
+
+  it.each([
+    ['view=nothing', 'view=nothing'],
+    ['size=0', 'size=0'],
+    ['size=1e3', 'size=1e3'],
+    ['mtu=300', 'mtu=300'],
+    ['seed=4294967296', 'seed=4294967296'],
+    ['set=hca.mttCacheLines', 'set=hca.mttCacheLines'],
+    ['fault=<script>', 'fault=<script>'],
+    ['text=!!!', 'text=!!!…'],
+  ])('leaves out %s, and names it', async (address, refused) => {
+    expect(await stateOf(address)).toEqual({ state: defaultState, refused: [refused] });
+  });
+
+  it('does not unpack more than a program may have', async () => {
+    const text = 'x'.repeat(200_001);
+    const address = await addressOf({ ...defaultState, program: { text } });
+    expect(address.length).toBeLessThan(2000);
+    const { state, refused } = await stateOf(address);
+    expect(state.program).toEqual(defaultState.program);
+    expect(refused).toHaveLength(1);
+  });
+});

@@ -1,0 +1,203 @@
+/**
+ * All that a view of the lab depends on, and its text in the page's address: who opens the address sees the same picture.
+ *
+ *     #profile=connectx3-fdr&set=hca.mttCacheLines:16&verb=read&size=4096
+ *
+ * Fields that have their default are left out. What an address says wrongly is left out too, and named in {@link Opened.refused}.
+ */
+import type { ParameterValue, ParameterValues } from '../../system/machine/profile/index.ts';
+import { type LabMachine, type LabMessage, type LabVerb, labVerbs } from '../protocol.ts';
+
+export const viewNames = ['what-if', 'program'] as const;
+export type ViewName = (typeof viewNames)[number];
+
+export interface LabState {
+  readonly view: ViewName;
+  readonly machine: LabMachine;
+  /** A second machine beside the first, to compare. */
+  readonly other: LabMachine | undefined;
+  readonly message: LabMessage;
+  /** A program by its name, or its own text. */
+  readonly program: { readonly name: string } | { readonly text: string };
+  readonly fault: string;
+}
+
+export const defaultState: LabState = {
+  view: 'what-if',
+  machine: { profile: 'connectx3-qdr', set: {}, seed: 1 },
+  other: undefined,
+  message: { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 },
+  program: { name: 'ping-pong' },
+  fault: '',
+};
+
+/** What an address gave. */
+export interface Opened {
+  readonly state: LabState;
+  /** Fields of the address that have no sense, for the reader. */
+  readonly refused: readonly string[];
+}
+
+/** The text behind `#`. */
+export async function addressOf(state: LabState): Promise<string> {
+  const query = new URLSearchParams();
+  const put = (name: string, value: string | number, without: string | number): void => {
+    if (value !== without) query.set(name, String(value));
+  };
+  const { machine, other, message, program } = state;
+  put('view', state.view, defaultState.view);
+  putMachine(query, '', machine);
+  if (other !== undefined) putMachine(query, 'other.', other);
+  put('verb', message.verb, defaultState.message.verb);
+  put('size', message.sizeBytes, defaultState.message.sizeBytes);
+  put('mtu', message.mtuBytes, defaultState.message.mtuBytes);
+  put('inline', message.inlineBytes, defaultState.message.inlineBytes);
+  put('fault', state.fault, '');
+  if ('text' in program) query.set('text', await packed(program.text));
+  else put('program', program.name, (defaultState.program as { name: string }).name);
+  // Colons and commas may stand in a fragment, and are easier to read.
+  return query.toString().replaceAll('%3A', ':').replaceAll('%2C', ',');
+}
+
+function putMachine(query: URLSearchParams, prefix: string, { profile, set, seed }: LabMachine): void {
+  const isOther = prefix !== '';
+  if (isOther || profile !== defaultState.machine.profile) query.set(`${prefix}profile`, profile);
+  const settings = Object.entries(set).map(([path, value]) => `${path}:${value}`);
+  if (settings.length > 0) query.set(`${prefix}set`, settings.sort().join(','));
+  if (seed !== defaultState.machine.seed) query.set(`${prefix}seed`, String(seed));
+}
+
+/** The state that an address describes; `#` may stand in front. */
+export async function stateOf(address: string): Promise<Opened> {
+  const query = new URLSearchParams(address.replace(/^#/, ''));
+  const fields = new Fields(query);
+  const inlineBytes = fields.integer('inline', defaultState.message.inlineBytes, 0, 512);
+  const state: LabState = {
+    view: fields.word('view', viewNames, defaultState.view),
+    machine: fields.machine(''),
+    other: query.has('other.profile') ? fields.machine('other.') : undefined,
+    message: {
+      verb: fields.word<LabVerb>('verb', labVerbs, defaultState.message.verb),
+      sizeBytes: fields.integer('size', defaultState.message.sizeBytes, 1, 65_536),
+      mtuBytes: Number(fields.word('mtu', ['0', '256', '512', '1024', '2048', '4096'], '0')),
+      inlineBytes,
+    },
+    program: await fields.program(),
+    fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
+  };
+  return { state, refused: fields.refused };
+}
+
+/** Reads fields, and remembers which were of no use. */
+class Fields {
+  readonly refused: string[] = [];
+  readonly #query: URLSearchParams;
+
+  constructor(query: URLSearchParams) {
+    this.#query = query;
+  }
+
+  word<Word extends string>(name: string, words: readonly Word[], without: Word): Word {
+    const value = this.#query.get(name);
+    if (value === null) return without;
+    const found = words.find((word) => word === value);
+    return found ?? this.#refuse(name, value, without);
+  }
+
+  integer(name: string, without: number, least: number, most: number): number {
+    const value = this.#query.get(name);
+    if (value === null) return without;
+    const number = Number(value);
+    const isGood = /^\d+$/.test(value) && number >= least && number <= most;
+    return isGood ? number : this.#refuse(name, value, without);
+  }
+
+  text(name: string, pattern: RegExp, without: string): string {
+    const value = this.#query.get(name);
+    if (value === null) return without;
+    return pattern.test(value) ? value : this.#refuse(name, value, without);
+  }
+
+  machine(prefix: string): LabMachine {
+    return {
+      profile: this.text(`${prefix}profile`, /^[\w-]{1,60}$/, defaultState.machine.profile),
+      set: this.#settings(`${prefix}set`),
+      seed: this.integer(`${prefix}seed`, defaultState.machine.seed, 0, 0xffff_ffff),
+    };
+  }
+
+  async program(): Promise<LabState['program']> {
+    const text = this.#query.get('text');
+    if (text === null) return { name: this.text('program', /^[a-z-]{1,60}$/, 'ping-pong') };
+    try {
+      return { text: await unpacked(text) };
+    } catch {
+      return this.#refuse('text', `${text.slice(0, 20)}…`, defaultState.program);
+    }
+  }
+
+  #settings(name: string): ParameterValues {
+    const text = this.#query.get(name);
+    if (text === null || text === '') return {};
+    const settings: Record<string, ParameterValue> = {};
+    for (const setting of text.split(',')) {
+      const match = /^([\w.]{1,100}):([\w.-]{1,100})$/.exec(setting);
+      if (match === null) this.#refuse(name, setting, undefined);
+      else settings[match[1]!] = typedValue(match[2]!);
+    }
+    return settings;
+  }
+
+  #refuse<Value>(name: string, value: string, without: Value): Value {
+    this.refused.push(`${name}=${value}`);
+    return without;
+  }
+}
+
+function typedValue(text: string): ParameterValue {
+  if (text === 'true' || text === 'false') return text === 'true';
+  return /^\d+$/.test(text) ? Number(text) : text;
+}
+
+/** Text, deflated, in the letters that an address may have. */
+async function packed(text: string): Promise<string> {
+  const bytes = await throughStream(new TextEncoder().encode(text), new CompressionStream('deflate-raw'));
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/=+$/, '');
+}
+
+/** Longest program that an address may bring. */
+const programCharsMax = 200_000;
+
+/** @throws when it is not packed text, or unpacks to more than {@link programCharsMax} */
+async function unpacked(text: string): Promise<string> {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
+  const plain = await throughStream(bytes, new DecompressionStream('deflate-raw'));
+  return new TextDecoder('utf-8', { fatal: true }).decode(plain);
+}
+
+async function throughStream(
+  bytes: Uint8Array<ArrayBuffer>,
+  through: CompressionStream | DecompressionStream,
+): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  const stream: ReadableStream<Uint8Array> = new Blob([bytes]).stream().pipeThrough(through);
+  for (const reader = stream.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > programCharsMax) throw new RangeError(`more than ${programCharsMax} bytes`);
+    pieces.push(value);
+  }
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}

@@ -1,0 +1,214 @@
+/**
+ * "Write it yourself": a program for both hosts in an editor, run in steps of simulated time; what the linter and the watch of buffers
+ * find stands at its line.
+ */
+import { html, nothing, type TemplateResult } from 'lit-html';
+import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
+import { countText, timeText } from '../../../system/text/format.ts';
+import type { ProgramProgress, ProgramRemark } from '../../protocol.ts';
+import { Editor } from '../editor.ts';
+import { Latest } from '../latest.ts';
+import { ProgramWorker } from '../program-worker.ts';
+import { faultMenu, labPrograms } from '../programs.ts';
+import type { Lab, View } from '../view.ts';
+
+/** Simulated time of a turn of the worker while a program runs: short enough to be stopped in between. */
+const sliceNs = 200_000;
+const steps = [
+  { title: '10 ns', ps: 10_000 },
+  { title: '100 ns', ps: 100_000 },
+  { title: '1 µs', ps: 1_000_000 },
+  { title: '10 µs', ps: 10_000_000 },
+  { title: '1 ms', ps: 1_000_000_000 },
+] as const;
+
+type Phase = 'new' | 'standing' | 'running' | 'ended';
+
+export class ProgramView implements View {
+  readonly #lab: Lab;
+  readonly #worker = new ProgramWorker();
+  readonly #latest = new Latest();
+  readonly #place: Ref<HTMLElement> = createRef();
+  readonly #editor: Editor;
+  #phase: Phase = 'new';
+  #progress: ProgramProgress | undefined;
+  #remarks: readonly ProgramRemark[] = [];
+  #stepPs: number = steps[2].ps;
+  #shown = '';
+
+  constructor(lab: Lab) {
+    this.#lab = lab;
+    this.#editor = new Editor((text) => {
+      if (text !== this.#text) this.#lab.change({ program: { text } });
+    });
+  }
+
+  get #text(): string {
+    const { program } = this.#lab.state;
+    if ('text' in program) return program.text;
+    return (labPrograms.find(({ name }) => name === program.name) ?? labPrograms[0]!).text;
+  }
+
+  /** Another program, machine or fault: what ran is of the one before. */
+  changed(): void {
+    const { machine, fault } = this.#lab.state;
+    const shown = JSON.stringify([this.#text, machine, fault]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#reset();
+  }
+
+  #reset(): void {
+    this.#latest.drop();
+    this.#worker.stop();
+    this.#phase = 'new';
+    this.#progress = undefined;
+    this.#remarks = [];
+  }
+
+  async #run(steps: 'one' | 'all'): Promise<void> {
+    const isWanted = this.#latest.begin();
+    try {
+      if (this.#phase === 'new') {
+        const { machine, fault } = this.#lab.state;
+        this.#phase = 'running';
+        this.#lab.draw();
+        const faults = fault === '' ? [] : fault.split('+');
+        const wrong = await this.#worker.load({ text: this.#text, machine, faults });
+        if (!isWanted()) return;
+        this.#remarks = wrong;
+        if (wrong.length > 0) {
+          this.#phase = 'ended';
+          return;
+        }
+      }
+      this.#phase = 'running';
+      this.#lab.draw();
+      do {
+        const progress = await this.#worker.runFor(steps === 'one' ? this.#stepPs : sliceNs * 1000);
+        if (!isWanted()) return;
+        this.#progress = progress;
+        this.#remarks = progress.remarks;
+        this.#phase = progress.hasEnded ? 'ended' : steps === 'one' ? 'standing' : 'running';
+        this.#lab.draw();
+      } while (this.#phase === 'running');
+    } catch (error) {
+      if (!isWanted()) return;
+      this.#phase = 'ended';
+      this.#remarks = [
+        { line: undefined, severity: 'error', text: error instanceof Error ? error.message : String(error) },
+      ];
+    } finally {
+      if (isWanted()) this.#lab.draw();
+    }
+  }
+
+  /** Stands where it is; a program that does not come back is ended. */
+  #stop(): void {
+    this.#latest.drop();
+    if (this.#phase === 'running') this.#phase = this.#progress === undefined ? 'new' : 'standing';
+    if (this.#phase === 'new') this.#worker.stop();
+    this.#lab.draw();
+  }
+
+  draw(): TemplateResult {
+    const { program, machine, fault } = this.#lab.state;
+    const phase = this.#phase;
+    const run = (steps: 'one' | 'all') => () => void this.#run(steps);
+    const restart = (): void => {
+      this.#reset();
+      this.#lab.draw();
+    };
+    return html`<section class="program">
+      <div class="row">
+        <label>Program <select @change=${(event: Event) => this.#lab.change({ program: { name: chosen(event) } })}>
+          ${'text' in program ? html`<option selected>your own</option>` : nothing}
+          ${labPrograms.map(({ name, title }) => html`<option value=${name} ?selected=${'name' in program && program.name === name}>${title}</option>`)}
+        </select></label>
+        <label>Fault <select @change=${(event: Event) => this.#lab.change({ fault: chosen(event) })}>
+          ${[
+            ...faultMenu,
+            ...(faultMenu.some(({ text }) => text === fault) ? [] : [{ text: fault, title: fault }]),
+          ].map(
+            ({ text, title }) => html`<option value=${text} ?selected=${text === fault}>${title}</option>`,
+          )}
+        </select></label>
+        <label>Seed <input type="number" min="0" max="4294967295" .value=${String(machine.seed)}
+          @change=${(event: Event) => this.#lab.change({ machine: { ...machine, seed: Number(chosen(event)) } })}></label>
+      </div>
+      <div class="row">
+        <button class="main" ?disabled=${phase === 'running' || phase === 'ended'} @click=${run('all')}>Run</button>
+        <button ?disabled=${phase === 'running' || phase === 'ended'} @click=${run('one')}>Step</button>
+        <label>of <select @change=${(event: Event) => {
+          this.#stepPs = Number(chosen(event));
+        }}>
+          ${steps.map(({ title, ps }) => html`<option value=${ps} ?selected=${ps === this.#stepPs}>${title}</option>`)}</select></label>
+        <button ?disabled=${phase !== 'running'} @click=${() => this.#stop()}>Stop</button>
+        <button ?disabled=${phase === 'new'} @click=${restart}>Restart</button>
+        <span role="status">${this.#status()}</span>
+      </div>
+      <div class="panes wide">
+        <div ${ref(this.#place)}></div>
+        <div class="results">${this.#outcome()}</div>
+      </div>
+    </section>`;
+  }
+
+  drawn(): void {
+    const place = this.#place.value;
+    if (place === undefined) return;
+    this.#editor.show(place, this.#text);
+    this.#editor.showRemarks(this.#remarks, this.#phase === 'ended' ? [] : (this.#progress?.lines ?? []));
+  }
+
+  #status(): string {
+    const at = this.#progress === undefined ? '' : ` at ${timeText(this.#progress.atPs)}`;
+    const words = {
+      new: 'not started',
+      standing: `standing${at}`,
+      running: `running${at}`,
+      ended: `ended${at}`,
+    };
+    return words[this.#phase];
+  }
+
+  #outcome(): TemplateResult {
+    const progress = this.#progress;
+    return html`
+      ${
+        this.#remarks.length === 0
+          ? progress?.hasEnded === true
+            ? html`<p>No finding of the linter, nor of the watch of buffers.</p>`
+            : nothing
+          : html`<h2>Findings</h2><ul class="remarks">${this.#remarks.map(
+              ({ line, severity, text }) =>
+                html`<li class=${severity}>${line === undefined ? nothing : html`<b>line ${line}</b>: `}${text}</li>`,
+            )}</ul>`
+      }
+      ${
+        progress === undefined
+          ? html`<p class="dim">A program exports <code>host0</code> and <code>host1</code>: functions of the two hosts, which speak the verbs of libibverbs and wait only for simulated time.</p>`
+          : html`
+          ${
+            progress.results.some((result) => result !== undefined)
+              ? html`<h2>Results</h2>${progress.results.map((result, host) => (result === undefined ? nothing : html`<pre>host ${host}: ${result}</pre>`))}`
+              : nothing
+          }
+          ${progress.log.length === 0 ? nothing : html`<h2>Log</h2><pre class="log" tabindex="0">${progress.log.map(({ node, atPs, text }) => `${timeText(atPs)}  host ${node}  ${text}\n`)}</pre>`}
+          ${
+            progress.hosts.length === 0
+              ? nothing
+              : html`<h2>So far</h2>
+            <p>${
+              Object.entries(progress.operations)
+                .map(([name, count]) => `${countText(count)} ${name}`)
+                .join(', ') || 'No operation has completed'
+            }.</p>
+            ${progress.hosts.map(({ systemCalls, interrupts }, host) => html`<p>Host ${host}: ${countText(systemCalls)} system calls, ${countText(interrupts)} interrupts.</p>`)}`
+          }
+        `
+      }`;
+  }
+}
+
+const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;

@@ -1,0 +1,177 @@
+/**
+ * A reader's program on a machine of its own, with the linter and the watch of buffers, in steps of simulated time.
+ */
+import * as library from '../../browser.ts';
+import {
+  type FaultEntry,
+  Machine,
+  ProgramFailedError,
+  type ProgramFunction,
+  type Race,
+} from '../../browser.ts';
+import { parsedFault } from '../../system/machine/faults/index.ts';
+import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
+import { ProgramCalls } from './program-calls.ts';
+import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } from './program-text.ts';
+
+const hosts = [0, 1] as const;
+
+export class ProgramSession implements LabProgram {
+  #machine: Machine | undefined;
+  #calls: ProgramCalls[] = [];
+  #failure: ProgramRemark | undefined;
+  #main: Promise<void> | undefined;
+  #mainResult: string | undefined;
+  #hasEnded = false;
+
+  async load({ text, machine, faults }: ProgramOrder): Promise<readonly ProgramRemark[]> {
+    await this.#machine?.close();
+    this.#machine = undefined;
+    this.#failure = undefined;
+    this.#main = undefined;
+    this.#mainResult = undefined;
+    this.#hasEnded = false;
+    this.#calls = hosts.map(() => new ProgramCalls());
+    try {
+      const code = compiled(text);
+      const programs = hosts.map((node) => evaluated(code, this.#calls[node]!.libraryOf(library)));
+      if (programs[0]!.main !== undefined) this.#main = this.#runMain(programs[0]!.main);
+      else await this.#loadHosts(programs, machine, faults.map(parsedFault));
+      return [];
+    } catch (error) {
+      const line = error instanceof ProgramTextError ? error.line : undefined;
+      return [{ line, severity: 'error', text: error instanceof Error ? error.message : String(error) }];
+    }
+  }
+
+  async #loadHosts(
+    programs: readonly ProgramExports[],
+    { profile, set, seed }: ProgramOrder['machine'],
+    faults: readonly FaultEntry[],
+  ): Promise<void> {
+    const runs = [programs[0]!.host0, programs[1]!.host1];
+    if (runs.every((run) => run === undefined))
+      throw new ProgramTextError('exports no host0, no host1 and no main', undefined);
+    this.#machine = await Machine.create({
+      profile,
+      set,
+      seed,
+      faults,
+      watch: 'races',
+      analysis: { lint: true },
+      programPatienceMs: 5000,
+    });
+    for (const node of hosts) {
+      const run = runs[node] as
+        | ((program: library.ProgramContext) => Promise<library.JsonValue | undefined>)
+        | undefined;
+      if (run === undefined) continue;
+      const watched: ProgramFunction = (program) => run(this.#calls[node]!.contextOf(program));
+      await this.#machine.load({ node, name: `host${node}`, run: watched });
+    }
+  }
+
+  /** A program that makes its own machine: it runs as a whole. */
+  async #runMain(main: () => Promise<unknown>): Promise<void> {
+    try {
+      this.#mainResult = JSON.stringify(await main(), undefined, 1);
+    } catch (error) {
+      this.#failure = remarkOf(error);
+    }
+    this.#hasEnded = true;
+  }
+
+  async runFor(ps: number): Promise<ProgramProgress> {
+    if (this.#main !== undefined) {
+      await this.#main;
+      return {
+        ...nothingYet,
+        hasEnded: true,
+        results: [this.#mainResult],
+        remarks: this.#failure === undefined ? [] : [this.#failure],
+      };
+    }
+    if (this.#machine === undefined) return { ...nothingYet, hasEnded: true };
+    if (!this.#hasEnded) await this.#run(this.#machine, ps);
+    return this.#progressOf(this.#machine);
+  }
+
+  async #run(machine: Machine, ps: number): Promise<void> {
+    try {
+      const { reason } = await machine.run(machine.nowPs + ps);
+      this.#hasEnded = reason === 'ended';
+    } catch (error) {
+      this.#failure = remarkOf(error);
+      this.#hasEnded = true;
+    }
+  }
+
+  async #progressOf(machine: Machine): Promise<ProgramProgress> {
+    const { operations, nodes } = await machine.report();
+    const analyses = await machine.analyses();
+    const remarks = [
+      ...(this.#failure === undefined ? [] : [this.#failure]),
+      ...analyses.flatMap(({ findings }, node) =>
+        findings.map(
+          ({ severity, text, object, atPs }): ProgramRemark => ({
+            line: this.#calls[node]?.lineAt(Number(atPs)),
+            severity: severity === 'error' ? 'error' : 'warning',
+            text: `linter, host ${node}, ${object}: ${text}`,
+          }),
+        ),
+      ),
+      ...nodes.flatMap(({ races }, node) =>
+        (races ?? []).map(
+          (race): ProgramRemark => ({
+            line: this.#calls[node]?.lineAt(Number(race.program.atPs)),
+            severity: 'error',
+            text: raceText(race, node, this.#calls[node]?.lineAt(Number(race.device.atPs), /^post/)),
+          }),
+        ),
+      ),
+    ];
+    return {
+      atPs: machine.nowPs,
+      hasEnded: this.#hasEnded,
+      log: (await machine.log()).map(({ node, atPs, text }) => ({ node, atPs: Number(atPs), text })),
+      results: (await machine.results()).map((result) =>
+        result === undefined ? undefined : JSON.stringify(result, undefined, 1),
+      ),
+      remarks,
+      lines: this.#calls.map(({ line }) => line),
+      hosts: nodes.map(({ cpu, interrupts }) => ({
+        systemCalls: cpu.systemCalls.control + cpu.systemCalls.dataPath,
+        interrupts: interrupts.reduce((sum, { handled }) => sum + handled, 0),
+      })),
+      operations: Object.fromEntries(
+        Object.entries(operations).flatMap(([name, { count }]) => (count === 0 ? [] : [[name, count]])),
+      ),
+    };
+  }
+}
+
+const nothingYet: ProgramProgress = {
+  atPs: 0,
+  hasEnded: false,
+  log: [],
+  results: [],
+  remarks: [],
+  lines: [],
+  hosts: [],
+  operations: {},
+};
+
+function raceText({ program, device }: Race, node: number, postedLine: number | undefined): string {
+  const posted = postedLine === undefined ? '' : ` (posted at line ${postedLine})`;
+  return `host ${node}: the program does ${program.access} to ${program.lengthBytes} bytes at 0x${program.address.toString(16)}, which the device ${device.access} for work request ${device.wrId} of ${device.queue}${posted} until its completion has been taken`;
+}
+
+/** An error of the program at its line; of the machine without one. */
+function remarkOf(error: unknown): ProgramRemark {
+  const cause = error instanceof ProgramFailedError ? error.cause : error;
+  return {
+    line: lineIn(cause),
+    severity: 'error',
+    text: error instanceof Error ? error.message : String(error),
+  };
+}

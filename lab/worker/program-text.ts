@@ -1,0 +1,89 @@
+/**
+ * A program's text as something that can be run: types go, the library is what its imports get, and each call of the library leaves the
+ * line that it was made from.
+ *
+ * Lines stay as they were, so a line of a stack is one of the text. The text is evaluated once for each host: two hosts share no variables.
+ */
+import { transform } from 'sucrase';
+import type { ProgramFunction } from '../../browser.ts';
+
+/** What a text exports. */
+export interface ProgramExports {
+  readonly host0?: ProgramFunction;
+  readonly host1?: ProgramFunction;
+  readonly main?: () => Promise<unknown>;
+}
+
+/** A text that cannot be read as a program. */
+export class ProgramTextError extends Error {
+  override readonly name = 'ProgramTextError';
+  readonly line: number | undefined;
+
+  constructor(message: string, line: number | undefined) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** Modules that a text may import: the package, by its names, and by the paths that the examples of the repository use. */
+const libraryNames = new Set(['hca-emulator', 'hca-emulator/browser', '../index.ts', '../../browser.ts']);
+
+const fileName = 'program.ts';
+
+/** Types away, imports and exports as calls. @throws ProgramTextError with the line of what cannot be read */
+export function compiled(text: string): string {
+  try {
+    const { code } = transform(text, {
+      transforms: ['typescript', 'imports'],
+      disableESTransforms: true,
+      preserveDynamicImport: true,
+      filePath: fileName,
+    });
+    return code;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const place = /\((\d+):\d+\)\s*$/.exec(message);
+    throw new ProgramTextError(
+      message.replace(/^Error transforming [^:]+: /, '').replace(/\s*\(\d+:\d+\)\s*$/, ''),
+      place === null ? undefined : Number(place[1]),
+    );
+  }
+}
+
+/**
+ * Evaluates what {@link compiled} gave.
+ * @param library what its imports get
+ * @throws ProgramTextError when it imports something else, or throws before anything is run
+ */
+export function evaluated(code: string, library: object): ProgramExports {
+  const exports: Record<string, unknown> = {};
+  const required = (name: string): object => {
+    if (libraryNames.has(name)) return library;
+    throw new ProgramTextError(`imports ${name}: a program of the lab has only 'hca-emulator'`, undefined);
+  };
+  // The examples of the repository run themselves when they are started by their name: here they are not.
+  const plain = code.replaceAll('import.meta.main', '     false      ');
+  try {
+    new Function('require', 'exports', `'use strict';${plain}\n//# sourceURL=${fileName}`)(required, exports);
+  } catch (error) {
+    if (error instanceof ProgramTextError) throw error;
+    throw new ProgramTextError(String(error), lineIn(error));
+  }
+  return exports;
+}
+
+/** Lines that an engine puts before the text of a function. */
+const linesBefore = lineOfStack(new Function(`return new Error('probe')\n//# sourceURL=${fileName}`)()) - 1;
+
+/** The line of the text that an error came from, or undefined. */
+export function lineIn(error: unknown): number | undefined {
+  const line = lineOfStack(error);
+  return line > linesBefore ? line - linesBefore : undefined;
+}
+
+/** The innermost place in the text: `program.ts:12:5` in V8's and SpiderMonkey's stacks alike. */
+function lineOfStack(error: unknown): number {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const place = new RegExp(`${fileName.replace('.', '\\.')}:(\\d+)(?::\\d+)?\\)?$`, 'm').exec(stack);
+  return place === null ? 0 : Number(place[1]);
+}
