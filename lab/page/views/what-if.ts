@@ -243,7 +243,7 @@ export class WhatIfView implements View {
       this.#put({ ...machine, set: next === profileValue ? rest : { ...rest, [path]: next } });
     };
     const text = valueText(value, unit);
-    return html`<label class="slider" title="${path}: ${doc} Source: ${source}">
+    return html`<label class="slider" title="${path}: ${doc} (${source})">
       <span>${slider.title}${value === profileValue ? nothing : html` <b aria-label="changed">•</b>`}</span>
       <input type="range" min="0" max=${values.length - 1} .value=${String(values.indexOf(value))}
         aria-label=${slider.title} aria-valuetext=${text} @input=${turn}>
