@@ -454,21 +454,15 @@ describe('a device that says where its reads land', () => {
     ]);
   });
 
-  it('has its bytes seen by whoever looks on', () => {
+  it('has its bytes seen by a tap', () => {
     const seen: number[] = [];
     const { bench } = benchOf({});
-    const tap = {
-      deviceRead: (
-        tag: number,
-        _address: number,
-        source: Uint8Array,
-        offset: number,
-        lengthBytes: number,
-      ) => {
+    const tap: Pick<LinkTap, 'deviceRead'> = {
+      deviceRead: ({ tag, source, offset, lengthBytes }) => {
         if (tag === 2) seen.push(...source.subarray(offset, offset + lengthBytes));
       },
     };
-    bench.rootComplex.reads.tap = tap as unknown as LinkTap;
+    bench.rootComplex.reads.tap = tap as LinkTap;
     bench.run(5_000_000);
     expect(seen).toEqual([...pattern(4096).subarray(1024, 1536)]);
   });
