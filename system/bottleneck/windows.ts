@@ -2,7 +2,8 @@
  * What lets so many things be under way at a time. A full window fills those ahead of it: they are listed with the one nearest to
  * the cause first.
  */
-import { rnrTimerPsByCode } from '../../wire/index.ts';
+import { psPerNs } from '../../base/units.ts';
+import { rnrTimerUnitsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/report/schema.ts';
 import { rcDefaults } from '../workloads/rc-endpoint.ts';
 import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
@@ -43,9 +44,10 @@ export function windowResources(measured: Measured): Resource[] {
  * the RNR NAK names, for which its QP waits.
  */
 function receiveWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
-  const { args, durationPs } = measured;
+  const { args, config, durationPs } = measured;
+  const delayPs = rnrTimerUnitsByCode[rcDefaults.rnrTimerCode]! * config.hca.rnrTimerUnitNs * psPerNs;
   const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
-  const waitedPs = (hca.transport['rnrNakSent'] ?? 0) * rnrTimerPsByCode[rcDefaults.rnrTimerCode]!;
+  const waitedPs = (hca.transport['rnrNakSent'] ?? 0) * delayPs;
   return {
     name: `receive WQEs of host ${node}`,
     kind: 'window',

@@ -64,9 +64,11 @@ export interface TimerPoint {
   readonly retryCount: number;
 }
 
-/** A device that has no time of its own in the host's slot, which reads and writes memory. */
+/** The measuring device of pcie-bench in the host's slot, which reads and writes memory. */
 export interface SlotPoint {
   readonly kind: 'slot';
+  /** By commands of its threads, or by its DMA engine. */
+  readonly via: 'command' | 'engine';
   readonly access: 'read' | 'write' | 'both' | 'writeThenRead';
   readonly sizeBytes: number;
   /** Accesses in flight: 1 gives latencies, many give bandwidths. */

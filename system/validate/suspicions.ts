@@ -17,7 +17,7 @@ export const suspicions = {
   translationReach: 'The translation cache reaches four times too far, or a miss costs too little.',
   slotPayload:
     'Real hosts and their links carry less than the closed form over PCIe, at Gen2 and below the FDR ceiling.',
-  writeThenRead: 'In a real host a read that follows a write waits 100 ns longer for it.',
+  measuringDevice: 'The measuring device has times of its own beyond those that are modelled.',
   responderRate:
     'The responder takes packets at one interval, whatever they ask for and however long they are.',
   otherHost: 'The host is another: absolute latencies of small messages differ between hosts by up to 40 %.',

@@ -69,8 +69,7 @@ describe('QpTable', () => {
       qps.rows[slot]!.pd,
       qps.rows[slot]!.remoteQpn,
     ]).toEqual([mtuBytesOf(4), 2 ** 30, 0x1234, 0xabcdef]);
-    // 4.096 us × 2^14.
-    expect(qps.rows[slot]!.ackTimeoutPs).toBe(67_108_864_000);
+    expect(qps.rows[slot]!.ackTimeoutCode).toBe(14);
     expect([
       qps.rows[slot]!.ackRequestEvery,
       qps.rows[slot]!.readsOutstandingMax,

@@ -140,8 +140,7 @@ export class QpTable extends ContextTable<'QP'> {
     pair.rnrRetryCountMax = f.rnrRetryCount.get(view, at);
     pair.retriesLeft = pair.retryCountMax;
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
-    const timeoutCode = path.ackTimeout.get(view, at);
-    pair.ackTimeoutPs = timeoutCode === 0 ? 0 : 4_096_000 * 2 ** timeoutCode;
+    pair.ackTimeoutCode = path.ackTimeout.get(view, at);
   }
 
   #loadResponder(slot: QpSlot, at: number): void {

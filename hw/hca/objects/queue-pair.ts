@@ -98,7 +98,7 @@ export class QueuePair {
   retriesLeft = 0;
   rnrRetriesLeft = 0;
   /** Local ACK timeout in picoseconds; 0 is never. */
-  ackTimeoutPs = 0;
+  ackTimeoutCode = 0;
   lastProgressPs = 0;
   hasTimer = 0;
   isWaitingRnr = 0;

@@ -26,7 +26,6 @@ import {
 import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
 import { WORD_AETH } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
-import { rnrTimerPsByCode } from '../../../wire/rnr-timer.ts';
 import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
@@ -228,7 +227,7 @@ export class Acknowledgements {
     }
     this.goBack(pair, psn, cycle);
     this.#scheduler.park(pair, PARKED_RNR);
-    this.#timers.waitRnr(pair, rnrTimerPsByCode[timerCode]!, cycle);
+    this.#timers.waitRnr(pair, timerCode, cycle);
     return 0;
   }
 

@@ -37,6 +37,25 @@ describe('the local ACK timeout', () => {
     await checkBystanders();
   });
 
+  it('measurements.csv H-213: waits for its least code where the code is shorter, in the unit of the card', async () => {
+    // 8.192 us × 2^3 = 65.536 us for codes 1 to 3, and 131.072 us for 4.
+    for (const [code, timeoutPs] of [
+      [1, 65_536_000],
+      [3, 65_536_000],
+      [4, 131_072_000],
+    ] as const) {
+      const hca = { ackTimeoutUnitNs: 8192, ackTimeoutCodeMin: 3 };
+      const given = await scene({ ackTimeout: code, a: { fields: { retryCount: 1 } }, hca });
+      const { bench, a, b } = given;
+      bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
+      a.send(write(given));
+      await bench.run(200);
+      const sent = bench.b.port.packets.filter(({ psn }) => psn === psnA(0)).map(({ timePs }) => timePs);
+      expect(sent[1]! - sent[0]!).toBeGreaterThanOrEqual(timeoutPs - 200_000);
+      expect(sent[1]! - sent[0]!).toBeLessThan(timeoutPs + 1_000_000);
+    }
+  });
+
   it('IBTA 9.7.6.1.3: never comes with code 0', async () => {
     const given = await scene({ ackTimeout: 0 });
     const { bench, a, aCq } = given;
@@ -89,6 +108,25 @@ describe('the local ACK timeout', () => {
     expect(aCq.drain()).toHaveLength(25);
     expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(0);
     expect(bench.a.dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
+  });
+
+  it('measurements.csv H-201: of an RNR wait counts in the unit of the card', async () => {
+    const given = await scene({ hca: { rnrTimerUnitNs: 32_687 } });
+    const { bench, a, b, aCq } = given;
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    await bench.run(5);
+    // RNR timer code 5 stands for 6 units: 196.122 us.
+    bench.b.act(() => {
+      const nak = { opcode: Opcode.RC_ACKNOWLEDGE, qpn: a.qpn, psn: psnA(0), aeth: (0x20 | 5) << 24 };
+      bench.b.port.inject(nak, bench.b.lp.nowPs);
+    });
+    const refusedPs = bench.b.lp.nowPs;
+    bench.b.port.drops = () => false;
+    await bench.until(() => aCq.drain().length > 0, 300);
+    const sent = bench.b.port.packets.filter(({ qpn }) => qpn === b.qpn).map(({ timePs }) => timePs);
+    expect(sent[1]! - refusedPs).toBeGreaterThan(196_122_000);
+    expect(sent[1]! - refusedPs).toBeLessThan(198_000_000);
   });
 
   it('IBTA 9.7.5.2.8: of an earlier RNR wait does not end a later one', async () => {

@@ -8,11 +8,13 @@
  * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
-import type { Cycles, Picoseconds } from '../../../base/units.ts';
+import { type Cycles, type Picoseconds, psPerNs } from '../../../base/units.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
+import { rnrTimerUnitsByCode } from '../../../wire/rnr-timer.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 
 export interface RetryTimerPorts {
   readonly errors: {
@@ -25,6 +27,15 @@ export interface RetryTimerPorts {
 }
 
 const DUE_RNR = 0.5;
+
+/** The longest of the standard (code 31, 2.4 hours): picoseconds are exact for no more than that. */
+const ackTimeoutMaxPs = 4096 * psPerNs * 2 ** 31;
+
+/** By code: unit times 2^code, and never shorter than for the least code that the card takes at its word (9.7.6.1.3). */
+const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: HcaConfig): Picoseconds[] =>
+  Array.from({ length: 32 }, (_, code) =>
+    Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
+  );
 
 export class RetryTimers {
   timeoutCount = 0;
@@ -39,6 +50,9 @@ export class RetryTimers {
   /** Those of {@link #due} that are looked at: reused. */
   readonly #looked: number[] = [];
   readonly #stage: number;
+  /** Of the configuration: local ACK time-outs and RNR waits by their codes, as the card keeps them. */
+  readonly #ackTimeoutPs: readonly Picoseconds[];
+  readonly #rnrWaitPs: readonly Picoseconds[];
   #ports!: RetryTimerPorts;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
   #generation = new Int32Array(0);
@@ -50,6 +64,8 @@ export class RetryTimers {
 
   constructor(core: HcaCore) {
     this.#core = core;
+    this.#ackTimeoutPs = ackTimeouts(core.config);
+    this.#rnrWaitPs = rnrTimerUnitsByCode.map((units) => units * core.config.rnrTimerUnitNs * psPerNs);
     this.#due = new Fifo({
       name: 'timers due',
       capacity: 2 * core.qps.slotCount,
@@ -93,11 +109,16 @@ export class RetryTimers {
   sent(pair: QueuePair, nowPs: Picoseconds): void {
     // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
     if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
-    if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
+    if (pair.hasTimer === 1 || pair.ackTimeoutCode === 0) return;
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
     const generation = this.#generation[pair.slot]!;
-    this.#core.lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, pair.slot, generation);
+    this.#core.lp.queue.schedule(
+      nowPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!,
+      this.#ackHandler,
+      pair.slot,
+      generation,
+    );
   }
 
   /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
@@ -107,8 +128,10 @@ export class RetryTimers {
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
-  waitRnr(pair: QueuePair, durationPs: Picoseconds, cycle: Cycles): void {
+  /** An RNR NAK with this timer code has come: nothing of the QP is sent for so long. */
+  waitRnr(pair: QueuePair, timerCode: number, cycle: Cycles): void {
     const { lp, domain } = this.#core;
+    const durationPs = this.#rnrWaitPs[timerCode]!;
     pair.isWaitingRnr = 1;
     const wait = this.#rnrWait[pair.slot]! + 1;
     this.#rnrWait[pair.slot] = wait;
@@ -175,7 +198,7 @@ export class RetryTimers {
     const pair = qps.rows[qp]!;
     pair.hasTimer = 0;
     if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
-    const duePs = pair.lastProgressPs + pair.ackTimeoutPs;
+    const duePs = pair.lastProgressPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!;
     if (duePs >= lp.nowPs) {
       pair.hasTimer = 1;
       lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);

@@ -23,8 +23,15 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'connectx2-gen2',
-    doc: 'The slot of the card before: PCIe Gen2 x8 under a 4X QDR cable.',
-    values: { 'pcie.link.generation': 2 },
+    doc: 'The card before: PCIe Gen2 x8 under a 4X QDR cable, and its timers (measurements.csv H-195 to H-225).',
+    values: {
+      'pcie.link.generation': 2,
+      // H-195 to H-211: 3.27 times the delays of the standard.
+      'hca.rnrTimerUnitNs': 32_687,
+      // H-213 to H-225: twice 4.096 us times 2^code, and at least those of code 16, one above its local CA ACK delay of 15.
+      'hca.ackTimeoutUnitNs': 8192,
+      'hca.ackTimeoutCodeMin': 16,
+    },
   },
   {
     name: 'connectx5-gen3',

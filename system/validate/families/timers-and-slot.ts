@@ -1,7 +1,7 @@
 /** Groups H and I: timers and wire bytes of a ConnectX-2; pcie-bench, a measuring device in a host's slot. */
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
-import type { SlotPoint, TimerPoint } from '../points.ts';
+import type { Point, SlotPoint, TimerPoint } from '../points.ts';
 import { stream } from './streams.ts';
 
 const connectx2 = { profile: 'connectx2-gen2' } as const;
@@ -59,55 +59,52 @@ const cardFamilies: readonly Family[] = [
 ];
 
 /** MPS 256 and MRRS 512, as pcie-bench's host. */
-const slotOf = (access: SlotPoint['access'], window: number) => (row: Measurement) =>
-  [
+const slotOf =
+  (via: SlotPoint['via'], access: SlotPoint['access'], window: number) =>
+  (row: Measurement): Point[] => [
     {
       machine: { profile: 'connectx3-qdr' },
-      workload: { kind: 'slot', access, sizeBytes: circumstance(row, 'size'), window },
+      workload: { kind: 'slot', via, access, sizeBytes: circumstance(row, 'size'), window },
     },
-  ] as const;
+  ];
 const inFlight = 32;
 const readRequestBytes = 512;
 
-const latency = (name: string, workload: RegExp, access: SlotPoint['access']): RunFamily => ({
+const latency = (
+  name: string,
+  workload: RegExp,
+  via: SlotPoint['via'],
+  access: SlotPoint['access'],
+): RunFamily => ({
   name,
   of: { group: 'I', workload },
-  workload: 'one access at a time, by a device that takes no time of its own',
-  points: slotOf(access, 1),
+  workload: `one access at a time by the measuring device's ${via === 'command' ? 'commands' : 'DMA engine'}`,
+  points: slotOf(via, access, 1),
   figure: 'latencyNs',
   tolerance: 'rate',
-  suspects: access === 'read' ? ['idleRead'] : ['writeThenRead'],
+  over: 'size',
+  suspects: ['measuringDevice'],
 });
 
 const bandwidth = (name: string, workload: RegExp, access: SlotPoint['access']): RunFamily => ({
   name,
-  of: { group: 'I', workload, metric: /^bandwidth/, params: access === 'write' ? /^size=(?!64\b)/ : /./ },
-  workload: `${inFlight} accesses in flight, by a device that takes no time of its own`,
-  points: slotOf(access, inFlight),
+  of: { group: 'I', workload, metric: /^bandwidth/ },
+  workload: `${inFlight} accesses in flight by the measuring device's DMA engine`,
+  points: slotOf('engine', access, inFlight),
   figure: 'gbps',
   tolerance: (row) => (circumstance(row, 'size') >= readRequestBytes ? 'ceiling' : 'rate'),
   over: 'size',
-  suspects: ['slotPayload'],
+  suspects: ['slotPayload', 'measuringDevice'],
 });
 
 const slotFamilies: readonly Family[] = [
-  latency('PCIe read', /^device read of host memory \(PCIe command/, 'read'),
-  latency('PCIe write, then read', /^device write then read \(PCIe command/, 'writeThenRead'),
-  {
-    name: "latency through the measuring device's DMA engine",
-    of: { group: 'I', workload: /\(DMA engine\)/ },
-    workload: 'accesses by a Netronome NFP-6000',
-    notRun: { kind: 'card', why: 'holds the DMA engine of the measuring device, which is not modelled' },
-  },
+  latency('PCIe read', /^device read of host memory \(PCIe command/, 'command', 'read'),
+  latency('PCIe write, then read', /^device write then read \(PCIe command/, 'command', 'writeThenRead'),
+  latency('DMA read', /^device DMA read of host memory \(DMA engine/, 'engine', 'read'),
+  latency('DMA write, then read', /^device DMA write then read \(DMA engine/, 'engine', 'writeThenRead'),
   bandwidth('PCIe reads', /^DMA read$/, 'read'),
   bandwidth('PCIe writes', /^DMA write$/, 'write'),
   bandwidth('PCIe reads and writes in turn', /^DMA read and write/, 'both'),
-  {
-    name: 'PCIe writes of 64 B',
-    of: { group: 'I', workload: /^DMA write$/, params: /^size=64\b/ },
-    workload: 'writes by a Netronome NFP-6000',
-    notRun: { kind: 'card', why: "the measuring device's own limit, says measurements.md" },
-  },
 ];
 
 export const timersAndSlotFamilies: readonly Family[] = [...cardFamilies, ...slotFamilies];
