@@ -31,6 +31,8 @@ export interface ContextInfo {
   /** One BlueFlame register; its halves are used in turn. 0: the device has none. */
   readonly blueFlameRegisterBytes: number;
   readonly blueFlameBusAddress: number;
+  /** Single requests go by BlueFlame whatever they carry, as MLNX_OFED's library posts them; else short ones, as upstream's does. */
+  readonly isBlueFlameForAll?: boolean;
   readonly cqeBytes: number;
   /** Completion vectors a CQ may choose from: 0 … count − 1. */
   readonly completionVectors: number;

@@ -78,7 +78,8 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     return error;
   }
   const first = ring.head;
-  if (count === 1 && isShort && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {
+  const mayBlueFlame = isShort || context.info.isBlueFlameForAll === true;
+  if (count === 1 && mayBlueFlame && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {
     cycles += ringByBlueFlame(qp, storeOffset, wqeBytes) * costs.mmioStore;
   } else {
     ringDoorbell(cpu, qp, ring);

@@ -203,6 +203,20 @@ describe('postSend', () => {
     expect(offsets).toEqual([0, 0x100, 0]);
   });
 
+  it('sheet 6.9: posts every single request by BlueFlame where the library does, lists by the doorbell', async () => {
+    const all = new TestProcess({ isBlueFlameForAll: true });
+    const opened = await openDevice(getDeviceList(all.platform)[0]!);
+    const own = await createCq(opened, 7);
+    const cap = { maxSendWr: 4, maxSendSge: 1 } as const;
+    const qp = await createQp(await allocPd(opened), { sendCq: own, recvCq: own, qpType: IBV_QPT_RC, cap });
+    qp.state = IBV_QPS_RTS;
+    const sgList = [{ addr: all.map(8), length: 8, lkey: 0 }];
+    postSend(qp, write({ opcode: IBV_WR_RDMA_READ, sgList }));
+    expect(all.takeDeviceStores()[0]!.kind).toBe('writeCombining');
+    postSend(qp, write({ sgList, next: write({ sgList }) }));
+    expect(all.takeDeviceStores()[0]!.kind).toBe('uncached');
+  });
+
   it('sheet 6.9: rings the doorbell for inline data too long for half a register, and without BlueFlame', async () => {
     const qp = await newQp({ maxInlineData: 400 });
     const sgList = [{ addr: process.map(400), length: 400, lkey: 0 }];

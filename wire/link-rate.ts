@@ -38,7 +38,8 @@ export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTim
 
 /** From a packet's last symbol leaving the sending port's logic to its being whole at the receiver: a channel's latency. */
 export function wireLatencyPs(config: WireConfig): number {
-  return 2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;
+  const { portLatencyNs, switchLatencyNs, cableMetres, cablePsPerMetre } = config;
+  return (2 * portLatencyNs + switchLatencyNs) * 1000 + cableMetres * cablePsPerMetre;
 }
 
 /** Occupies a link. The instants it gives are the floor of the exact ones, and never drift. */

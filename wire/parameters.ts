@@ -17,6 +17,13 @@ export const wireParameters = {
     'Latency of one port, in each direction; a packet passes two.',
   ),
   cableMetres: number(2, 'm', [0, 10_000], 'estimate: a copper cable within a rack', 'Length of the cable.'),
+  switchLatencyNs: number(
+    0,
+    'ns',
+    [0, 100_000],
+    'choice: none',
+    'Latency that switches between both ends add. They carry as much as the cables and drop nothing.',
+  ),
   cablePsPerMetre: number(
     4800,
     'ps',

@@ -239,6 +239,11 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
+  /** Instant by which all that is booked has left. */
+  get freePs(): Picoseconds {
+    return this.#sender.serializer.freePs;
+  }
+
   /**
    * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
    * does not retry before it can be sent.

@@ -25,6 +25,7 @@ import {
   type PacketPort,
   PacketQueue,
   type PortAddress,
+  ReadUnit,
   ReceivedPackets,
   TransportCounters,
 } from './packets/index.ts';
@@ -75,6 +76,7 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly requestPackets: PacketQueue;
   readonly responsePackets: PacketQueue;
   readonly loopback: Loopback;
+  readonly readUnit: ReadUnit;
   readonly received: ReceivedPackets;
   readonly violations: ViolationCounters;
   readonly transport: TransportCounters;
@@ -125,6 +127,7 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     requestPackets: packetQueue(config.transmitBufferPackets, sram),
     responsePackets: packetQueue(config.responseBufferPackets, sram),
     loopback,
+    readUnit: new ReadUnit(),
     received: new ReceivedPackets(port, loopback),
     violations: new ViolationCounters(),
     transport: new TransportCounters(),

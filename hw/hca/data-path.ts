@@ -247,6 +247,7 @@ export class DataPath {
     for (const account of this.accounts) account.rebase(cycles);
     this.core.qps.rebase(ps, cycles);
     this.core.records.rebase(cycles);
+    this.core.readUnit.rebase(cycles);
     for (const [, block] of this.#all) block.rebase?.(cycles);
   }
 

@@ -159,6 +159,34 @@ describe('BlueFlame', () => {
     expect(bench.a.dataPath.core.violations.report()).toEqual({ blueFlameTorn: 4 });
   });
 
+  it('keeps WQEs that come by BlueFlame one after the other, as many as the card does, and reads further ones', async () => {
+    for (const [blueFlameWqes, fromMemory] of [
+      [8, 0],
+      // All five come before the first is served.
+      [3, 2],
+    ] as const) {
+      const { bench, a, aCq, remote, target } = await scene({
+        a: { sqLogStride16: 2 },
+        hca: { blueFlameWqes },
+      });
+      // The QP is not served again before its interval is over: the others wait on chip.
+      for (let index = 0; index < 5; index++)
+        a.blueFlame(
+          a.post(inlineWrite({ ...target, address: target.address + 64 * index }, index, 20)),
+          64,
+          index & 1,
+        );
+      await bench.run(20);
+      expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0, 0, 0]);
+      for (let index = 0; index < 5; index++) expect(remote.read(64 * index, 20)).toEqual(pattern(index, 20));
+      const { blueFlameFromMemoryCount } = bench.a.dataPath.blocks.doorbells;
+      expect(blueFlameFromMemoryCount).toBe(fromMemory);
+      expect(bench.a.reads.requesters.find(({ name }) => name === 'wqeRead')!.counters.tlps > 0).toBe(
+        fromMemory > 0,
+      );
+    }
+  });
+
   it('takes a stale or early post as a doorbell', async () => {
     const { bench, a, aCq } = await scene({ a: { sqLogStride16: 4 } });
     const first = a.post(NOP);

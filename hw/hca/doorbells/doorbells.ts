@@ -18,7 +18,14 @@ import { copyShort } from '../../../base/block-copy.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { noLine, type Qpn, type QpSlot, WQE_LINE_BYTES } from '../objects/index.ts';
+import {
+  noLine,
+  type Qpn,
+  type QpSlot,
+  type QueuePair,
+  WQE_LINE_BYTES,
+  type WqeLine,
+} from '../objects/index.ts';
 import type { WqeLines } from '../send-queue/index.ts';
 import type { WorkArrivals } from './work-arrivals.ts';
 
@@ -245,11 +252,15 @@ export class Doorbells {
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: Cycles): void {
-    const { qps, sramView } = this.#core;
+    const { qps } = this.#core;
     const fields = blueFlameHead.fields;
     const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
     const counter = fields.wqeCounter.get(this.#assemblyView, base);
     const pair = qp === -1 ? undefined : qps.rows[qp]!;
+    if (pair !== undefined && this.#follows(pair, page, counter)) {
+      this.#keep(pair, pair.wqeLine, counter, base, cycle);
+      return;
+    }
     const isNext = pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
     if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {
       this.blueFlameFromMemoryCount++;
@@ -261,13 +272,28 @@ export class Doorbells {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const to = line.placeOf(counter, pair.sqStrideBytes);
-    const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
-    copyShort(sramView, to, this.#assemblyView, base, bytes);
     pair.wqeLine = line;
     line.firstCounter = counter;
-    line.validCount = 1;
+    line.validCount = 0;
     line.mayHaveMore = 0;
+    this.#keep(pair, line, counter, base, cycle);
+  }
+
+  /** Whether a WQE that came by BlueFlame follows those of the QP that are on chip, and has a place behind them. */
+  #follows(pair: QueuePair, page: number, counter: number): boolean {
+    const { validCount, mayHaveMore, endCounter } = pair.wqeLine;
+    const isOnChip = validCount > 0 && mayHaveMore === 0 && pair.isFetching === 0;
+    if (!isOnChip || pair.uarPage !== page || pair.state !== RTS || endCounter !== counter) return false;
+    const places = WQE_LINE_BYTES / pair.sqStrideBytes;
+    return validCount < places && validCount < this.#core.config.blueFlameWqes;
+  }
+
+  /** Copies an assembled WQE into the line of its QP, behind those that are there. */
+  #keep(pair: QueuePair, line: WqeLine, counter: number, base: number, cycle: Cycles): void {
+    const bytes = blueFlameHead.fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
+    const to = line.placeOf(counter, pair.sqStrideBytes);
+    copyShort(this.#core.sramView, to, this.#assemblyView, base, bytes);
+    line.validCount++;
     line.setTimes(counter, cycle, cycle);
     this.#ports.arrivals.sendRequested(pair, cycle);
   }

@@ -74,6 +74,9 @@ export class QueuePair {
    */
   isScheduled = 0;
   scheduleCycle = 0;
+  /** From when its next message, and its next READ response, may leave: see MessageGaps. */
+  requestGapCycle = 0;
+  responseGapCycle = 0;
   scheduleNext: QueuePair = this;
   schedulePrevious: QueuePair = this;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
@@ -172,6 +175,8 @@ export class QueuePair {
   /** A new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.scheduleCycle -= cycles;
+    this.requestGapCycle -= cycles;
+    this.responseGapCycle -= cycles;
     this.lastProgressPs -= ps;
   }
 }

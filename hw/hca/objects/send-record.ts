@@ -91,6 +91,8 @@ export class SendRecord {
   readonly #segment = new DataSegment();
   readonly #others: DataSegment[] = [];
   isInline = 0;
+  /** Size of its WQE. */
+  wqeBytes = 0;
   readonly inlineData: Uint8Array;
   /** Operands of an atomic as low and high words: swap or add, then compare. */
   readonly operands = new Int32Array(4);

@@ -4,6 +4,7 @@ export { Loopback } from './loopback.ts';
 export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
 export { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
+export { ReadUnit } from './read-unit.ts';
 export {
   receiverStalls,
   STALL_COMPLETION,

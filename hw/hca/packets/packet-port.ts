@@ -24,6 +24,8 @@ export interface PacketPort {
    * then: `spaceFreed` is called for it only if the link goes down.
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
+  /** Instant by which all that has been handed to the port has left. */
+  readonly freePs: Picoseconds;
   /** Packets that left nowhere, because the link was down. */
   readonly discardedCount: number;
   readonly txBytes: Uint8Array;

@@ -45,6 +45,7 @@ import {
 } from '../objects/index.ts';
 import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
+import { MessageGaps } from './message-gaps.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
@@ -105,6 +106,7 @@ export class Transmitter {
   /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
   readonly #packetCycles: number;
   readonly #bytesPerCycle: Cycles;
+  readonly #gaps: MessageGaps;
   /** Responses that go in a row while a request could: of the configuration, and so far. */
   readonly #responseBurstPackets: number;
   #responsesInRow = 0;
@@ -125,6 +127,7 @@ export class Transmitter {
     this.#sram = core.sram;
     this.#packetCycles = core.config.transmitPacketCycles;
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
+    this.#gaps = new MessageGaps(core.config, core.domain.clock);
     this.#responseBurstPackets = core.config.responseBurstPackets;
     this.requests = core.requestPackets;
     this.responses = core.responsePackets;
@@ -197,6 +200,7 @@ export class Transmitter {
     if (outcome !== NOT_STALLED) return outcome;
     if (queue === this.requests) this.#responsesInRow = 0;
     else if (this.#isContended) this.#responsesInRow++;
+    if (this.#gaps.areThere) this.#gaps.left(packet, this.#port.freePs);
     if (isRepeated) this.repeatedPacketCount++;
     else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
@@ -259,7 +263,7 @@ export class Transmitter {
    */
   #headReadyCycle(queue: PacketQueue, cycle: Cycles): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
-      if (isFit(packet)) return packet.readyCycle;
+      if (isFit(packet)) return this.#gaps.areThere ? this.#readyAfterGap(packet) : packet.readyCycle;
       const { request, pair } = packet;
       this.droppedPacketCount++;
       if (isCurrent(packet)) {
@@ -269,6 +273,10 @@ export class Transmitter {
       this.#free(queue, pair, cycle);
     }
     return NOT_COMPLETE;
+  }
+
+  #readyAfterGap(packet: PacketSlot): Cycles {
+    return this.#gaps.readyCycle(packet, this.#formingCycles(packet.payloadBytes));
   }
 
   /** The loopback has room again. */

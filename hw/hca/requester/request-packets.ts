@@ -84,6 +84,11 @@ export class RequestPackets {
     return this.#open !== undefined;
   }
 
+  /** Payload of the packet that was made last. */
+  get payloadBytes(): number {
+    return this.#wanted;
+  }
+
   /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
   send(pair: QueuePair, request: SendRecord, cycle: Cycles): MemoryAnswer {
     let packet = this.#open;

@@ -50,6 +50,7 @@ import {
   type WqeLines,
 } from '../send-queue/index.ts';
 import { RecordMaker } from './record-maker.ts';
+import { RequestCosts } from './request-costs.ts';
 import {
   RequestPackets,
   requesterStalls,
@@ -99,10 +100,10 @@ export class Requester {
   readonly #lines: WqeLines;
   readonly #contexts: ContextPort;
   readonly #stage: number;
-  /** Of the configuration: what a WQE and a packet take, the time from one message of a QP to the next, the window. */
-  readonly #decodeCycles: number;
+  readonly #costs: RequestCosts;
+  /** Of the configuration. */
   readonly #packetCycles: number;
-  readonly #sameQpCycles: number;
+  readonly #readRequestCycles: number;
   readonly #windowWqes: number;
   /** QPs that found no record free, in turn, each once. */
   readonly #waitingForRecord: Fifo;
@@ -124,9 +125,9 @@ export class Requester {
     this.#records = core.records;
     this.#lines = core.lines;
     this.#contexts = core.qpcCache.port(PORT_REQUESTER);
-    this.#decodeCycles = core.config.wqeDecodeCycles;
+    this.#costs = new RequestCosts(core.config);
     this.#packetCycles = core.config.requestPacketCycles;
-    this.#sameQpCycles = core.config.sameQpIntervalCycles;
+    this.#readRequestCycles = core.config.readRequestCycles;
     this.#windowWqes = core.config.outstandingWqesPerQp;
     this.#maker = new RecordMaker(core);
     this.#waitingForRecord = new Fifo({
@@ -286,9 +287,9 @@ export class Requester {
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
       if (taken !== DONE) return taken;
-      busyCycles = this.#decodeCycles;
+      busyCycles = this.#costs.takeUp(pair.recordTail);
       if (pair.recordCursor === noRecord) {
-        this.#endTurn(pair, cycle);
+        this.#endTurn(pair, pair.recordTail, cycle);
         return busyCycles;
       }
     }
@@ -297,7 +298,9 @@ export class Requester {
     if (sent === WAIT) return WAIT;
     if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
-    return busyCycles + this.#packetCycles;
+    busyCycles += this.#costs.packet(request, this.#packets.payloadBytes);
+    if (request.opcode !== RDMA_READ) return busyCycles;
+    return this.#core.readUnit.occupy(cycle, busyCycles, this.#readRequestCycles);
   }
 
   /** Works on the request that is being sent, or on the next one of the queue. */
@@ -419,7 +422,7 @@ export class Requester {
     this.#burst++;
     if (sent >= request.psnCount) {
       moveCursor(pair, request.next);
-      this.#endTurn(pair, cycle);
+      this.#endTurn(pair, request, cycle);
     } else {
       pair.packetCursor = sent;
       if (this.#burst >= this.#core.config.burstPackets) {
@@ -429,9 +432,9 @@ export class Requester {
     }
   }
 
-  #endTurn(pair: QueuePair, cycle: Cycles): void {
+  #endTurn(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
     this.#active = undefined;
-    this.#scheduler.makeReadyLater(pair, cycle + this.#sameQpCycles);
+    this.#scheduler.makeReadyLater(pair, cycle + this.#costs.interval(pair, request));
   }
 
   /** A segment was refused: the packet is invalidated, and the record fails once all before it are complete. */

@@ -56,6 +56,11 @@ export class ReadResponses {
     );
   }
 
+  /** Payload of the packet that was made last. */
+  get payloadBytes(): number {
+    return this.#wanted;
+  }
+
   /** Makes the next packet of the READ `entry`. DONE: it is sealed. */
   send(qp: QpSlot, entry: number, cycle: Cycles): MemoryAnswer | typeof DONE_LAST {
     const resources = this.#resources;

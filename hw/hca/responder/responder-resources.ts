@@ -65,6 +65,8 @@ export class ResponderResources {
   sent = new Int32Array(0);
   /** Payload writes requested before the request came: it is answered when they have left. */
   writesBefore = new Float64Array(0);
+  /** Cycle from which it can be answered. */
+  dueCycle = new Float64Array(0);
   #isNew = new Uint8Array(0);
   /** The entry after it of its QP, or of the free ones. */
   #next = new Int32Array(0);
@@ -123,6 +125,7 @@ export class ResponderResources {
     this.psn[entry] = psn;
     this.sent[entry] = 0;
     this.writesBefore[entry] = writesBefore;
+    this.dueCycle[entry] = 0;
     return entry;
   }
 
@@ -162,6 +165,12 @@ export class ResponderResources {
       if (distance >= 0 && distance < Math.max(1, packets)) return entry;
     }
     return NONE;
+  }
+
+  /** Cycle from which the QP has something to answer, Infinity when nothing. Its acknowledgement comes after its READs. */
+  dueCycleOf({ count, head, hasAck, ackDueCycle }: PendingResponses): number {
+    if (count > 0) return this.dueCycle[head]!;
+    return hasAck === 1 ? ackDueCycle : Number.POSITIVE_INFINITY;
   }
 
   /** Entry of the QP's oldest request. */
@@ -219,6 +228,7 @@ export class ResponderResources {
     this.opcode = enlarged(this.opcode, entries);
     this.sent = enlarged(this.sent, entries);
     this.writesBefore = enlarged(this.writesBefore, entries);
+    this.dueCycle = enlarged(this.dueCycle, entries);
     this.#isNew = enlarged(this.#isNew, entries);
     this.#next = enlarged(this.#next, entries);
     for (let entry = entries - 1; entry >= first; entry--) {
@@ -230,5 +240,6 @@ export class ResponderResources {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const pending of this.rows) pending.ackDueCycle -= cycles;
+    for (let entry = 0; entry < this.dueCycle.length; entry++) this.dueCycle[entry]! -= cycles;
   }
 }

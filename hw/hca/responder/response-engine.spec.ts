@@ -11,6 +11,27 @@ const at64 = (region: Region, offset: number): bigint =>
   new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
 
 describe('the response engine', () => {
+  it('begins to read for a READ so long after it was accepted, and acknowledges others meanwhile', async () => {
+    const answeredPs: number[] = [];
+    for (const readResponseLatencyCycles of [0, 1000]) {
+      const { bench, a, local, target } = await scene({ hca: { readResponseLatencyCycles } });
+      const other = connectedPair(bench.a, bench.b);
+      await bench.run(5);
+      const beganPs = bench.a.lp.nowPs;
+      a.send({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 8)], remote: target });
+      other.a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote: target });
+      await bench.run(20);
+      const times = (opcode: number): number[] =>
+        bench.a.port.packets
+          .filter((packet) => packet.opcode === opcode)
+          .map(({ timePs }) => timePs - beganPs);
+      answeredPs.push(times(Opcode.RC_RDMA_READ_RESPONSE_ONLY)[0]!);
+      expect(times(Opcode.RC_ACKNOWLEDGE)[0]!).toBeLessThan(answeredPs[0]! + 1_000_000);
+    }
+    // 1000 cycles of 427 MHz, to an edge.
+    expect((answeredPs[1]! - answeredPs[0]!) / ((1000 * 1e6) / 427)).toBeCloseTo(1, 2);
+  });
+
   it('IBTA 10.8.3.3: reads what was written before, on one QP', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });

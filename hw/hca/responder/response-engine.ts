@@ -46,6 +46,7 @@ import {
 const { RC_ACKNOWLEDGE } = Opcode;
 
 const NONE = -1;
+const NEVER = Number.POSITIVE_INFINITY;
 /** The turn of a QP is over without a packet. */
 const FINISHED = 0;
 
@@ -69,6 +70,9 @@ export class ResponseEngine {
   /** Of the configuration. */
   readonly #ackDelayCycles: number;
   readonly #responseCycles: number;
+  readonly #readLatencyCycles: number;
+  readonly #readCycles: number;
+  readonly #readBytesPerCycle: number;
   /** The QP being served. */
   #active: PendingResponses | undefined;
   #burst = 0;
@@ -78,6 +82,9 @@ export class ResponseEngine {
     this.#packets = new ResponsePackets(core, this.account);
     this.#ackDelayCycles = core.config.ackDelayCycles;
     this.#responseCycles = core.config.responseCycles;
+    this.#readLatencyCycles = core.config.readResponseLatencyCycles;
+    this.#readCycles = core.config.readResponseCycles;
+    this.#readBytesPerCycle = core.config.readResponseBytesPerCycle;
     this.#resources = new ResponderResources(core.qps);
     this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, () =>
       this.wake(core.domain.cycle + 1),
@@ -280,6 +287,7 @@ export class ResponseEngine {
     resources.address[entry] = remoteAddress;
     resources.key[entry] = remoteKey;
     resources.bytes[entry] = dmaBytes;
+    resources.dueCycle[entry] = cycle + this.#readLatencyCycles;
     this.#enter(resources.rows[qp]!, cycle + 1);
   }
 
@@ -313,15 +321,15 @@ export class ResponseEngine {
     for (let tries = resources.waitingCount; tries > 0; tries--) {
       const pending = resources.leave();
       if (pending.isPaused === 1) continue;
-      const { hasAck, ackDueCycle } = pending;
-      if (pending.count > 0 || (hasAck === 1 && ackDueCycle <= cycle)) {
+      const dueCycle = resources.dueCycleOf(pending);
+      if (dueCycle <= cycle) {
         this.#active = pending;
         this.#burst = 0;
         return pending;
       }
-      if (hasAck === 0) continue;
+      if (dueCycle === NEVER) continue;
       resources.enter(pending);
-      nextCycle = Math.min(nextCycle, ackDueCycle);
+      nextCycle = Math.min(nextCycle, dueCycle);
     }
     this.account.rest(cycle);
     if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
@@ -371,7 +379,11 @@ export class ResponseEngine {
     this.#burst++;
     if (sent === DONE_LAST) this.#resources.pop(qp);
     const isTurnOver = sent === DONE_LAST || this.#burst >= this.#core.config.burstPackets;
-    return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
+    const perCycle = this.#readBytesPerCycle;
+    const moveCycles = perCycle === 0 ? 0 : Math.ceil(this.#reads.payloadBytes / perCycle);
+    const unitCycles = this.#readCycles + moveCycles;
+    const busyCycles = this.#core.readUnit.occupy(cycle, this.#responseCycles, unitCycles);
+    return isTurnOver ? this.#endTurn(pending, cycle, busyCycles) : busyCycles;
   }
 
   /** The answer waits in the engine, is resumed when its page is there, or fails. */

@@ -162,7 +162,8 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   request.segmentCount = 0;
   request.isInline = 0;
   request.messageBytes = 0;
-  return (sizeByte & sizeMask) * wqeUnitBytes;
+  request.wqeBytes = (sizeByte & sizeMask) * wqeUnitBytes;
+  return request.wqeBytes;
 }
 
 /** Data pointers and inline segments up to the WQE's end. Inline data of several segments is joined. */

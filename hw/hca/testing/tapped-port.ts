@@ -116,6 +116,10 @@ export class TappedPort implements PacketPort, PacketReceiver {
     return this.#port.receivePacketsMax;
   }
 
+  get freePs(): Picoseconds {
+    return this.#port.freePs;
+  }
+
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
     return this.#port.expectPacket(fromPs, formingPs);
   }

@@ -1,0 +1,26 @@
+/**
+ * The unit that keeps READs: what a requester has asked for and what a responder owes. Both halves of the device work on it, one
+ * after the other, in the order in which they ask for it.
+ */
+import type { Cycles } from '../../../base/units.ts';
+
+export class ReadUnit {
+  /** Cycle from which it is free. */
+  #freeCycle = 0;
+
+  /**
+   * Occupies the unit for `unitCycles` from `cycle` on, or from when it is free.
+   * @returns cycles, from `cycle` on, until this is over and the caller's own `ownCycles` are
+   */
+  occupy(cycle: Cycles, ownCycles: Cycles, unitCycles: Cycles): Cycles {
+    const beginCycle = this.#freeCycle > cycle ? this.#freeCycle : cycle;
+    this.#freeCycle = beginCycle + unitCycles;
+    const busyCycles = this.#freeCycle - cycle;
+    return busyCycles > ownCycles ? busyCycles : ownCycles;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#freeCycle -= cycles;
+  }
+}

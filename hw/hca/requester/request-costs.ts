@@ -1,0 +1,49 @@
+/** What the requester spends on a WQE and on its packets, and when a QP has its next turn: by service, operation and size. */
+import type { Cycles } from '../../../base/units.ts';
+import type { QueuePair, SendRecord } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+
+const LINE_BYTES = 64;
+
+export class RequestCosts {
+  readonly #decodeCycles: Cycles;
+  readonly #packetCycles: Cycles;
+  readonly #lineCycles: Cycles;
+  readonly #gatherCycles: Cycles;
+  readonly #gatherBytesPerCycle: number;
+  /** From one message of a QP to the next. */
+  readonly #sameQpCycles: Cycles;
+  readonly #readCycles: Cycles;
+  readonly #unreliableCycles: Cycles;
+
+  constructor(config: HcaConfig) {
+    this.#decodeCycles = config.wqeDecodeCycles;
+    this.#packetCycles = config.requestPacketCycles;
+    this.#lineCycles = config.wqeLineCycles;
+    this.#gatherCycles = config.gatherCycles;
+    this.#gatherBytesPerCycle = config.gatherBytesPerCycle;
+    this.#sameQpCycles = config.sameQpIntervalCycles;
+    this.#readCycles = config.readIntervalCycles;
+    this.#unreliableCycles = config.unreliableIntervalCycles;
+  }
+
+  /** Taking up a WQE. What is left of its lines passes while its first packet is made. */
+  takeUp({ wqeBytes }: SendRecord): Cycles {
+    const linesCycles = Math.ceil(wqeBytes / LINE_BYTES) * this.#lineCycles - this.#packetCycles;
+    return linesCycles > this.#decodeCycles ? linesCycles : this.#decodeCycles;
+  }
+
+  /** A packet of so much payload. */
+  packet({ isInline }: SendRecord, payloadBytes: number): Cycles {
+    if (isInline === 1 || payloadBytes === 0) return this.#packetCycles;
+    const perCycle = this.#gatherBytesPerCycle;
+    const moveCycles = perCycle === 0 ? 0 : Math.ceil(payloadBytes / perCycle);
+    return this.#packetCycles + this.#gatherCycles + moveCycles;
+  }
+
+  /** From the end of a message to the QP's next turn. */
+  interval({ opcodeBase }: QueuePair, { isReadOrAtomic }: SendRecord): Cycles {
+    if (opcodeBase !== 0) return this.#unreliableCycles;
+    return isReadOrAtomic === 1 ? this.#readCycles : this.#sameQpCycles;
+  }
+}
