@@ -3,8 +3,10 @@
  * the figures that a run gave, so that the page cannot say anything else.
  */
 import { isRun, notRunKinds } from './family.ts';
+import { fittedParameters } from './fitted.ts';
 import type { Measurement } from './measurements.ts';
 import { circumstancesText, errorText, figureText, percentText } from './shown.ts';
+import { signatureRows } from './signatures.ts';
 import { type SuspicionName, suspicions } from './suspicions.ts';
 import {
   type Case,
@@ -27,6 +29,8 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
     introduction(groupsOf(results).at(-1)!),
     ...['## By source', '', groupTable(groupsOf(results))],
     ...['', '## By family', '', familyTable(cases, results)],
+    ...['', '## Signatures', '', signatureTable(rows, figures)],
+    ...['', '## What was fitted', '', fittedText()],
     ...['', '## What is suspected', '', suspicionTable(cases, results)],
     ...['', '## Rows that are missed', '', missTable(cases, results)],
     ...['', '## Rows that are not run', '', notRunTable(cases)],
@@ -45,13 +49,33 @@ are not run. Tolerances are those of the measurements' page: ${Object.values(tol
 is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which a whole run gave (\`npx hca validate --json validate.json\`, then
 \`npx node system/pages/fidelity.ts validate.json\`).
 
-Profiles: group A, F and I \`connectx3-qdr\`, C to E \`connectx3-fdr\`, H \`connectx2-gen2\`, J \`connectx5-gen3\`. No parameter is set for a row or
-a group but the number of cores and the size of memory, and where many machines ask one: a machine that stands for them has a requester
-without intervals of its own. Hosts are all the default one, so absolute latencies of small messages may be off by what hosts differ.
+Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\`, J \`connectx5-gen3\`. The fitted ones
+are one set of card parameters; the default \`connectx3-qdr\` is the same card without them. Of a source's own are: the switch and the core clock of
+the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128
+bytes together (D-073); the times of group I's measuring device. Where many machines ask one, a machine stands for them that has a faster slot and a
+requester without intervals of its own. No parameter is set for a row, but the number of cores and the size of memory.
 `;
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** Shapes that several rows make. */
+function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures): string {
+  const byId = new Map(rows.map(({ id, value }) => [id, value]));
+  const shapes = signatureRows(
+    (id) => byId.get(id) ?? Number.NaN,
+    (id) => figures[id] ?? Number.NaN,
+  );
+  return table(['shape', 'measured', 'simulated'], shapes);
+}
+
+function fittedText(): string {
+  const fitted = fittedParameters();
+  const head = `${fitted.length} parameters, each of a mechanism; the rest of the rows is predicted. Everything else is a standard's, a source's own statement
+(post_send, system calls and registration among them) or an estimate that no row was used for (\`npx hca profiles\`).`;
+  const rows = fitted.map(({ of, name, value, rows: from }) => [of, `\`${name}\``, value, from]);
+  return `${head}\n\n${table(['of', 'parameter', 'value', 'fitted to'], rows)}`;
+}
 
 const groupTable = (groups: readonly GroupResult[]): string =>
   table(

@@ -34,24 +34,29 @@ const clockMHz = 1200;
 /** Reads in flight: 5-bit tags. */
 const readsMax = 32;
 const requesterId = 0x100;
+/** Accounting classes of its reads and writes. */
+const readClass = 4;
+const writeClass = 5;
 /** Enough for a steady state; the first quarter is not counted. */
 const accessesMax = 4000;
 
 /** Times of the device in nanoseconds, fitted to a few rows of measurements.csv group I each. */
 export const measuringDeviceNs = {
-  /** A command from its thread to the PCIe island and back, each way through the chip: I-001, less link and root complex. */
+  /** From a command of its thread to the PCIe island and back: I-001, less link and root complex. */
   command: 90,
   /** The DMA engine takes up an access: I-005, less I-001. */
-  engine: 115,
-  /** The engine moves a line of 64 bytes between the link and its memory: I-019 to I-022. */
-  line: 8.3,
-  /** And spends so much on a request beside its lines: I-019. */
-  request: 8,
-  /** Least time of a write TLP: I-030 to I-034. */
-  writeTlp: 16,
+  engine: 112,
+  /**
+   * The engine moves a line of 64 bytes between the link and its memory, and spends as much on a read beside (I-019 to I-022); a
+   * write TLP takes two at the least (I-030 to I-034).
+   */
+  line: 8.2,
   /** Before the first TLP of a write: I-031, I-033. */
-  writeAccess: 3.85,
+  writeAccess: 4,
 } as const;
+/** Of a write TLP and of a read, in lines. */
+const writeTlpLinesMin = 2;
+const readLines = 1;
 
 /** No request crosses a page. */
 const withinPage = (address: number, lengthBytes: number): number =>
@@ -182,11 +187,12 @@ export class MeasuringDevice {
     if (!this.#port.canSend(POSTED)) return false;
     const address = this.#addressOf(access.writeLeft);
     const lengthBytes = withinPage(address, Math.min(access.writeLeft, this.#writeBytesMax));
-    this.#port.sendMemoryWrite(address, 5, this.#source, 0, lengthBytes);
-    const { writeAccess, writeTlp } = measuringDeviceNs;
+    this.#port.write.begin(address, this.#source, 0, lengthBytes).trafficClass = writeClass;
+    this.#port.sendMemoryWrite();
+    const { writeAccess, line } = measuringDeviceNs;
     const firstNs = access.isWriteBegun ? 0 : writeAccess;
     access.isWriteBegun = true;
-    this.#occupyIssue(firstNs, writeTlp, headerBytesOf(MEMORY_WRITE, address) + lengthBytes);
+    this.#occupyIssue(firstNs, writeTlpLinesMin * line, headerBytesOf(MEMORY_WRITE, address) + lengthBytes);
     access.writeLeft -= lengthBytes;
     // The read that follows is a command of its own.
     if (access.writeLeft === 0 && access.readLeft > 0) access.readyPs = this.#issueFreePs + this.#takeUpPs(0);
@@ -206,14 +212,17 @@ export class MeasuringDevice {
     if (tag < 0 || !this.#port.canSend(NON_POSTED)) return false;
     const address = this.#addressOf(access.readLeft);
     const lengthBytes = withinPage(address, Math.min(access.readLeft, this.#readBytesMax));
-    this.#port.sendMemoryRead(address, 4, lengthBytes, tag, requesterId);
+    const read = this.#port.read.begin(address, lengthBytes);
+    read.trafficClass = readClass;
+    read.tag = tag;
+    read.requesterId = requesterId;
+    this.#port.sendMemoryRead();
     this.#occupyIssue(0, 0, headerBytesOf(MEMORY_READ, address));
     this.#accessOfTag[tag] = access;
     access.readLeft -= lengthBytes;
     access.pending++;
-    const { line, request } = measuringDeviceNs;
     if (this.#point.via === 'engine')
-      access.movePs += Math.round((request + linesOf(lengthBytes) * line) * psPerNs);
+      access.movePs += Math.round((readLines + linesOf(lengthBytes)) * measuringDeviceNs.line * psPerNs);
     return true;
   }
 

@@ -42,6 +42,8 @@ export interface StreamPlan {
   readonly regionBytes: number;
   /** Both hosts send, not only host 0. */
   readonly isBothWays: boolean;
+  /** The source's library posts single requests by BlueFlame whatever they carry. */
+  readonly isBlueFlameForAll: boolean;
 }
 
 interface StreamPoint {

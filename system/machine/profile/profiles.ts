@@ -1,4 +1,5 @@
 /** The named profiles: each is the default profile with some parameters changed. */
+import { fittedConnectx3 } from './fitted-connectx3.ts';
 import type { ParameterValue } from './parameter-tree.ts';
 
 export interface Profile {
@@ -15,6 +16,16 @@ export const profiles: readonly Profile[] = [
     name: defaultProfileName,
     doc: 'ConnectX-3, InfiniBand 4X QDR, PCIe Gen3 x8; hosts with 2.5 GHz cores. All defaults.',
     values: {},
+  },
+  {
+    name: 'connectx3-qdr-fitted',
+    doc: 'The same card with what published measurements show of it: costs of READs, of WQE lines and of payload, gaps between messages (docs/fidelity.md).',
+    values: fittedConnectx3,
+  },
+  {
+    name: 'connectx3-fdr-fitted',
+    doc: 'The same on a 4X FDR cable (54.5 Gb/s of data).',
+    values: { ...fittedConnectx3, 'wire.speed': 'FDR' },
   },
   {
     name: 'connectx3-fdr',

@@ -3,7 +3,7 @@ import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point, StreamPlan } from '../points.ts';
 import { inboundFamilies } from './herd.ts';
-import { fdr, mopsOf, stream, unsignalled } from './streams.ts';
+import { apt, mopsOf, stream, unsignalled } from './streams.ts';
 
 const group = 'D';
 const cores = 8;
@@ -16,7 +16,7 @@ const inlineMax = 256;
 const lineBytes = 64;
 
 const datagrams = (plan: Partial<StreamPlan>): Point =>
-  stream(fdr, { transport: 'UD', verb: 'send', inlineBytes: inlineMax, ...unsignalled, ...plan });
+  stream(apt, { transport: 'UD', verb: 'send', inlineBytes: inlineMax, ...unsignalled, ...plan });
 
 const table5: readonly Family[] = [
   {
@@ -68,7 +68,7 @@ const windowed = (verb: 'read' | 'write', row: Measurement): Point[] => {
   const window = circumstance(row, 'window');
   const inlineBytes = verb === 'write' ? inlineMax : 0;
   return [
-    stream(fdr, {
+    stream(apt, {
       verb,
       inlineBytes,
       threads: windowThreads,
@@ -106,7 +106,7 @@ const windows = (['read', 'write'] as const).flatMap((verb): RunFamily[] => {
 });
 
 const atomicsOf = (counters: number): Point =>
-  stream(fdr, {
+  stream(apt, {
     verb: 'atomic',
     threads: cores,
     window: 16,
@@ -147,7 +147,7 @@ const constant = (
   points: (row) => {
     const generation = /PCIe (\d)\.0/.exec(row.workload)?.[1];
     const set = generation === undefined ? {} : { set: { 'pcie.link.generation': Number(generation) } };
-    return [{ machine: { ...fdr, ...set }, workload: { kind: 'constant' } }];
+    return [{ machine: { ...apt, ...set }, workload: { kind: 'constant' } }];
   },
   figure,
   tolerance,

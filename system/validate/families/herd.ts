@@ -2,13 +2,11 @@
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point, StreamPlan } from '../points.ts';
-import { bestOf, fdr, manyRequesters, mopsOf, stream, tuned, unsignalled } from './streams.ts';
+import { apt, bestOf, manyRequesters, mopsOf, shallow, stream, tuned } from './streams.ts';
 
 const group = 'C';
 /** Processes of the machine whose card is measured. */
 const processes = 16;
-/** Sizes at which one machine asks as much as many do: its WQE is one line, which goes by one store to the device. */
-const oneLineSizes = [4, 8, 16] as const;
 const inlineMax = 256;
 
 const size = (row: Measurement): number => circumstance(row, 'size');
@@ -21,7 +19,7 @@ const verbLatency = (
   name,
   of: { group, where: /Fig 2b/, workload },
   workload: 'one thread, one verb at a time, from the post to its completion',
-  points: (row) => [stream(fdr, { ...plan, window: 1, messages: 200, sizeBytes: size(row) })],
+  points: (row) => [stream(apt, { ...plan, window: 1, messages: 200, sizeBytes: size(row) })],
   figure: 'latencyUs',
   tolerance: 'rate',
   over: 'size',
@@ -34,7 +32,7 @@ const echo = (name: string, workload: RegExp, figure: string): RunFamily => ({
   workload: 'two inlined WRITEs, there and back',
   points: (row) => [
     {
-      machine: fdr,
+      machine: apt,
       workload: {
         kind: 'perf',
         test: { test: 'write-lat', size: size(row), iters: 100, inline: inlineMax },
@@ -60,33 +58,18 @@ export function inboundFamilies(
   of: { readonly group: string; readonly where: RegExp },
   transports: readonly ('UC' | 'RC')[],
 ): Family[] {
-  const listed = oneLineSizes.join('|');
-  const small = new RegExp(`^size=(?:${listed})\\b`);
-  const large = new RegExp(`^size=(?!(?:${listed})\\b)`);
-  const writes = transports.flatMap((transport): Family[] => {
-    const workload = new RegExp(`^inbound WRITE ${transport}`);
-    return [
-      {
-        name: `${of.group}: inbound WRITE ${transport}, up to ${oneLineSizes.at(-1)} B`,
-        of: { ...of, workload, params: small },
-        workload: `${processes} QPs of a machine that stands for many write to one, at the best window`,
-        points: (row) => inbound({ transport, verb: 'write', inlineBytes: inlineMax, sizeBytes: size(row) }),
-        figure: bestOf,
-        tolerance: 'rate',
-        over: 'size',
-        suspects: ['responderRate'],
-      },
-      {
-        name: `${of.group}: inbound WRITE ${transport}, longer`,
-        of: { ...of, workload, params: large },
-        workload: 'many machines write to one',
-        notRun: {
-          kind: 'machines',
-          why: 'needs several client machines and a switch: one posts less than the responder takes',
-        },
-      },
-    ];
-  });
+  const writes = transports.map(
+    (transport): RunFamily => ({
+      name: `${of.group}: inbound WRITE ${transport}`,
+      of: { ...of, workload: new RegExp(`^inbound WRITE ${transport}`) },
+      workload: `${processes} QPs of a machine that stands for many write to one, at the best window`,
+      points: (row) => inbound({ transport, verb: 'write', inlineBytes: inlineMax, sizeBytes: size(row) }),
+      figure: bestOf,
+      tolerance: 'rate',
+      over: 'size',
+      suspects: ['responderRate'],
+    }),
+  );
   return [
     ...writes,
     {
@@ -106,7 +89,7 @@ const inbound = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>): Point[] 
   tuned.map((window) => stream(manyRequesters, { threads: processes, ...plan, ...window }));
 
 const outbound = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>): Point =>
-  stream(fdr, { threads: processes, ...plan });
+  stream(apt, { threads: processes, ...plan });
 
 const outboundFamily = (
   name: string,
@@ -151,13 +134,13 @@ const allToAll = (
   plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb' | 'transport'>,
   count: number,
 ): StreamPlan => {
-  const point = stream(fdr, {
+  const point = stream(apt, {
     sizeBytes: 32,
     inlineBytes: inlineMax,
     threads: count,
     qpsPerThread: plan.transport === 'UD' ? 1 : count,
     order: 'random',
-    ...unsignalled,
+    ...shallow,
     ...plan,
   });
   return (point.workload as { readonly plan: StreamPlan }).plan;
@@ -171,7 +154,7 @@ const allToAllFamilies: readonly Family[] = [
     workload: 'N machines, each with a process of N QPs, write to one',
     points: (row) => [
       {
-        machine: peers(row) === 1 ? fdr : manyRequesters,
+        machine: peers(row) === 1 ? apt : manyRequesters,
         workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, peers(row)) },
       },
     ],
@@ -195,7 +178,7 @@ const allToAllFamilies: readonly Family[] = [
     workload: 'N processes with N QPs each',
     points: (row) => [
       {
-        machine: fdr,
+        machine: apt,
         workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, peers(row)) },
       },
     ],
@@ -210,7 +193,7 @@ const allToAllFamilies: readonly Family[] = [
     workload: 'N processes with one QP each',
     points: (row) => [
       {
-        machine: fdr,
+        machine: apt,
         workload: { kind: 'stream', plan: allToAll({ transport: 'UD', verb: 'send' }, peers(row)) },
       },
     ],
@@ -259,7 +242,7 @@ const inText: readonly Family[] = [
     name: 'outstanding READs of a QP',
     of: { group, where: /text/, workload: /^READ outstanding/ },
     workload: 'ibv_query_device, max_qp_rd_atom',
-    points: () => [{ machine: fdr, workload: { kind: 'device' } }],
+    points: () => [{ machine: apt, workload: { kind: 'device' } }],
     figure: 'readsPerQp',
     tolerance: 'exact',
   },
@@ -269,7 +252,7 @@ const inText: readonly Family[] = [
     workload: '256 QPs over the best of 16, 64 and 256',
     points: () =>
       [4, 8, 16].map((count) => ({
-        machine: fdr,
+        machine: apt,
         workload: { kind: 'stream', plan: allToAll({ transport: 'UC', verb: 'write' }, count) },
       })),
     figure: (figures) => mopsOf(figures[2]) / Math.max(...figures.map(mopsOf)),
@@ -291,7 +274,7 @@ const inText: readonly Family[] = [
     of: { group, where: /text/, workload: /^post_send/ },
     workload: 'one thread posts inlined WRITEs of 32 B one by one',
     points: () => [
-      stream(fdr, { transport: 'UC', verb: 'write', sizeBytes: 32, inlineBytes: inlineMax, ...unsignalled }),
+      stream(apt, { transport: 'UC', verb: 'write', sizeBytes: 32, inlineBytes: inlineMax, ...shallow }),
     ],
     figure: 'postNs',
     tolerance: 'rate',

@@ -16,11 +16,11 @@ const latencyPoint =
     const size = test === 'atomic-lat' ? {} : { size: circumstance(row, 'size') };
     const iters = Math.max(8, Math.min(latencyIterations, Math.floor(2 ** 26 / (size.size ?? 8))));
     const workload: Workload = { test, ...size, iters, mtu: mtuBytes };
-    return [{ machine: { profile: 'connectx3-qdr' }, workload: { kind: 'perf', test: workload } }];
+    return [{ machine: { profile: 'connectx3-qdr-fitted' }, workload: { kind: 'perf', test: workload } }];
   };
 
 const bandwidthPoint =
-  (test: PerfTestName, profile = 'connectx3-qdr') =>
+  (test: PerfTestName, profile = 'connectx3-qdr-fitted') =>
   (row: Measurement): Point[] => {
     const workload: Workload = {
       test,

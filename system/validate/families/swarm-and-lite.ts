@@ -2,14 +2,14 @@
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point } from '../points.ts';
-import { fdr, mopsOf, stream } from './streams.ts';
+import { apt, mopsOf, stream } from './streams.ts';
 
 const swarm: RunFamily = {
   name: 'symmetric READ',
   of: { group: 'E' },
   workload: 'two machines, each with 8 threads of 6 QPs that stand for the other five, read from one another',
   points: (row) => [
-    stream(fdr, {
+    stream(apt, {
       verb: 'read',
       sizeBytes: circumstance(row, 'size'),
       threads: 8,
@@ -17,7 +17,7 @@ const swarm: RunFamily = {
       window: circumstance(row, 'window/thread'),
       order: 'random',
       isBothWays: true,
-      messages: 1500,
+      messages: 600,
     }),
   ],
   figure: 'mops',
@@ -26,7 +26,7 @@ const swarm: RunFamily = {
   suspects: ['wqeCache', 'requesterInterval', 'contextCache'],
 };
 
-const qdr = { profile: 'connectx3-qdr' } as const;
+const qdr = { profile: 'connectx3-qdr-fitted' } as const;
 const pageBytes = 4096;
 
 const registration = (name: string, workload: RegExp, figure: string): RunFamily => ({

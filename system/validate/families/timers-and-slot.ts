@@ -63,7 +63,7 @@ const slotOf =
   (via: SlotPoint['via'], access: SlotPoint['access'], window: number) =>
   (row: Measurement): Point[] => [
     {
-      machine: { profile: 'connectx3-qdr' },
+      machine: { profile: 'connectx3-qdr-fitted' },
       workload: { kind: 'slot', via, access, sizeBytes: circumstance(row, 'size'), window },
     },
   ];

@@ -47,6 +47,7 @@ import type { StreamPlan } from '../points.ts';
 const lineBytes = 64;
 const qkey = 0x1111_1111;
 const samplesMax = 64;
+const cqEntriesMin = 128;
 const types = { RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD } as const;
 const opcodes = {
   write: IBV_WR_RDMA_WRITE,
@@ -110,11 +111,12 @@ async function begin({ node, exchange }: ProgramContext, threads: number, thread
 }
 
 async function connected(program: ProgramContext, plan: StreamPlan, thread: number): Promise<Sender> {
-  const endpoint = await openEndpoint(program);
+  const endpoint = withLibraryOf(plan, await openEndpoint(program));
   const { context, pd, port } = endpoint;
   const { qpsPerThread, window, signalEvery, list, inlineBytes, transport, sizeBytes } = plan;
   const depth = Math.max(window, 2 * signalEvery, 2 * list);
-  const sendCq = await createCq(context, depth * qpsPerThread);
+  // As deep as benches have them: a CQ that is nearly full makes the device ask how far its consumer is.
+  const sendCq = await createCq(context, Math.max(cqEntriesMin, 2 * depth * qpsPerThread));
   const recvCq = await createCq(context, 1);
   const strideBytes = Math.max(lineBytes, Math.ceil(sizeBytes / lineBytes) * lineBytes);
   const placesBytes = strideBytes * qpsPerThread;
@@ -154,6 +156,14 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
     strideBytes,
     regionAddress: peer.address,
   });
+}
+
+/** The endpoint as the source's library sees it. */
+function withLibraryOf({ isBlueFlameForAll }: StreamPlan, endpoint: RcEndpoint): RcEndpoint {
+  if (!isBlueFlameForAll) return endpoint;
+  const info = { ...endpoint.context.info, isBlueFlameForAll };
+  const context = { ...endpoint.context, info };
+  return { ...endpoint, context, pd: { ...endpoint.pd, context } };
 }
 
 async function ready(

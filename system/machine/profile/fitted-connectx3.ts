@@ -1,0 +1,35 @@
+/**
+ * A ConnectX-3 and its host as far as published measurements show them (reference/measurements.csv): one set of values for all
+ * of its rows. docs/fidelity.md says how far it comes.
+ */
+import type { ParameterValues } from './configuration.ts';
+
+export const fittedConnectx3: ParameterValues = {
+  // D-010, C-023: inbound WRITEs 35 million a second are 12 cycles each.
+  'hca.receivePacketCycles': 12,
+  // C-074: 38 million inlined WRITEs a second whose WQE is one line are 11 cycles each, with requestPacketCycles.
+  'hca.wqeDecodeCycles': 5,
+  // C-076 to C-091: 26.2, 17.6, 13.2 and 10.0 million of two to five lines are 8 cycles for a line.
+  'hca.wqeLineCycles': 8,
+  // D-026, D-045: 16 WQEs of a QP are executed without a PCIe read; a line of the WQE cache has room for 16 of 64 bytes.
+  'hca.blueFlameWqes': 16,
+  // D-006: 12.4 million datagrams a second of one QP.
+  'hca.unreliableIntervalCycles': 34,
+  // 4.76 million READs a second of one QP.
+  'hca.readIntervalCycles': 90,
+  // C-094 to C-102: 21.4 to 12.3 million WRITEs a second of 4 to 256 bytes that are not inlined.
+  'hca.gatherCycles': 8,
+  'hca.gatherBytesPerCycle': 18,
+  // C-103 to C-107: 21.9 million READs a second of a requester; C-040 to C-050: 25.8 to 18.6 of a responder.
+  'hca.readRequestCycles': 21,
+  'hca.readResponseCycles': 17,
+  'hca.readResponseBytesPerCycle': 32,
+  // with the shorter read of the root complex, a READ would be 0.3 us too fast; an atomic is not.
+  'hca.readResponseLatencyCycles': 128,
+  // periods of messages of 2048 bytes on one QP beyond their time on the cable, 25, 60 and 75 ns.
+  'hca.writeGapCycles': 11,
+  'hca.sendGapCycles': 26,
+  'hca.readGapCycles': 32,
+  // A-087, D-062: an atomic is one PCIe read, 390 ns: so is the payload of a WRITE that is not inlined.
+  'pcie.rootComplex.readLatencyPs': 80_000,
+};
