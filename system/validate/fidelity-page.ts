@@ -25,8 +25,10 @@ export type SimulatedFigures = Readonly<Record<string, number>>;
 export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
   const cases = casesOf(rows);
   const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
+  const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
   return `${[
     introduction(groupsOf(results).at(-1)!),
+    ...staleText(withoutFigure.map(({ row }) => row.id)),
     ...['## By source', '', groupTable(groupsOf(results))],
     ...['', '## By family', '', familyTable(cases, results)],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
@@ -36,6 +38,15 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
     ...['', '## Rows that are not run', '', notRunTable(cases)],
   ].join('\n')}\n`;
 }
+
+/** Rows that have not been run with the profiles of today. */
+const staleText = (ids: readonly string[]): string[] =>
+  ids.length === 0
+    ? []
+    : [
+        `Of ${ids.length} rows there is no figure of these profiles yet, and they count as missed: ${rangesText(ids)}.`,
+        '',
+      ];
 
 const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
 
