@@ -57,7 +57,7 @@ are not run. Tolerances are those of the measurements' page: ${Object.values(tol
   .join(', ')}.
 
 \`npx hca validate\` runs all rows, \`npx hca validate --rows D-030,C-074..C-083\` some, \`npx hca validate --list\` says what is run how. This page
-is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which a whole run gave (\`npx hca validate --json validate.json\`, then
+is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
 \`npx node system/pages/fidelity.ts validate.json\`).
 
 Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\`, J \`connectx5-gen3\`. The fitted ones

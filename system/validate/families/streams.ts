@@ -2,7 +2,7 @@
 import type { Figures, Point, PointMachine, StreamPlan } from '../points.ts';
 
 /** Messages of all threads together, enough for a steady state. */
-const messagesTotal = 6_000;
+const messagesTotal = 12_000;
 
 /**
  * A machine of Emulab's Apt cluster: a ConnectX-3 at FDR, all machines on one switch; its latency fitted to C-019, half an echo, which
