@@ -191,7 +191,9 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
 function summed(group: string, rows: readonly RowResult[]): GroupResult {
   const count = (verdict: RowVerdict): number => rows.filter((row) => row.verdict === verdict).length;
   const [holds, misses, failed, notRun] = rowVerdicts.map(count) as [number, number, number, number];
-  const errors = rows.flatMap(({ error }) => (error === undefined || Number.isNaN(error) ? [] : [Math.abs(error)]));
+  const errors = rows.flatMap(({ error }) =>
+    error === undefined || Number.isNaN(error) ? [] : [Math.abs(error)],
+  );
   const sorted = errors.toSorted((left, right) => left - right);
   const run = holds + misses + failed;
   return {
