@@ -34,6 +34,7 @@ import { requestLists } from './request-lists.ts';
 import { resetInTraffic } from './reset-in-traffic.ts';
 import { resizedInTraffic } from './resized-in-traffic.ts';
 import type { Scene, ScenePlan } from './scene.ts';
+import { sharedDatagrams } from './shared-datagrams.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
 import { sleepers } from './sleepers.ts';
@@ -83,6 +84,7 @@ export const scenes: readonly Scene[] = [
   requestLists,
   resetInTraffic,
   resizedInTraffic,
+  sharedDatagrams,
   sharedReceives,
   shortEpochs,
   sleepers,

@@ -88,6 +88,9 @@ const planOf = (transport: 'UC' | 'UD', mtu: number, psn: number): QpPlan => ({
   access: allAccess,
 });
 
+/** What {@link ready} has to know of a datagram QP. */
+export const datagramPlan: QpPlan = planOf('UD', 5, 0);
+
 /** A message over one buffer of the own area. */
 export function messageOf(
   { area, peer, ah, remoteQpn }: UnreliableSide,
