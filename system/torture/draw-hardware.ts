@@ -49,7 +49,12 @@ const keptPaths = [
   'hca.srqCountMax',
   'hca.control.initialiseCycles',
   'wire.trainingUs',
+  // Drawn behind all others: a seed's hardware is what it was before there was a choice.
+  'wire.packetForm',
 ];
+
+/** Of the stories whose packets travel as bytes. */
+const bytesShare = 0.2;
 
 const drawnParameters: readonly (readonly [string, Parameter])[] = [...parametersByPath].filter(
   ([path]) =>
@@ -99,6 +104,7 @@ export function drawHardware(random: Random): ParameterValues {
     const [path, parameter] = drawnParameters[random.below(drawnParameters.length)]!;
     set[path] = drawValue(random, parameter);
   }
+  if (random.chance(bytesShare)) set['wire.packetForm'] = 'bytes';
   return acceptable(set);
 }
 
