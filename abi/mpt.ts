@@ -56,7 +56,7 @@ export const mpt = layout(
     mttAddress: joined(bits32(0x2c, 7, 0), aligned(bits32(0x30, 31, 3)), 'byte offset from the MTT base'),
     mttEntries: u32(0x34, 'reserved for fast register'),
     logPageSize: bits32(0x38, 20, 0, 'entity size: plain log2 of bytes, unlike the queue contexts'),
-    firstByteOffset: bits32(0x3c, 20, 0),
+    firstByteOffset: u32(0x3c, 'Linux names 21 bits; windows in larger pages use them all'),
   },
 );
 

@@ -188,6 +188,9 @@ export const localInvalidateSegment = layout('local invalidate segment', bigEndi
   key: u32(0x08, 'as given by verbs, not rotated'),
 });
 
+/** Most pages of a fast registration: the list is shorter than a page of the host. */
+export const pageListEntriesMax = 511;
+
 export const fastRegisterSegment = layout(
   'fast register segment',
   { ...bigEndian16, sizeBytes: 48 },

@@ -1,5 +1,5 @@
 /** What queryDevice returns (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
-import { CapabilityFlag, hasCapability } from '../abi/capability-flags.ts';
+import { CapabilityFlag, hasCapability, hasFlag, MemoryManagementFlag } from '../abi/capability-flags.ts';
 import { cqc } from '../abi/cqc.ts';
 import { mcgMembersMax } from '../abi/mcg.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
@@ -40,12 +40,33 @@ const timestampBits = 48n;
 const atomicWithinHca = 1;
 
 /** Whatever mlx4_ib sets without asking, and the counters that the device has. */
-function capFlagsOf({ capabilityFlags }: DeviceLimits): number {
+function capFlagsOf(limits: DeviceLimits): number {
+  const { capabilityFlags } = limits;
   const counters =
     (hasCapability(capabilityFlags, CapabilityFlag.BAD_PKEY_CNTR) ? DeviceCapFlag.BAD_PKEY_CNTR : 0) |
     (hasCapability(capabilityFlags, CapabilityFlag.BAD_QKEY_CNTR) ? DeviceCapFlag.BAD_QKEY_CNTR : 0);
   const { CHANGE_PHY_PORT, PORT_ACTIVE_EVENT, SYS_IMAGE_GUID, RC_RNR_NAK_GEN, RAW_IP_CSUM } = DeviceCapFlag;
-  return counters | CHANGE_PHY_PORT | PORT_ACTIVE_EVENT | SYS_IMAGE_GUID | RC_RNR_NAK_GEN | RAW_IP_CSUM;
+  return (
+    counters |
+    memoryFlagsOf(limits) |
+    CHANGE_PHY_PORT |
+    PORT_ACTIVE_EVENT |
+    SYS_IMAGE_GUID |
+    RC_RNR_NAK_GEN |
+    RAW_IP_CSUM
+  );
+}
+
+/** What work requests do with keys: local and remote invalidate and fast registration together are one flag. */
+function memoryFlagsOf({ capabilityFlags, memoryManagementFlags: flags }: DeviceLimits): number {
+  const { LOCAL_INV, REMOTE_INV, FAST_REG_WR, TYPE_2_WIN, TYPE_2_WIN_2B } = MemoryManagementFlag;
+  const hasExtensions = [LOCAL_INV, REMOTE_INV, FAST_REG_WR].every((bit) => hasFlag(flags, bit));
+  const hasType2 = hasFlag(flags, TYPE_2_WIN) && hasFlag(flags, TYPE_2_WIN_2B);
+  return (
+    (hasCapability(capabilityFlags, CapabilityFlag.MEM_WINDOW) ? DeviceCapFlag.MEM_WINDOW : 0) |
+    (hasExtensions ? DeviceCapFlag.MEM_MGT_EXTENSIONS : 0) |
+    (hasType2 ? DeviceCapFlag.MEM_WINDOW_TYPE_2B : 0)
+  );
 }
 
 /**

@@ -104,6 +104,11 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
 export const responderResourcesOf = ({ counts }: Pick<IcmProfile, 'counts'>): number =>
   counts.rdmarc / counts.qpc;
 
+/** Windows of either type. */
+const hasWindows = ({ capabilityFlags, memoryManagementFlags }: DeviceLimits): boolean =>
+  hasCapability(capabilityFlags, CapabilityFlag.MEM_WINDOW) ||
+  hasFlag(memoryManagementFlags, MemoryManagementFlag.TYPE_2_WIN);
+
 /** The mailbox of INIT_HCA for a profile. */
 export function initHcaValues(limits: DeviceLimits, profile: IcmProfile): Initial<typeof initHca> {
   const { bases, counts } = profile;
@@ -130,7 +135,7 @@ export function initHcaValues(limits: DeviceLimits, profile: IcmProfile): Initia
     logMcgHashEntries: log2Exact(counts.mcg) - 1,
     logMcgEntries: log2Exact(counts.mcg),
     dmptBase: BigInt(bases.dmpt),
-    memoryWindowsEnabled: hasFlag(limits.memoryManagementFlags, MemoryManagementFlag.TYPE_2_WIN) ? 1 : 0,
+    memoryWindowsEnabled: hasWindows(limits) ? 1 : 0,
     logDmpts: log2Exact(counts.dmpt),
     mttBase: BigInt(bases.mtt),
     cmptBase: BigInt(bases.cmpt),

@@ -50,6 +50,8 @@ export const AccessFlag = {
   IBV_ACCESS_REMOTE_READ: 4,
   IBV_ACCESS_REMOTE_ATOMIC: 8,
   IBV_ACCESS_MW_BIND: 16,
+  /** Of a window: its first byte has address 0. */
+  IBV_ACCESS_ZERO_BASED: 32,
   IBV_ACCESS_ON_DEMAND: 64,
 } as const;
 export type AccessFlag = (typeof AccessFlag)[keyof typeof AccessFlag];
@@ -225,9 +227,16 @@ export const DeviceCapFlag = {
   PORT_ACTIVE_EVENT: 1 << 10,
   SYS_IMAGE_GUID: 1 << 11,
   RC_RNR_NAK_GEN: 1 << 12,
+  MEM_WINDOW: 1 << 17,
+  MEM_MGT_EXTENSIONS: 1 << 21,
+  MEM_WINDOW_TYPE_2B: 1 << 24,
   RAW_IP_CSUM: 1 << 26,
 } as const;
 export type DeviceCapFlag = (typeof DeviceCapFlag)[keyof typeof DeviceCapFlag];
+
+/** Types of memory windows (enum ibv_mw_type). */
+export const MwType = { IBV_MW_TYPE_1: 1, IBV_MW_TYPE_2: 2 } as const;
+export type MwType = (typeof MwType)[keyof typeof MwType];
 
 /** State of a port (ibv_port_attr). */
 export interface PortAttr {

@@ -14,6 +14,7 @@ import {
   tightest,
 } from './testing/data-path-bench.ts';
 import { Cq, connectedPair, pattern, Region, Srq } from './testing/data-path-verbs.ts';
+import { localInvalidate } from './testing/key-verbs.ts';
 import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
@@ -86,6 +87,7 @@ const scenes: readonly (() => Promise<DataPathBench>)[] = [
   manySmallWrites,
   manyReceiveQueues,
   manyReads,
+  keyOperations,
 ];
 
 async function errorsWithoutRoomForEvents(): Promise<DataPathBench> {
@@ -150,6 +152,32 @@ async function manyReads(): Promise<DataPathBench> {
   }
   await bench.until(() => cq.takenCount() === 12, 2000);
   expect(to.read()).toEqual(from.read());
+  return bench;
+}
+
+/** A command has the MPT; then a SEND invalidates a key, and a request of the other side one, while payload is read slowly. */
+async function keyOperations(): Promise<DataPathBench> {
+  const s = await scene({ dma: { readIssueCycles: 1000 } });
+  const { bench, a, b, aCq, bCq, local, remote } = s;
+  const [first, second] = [new Region(bench.b, 4096), new Region(bench.b, 4096)];
+  const other = connectedPair(bench.a, bench.b);
+  b.receive([remote.part(0, 64)]);
+  const { keys } = bench.b.dataPath.blocks;
+  bench.b.act(() => keys.claim());
+  b.sendBytes(localInvalidate(first.key));
+  await bench.run(20);
+  expect(bCq.drain()).toEqual([]);
+  bench.b.act(() => keys.release());
+  await bench.until(() => bCq.takenCount() === 1);
+  for (let index = 0; index < 4; index++)
+    other.b.send({
+      opcode: WqeOpcode.RDMA_WRITE,
+      segments: [remote.part(0, 4096)],
+      remote: { address: local.address, key: local.key },
+    });
+  a.send({ opcode: WqeOpcode.SEND_INVAL, segments: [local.part(0, 64)], immediate: second.key });
+  await bench.until(() => bCq.takenCount() === 2);
+  expect(syndromesOf(aCq.drain())).toEqual([0]);
   return bench;
 }
 
@@ -218,7 +246,7 @@ describe('every block of the data path', () => {
           checked.push(elapsed);
         }
       }).then((bench) => bench.run(1));
-      expect(checked.length).toBe(20);
+      expect(checked.length).toBe(22);
     }
   });
 

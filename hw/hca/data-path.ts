@@ -23,6 +23,7 @@ import { type CompletionEvents, CompletionWriter } from './completion/index.ts';
 import { type DataPathTables, type HcaCore, type HcaCoreSetup, makeCore } from './core.ts';
 import { Doorbells, type EqDoorbells, WorkArrivals } from './doorbells/index.ts';
 import { type AsyncEventSink, AsyncEvents } from './events/index.ts';
+import { KeyUnit } from './keys/index.ts';
 import { DataPathObjects, Flusher, QueuePairErrors, RequestEnds } from './lifecycle/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
 import { CqTable, QpTable, SrqTable } from './objects/index.ts';
@@ -81,6 +82,7 @@ function makeBlocks(core: HcaCore) {
     wqeFetch: new WqeFetch(core),
     requester: new Requester(core),
     completion: new RequestCompletion(core),
+    keys: new KeyUnit(core),
     acknowledgements: new Acknowledgements(core, receiver.account),
     scatter: new ReceiveScatter(core, receiver.account),
     datagrams: new DatagramReceiver(core, receiver.account),
@@ -111,7 +113,9 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathB
       timers: b.timers,
       payload: b.writer,
       ends: b.ends,
+      keys: b.keys,
     },
+    keys: { responses: b.responses, requester: b.requester, receiver: b.receiver },
     transmitter: { requester: b.requester, responses: b.responses, errors: b.errors },
     timers: { requester: b.requester, errors: b.errors },
     loopback: { transmitter: b.transmitter, receiver: b.receiver },
@@ -132,6 +136,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathB
       scatter: b.scatter,
       responses: b.responses,
       completions: b.completions,
+      keys: b.keys,
       errors: b.errors,
     },
     datagrams: { scatter: b.scatter, completions: b.completions, errors: b.errors },
@@ -184,6 +189,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathB
       receiver: b.receiver,
       receives: b.receives,
       responses: b.responses,
+      keys: b.keys,
       completions: b.completions,
       asyncEvents: b.asyncEvents,
       flusher: b.flusher,
@@ -221,6 +227,7 @@ export class DataPath {
       b.receiver,
       b.responses,
       b.receives,
+      b.keys,
       b.completions,
       b.flusher,
       b.asyncEvents,

@@ -267,6 +267,13 @@ export const hcaParameters = {
     'estimate',
     'From a packet being accepted to its acknowledgement: those falling due meanwhile are coalesced.',
   ),
+  keyOperationCycles: number(
+    16,
+    'cycles',
+    [1, 1000],
+    'estimate: checks and changes of one MPT entry, as of a WQE and a packet together',
+    'Step of a fast registration, an invalidation or a bind, beside its reads and writes of ICM.',
+  ),
   atomicCycles: number(8, 'cycles', [1, 1000], 'estimate', 'Arithmetic of one atomic, beside its PCIe read.'),
   responderAtomicResults: powerOfTwo(
     16,

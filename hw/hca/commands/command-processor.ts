@@ -138,9 +138,15 @@ export class CommandProcessor {
   #forget(cycle: Cycles): void {
     this.#dma.cancel();
     this.#phase = 'idle';
-    this.#steps = undefined;
+    this.#abandon();
     this.#request = undefined;
     this.account.rest(Math.max(cycle, this.account.freeCycle));
+  }
+
+  /** What the command has claimed is released, wherever it stands. */
+  #abandon(): void {
+    this.#steps?.return(undefined);
+    this.#steps = undefined;
   }
 
   #run(cycle: Cycles): void {
@@ -283,6 +289,7 @@ export class CommandProcessor {
   #end(status: number, cycle: Cycles): void {
     this.#status = status;
     if (status !== CommandStatus.OK) this.#result = undefined;
+    this.#abandon();
     this.#phase = 'completing';
     this.#complete(cycle);
   }

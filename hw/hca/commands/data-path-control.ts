@@ -2,6 +2,7 @@
  * The data path as the command processor uses it. All calls are made at a clock edge of the HCA, after the
  * command has been found legal and its mailbox has been read.
  */
+import type { KeyEntry, KeySteps } from '../keys/index.ts';
 import type { CqSlot, QpSlot, SrqSlot } from '../objects/index.ts';
 
 export interface DataPathControl {
@@ -57,8 +58,12 @@ export interface DataPathControl {
   isFencePassed(): boolean;
   /** PAGE_FAULT_RESUME. False: nothing waits under this token. */
   pagesResumed(token: number, isRefused: boolean): boolean;
-  /** Windows bound to a region, for HW2SW_MPT's status 0x21. */
-  boundWindowCount(mptIndex: number): number;
+  /** A command is about to change MPT entries, which work requests change, too. False: it is to ask again. */
+  claimMpts(): boolean;
+  /** The command has ended: work requests may change entries again. */
+  releaseMpts(): void;
+  /** Takes a window's binding back: its region counts one less, and its entry, which the command writes, leads nowhere. */
+  releaseRegionOf(window: KeyEntry): KeySteps<void>;
 
   /** The port came up or went down; packets may or may not be sent. */
   portChanged(isUp: boolean): void;

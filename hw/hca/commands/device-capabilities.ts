@@ -1,18 +1,24 @@
 /**
  * Capabilities that this HCA reports: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
  *
- * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, violation counters and
- * port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
+ * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, fast
+ * registration, invalidation, windows, violation counters and port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
  * Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
  */
 import { bar0 } from '../../../abi/bar-map.ts';
-import { CapabilityFlag, capabilityFlagsOf } from '../../../abi/capability-flags.ts';
+import {
+  CapabilityFlag,
+  capabilityFlagsOf,
+  flagsOf,
+  MemoryManagementFlag,
+} from '../../../abi/capability-flags.ts';
 import { icmTables } from '../../../abi/icm.ts';
 import { PortMtu, PortType, queryPort } from '../../../abi/ports.ts';
 import { boardIdBytes, queryAdapter } from '../../../abi/query-adapter.ts';
 import { queryDevCap } from '../../../abi/query-dev-cap.ts';
 import { commandInterfaceRevision, queryFw } from '../../../abi/query-fw.ts';
 import { type ConfigOf, number } from '../../../base/parameter.ts';
+import { RESERVED_LKEY } from '../memory/index.ts';
 
 const SHEET = 'interface sheet 3.7';
 const CAPTURE = 'interface sheet 3.7, public captures';
@@ -148,8 +154,19 @@ const capabilityFlags = capabilityFlagsOf(
   CapabilityFlag.SRQ,
   CapabilityFlag.BAD_PKEY_CNTR,
   CapabilityFlag.BAD_QKEY_CNTR,
+  CapabilityFlag.MEM_WINDOW,
   CapabilityFlag.ATOMIC,
   CapabilityFlag.PORT_MNG_CHG_EV,
+);
+
+/** What work requests do with memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
+const memoryManagementFlags = flagsOf(
+  MemoryManagementFlag.LOCAL_INV,
+  MemoryManagementFlag.REMOTE_INV,
+  MemoryManagementFlag.FAST_REG_WR,
+  MemoryManagementFlag.RESERVED_LKEY,
+  MemoryManagementFlag.TYPE_2_WIN,
+  MemoryManagementFlag.TYPE_2_WIN_2B,
 );
 
 export function capabilityReport(config: CapabilityConfig): Uint8Array {
@@ -158,6 +175,8 @@ export function capabilityReport(config: CapabilityConfig): Uint8Array {
     ...otherLimits(config),
     ...entrySizes,
     capabilityFlags,
+    memoryManagementFlags,
+    reservedLkey: RESERVED_LKEY,
   });
 }
 

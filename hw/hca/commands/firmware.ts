@@ -201,7 +201,6 @@ const modesNotOffered = [
   'logCqeStrideMinus5',
   'unicastSteering',
   'deviceManagedSteering',
-  'memoryWindowsEnabled',
   'counters',
   'checksum',
   'qos',

@@ -121,7 +121,6 @@ describe('INIT_HCA', () => {
     ['a wider event entry', { logEqeStrideMinus5: 1 }],
     ['unicast steering', { unicastSteering: 1 }],
     ['device-managed steering', { deviceManagedSteering: 1 }],
-    ['memory windows', { memoryWindowsEnabled: 1 }],
     ['checksum offload', { checksum: 1 }],
     ['flow counters', { counters: 1 }],
   ])('sheet 3.10: refuses %s, which QUERY_DEV_CAP does not offer', (_what, fields) => {
@@ -161,6 +160,7 @@ describe('INIT_HCA', () => {
       'udAvPortCheck',
       // All ones is what QUERY_DEV_CAP offers.
       'logRdmarcPerQp',
+      'memoryWindowsEnabled',
       'cmptBase',
       'driverVersion',
       // Of steering modes that are refused where they are asked for.

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
+import { keyOfIndexForm } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import { writeMttHeader } from '../../../abi/mtt.ts';
-import { viewOf } from '../../../base/index.ts';
+import { type Initial, viewOf } from '../../../base/index.ts';
 import { broughtUp, firstMptIndex, icmBase, icmHostBase, must } from '../testing/bring-up.ts';
 
 const { OK, BAD_INDEX, BAD_RESOURCE, BAD_RES_STATE, BAD_PARAM, ICM_ERROR, REG_BOUND } = CommandStatus;
@@ -90,9 +91,60 @@ describe('MPT commands', () => {
   it('sheet 3.15: refuse to take back a region with bound windows, and leave it', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
-    bench.dataPath.boundWindows = 1;
+    bench.memory.write(pageAddress + 0x27, new Uint8Array([1])); // bound windows, as the device counts them
     expect(bench.command('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 }).status).toBe(REG_BOUND);
     expect(mpt.decode(bench.memory.read(pageAddress, 64)).status).toBe(MptStatus.VALID);
+  });
+
+  it('IBTA 10.6.7: take a window of either type in its first state only', () => {
+    const create = (fields: Initial<typeof mpt>): number => {
+      const bench = broughtUp();
+      const inBox = mpt.encode({ keyIndexForm: index, pd: 3, ...fields });
+      return bench.command('SW2HW_MPT', { inBox, inputModifier: index }).status;
+    };
+    expect(create({ status: MptStatus.VALID })).toBe(OK);
+    expect(create({ status: MptStatus.FREE, isBoundToQp: 1 })).toBe(OK);
+    expect(create({ status: MptStatus.FREE })).toBe(BAD_PARAM);
+    expect(create({ status: MptStatus.VALID, isBoundToQp: 1 })).toBe(BAD_PARAM);
+    expect(create({ status: MptStatus.VALID, lengthBytes: 8n })).toBe(BAD_PARAM);
+    expect(create({ status: MptStatus.VALID, lkey: 0x1234 })).toBe(BAD_PARAM);
+  });
+
+  it('IBTA 10.6.7.2: count one window less when a bound one is deallocated', () => {
+    const bench = broughtUp();
+    const windowIndex = index + 1;
+    const key = keyOfIndexForm(index);
+    const [count, ofWindow] = [pageAddress + 0x27, pageAddress + 64];
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    const window = mpt.encode({ status: MptStatus.FREE, isBoundToQp: 1, keyIndexForm: windowIndex, pd: 3 });
+    must(bench, 'SW2HW_MPT', { inBox: window, inputModifier: windowIndex });
+    bench.memory.write(count, new Uint8Array([2])); // as two binds leave it
+    bench.memory.write(ofWindow + 0x20, Uint8Array.of(key >>> 24, key >>> 16, key >>> 8, key));
+    must(bench, 'HW2SW_MPT', { inputModifier: windowIndex, opcodeModifier: 1 });
+    expect(bench.memory.read(count, 1)[0]).toBe(1);
+    expect(mpt.decode(bench.memory.read(ofWindow, 64))).toMatchObject({
+      status: MptStatus.SOFTWARE,
+      lkey: 0,
+    });
+  });
+
+  it('wait until no work request changes entries', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    bench.dataPath.isMptFree = false;
+    bench.post('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 });
+    bench.run(100_000);
+    expect(bench.control.processor.isIdle).toBe(false);
+    bench.dataPath.isMptFree = true;
+    bench.run();
+    expect(bench.control.processor.isIdle).toBe(true);
+    expect(bench.dataPath.calls.at(-1)).toBe('releaseMpts');
+  });
+
+  it('let go of the entries when a command is refused', () => {
+    const bench = broughtUp();
+    expect(bench.command('HW2SW_MPT', { inputModifier: 300, opcodeModifier: 1 }).status).toBe(BAD_RES_STATE);
+    expect(bench.dataPath.calls).toEqual(['releaseMpts']);
   });
 
   it('sheet 3.2: refuse indices that are taken, reserved, outside the table, unknown, or not mapped', () => {

@@ -8,12 +8,14 @@ import { icmPageBytes } from '../../../abi/map-icm.ts';
 import { MptStatus, mpt, mptStatusOffset } from '../../../abi/mpt.ts';
 import { mttEntryBytes, writeMttHeader } from '../../../abi/mtt.ts';
 import { viewOf } from '../../../base/index.ts';
+import { KeyEntry, KeyRefusal, type KeySteps } from '../keys/index.ts';
 import {
   type CommandRequest,
   demand,
   inParamOf,
   read,
   readInBox,
+  reject,
   type Steps,
   until,
   write,
@@ -31,7 +33,7 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   demand(index >= 2 ** device.parts.capabilities.logReservedMpts, CommandStatus.BAD_RESOURCE);
   const entry = yield* readInBox(request, mpt.sizeBytes);
   const view = viewOf(entry);
-  checkRegion(device, view);
+  checkObject(device, view);
   demand(!device.liveMpts.has(index), CommandStatus.BAD_RES_STATE);
   const isFree = fields.status.get(view, 0) === MptStatus.FREE;
   fields.status.set(view, 0, isFree ? MptStatus.FREE : MptStatus.VALID);
@@ -42,10 +44,25 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   return undefined;
 }
 
-/** Rejects a window, which this device does not offer, and a length or page size beyond its limits. */
+/**
+ * Rejects a length or page size beyond the device's limits; and a window where INIT_HCA has not enabled them, that leads somewhere already, or of which the state is
+ * not its type's. A free region has no length and no page size yet.
+ */
+function checkObject(device: DeviceState, view: DataView): void {
+  if (fields.isRegion.get(view, 0) === 0) return checkWindow(device, view);
+  if (fields.status.get(view, 0) !== MptStatus.FREE) checkRegion(device, view);
+}
+
+function checkWindow(device: DeviceState, view: DataView): void {
+  demand(device.profile!.memoryWindowsEnabled === 1, CommandStatus.BAD_PARAM);
+  const isType2 = fields.isBoundToQp.get(view, 0) === 1;
+  const isFree = fields.status.get(view, 0) === MptStatus.FREE;
+  demand(isType2 === isFree, CommandStatus.BAD_PARAM);
+  demand(fields.lengthBytes.get(view, 0) === 0n && fields.lkey.get(view, 0) === 0, CommandStatus.BAD_PARAM);
+}
+
 function checkRegion(device: DeviceState, view: DataView): void {
   const { logMinPageBytes, logMaxRegionBytes } = device.parts.capabilities;
-  demand(fields.isRegion.get(view, 0) === 1, CommandStatus.BAD_PARAM);
   const lengthBytes = fields.lengthBytes.getNumber(view, 0);
   const isEverything = lengthBytes === 2 ** 64 || fields.length64.get(view, 0) === 1;
   demand(isEverything || lengthBytes <= 2 ** logMaxRegionBytes, CommandStatus.BAD_PARAM);
@@ -61,6 +78,17 @@ function checkRegion(device: DeviceState, view: DataView): void {
  * region's memory any more.
  */
 export function* deactivateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { dataPath } = device.parts;
+  yield* until(() => dataPath.claimMpts());
+  try {
+    yield* deactivate(device, request);
+  } finally {
+    dataPath.releaseMpts();
+  }
+  return undefined;
+}
+
+function* deactivate(device: DeviceState, request: CommandRequest): Steps<void> {
   const index = request.inputModifier;
   const { dataPath } = device.parts;
   const address = entryAddress(device, index);
@@ -68,14 +96,37 @@ export function* deactivateRegion(device: DeviceState, request: CommandRequest):
   const entry = yield* read(address, mpt.sizeBytes);
   const view = viewOf(entry);
   demand(fields.status.get(view, 0) !== MptStatus.SOFTWARE, CommandStatus.BAD_RES_STATE);
-  demand(dataPath.boundWindowCount(index) === 0, CommandStatus.REG_BOUND);
+  const isRegion = fields.isRegion.get(view, 0) === 1;
+  demand(!isRegion || fields.boundWindows.get(view, 0) === 0, CommandStatus.REG_BOUND);
   if (request.opcodeModifier === 0) yield* writeOutBox(request, entry.slice());
+  if (!isRegion) {
+    yield* asCommand(device, dataPath.releaseRegionOf(new KeyEntry(index, address, entry)));
+    yield* write(address, entry);
+  }
   fields.status.set(view, 0, MptStatus.SOFTWARE);
   yield* write(address + mptStatusOffset, entry.subarray(mptStatusOffset, mptStatusOffset + 1));
   device.liveMpts.delete(index);
   dataPath.mptChanged(index);
   yield* outlastAccesses(device);
-  return undefined;
+}
+
+/** Carries out an operation on keys as a part of a command. */
+function* asCommand(device: DeviceState, steps: KeySteps<void>): Steps<void> {
+  try {
+    for (let next = steps.next(); next.done !== true; ) {
+      const step = next.value;
+      if (step.kind === 'read') {
+        next = steps.next(yield* read(step.address, step.lengthBytes));
+        continue;
+      }
+      if (step.kind === 'write') yield* write(step.address, step.bytes);
+      else yield* outlastAccesses(device);
+      next = steps.next();
+    }
+  } catch (cause) {
+    if (!(cause instanceof KeyRefusal)) throw cause;
+    reject(CommandStatus.BAD_RES_STATE);
+  }
 }
 
 /**

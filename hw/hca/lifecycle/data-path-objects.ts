@@ -9,6 +9,7 @@ import type { DataPathControl } from '../commands/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
+import { type KeyEntry, type KeySteps, type KeyUnit, releaseRegion } from '../keys/index.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';
 import { noLine, noRecord } from '../objects/index.ts';
 import type { Transmitter } from '../packets/index.ts';
@@ -32,6 +33,7 @@ export interface DataPathObjectPorts {
   readonly receiver: Receiver;
   readonly receives: ReceiveWqeFetch;
   readonly responses: ResponseEngine;
+  readonly keys: KeyUnit;
   readonly completions: CompletionWriter;
   readonly asyncEvents: AsyncEvents;
   readonly flusher: Flusher;
@@ -122,6 +124,7 @@ export class DataPathObjects implements DataPathControl {
       this.#ports.requester.isServing(slot) ||
       this.#ports.receiver.isServing(slot) ||
       this.#ports.responses.isBusy(slot) ||
+      this.#ports.keys.isServing(slot) ||
       this.#ports.receives.isBusy(slot) ||
       !this.#ports.asyncEvents.isEmpty
     );
@@ -230,8 +233,16 @@ export class DataPathObjects implements DataPathControl {
     return this.#core.pageFaults.resume(token, isRefused, this.#core.domain.cycle);
   }
 
-  boundWindowCount(_mptIndex: number): number {
-    return 0;
+  claimMpts(): boolean {
+    return this.#ports.keys.claim();
+  }
+
+  releaseMpts(): void {
+    this.#ports.keys.release();
+  }
+
+  releaseRegionOf(window: KeyEntry): KeySteps<void> {
+    return releaseRegion(this.#core, window);
   }
 
   portChanged(_isUp: boolean): void {

@@ -32,7 +32,7 @@ export {
   PORT_WQE_FETCH,
   portNames,
 } from './ports.ts';
-export { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } from './translation.ts';
+export { BAD_KEY, PAGE_FAULT, PENDING, RESERVED_LKEY, TRANSLATED } from './translation.ts';
 export {
   MptCache,
   MttCache,

@@ -16,6 +16,9 @@ export const RIGHT_REMOTE_READ = 4;
 export const RIGHT_REMOTE_WRITE = 8;
 export const RIGHT_REMOTE_ATOMIC = 16;
 
+/** In place of a QP that a window is bound to. */
+export const NO_QPN = -1;
+
 export class MptCache {
   readonly directory: SetAssociativeDirectory;
   /** 0: valid, hardware owned. Anything else refuses every access. */
@@ -31,8 +34,12 @@ export class MptCache {
   readonly length: Float64Array;
   readonly mttOffset: Float64Array;
   readonly pageBytes: Float64Array;
-  /** Where the region begins within its first page. */
+  /** Where the region or window begins within its first page. */
   readonly startInPage: Float64Array;
+  /** Of a window of type 2, the QP it is bound to; else -1. */
+  readonly boundQpn: Int32Array;
+  /** The entries as they lie in ICM. */
+  readonly bytes: Uint8Array;
 
   constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
     this.directory = new SetAssociativeDirectory(lineCount, ways, policy);
@@ -48,6 +55,8 @@ export class MptCache {
     this.mttOffset = new Float64Array(lineCount);
     this.pageBytes = new Float64Array(lineCount);
     this.startInPage = new Float64Array(lineCount);
+    this.boundQpn = new Int32Array(lineCount);
+    this.bytes = new Uint8Array(lineCount * MPT_ENTRY_BYTES);
   }
 
   /** Takes the 64 bytes of an MPT entry at `offset` of `view` into `line`. */
@@ -69,7 +78,14 @@ export class MptCache {
     this.length[line] = fields.lengthBytes.getNumber(view, offset);
     this.mttOffset[line] = fields.mttAddress.get(view, offset);
     this.pageBytes[line] = 2 ** fields.logPageSize.get(view, offset);
-    this.startInPage[line] = this.start[line]! % this.pageBytes[line]!;
+    this.startInPage[line] =
+      fields.firstByteOffsetEnabled.get(view, offset) === 1
+        ? fields.firstByteOffset.get(view, offset)
+        : this.start[line]! % this.pageBytes[line]!;
+    const isOfQp = fields.isRegion.get(view, offset) === 0 && fields.isBoundToQp.get(view, offset) === 1;
+    this.boundQpn[line] = isOfQp ? fields.boundQpn.get(view, offset) : NO_QPN;
+    const entry = new Uint8Array(view.buffer, view.byteOffset + offset, MPT_ENTRY_BYTES);
+    this.bytes.set(entry, line * MPT_ENTRY_BYTES);
   }
 }
 

@@ -9,7 +9,7 @@
 
 import type { VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
-import type { SetAssociativeDirectory } from '../objects/index.ts';
+import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
@@ -83,6 +83,7 @@ export class TranslationPort {
     address: VirtualAddress,
     lengthBytes: number,
     rights: number,
+    pair: QueuePair,
   ): Translation {
     const translator = this.#translator;
     const { pageEnd } = this;
@@ -94,7 +95,7 @@ export class TranslationPort {
       address >= pageEnd ||
       address + lengthBytes > this.regionEnd
     ) {
-      return translator.translateWhole(this, key, pd, address, lengthBytes, rights);
+      return translator.translateWhole(this, key, pd, address, lengthBytes, rights, pair);
     }
     this.#mptDirectory.touch(this.mptLine);
     if (this.mttLine !== NO_LINE) this.#mttDirectory.touch(this.mttLine);

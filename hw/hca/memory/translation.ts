@@ -1,5 +1,8 @@
 /** What a translation answers: the outcome of the translator's checks, in their order. */
 
+/** The reserved key: local access to all memory by DMA addresses, for QPs that are allowed it. Its index is the firmware's. */
+export const RESERVED_LKEY = 0xff00;
+
 export const TRANSLATED = 0;
 /** Not on chip: the port will be woken. */
 export const PENDING = 1;

@@ -4,6 +4,7 @@ import { indexFormOfKey } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import type { Initial } from '../../../base/index.ts';
 import { LogicalProcess } from '../../../sim/index.ts';
+import { QueuePair } from '../objects/index.ts';
 import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
 import { IcmMap, type IcmTablePlace, icmTableNames } from './icm.ts';
 import {
@@ -18,6 +19,9 @@ import {
 } from './translation.ts';
 import { MptCache, MttCache } from './translation-cache.ts';
 import { Translator } from './translator.ts';
+
+/** Whose accesses they are. */
+const pair = new QueuePair();
 
 const LATENCY_CYCLES = 10;
 const MISS_CYCLES = 6;
@@ -86,7 +90,7 @@ function bench(lines = 8, ways = 2) {
   };
   const access = (port: number, ...args: [number, number, number, number, number]): number => {
     for (let turn = 0; turn < 4; turn++) {
-      const answer = translator.port(port).translate(...args);
+      const answer = translator.port(port).translate(...args, pair);
       if (answer !== PENDING) return answer;
       settle();
     }
@@ -130,16 +134,16 @@ describe('Translator', () => {
       region(0x312, { startAddress: 0x5000n, lengthBytes: 0x2000n, mttAddress: 0x40, logPageSize: 12 }),
     );
     writeMtt(0x40, [0x9000n, 0x4_2000_7000n]);
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
+    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(PENDING);
     settle();
     // The read takes 10 cycles from cycle 0; the port may ask one cycle and 6 of penalty later: 10 + 1 + 6.
     expect(woken).toEqual([{ port: 1, cycle: 17 }]);
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
+    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(PENDING);
     settle();
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1)).toBe(TRANSLATED);
+    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(TRANSLATED);
     // The first page ends 16 bytes on.
     expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x9ff0, 0x10]);
-    expect(translator.port(1).translate(0x312, 7, 0x6000, 0x10, 1)).toBe(TRANSLATED);
+    expect(translator.port(1).translate(0x312, 7, 0x6000, 0x10, 1, pair)).toBe(TRANSLATED);
     expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x4_2000_7000, 0x10]);
     expect(dma.writeLog).toEqual([]);
   });
@@ -216,7 +220,7 @@ describe('Translator', () => {
       translator.forgetAll();
       // The read fails, and nobody asks again: the QP that did has been destroyed.
       memory.limit = ICM_HOST;
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1)).toBe(PENDING);
+      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
       settle();
       memory.limit = 2 ** 52;
       forget();
@@ -244,7 +248,7 @@ describe('Translator', () => {
     const { access, translator, writeMpt, writeMtt, settle } = bench();
     writeMtt(0, [0x9000n]);
     writeMpt(1, region(0x100, { pd: 6, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
-    expect(translator.port(0).translate(0x100, 7, 0, 1, 1)).toBe(PENDING);
+    expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
     settle();
     // Read, and not yet used: as old as what is under way.
     writeMpt(1, region(0x100, { pd: 7, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
@@ -261,9 +265,9 @@ describe('Translator', () => {
       writeMtt(64, [0x7000n]);
       expect(access(0, 0x200, 7, 0, 1, 1)).toBe(TRANSLATED);
       memory.limit = ICM_HOST + MTT_ICM;
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1)).toBe(PENDING);
+      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
       settle();
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1)).toBe(PENDING);
+      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
       if (isDone) settle();
       translator.forgetMtt();
       if (!isDone) settle();
@@ -291,7 +295,7 @@ describe('Translator', () => {
     const done = new Set<number>();
     for (let turn = 0; turn < 8 && done.size < PORTS; turn++) {
       for (let port = 0; port < PORTS; port++) {
-        const answer = translator.port(port).translate(port << 8, 7, 0, 1, 1);
+        const answer = translator.port(port).translate(port << 8, 7, 0, 1, 1, pair);
         if (answer === TRANSLATED && translator.physicalAddress === 0x10_0000 + port * 0x1000) done.add(port);
       }
       settle();
@@ -385,15 +389,15 @@ describe('a page of an on-demand region that is absent', () => {
     const { translator, settle, access: ask } = given();
     for (const port of [1, 2]) expect(ask(port, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
     expect(ask(1, ...access)).toBe(PAGE_FAULT);
-    expect(translator.port(1).translate(...access)).toBe(PENDING);
-    expect(translator.port(2).translate(...access)).toBe(PENDING);
+    expect(translator.port(1).translate(...access, pair)).toBe(PENDING);
+    expect(translator.port(2).translate(...access, pair)).toBe(PENDING);
     settle();
-    expect(translator.port(2).translate(...access)).toBe(PAGE_FAULT);
-    expect(translator.port(0).translate(0x200, 7, 0x3000, 8, 1)).toBe(PENDING);
+    expect(translator.port(2).translate(...access, pair)).toBe(PAGE_FAULT);
+    expect(translator.port(0).translate(0x200, 7, 0x3000, 8, 1, pair)).toBe(PENDING);
     settle();
     expect(ask(0, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
     // The line on chip is port 0's; what port 1 has read itself waits in its buffer.
-    expect(translator.port(1).translate(...access)).toBe(PAGE_FAULT);
+    expect(translator.port(1).translate(...access, pair)).toBe(PAGE_FAULT);
   });
 
   it('is there when its entry has come since the line was read', () => {

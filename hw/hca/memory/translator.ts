@@ -6,13 +6,13 @@
  * the port is woken when it is done, and asks again. What was read for a port waits in a buffer of the port's own, one
  * for the MPT and one for the MTT, until that port asks: so however few lines the caches have, ports that miss at the
  * same time cannot take them from each other for ever.
- * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
- * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
+ * Checks per access, in this order: entry valid, whole key equal, protection domain (of a window of type 2: QP), bounds, right
+ * (interface sheet 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
 
 import type { BusAddress, Cycles, VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
-import type { SetAssociativeDirectory } from '../objects/index.ts';
+import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import {
@@ -24,10 +24,19 @@ import {
   OUT_OF_BOUNDS,
   PAGE_FAULT,
   PENDING,
+  RESERVED_LKEY,
   TRANSLATED,
   type Translation,
 } from './translation.ts';
-import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
+import {
+  MPT_ENTRY_BYTES,
+  type MptCache,
+  MTT_LINE_BYTES,
+  type MttCache,
+  NO_QPN,
+  RIGHT_LOCAL_READ,
+  RIGHT_LOCAL_WRITE,
+} from './translation-cache.ts';
 import { TranslationPort } from './translation-port.ts';
 
 const FILL_MPT = 0;
@@ -40,7 +49,10 @@ interface Fill<F> {
 }
 const mptFill: Fill<typeof BAD_KEY> = { kind: FILL_MPT, lengthBytes: MPT_ENTRY_BYTES, failure: BAD_KEY };
 const mttFill: Fill<typeof BAD_PAGE> = { kind: FILL_MTT, lengthBytes: MTT_LINE_BYTES, failure: BAD_PAGE };
+/** In place of the generation of a fill: what it brings is not kept. */
+const OUTDATED = -1;
 const NO_LINE = -1;
+const LOCAL_RIGHTS = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE;
 
 export interface TranslatorSetup {
   readonly mptCache: MptCache;
@@ -135,7 +147,9 @@ export class Translator {
     address: VirtualAddress,
     lengthBytes: number,
     rights: number,
+    pair: QueuePair,
   ): Translation {
+    if (key === RESERVED_LKEY) return this.#translateReserved(port, address, lengthBytes, rights, pair);
     const directory = this.#mptDirectory;
     const index = key >>> 8;
     const { number } = port;
@@ -144,10 +158,29 @@ export class Translator {
     if (line === NO_LINE) return this.#missMpt(number, index);
     directory.touch(line);
     port.turnTo(line);
-    const answer = this.#translateWith(port, key, pd, address, lengthBytes, rights);
+    const answer = this.#translateWith(port, key, pd, address, lengthBytes, rights, pair);
     if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
-    if (answer === TRANSLATED) this.#remember(port, key, pd, address, rights);
+    // What is of one QP is checked each time.
+    const isOfQp = this.#setup.mptCache.boundQpn[line] !== NO_QPN;
+    if (answer === TRANSLATED && !isOfQp) this.#remember(port, key, pd, address, rights);
     return answer;
+  }
+
+  /** DMA addresses, to which a kernel's QP has all local rights; nothing is looked up. */
+  #translateReserved(
+    port: TranslationPort,
+    address: VirtualAddress,
+    lengthBytes: number,
+    rights: number,
+    pair: QueuePair,
+  ): Translation {
+    if (pair.allowsReservedKey === 0) return BAD_KEY;
+    if ((rights & ~LOCAL_RIGHTS) !== 0) return MISSING_RIGHT;
+    port.forget();
+    port.mttLine = NO_LINE;
+    this.physicalAddress = address as number;
+    this.contiguousBytes = lengthBytes;
+    return TRANSLATED;
   }
 
   #remember(last: TranslationPort, key: number, pd: number, address: VirtualAddress, rights: number): void {
@@ -174,10 +207,15 @@ export class Translator {
     address: VirtualAddress,
     lengthBytes: number,
     rights: number,
+    pair: QueuePair,
   ): Translation {
     const cache = this.#setup.mptCache;
-    if (cache.status[line] !== 0 || cache.key[line] !== key || cache.isRegion[line] === 0) return BAD_KEY;
+    if (cache.status[line] !== 0 || cache.key[line] !== key) return BAD_KEY;
+    // A window gives a peer access, never a work request of this side.
+    if (cache.isRegion[line] === 0 && (rights & LOCAL_RIGHTS) !== 0) return BAD_KEY;
     if (cache.pd[line] !== pd) return BAD_PD;
+    const boundQpn = cache.boundQpn[line]!;
+    if (boundQpn !== NO_QPN && boundQpn !== pair.qpn) return BAD_PD;
     const offset = address - cache.start[line]!;
     if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
     if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
@@ -269,6 +307,39 @@ export class Translator {
       if (directory.tags[line] !== -1 && directory.tags[line]! % count === index) directory.clear(line);
     }
     this.forgetMtt();
+  }
+
+  /** A copy of the MPT entry of this tag (key >> 8) if it is on chip. */
+  cachedMpt(tag: number): Uint8Array | undefined {
+    const { directory, bytes } = this.#setup.mptCache;
+    const line = directory.find(tag);
+    if (line === NO_LINE) return undefined;
+    directory.touch(line);
+    return bytes.slice(line * MPT_ENTRY_BYTES, (line + 1) * MPT_ENTRY_BYTES);
+  }
+
+  /** The device has changed an MPT entry in ICM: what is on chip of it changes, and what was read of it before is dropped. */
+  replaceMpt(index: number, entry: DataView): void {
+    this.#invalidateLookups();
+    const { mptCache, icm } = this.#setup;
+    const { tags } = mptCache.directory;
+    const count = 2 ** (icm.placeOf('dmpt')?.logEntries ?? 0);
+    const isOfEntry = (tag: number): boolean => tag !== -1 && tag % count === index;
+    for (let line = 0; line < tags.length; line++) if (isOfEntry(tags[line]!)) mptCache.load(line, entry, 0);
+    this.#dropReads(FILL_MPT, isOfEntry);
+  }
+
+  /** The device has written MTT entries from a byte offset of the table on: cached ones are read again. */
+  forgetMttRange(mttOffset: number, lengthBytes: number): void {
+    this.#invalidateLookups();
+    const directory = this.#mttDirectory;
+    const first = Math.floor(mttOffset / MTT_LINE_BYTES);
+    const last = Math.floor((mttOffset + lengthBytes - 1) / MTT_LINE_BYTES);
+    for (let tag = first; tag <= last; tag++) {
+      const line = directory.find(tag);
+      if (line !== NO_LINE) directory.clear(line);
+    }
+    this.#dropReads(FILL_MTT, (tag) => tag >= first && tag <= last);
   }
 
   /**
@@ -371,6 +442,19 @@ export class Translator {
     this.#generation++;
     this.#bufferedTag.fill(-1);
     this.#failedTag.fill(-1);
+  }
+
+  /** Of these entries, what was read and what is being read is out of date. */
+  #dropReads(kind: number, isDropped: (tag: number) => boolean): void {
+    for (const { number } of this.#ports) {
+      if (isDropped(this.#bufferedTag[number * 2 + kind]!)) this.#bufferedTag[number * 2 + kind] = -1;
+      if (
+        this.#isFilling[number] === 1 &&
+        this.#fillKind[number] === kind &&
+        isDropped(this.#fillTag[number]!)
+      )
+        this.#fillGeneration[number] = OUTDATED;
+    }
   }
 
   /** A line of a cache may hold another entry: earlier lookups are invalid. */

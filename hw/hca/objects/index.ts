@@ -1,8 +1,10 @@
 /** Interface of this room: see README.md. */
+
 export { type CompletionQueue, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from './completion-queue.ts';
 export { ContextTable, enlarged } from './context-table.ts';
 export { CqTable } from './cq-table.ts';
 export type { DatagramAddresses } from './datagram-addresses.ts';
+export { KeyRequest } from './key-request.ts';
 export type { Cqn, CqSlot, EqSlot, Qpn, QpSlot, SrqSlot } from './numbers.ts';
 export {
   QP_RIGHT_ATOMIC,

@@ -49,6 +49,9 @@ export class QpTable extends ContextTable<'QP'> {
     const state = f.state.get(view, at);
     const pair = this.rows[slot]!;
     pair.state = state;
+    pair.qpn = f.localQpn.get(view, at);
+    pair.allowsReservedKey = f.reservedLkeyEnabled.get(view, at);
+    pair.allowsFastRegister = f.fastRegisterEnabled.get(view, at);
     pair.serviceType = f.serviceType.get(view, at);
     pair.pd = f.pd.get(view, at);
     pair.uarPage = f.uarPage.get(view, at);

@@ -18,6 +18,7 @@ export class QueuePair {
   /** Its place in the {@link QpTable}. */
   readonly slot: QpSlot;
   // Identity and configuration
+  qpn: Qpn = 0;
   state = 0;
   serviceType = 0;
   pd = 0;
@@ -37,6 +38,9 @@ export class QueuePair {
   migrationFlag = 0;
   pkeyIndex = 0;
   queueKey = 0;
+  /** Of a kernel's QP: the reserved key may be used, regions may be registered by work requests. */
+  allowsReservedKey = 0;
+  allowsFastRegister = 0;
   bufferMttOffset: Wide = 0;
   bufferPageBytes: Wide = 0;
   /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */

@@ -4,6 +4,7 @@
  */
 import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
+import { KeyRequest } from './key-request.ts';
 
 /** Largest descriptor, hence most inline data. */
 export const INLINE_BYTES_MAX = 1008;
@@ -79,6 +80,9 @@ export class SendRecord {
   isSolicited = 0;
   /** READ or atomic: completed by a response of its own. */
   isReadOrAtomic = 0;
+  /** Fast registration, local invalidate or bind: carried out on this side, without packets. */
+  isKeyOperation = 0;
+  readonly keyRequest = new KeyRequest();
   firstPsn = 0;
   /** PSNs this message occupies: packets sent, or responses expected of a READ. */
   psnCount = 0;
@@ -100,7 +104,7 @@ export class SendRecord {
   responsesReceived = 0;
   /** A local error found when the WQE was started or its payload read: a CQE syndrome, or 0. */
   syndrome = 0;
-  /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
+  /** Nothing more is waited for: a NOP, an operation on keys that has been carried out, or a message of an unreliable service that has been sent. */
   isDone = 0;
   /**
    * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;

@@ -29,6 +29,8 @@ export const COMPLETES_RECEIVE_WQE = 1 << 4;
 /** A service of these modelled here uses the opcode; it is a request and no response. */
 export const IS_KNOWN = 1 << 5;
 export const IS_REQUEST = 1 << 6;
+/** A SEND that asks for the invalidation of a key. */
+export const HAS_INVALIDATE = 1 << 7;
 /** The kind of message, from MESSAGE_UNKNOWN on, is in the bits above. */
 const KIND_SHIFT = 8;
 
@@ -45,11 +47,16 @@ function messageKindOf(opcode: number): number {
   }
   if (opcode <= Opcode.RC_SEND_ONLY_WITH_IMMEDIATE) return MESSAGE_SEND;
   if (opcode <= Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE) return MESSAGE_WRITE;
+  if (asksForInvalidation(opcode)) return MESSAGE_SEND;
   const isSingle =
     opcode === Opcode.RC_RDMA_READ_REQUEST ||
     opcode === Opcode.RC_COMPARE_SWAP ||
     opcode === Opcode.RC_FETCH_ADD;
   return isSingle ? MESSAGE_NONE : MESSAGE_UNKNOWN;
+}
+
+function asksForInvalidation(opcode: number): boolean {
+  return opcode === Opcode.RC_SEND_LAST_WITH_INVALIDATE || opcode === Opcode.RC_SEND_ONLY_WITH_INVALIDATE;
 }
 
 function traitsOf(opcode: number): number {
@@ -66,6 +73,7 @@ function traitsOf(opcode: number): number {
     (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0) |
     (isKnownOpcode(opcode) ? IS_KNOWN : 0) |
     (isRequest(opcode) ? IS_REQUEST : 0) |
+    (asksForInvalidation(opcode) ? HAS_INVALIDATE : 0) |
     ((kind - MESSAGE_UNKNOWN) << KIND_SHIFT)
   );
 }

@@ -88,7 +88,14 @@ export class ReceiveScatter {
     const wanted = Math.min(left, qps.segmentBytes[index]! - used);
     const address = qps.segmentAddress[index]! + used;
     const key = qps.segmentKey[index]!;
-    const found = this.#translation.translate(key, this.#receivePd(qp), address, wanted, RIGHT_LOCAL_WRITE);
+    const found = this.#translation.translate(
+      key,
+      this.#receivePd(qp),
+      address,
+      wanted,
+      RIGHT_LOCAL_WRITE,
+      pair,
+    );
     if (found === PAGE_FAULT) return this.#askForPage(qp, index, cycle);
     if (found >= BAD_KEY) return REFUSED;
     const moved = this.write(found, wanted, source, sourceOffset, cycle);

@@ -37,7 +37,7 @@ export class RecordMaker {
 
   /**
    * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
-   * @returns the record; it occupies no PSN when it has a syndrome, or is a NOP
+   * @returns the record; it occupies no PSN when it has a syndrome, is a NOP, or an operation on keys
    */
   make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
     const { sram, sramView } = this.#core;
@@ -65,7 +65,8 @@ export class RecordMaker {
     pair.recordCount++;
     const isTooLong = request.messageBytes > messageBytesMax(pair);
     request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
-    if (request.syndrome !== 0 || request.opcode === NOP) request.psnCount = 0;
+    if (request.syndrome !== 0 || request.opcode === NOP || request.isKeyOperation === 1)
+      request.psnCount = 0;
     else this.#number(pair, request);
     return request;
   }

@@ -19,6 +19,7 @@ import {
   NOT_PARKED,
   PARKED_CREDITS,
   PARKED_FENCE,
+  PARKED_ORDER,
   PARKED_READ_LIMIT,
   PARKED_WINDOW,
   type SendScheduler,
@@ -59,8 +60,8 @@ export class RequestCompletion {
   }
 
   /**
-   * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
-   * that has been sent. False: no room for the CQE.
+   * Completes what needs no answer: the head record with an error of this side, a NOP, an operation on keys that has been carried
+   * out, or a message of an unreliable service that has been sent. False: no room for the CQE.
    */
   completeLocally(pair: QueuePair, cycle: Cycles): boolean {
     for (;;) {
@@ -141,7 +142,7 @@ export class RequestCompletion {
       reason === PARKED_WINDOW ||
       reason === PARKED_READ_LIMIT ||
       (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
-      (reason === PARKED_CREDITS && pair.recordCount === 0);
+      ((reason === PARKED_CREDITS || reason === PARKED_ORDER) && pair.recordCount === 0);
     if (isOver) this.#ports.scheduler.unpark(pair, cycle + 1);
   }
 }

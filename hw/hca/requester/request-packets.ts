@@ -152,7 +152,7 @@ export class RequestPackets {
       const left = this.#wanted - this.#filled;
       const wanted = rest < left ? rest : left;
       const from = address + position;
-      const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
+      const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ, pair);
       if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
       if (found === PAGE_FAULT) {
         const pages = { side: SIDE_REQUESTER, key, address: from, lengthBytes: rest, isWrite: false };
@@ -260,6 +260,9 @@ function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): num
       if (isLast) return withImmediate ? Opcode.RC_RDMA_WRITE_LAST_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_LAST;
       return isFirst ? Opcode.RC_RDMA_WRITE_FIRST : Opcode.RC_RDMA_WRITE_MIDDLE;
     }
+    case WqeOpcode.SEND_INVAL:
+      if (isLast) return isFirst ? Opcode.RC_SEND_ONLY_WITH_INVALIDATE : Opcode.RC_SEND_LAST_WITH_INVALIDATE;
+      return isFirst ? Opcode.RC_SEND_FIRST : Opcode.RC_SEND_MIDDLE;
     default: {
       const withImmediate = wqeOpcode === WqeOpcode.SEND_IMM;
       if (isFirst && isLast) return withImmediate ? Opcode.RC_SEND_ONLY_WITH_IMMEDIATE : Opcode.RC_SEND_ONLY;

@@ -144,7 +144,6 @@ describe('the requester refuses', () => {
       [{ opcode: WqeOpcode.LOCAL_INVAL }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [{ opcode: WqeOpcode.FMR }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [{ opcode: WqeOpcode.BIND_MW }, CqeSyndrome.LOCAL_QP_OP_ERR],
-      [{ opcode: WqeOpcode.SEND_INVAL }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [{ opcode: 0x1f }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [{ opcode: 0x02 }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [

@@ -18,6 +18,7 @@ import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
+import type { KeyUnit } from '../keys/index.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import {
   ENDED_BY_RNR_DELAY,
@@ -39,6 +40,8 @@ import {
   PARKED_DRAINING,
   PARKED_ERROR,
   PARKED_FENCE,
+  PARKED_KEYS,
+  PARKED_ORDER,
   PARKED_PAGE_FAULT,
   PARKED_READ_LIMIT,
   PARKED_RECORDS,
@@ -62,7 +65,7 @@ import type { RetryTimers } from './retry-timers.ts';
 
 const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
-const { RDMA_READ } = WqeOpcode;
+const { LOCAL_INVAL, RDMA_READ } = WqeOpcode;
 
 /** The QP has nothing to send now: ask the scheduler for another. */
 const NOTHING = 0;
@@ -81,6 +84,7 @@ export interface RequesterPorts {
   readonly timers: RetryTimers;
   readonly payload: PayloadProgress;
   readonly ends: LocalEnds;
+  readonly keys: KeyUnit;
 }
 
 /** Where requests end that no answer of the peer ends. */
@@ -113,6 +117,7 @@ export class Requester {
   #timers!: RetryTimers;
   #payload!: PayloadProgress;
   #ends!: LocalEnds;
+  #keys!: KeyUnit;
   /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
   readonly #behindPayload: QueuePair[] = [];
 
@@ -151,12 +156,13 @@ export class Requester {
     return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
   }
 
-  connect({ scheduler, wqeFetch, transmitter, timers, payload, ends }: RequesterPorts): void {
+  connect({ scheduler, wqeFetch, transmitter, timers, payload, ends, keys }: RequesterPorts): void {
     this.#scheduler = scheduler;
     this.#fetch = wqeFetch;
     this.#timers = timers;
     this.#payload = payload;
     this.#ends = ends;
+    this.#keys = keys;
     this.#packets.connect({ transmitter });
   }
 
@@ -186,6 +192,16 @@ export class Requester {
   pagesAnswered(qp: number, cycle: Cycles): void {
     const pair = this.#core.qps.rows[qp]!;
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  /** An operation on keys has been carried out, or refused: the QP goes on, or fails once all before it is complete. */
+  keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void {
+    // Packets that went before may be under way again: they stay what the QP is to send.
+    request.syndrome = syndrome;
+    if (syndrome === 0) request.isDone = 1;
+    else if (pair.parkedFor === PARKED_KEYS) this.#scheduler.park(pair, PARKED_ERROR);
+    if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
+    if (pair.parkedFor === PARKED_KEYS) this.#scheduler.unpark(pair, cycle + 1);
   }
 
   /** Received payload has left for memory. */
@@ -333,7 +349,8 @@ export class Requester {
     }
     const request = this.#maker.make(pair, line, at, cycle);
     this.#core.costs?.numbered(pair, request);
-    if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
+    if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
+    else if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
     this.#lines.use(line);
     // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.
     if (line.mayHaveMore === 1 && line.validCount < this.#core.config.wqePrefetchCount)
@@ -364,7 +381,9 @@ export class Requester {
   #reasonToPark(pair: QueuePair, at: number): number {
     const { sramView } = this.#core;
     if (pair.state === SQD) return PARKED_DRAINING;
-    if (pair.recordTail.syndrome !== 0) return PARKED_ERROR;
+    const { recordTail } = pair;
+    if (recordTail.syndrome !== 0) return PARKED_ERROR;
+    if (recordTail.isKeyOperation === 1 && recordTail.isDone === 0) return PARKED_KEYS;
     if (pair.recordCount >= this.#windowWqes) return PARKED_WINDOW;
     if (pair.readsOutstanding > 0) {
       const reason = this.#reasonOfReads(pair, at);
@@ -372,10 +391,13 @@ export class Requester {
     }
     if (pair.fenceWriteCount > this.#payload.doneCount && isFenced(sramView, at))
       return this.#waitForPayload(pair);
+    const opcode = opcodeOf(sramView, at);
+    // What went before may use the key that is to be invalidated.
+    if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
     const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
-    return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
+    return isBeyondCredits && takesCredit(opcode) ? PARKED_CREDITS : NOT_PARKED;
   }
 
   /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.8.3.3). */

@@ -62,7 +62,7 @@ export class ResponsePlacement {
       const rest = target.bytes - position;
       const wanted = Math.min(bytes - this.#placed, rest);
       const address = target.address + position;
-      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE);
+      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE, pair);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;

@@ -136,12 +136,14 @@ export class AtomicResponses {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
       return WAIT;
     }
+    const pair = qps.rows[qp]!;
     const found = this.#translation.translate(
       resources.key[entry]!,
-      qps.rows[qp]!.pd,
+      pair.pd,
       resources.address[entry]!,
       ATOMIC_BYTES,
       RIGHT_REMOTE_ATOMIC,
+      pair,
     );
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);

@@ -187,6 +187,7 @@ export class RequestChecks {
       request.remoteAddress,
       bytes,
       right,
+      pair,
     );
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);

@@ -308,7 +308,6 @@ describe('packets that should not come', () => {
       { opcode: Opcode.RC_RDMA_WRITE_LAST, payload: new Uint8Array(0) },
     ],
     'a packet longer than the MTU': [{ opcode: Opcode.RC_RDMA_WRITE_ONLY, payload: new Uint8Array(1025) }],
-    'a SEND with invalidate': [{ opcode: Opcode.RC_SEND_ONLY_WITH_INVALIDATE }],
   };
   for (const [name, packets] of Object.entries(illegal))
     it(`IBTA 9.7.4.1: refuses ${name} as an invalid request`, async () => {

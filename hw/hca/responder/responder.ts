@@ -1,7 +1,7 @@
 /**
  * The responder: executes inbound requests of connections. {@link Responder.process} leads a request through its steps:
  *
- *   checks ─> receive WQE ─> rights ─> payload to memory ─> completion, PSN, ACK
+ *   checks ─> receive WQE ─> rights ─> payload to memory ─> key invalidated ─> completion, PSN, ACK
  *     └── request-checks.ts ──┘
  *
  * A packet is worked on until it is finished; when something is not on chip (translation, receive WQE, DMA room) the
@@ -38,6 +38,7 @@ import {
 } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
+import type { KeyUnit } from '../keys/index.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
@@ -51,9 +52,11 @@ import {
   COMPLETES_RECEIVE_WQE,
   ENDS_MESSAGE,
   HAS_IMMEDIATE,
+  HAS_INVALIDATE,
   MESSAGE_NONE,
   MESSAGE_WRITE,
   STALL_COMPLETION,
+  STALL_KEYS,
   TAKES_RECEIVE_WQE,
 } from '../packets/index.ts';
 import type { ReceiveScatter } from '../receive-queue/index.ts';
@@ -65,12 +68,14 @@ const STEP_CHECK = 0;
 const STEP_RECEIVE_WQE = 1;
 const STEP_RIGHTS = 2;
 const STEP_PAYLOAD = 3;
-const STEP_FINISH = 4;
+const STEP_INVALIDATE = 4;
+const STEP_FINISH = 5;
 
 export interface ResponderPorts {
   readonly scatter: ReceiveScatter;
   readonly responses: ResponseEngine;
   readonly completions: CompletionWriter;
+  readonly keys: KeyUnit;
   readonly errors: RefusedQps & {
     /** First packet on a QP in RTR. */
     communicationEstablished(qp: QpSlot, cycle: Cycles): void;
@@ -83,6 +88,7 @@ export class Responder {
   #scatter!: ReceiveScatter;
   #responses!: ResponseEngine;
   #completions!: CompletionWriter;
+  #keys!: KeyUnit;
   #errors!: ResponderPorts['errors'];
   readonly #request: InboundRequest;
   readonly #checks: RequestChecks;
@@ -98,10 +104,11 @@ export class Responder {
     this.#translation = core.translator.port(PORT_RECEIVER);
   }
 
-  connect({ scatter, responses, completions, errors }: ResponderPorts): void {
+  connect({ scatter, responses, completions, keys, errors }: ResponderPorts): void {
     this.#scatter = scatter;
     this.#responses = responses;
     this.#completions = completions;
+    this.#keys = keys;
     this.#errors = errors;
     this.#request.connect({ responses, errors });
     this.#checks.connect({ responses });
@@ -129,7 +136,9 @@ export class Responder {
     if (step === STEP_PAYLOAD) {
       const placed = this.#place(cycle);
       if (placed !== DONE) return this.#stop(placed, STEP_PAYLOAD);
+      step = STEP_INVALIDATE;
     }
+    if (step === STEP_INVALIDATE && !this.#invalidate(cycle)) return this.#stop(WAIT, STEP_INVALIDATE);
     if (!this.#finish(cycle)) return this.#stop(WAIT, STEP_FINISH);
     this.#step = STEP_CHECK;
     return request.placed;
@@ -137,6 +146,7 @@ export class Responder {
 
   reset(): void {
     this.#step = STEP_CHECK;
+    this.#keys.abandonRemote();
   }
 
   inspect(): BlockState {
@@ -233,9 +243,10 @@ export class Responder {
   }
 
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
-  #translateWrite({ writeKey, pd, writeAddress }: QueuePair, left: number, cycle: Cycles): number {
+  #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     if (this.#checks.isTranslated(cycle)) return TRANSLATED;
-    return this.#translation.translate(writeKey, pd, writeAddress, left, RIGHT_REMOTE_WRITE);
+    const { writeKey, pd, writeAddress } = pair;
+    return this.#translation.translate(writeKey, pd, writeAddress, left, RIGHT_REMOTE_WRITE, pair);
   }
 
   /** What the packet has written so far is written again when it comes again. */
@@ -268,6 +279,23 @@ export class Responder {
     return DONE;
   }
 
+  /**
+   * A SEND with Invalidate has invalidated its key when its receive work request completes (9.4.1.1.3). False: it has not yet. A key
+   * that may not be invalidated fails the receive (class J of 9.9.3).
+   */
+  #invalidate(cycle: Cycles): boolean {
+    const request = this.#request;
+    if ((request.traits & HAS_INVALIDATE) === 0 || request.receiveSyndrome !== 0) return true;
+    const key = request.packet.word(WORD_IMMEDIATE) >>> 0;
+    const invalidated = this.#keys.invalidateFor(request.pair, key, cycle);
+    if (invalidated === WAIT) {
+      this.#account.stall(cycle, STALL_KEYS);
+      return false;
+    }
+    request.receiveSyndrome = invalidated;
+    return true;
+  }
+
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
   #finish(cycle: Cycles): boolean {
     const request = this.#request;
@@ -298,19 +326,24 @@ export class Responder {
     const { pair } = request;
     const isWrite = request.kind === MESSAGE_WRITE;
     const withImmediate = (request.traits & HAS_IMMEDIATE) !== 0;
-    const sendOpcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
+    const withKey = (request.traits & HAS_INVALIDATE) !== 0;
+    const plainOpcode = withKey ? ReceiveOpcode.SEND_INVAL : ReceiveOpcode.SEND;
+    const sendOpcode = withImmediate ? ReceiveOpcode.SEND_IMM : plainOpcode;
     pair.hasReceiveWqe = 0;
     const completion = this.#completions.next(pair.receiveCqn, request.qp);
     completion.opcode = isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode;
     completion.wqeCounter = pair.receiveWqeCounter;
     completion.byteCount = isWrite ? pair.writeBytes : pair.messageBytes;
-    if (withImmediate) completion.immediate = request.packet.word(WORD_IMMEDIATE);
+    if (withImmediate || withKey) completion.immediate = request.packet.word(WORD_IMMEDIATE);
     completion.isSolicited = (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
     completion.sourceLid = request.packet.lids >>> 16;
     this.#completions.post(completion, cycle);
   }
 
-  /** The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). */
+  /**
+   * The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). Of a key that could not be
+   * invalidated the sender learns nothing (class J).
+   */
   #failReceive(cycle: Cycles): void {
     const { qp, pair, receiveSyndrome: syndrome } = this.#request;
     const nak =
@@ -321,7 +354,8 @@ export class Responder {
     completion.syndrome = syndrome;
     this.#completions.post(completion, cycle);
     pair.messageKind = MESSAGE_NONE;
-    if (pair.opcodeBase === 0) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
+    const isAnswered = pair.opcodeBase === 0 && syndrome !== CqeSyndrome.REMOTE_INVAL_REQ_ERR;
+    if (isAnswered) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
     this.#errors.refused(qp, 0, cycle);
   }
 

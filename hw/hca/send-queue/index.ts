@@ -1,11 +1,14 @@
 /** Interface of this room: see README.md. */
 export { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
+export { isKeyOperation } from './key-operation-decoder.ts';
 export {
   NOT_PARKED,
   PARKED_CREDITS,
   PARKED_DRAINING,
   PARKED_ERROR,
   PARKED_FENCE,
+  PARKED_KEYS,
+  PARKED_ORDER,
   PARKED_PAGE_FAULT,
   PARKED_READ_LIMIT,
   PARKED_RECORDS,

@@ -28,6 +28,10 @@ export const PARKED_ERROR = 7;
 export const PARKED_RECORDS = 8;
 /** A page of an on-demand region has been asked for. */
 export const PARKED_PAGE_FAULT = 9;
+/** A local invalidate waits for all requests of its QP that went before. */
+export const PARKED_ORDER = 10;
+/** An operation on keys is under way: what follows waits for its end. */
+export const PARKED_KEYS = 11;
 
 /** Where a QP is. */
 const NOT_SCHEDULED = 0;

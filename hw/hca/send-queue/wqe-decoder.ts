@@ -14,9 +14,11 @@ import {
 } from '../../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../../abi/wqe-opcodes.ts';
 import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
+import { decodeKeyOperation, isKeyOperation } from './key-operation-decoder.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
-const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM } = WqeOpcode;
+const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM, SEND_INVAL } =
+  WqeOpcode;
 
 const control = controlSegment.fields;
 const remote = remoteAddressSegment.fields;
@@ -57,12 +59,14 @@ const HAS_REMOTE_ADDRESS = 4;
 const IS_ATOMIC = 8;
 const READ_OR_ATOMIC = 16;
 const TAKES_CREDIT = 32;
+/** Fast register, local invalidate, bind: carried out on this side. */
+const CHANGES_KEYS = 64;
 const OPCODE_COUNT = opcodeMask + 1;
 const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
 
 /**
- * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ and atomics, too. Other
- * opcodes are known, and refused as local QP operation errors.
+ * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ, atomics, SEND with Invalidate and
+ * operations on keys, too. Other opcodes are known, and refused as local QP operation errors.
  */
 function traitsOf(opcode: number): number {
   if (wqeOpcodeRows[opcode] === undefined) return 0;
@@ -71,13 +75,16 @@ function traitsOf(opcode: number): number {
   const isAnswered = isAtomic || opcode === RDMA_READ;
   const hasCredit = isSend || opcode === RDMA_WRITE_IMM;
   const isExecutable = hasCredit || opcode === RDMA_WRITE || opcode === NOP;
+  const changesKeys = isKeyOperation(opcode);
+  const isOfReliable = isAnswered || changesKeys || opcode === SEND_INVAL;
   return (
-    (isExecutable || isAnswered ? EXECUTABLE : 0) |
+    (isExecutable || isOfReliable ? EXECUTABLE : 0) |
     (isExecutable ? EXECUTABLE_UNRELIABLY : 0) |
-    (opcode >= RDMA_WRITE && !isSend ? HAS_REMOTE_ADDRESS : 0) |
+    (opcode >= RDMA_WRITE && !isSend && !changesKeys ? HAS_REMOTE_ADDRESS : 0) |
     (isAtomic ? IS_ATOMIC : 0) |
     (isAnswered ? READ_OR_ATOMIC : 0) |
-    (hasCredit ? TAKES_CREDIT : 0)
+    (hasCredit || opcode === SEND_INVAL ? TAKES_CREDIT : 0) |
+    (changesKeys ? CHANGES_KEYS : 0)
   );
 }
 
@@ -113,6 +120,7 @@ export function decodeWqe(
   const sizeBytes = decodeControl(view, at, request);
   const traits = traitsByOpcode[request.opcode]!;
   if ((traits & (isReliable ? EXECUTABLE : EXECUTABLE_UNRELIABLY)) === 0) return LOCAL_QP_OP_ERR;
+  if ((traits & CHANGES_KEYS) !== 0) return decodeKeyOperation(view, at, sizeBytes, request);
   let next = wqeUnitBytes;
   if ((traits & HAS_REMOTE_ADDRESS) !== 0) {
     if (next + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
@@ -158,6 +166,7 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   request.isSignalled = (flags & completionMask) === completionBits ? 1 : 0;
   request.isSolicited = (flags >>> solicitedShift) & 1;
   request.isReadOrAtomic = isReadOrAtomic(opcode) ? 1 : 0;
+  request.isKeyOperation = isKeyOperation(opcode) ? 1 : 0;
   request.immediate = view.getInt32(at + immediatePlace);
   request.segmentCount = 0;
   request.isInline = 0;

@@ -52,6 +52,7 @@ export const profile: Initial<typeof initHca> = {
   eqcBase: BigInt(icmBase.eqc),
   logEqs: 7,
   dmptBase: BigInt(icmBase.dmpt),
+  memoryWindowsEnabled: 1,
   logDmpts: 16,
   mttBase: BigInt(icmBase.mtt),
   logMcgEntryBytes: 10,

@@ -15,6 +15,7 @@ import { type ControlConfig, controlParameters } from '../commands/command-param
 import type { DataPathControl } from '../commands/data-path-control.ts';
 import { type CapabilityConfig, capabilityParameters } from '../commands/device-capabilities.ts';
 import { ControlSide } from '../control-side.ts';
+import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../keys/index.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { ContextTable } from '../objects/context-table.ts';
@@ -30,7 +31,9 @@ class RecordingDataPath implements DataPathControl {
   readonly failedQps = new Set<number>();
   readonly busyCqs = new Set<number>();
   readonly busySrqs = new Set<number>();
-  boundWindows = 0;
+  /** False while a work request changes MPT entries. */
+  isMptFree = true;
+  readonly #stores: KeyStores;
   /** True while the last CQE of a CQ's old buffer is on its way. */
   isResizing = false;
   /** False while accesses begun before {@link beginFence} are under way. */
@@ -69,13 +72,24 @@ class RecordingDataPath implements DataPathControl {
     this.#note(`pagesResumed ${token}${isRefused ? ' refused' : ''}`);
     return token !== 0;
   };
-  boundWindowCount = (): number => this.boundWindows;
+  claimMpts = (): boolean => this.isMptFree;
+  releaseMpts = (): void => this.#note('releaseMpts');
+  releaseRegionOf = (window: KeyEntry): KeySteps<void> => releaseRegion(this.#stores, window);
   portChanged = (isUp: boolean): void => this.#note(isUp ? 'portUp' : 'portDown');
   beginIcmFence = (): void => this.#note('beginIcmFence');
   isIcmFencePassed = (): boolean => this.isFenceOpen;
   halt = (): void => this.#note('halt');
   isQuiescent = (): boolean => this.isFenceOpen;
   resetAll = (): void => this.#note('reset');
+
+  constructor(icm: IcmMap) {
+    const translator = {
+      cachedMpt: (): undefined => undefined,
+      replaceMpt: (index: number): void => this.#note('mptReplaced', index),
+      forgetMttRange: (): void => undefined,
+    };
+    this.#stores = { icm, translator };
+  }
 
   #note(name: string, ...values: number[]): void {
     this.calls.push([name, ...values].join(' '));
@@ -171,7 +185,8 @@ export class ControlBench {
   readonly lp = new LogicalProcess('hca');
   readonly domain = this.lp.addClockDomain(427);
   readonly memory = new SparseMemory();
-  readonly dataPath = new RecordingDataPath();
+  readonly icm = new IcmMap();
+  readonly dataPath = new RecordingDataPath(this.icm);
   readonly interrupts = new InterruptSink();
   readonly cable = new Cable(() => this.lp.nowPs);
   readonly config: ControlConfig;
@@ -196,7 +211,7 @@ export class ControlBench {
     this.dma = new MemoryDma(this.memory, this.domain, sram.bytes, latencyCycles);
     this.control = new ControlSide({
       domain: this.domain,
-      icm: new IcmMap(),
+      icm: this.icm,
       interrupts: this.interrupts,
       reads: this.dma,
       writes: this.dma,

@@ -139,7 +139,7 @@ export class DataPathNode {
   readonly #stage: number;
   #nextByte = FIRST_FREE_BYTE;
   #nextMttByte = 0;
-  #nextMptIndex = 1;
+  #nextMptIndex = 256;
 
   constructor(
     name: string,

@@ -42,6 +42,10 @@ export interface RegionOptions {
   readonly holes?: readonly number[];
   /** Pages that are not present are asked for. */
   readonly isOnDemand?: boolean;
+  /** Windows may be bound. */
+  readonly isBindable?: boolean;
+  /** Other fields of the entry. */
+  readonly fields?: Initial<typeof mpt>;
 }
 
 /** A memory region over pages that lie apart and in descending order, so that no two neighbours are contiguous. */
@@ -85,10 +89,14 @@ export class Region {
       lengthBytes: BigInt(lengthBytes),
       mttAddress: this.#mttOffset,
       logPageSize: options.logPageBytes ?? 12,
+      bindEnabled: options.isBindable === true ? 1 : 0,
+      localInvalidateEnabled: 1,
+      remoteInvalidateEnabled: 1,
+      ...options.fields,
     };
     const keyOf = (index: number): number => ((index << 8) | (options.variant ?? 0)) >>> 0;
     this.mptIndex = node.writeMpt((index) =>
-      mpt.encode({ ...this.#fields, status: this.#status, keyIndexForm: indexFormOfKey(keyOf(index)) }),
+      mpt.encode({ status: this.#status, ...this.#fields, keyIndexForm: indexFormOfKey(keyOf(index)) }),
     );
     this.key = keyOf(this.mptIndex);
     node.act(() => node.dataPath.control.mptChanged(this.mptIndex));

@@ -1,0 +1,71 @@
+/**
+ * Fast registration (IBTA vol 1, 10.6.4.2): a region that was allocated with room for so many translations, and is free, gets pages,
+ * range, rights and a variant of its key by a work request. The pages are read from the list in host memory and written into the
+ * MTT; then the entry becomes valid.
+ */
+
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { indexFormOfKey } from '../../../abi/keys.ts';
+import { icmPageBytes } from '../../../abi/map-icm.ts';
+import { MptStatus } from '../../../abi/mpt.ts';
+import { mttEntryBytes } from '../../../abi/mtt.ts';
+import { pageListEntriesMax } from '../../../abi/wqe.ts';
+import type { KeyRequest, QueuePair } from '../objects/index.ts';
+import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
+import { demand, type KeySteps, read, write } from './key-steps.ts';
+import { REMOTE_RIGHTS, setRights } from './rights.ts';
+
+/** Pages of host memory and of ICM are of this size at least, of a region at most of 2 GiB (Linux: MLX4_MAX_MTT_SHIFT). */
+const LOG_PAGE_BYTES_MIN = 12;
+const LOG_PAGE_BYTES_MAX = 31;
+
+export function* fastRegister(stores: KeyStores, pair: QueuePair, request: KeyRequest): KeySteps<void> {
+  demand(pair.allowsFastRegister === 1, CqeSyndrome.LOCAL_QP_OP_ERR);
+  const entry = yield* readEntry(stores, request.key);
+  checkEntry(entry, pair, request);
+  const pageCount = pageCountOf(request);
+  demand(pageCount <= Math.min(pageListEntriesMax, entry.get('mttEntries')));
+  const list = yield* read(request.listAddress, pageCount * mttEntryBytes);
+  demand(list !== undefined, CqeSyndrome.LOCAL_PROT_ERR);
+  yield* writeTranslations(stores, entry.get('mttAddress'), list);
+  entry.setRange(request.address, request.lengthBytes);
+  entry.set('logPageSize', request.logPageBytes);
+  entry.set('firstByteOffsetEnabled', request.firstByteOffset === 0 ? 0 : 1);
+  entry.set('firstByteOffset', request.firstByteOffset);
+  entry.set('keyIndexForm', indexFormOfKey(request.key));
+  setRights(entry, request.rights);
+  entry.set('status', MptStatus.VALID);
+  yield* writeEntry(stores, entry);
+}
+
+/** A region for fast registration, free, of the QP's PD; remote rights only where it was allocated for them. */
+function checkEntry(entry: KeyEntry, pair: QueuePair, request: KeyRequest): void {
+  demand(entry.get('isRegion') === 1 && entry.key >>> 8 === request.key >>> 8);
+  demand(entry.get('fastRegisterEnabled') === 1 && entry.get('status') === MptStatus.FREE);
+  demand(entry.get('pd') === pair.pd);
+  demand(entry.get('fastRegisterRemoteAccess') === 1 || (request.rights & REMOTE_RIGHTS) === 0);
+  demand(request.lengthBytes > 0);
+  // Addresses of work requests are numbers: what is beyond them would be reached at another place.
+  demand(request.address + request.lengthBytes <= Number.MAX_SAFE_INTEGER);
+  const { logPageBytes } = request;
+  demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= LOG_PAGE_BYTES_MAX);
+}
+
+/** Pages from the first byte's to the last one's. */
+function pageCountOf({ address, lengthBytes, logPageBytes, firstByteOffset }: KeyRequest): number {
+  const pageBytes = 2 ** logPageBytes;
+  const first = firstByteOffset === 0 ? address % pageBytes : firstByteOffset;
+  return Math.ceil((first + lengthBytes) / pageBytes);
+}
+
+/** The list has the form of MTT entries. Pages of ICM need not be neighbours. */
+function* writeTranslations(stores: KeyStores, mttOffset: number, list: Uint8Array): KeySteps<void> {
+  for (let at = 0; at < list.length; ) {
+    const address = stores.icm.mttEntryAddress(mttOffset + at);
+    demand(address >= 0, CqeSyndrome.LOCAL_PROT_ERR);
+    const bytes = Math.min(list.length - at, icmPageBytes - (address % icmPageBytes));
+    yield* write(address, list.subarray(at, at + bytes));
+    at += bytes;
+  }
+  stores.translator.forgetMttRange(mttOffset, list.length);
+}
