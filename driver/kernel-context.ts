@@ -21,6 +21,7 @@ import {
   type RegionObject,
   type SrqObject,
   unused,
+  type WindowObject,
 } from './kernel-objects.ts';
 import type {
   ContextInfo,
@@ -35,6 +36,7 @@ import type {
 } from './kernel-verbs.ts';
 import * as regions from './mr.ts';
 import { Mutex } from './mutex.ts';
+import * as windows from './mw.ts';
 import type { Cpu, ProcessMemory, SystemCallPath } from './platform.ts';
 import type { Port } from './port.ts';
 import * as qps from './qp.ts';
@@ -43,6 +45,7 @@ import {
   type AsyncEventRecord,
   type DeviceAttr,
   type Handle,
+  type MwType,
   type PortAttr,
   type QpAttr,
   SrqAttrMask,
@@ -57,6 +60,7 @@ export class ProcessContext implements KernelContext {
   private readonly lock: Mutex;
   private readonly pds = new HandleTable<PdObject>('PD');
   private readonly regions = new HandleTable<RegionObject>('memory region');
+  private readonly windows = new HandleTable<WindowObject>('memory window');
   private readonly channels = new HandleTable<ChannelObject>('completion channel');
   private readonly cqs = new HandleTable<CqObject>('CQ');
   private readonly srqs = new HandleTable<SrqObject>('SRQ');
@@ -144,6 +148,26 @@ export class ProcessContext implements KernelContext {
       if (!this.isCutOff) await regions.deregisterRegion(cpu, this.device, this.process, region);
       pd.users--;
       this.regions.delete(handle);
+    });
+  }
+
+  async allocMw(cpu: Cpu, pdHandle: Handle, type: MwType): Promise<{ handle: Handle; rkey: number }> {
+    return this.call(cpu, 'ibv_alloc_mw', async () => {
+      const pd = this.pds.get(pdHandle);
+      const window = await windows.allocateWindow(cpu, this.device, pd.pdn, type);
+      const handle = this.windows.reserve();
+      this.windows.set(handle, { window, pd });
+      pd.users++;
+      return { handle, rkey: window.key };
+    });
+  }
+
+  async deallocMw(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_dealloc_mw', async () => {
+      const { window, pd } = this.windows.get(handle);
+      if (!this.isCutOff) await windows.releaseWindow(cpu, this.device, window);
+      pd.users--;
+      this.windows.delete(handle);
     });
   }
 
@@ -294,13 +318,14 @@ export class ProcessContext implements KernelContext {
     });
   }
 
-  /** QPs, SRQs, CQs, channels, regions, PDs, then the doorbell page: users before what they use. */
+  /** QPs, SRQs, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
   async close(cpu: Cpu): Promise<void> {
     if (this.isClosed) return;
     for (const handle of this.qps.handles()) await this.destroyQp(cpu, handle);
     for (const handle of this.srqs.handles()) await this.destroySrq(cpu, handle);
     for (const handle of this.cqs.handles()) await this.destroyCq(cpu, handle);
     for (const handle of this.channels.handles()) await this.destroyCompletionChannel(cpu, handle);
+    for (const handle of this.windows.handles()) await this.deallocMw(cpu, handle);
     for (const handle of this.regions.handles()) await this.deregMr(cpu, handle);
     for (const handle of this.pds.handles()) await this.deallocPd(cpu, handle);
     this.isClosed = true;
@@ -329,6 +354,8 @@ export class ProcessContext implements KernelContext {
         await srqs.destroySrq(cpu, device, process, this.srqs.get(handle).srq);
       for (const handle of this.cqs.handles())
         await cqs.destroyCq(cpu, device, process, this.cqs.get(handle).cq);
+      for (const handle of this.windows.handles())
+        await windows.releaseWindow(cpu, device, this.windows.get(handle).window);
       for (const handle of this.regions.handles())
         await regions.deregisterRegion(cpu, device, process, this.regions.get(handle).region);
       this.isCutOff = true;

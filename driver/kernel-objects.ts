@@ -7,6 +7,7 @@ import { queueLimits } from './device-attributes.ts';
 import { KernelError } from './kernel-error.ts';
 import type { ContextInfo } from './kernel-verbs.ts';
 import type { MemoryRegion } from './mr.ts';
+import type { MemoryWindow } from './mw.ts';
 import type { QueuePair } from './qp.ts';
 import type { SharedReceiveQueue } from './srq.ts';
 import type { Handle } from './uapi.ts';
@@ -21,6 +22,10 @@ export interface PdObject extends Counted {
 }
 export interface RegionObject {
   readonly region: MemoryRegion;
+  readonly pd: PdObject;
+}
+export interface WindowObject {
+  readonly window: MemoryWindow;
   readonly pd: PdObject;
 }
 export interface ChannelObject extends Counted {

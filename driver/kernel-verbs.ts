@@ -10,6 +10,7 @@ import type {
   AsyncEventRecord,
   DeviceAttr,
   Handle,
+  MwType,
   PortAttr,
   QpAttr,
   QpCap,
@@ -134,6 +135,8 @@ export interface KernelContext {
   deallocPd(cpu: Cpu, pd: Handle): Promise<void>;
   regMr(cpu: Cpu, region: RegisterRegion): Promise<RegionKeys>;
   deregMr(cpu: Cpu, region: Handle): Promise<void>;
+  allocMw(cpu: Cpu, pd: Handle, type: MwType): Promise<{ readonly handle: Handle; readonly rkey: number }>;
+  deallocMw(cpu: Cpu, window: Handle): Promise<void>;
 
   createCompletionChannel(cpu: Cpu): Promise<Handle>;
   destroyCompletionChannel(cpu: Cpu, channel: Handle): Promise<void>;

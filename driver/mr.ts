@@ -81,6 +81,8 @@ async function registerOnDemand(
   access: number,
 ): Promise<MemoryRegion> {
   const { pager, mtts, numbers, icm } = device;
+  if ((access & IBV_ACCESS_MW_BIND) !== 0)
+    throw new KernelError('EOPNOTSUPP', 'no windows are bound to an on-demand region');
   const pageable = pageableMemoryOf(process);
   checkRange(address, lengthBytes);
   cpu.charge('driver', device.platform.costs.registerRegionFixed);

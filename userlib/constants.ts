@@ -6,6 +6,7 @@ import {
   AccessFlag,
   AsyncEventType,
   MtuVerb,
+  MwType,
   PortStateVerb,
   QpAttrMask,
   QpStateVerb,
@@ -30,8 +31,10 @@ export const {
   IBV_ACCESS_REMOTE_READ,
   IBV_ACCESS_REMOTE_ATOMIC,
   IBV_ACCESS_MW_BIND,
+  IBV_ACCESS_ZERO_BASED,
   IBV_ACCESS_ON_DEMAND,
 } = AccessFlag;
+export const { IBV_MW_TYPE_1, IBV_MW_TYPE_2 } = MwType;
 export const {
   IBV_QP_STATE,
   IBV_QP_CUR_STATE,
@@ -86,6 +89,9 @@ export const WrOpcode = {
   IBV_WR_RDMA_READ: 4,
   IBV_WR_ATOMIC_CMP_AND_SWP: 5,
   IBV_WR_ATOMIC_FETCH_AND_ADD: 6,
+  IBV_WR_LOCAL_INV: 7,
+  IBV_WR_BIND_MW: 8,
+  IBV_WR_SEND_WITH_INV: 9,
 } as const;
 export type WrOpcode = (typeof WrOpcode)[keyof typeof WrOpcode];
 export const {
@@ -96,6 +102,9 @@ export const {
   IBV_WR_RDMA_READ,
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_LOCAL_INV,
+  IBV_WR_BIND_MW,
+  IBV_WR_SEND_WITH_INV,
 } = WrOpcode;
 
 /** Flags of a send work request (ibv_send_flags). */

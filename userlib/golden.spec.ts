@@ -4,15 +4,17 @@ import { linesOf, placeOf, readGolden, type WqeLine } from '../abi/testing/golde
 import {
   addressVector,
   atomicSegment,
+  bindSegment,
   controlSegment,
   datagramSegment,
   dataPointer,
   inlineHeader,
+  localInvalidateSegment,
   remoteAddressSegment,
 } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { fromHex, toHex, viewOf } from '../base/bytes.ts';
-import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import { AccessFlag, MwType, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
 import { SendFlag, WrOpcode } from './constants.ts';
 import { createCq } from './cq.ts';
 import { getDeviceList, openDevice } from './device.ts';
@@ -36,6 +38,9 @@ const wrOpcodes = new Map<number, number>([
   [WqeOpcode.RDMA_READ, WrOpcode.IBV_WR_RDMA_READ],
   [WqeOpcode.ATOMIC_CS, WrOpcode.IBV_WR_ATOMIC_CMP_AND_SWP],
   [WqeOpcode.ATOMIC_FA, WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD],
+  [WqeOpcode.LOCAL_INVAL, WrOpcode.IBV_WR_LOCAL_INV],
+  [WqeOpcode.BIND_MW, WrOpcode.IBV_WR_BIND_MW],
+  [WqeOpcode.SEND_INVAL, WrOpcode.IBV_WR_SEND_WITH_INV],
 ]);
 
 /** WQEs of libmlx4 with opcodes of this library; kernel QPs (MLX, IPoIB) and XRC are another's. */
@@ -91,7 +96,12 @@ function requestOf(bytes: Uint8Array, { process, pd }: Setup, type: QpTypeVerb):
     wr.ud = { ah, remoteQpn: datagram.destinationQpn, remoteQkey: datagram.qkey };
     at += datagramSegment.sizeBytes;
   }
-  const isSend = control.opcode === WqeOpcode.SEND || control.opcode === WqeOpcode.SEND_IMM;
+  if (control.opcode === WqeOpcode.LOCAL_INVAL || control.opcode === WqeOpcode.BIND_MW)
+    return keyRequestOf(bytes, control.opcode, flags, pd);
+  const isSend =
+    control.opcode === WqeOpcode.SEND_INVAL ||
+    control.opcode === WqeOpcode.SEND ||
+    control.opcode === WqeOpcode.SEND_IMM;
   const isAtomic = control.opcode === WqeOpcode.ATOMIC_CS || control.opcode === WqeOpcode.ATOMIC_FA;
   if (!isSend) {
     const { address, rkey } = remoteAddressSegment.decode(bytes, at);
@@ -135,8 +145,29 @@ function requestOf(bytes: Uint8Array, { process, pd }: Setup, type: QpTypeVerb):
     opcode: wrOpcodes.get(control.opcode)!,
     sendFlags: flags,
     immData: control.immediate,
+    invalidateRkey: control.immediate,
     wr,
   };
+}
+
+/** A local invalidate, or a bind to a region with this lkey. */
+function keyRequestOf(bytes: Uint8Array, opcode: number, sendFlags: number, pd: IbvPd): IbvSendWr {
+  const at = controlSegment.sizeBytes;
+  const request = { wrId: 1, sgList: [], numSge: 0, opcode: wrOpcodes.get(opcode)!, sendFlags };
+  if (opcode === WqeOpcode.LOCAL_INVAL)
+    return { ...request, invalidateRkey: localInvalidateSegment.decode(bytes, at).key };
+  const bind = bindSegment.decode(bytes, at);
+  const { context } = pd;
+  const type = bind.isType2 === 1 ? MwType.IBV_MW_TYPE_2 : MwType.IBV_MW_TYPE_1;
+  const mwAccessFlags =
+    bind.remoteReadEnabled * AccessFlag.IBV_ACCESS_REMOTE_READ +
+    bind.remoteWriteEnabled * AccessFlag.IBV_ACCESS_REMOTE_WRITE +
+    bind.atomicEnabled * AccessFlag.IBV_ACCESS_REMOTE_ATOMIC +
+    bind.zeroBased * AccessFlag.IBV_ACCESS_ZERO_BASED;
+  const [addr, length] = [Number(bind.address), Number(bind.lengthBytes)];
+  const mr = { context, pd, addr, length, handle: 1, lkey: bind.lkey, rkey: bind.lkey };
+  const mw = { context, pd, handle: 1, type, rkey: 0 };
+  return { ...request, bindMw: { mw, rkey: bind.newRkey, bindInfo: { mr, addr, length, mwAccessFlags } } };
 }
 
 const geometryOf = (line: WqeLine): number => {

@@ -8,6 +8,7 @@ export type {
   QpAttr,
   QpCap,
 } from '../driver/uapi.ts';
+export { bindMw } from './bind-mw.ts';
 export * from './constants.ts';
 export { createCompChannel, createCq, destroyCompChannel, destroyCq, modifyCq, resizeCq } from './cq.ts';
 export {
@@ -28,7 +29,17 @@ export {
   getCqEvent,
   type IbvAsyncEvent,
 } from './events.ts';
-export { allocPd, createAh, deallocPd, deregMr, destroyAh, regMr } from './memory.ts';
+export {
+  allocMw,
+  allocPd,
+  createAh,
+  deallocMw,
+  deallocPd,
+  deregMr,
+  destroyAh,
+  incRkey,
+  regMr,
+} from './memory.ts';
 export {
   type BadWr,
   type IbvAh,
@@ -37,6 +48,9 @@ export {
   type IbvCq,
   type IbvDevice,
   type IbvMr,
+  type IbvMw,
+  type IbvMwBind,
+  type IbvMwBindInfo,
   type IbvPd,
   type IbvQp,
   type IbvRecvWr,

@@ -1,9 +1,10 @@
 /** Protection domains, memory regions and address handles. */
+import { variantOfKey, withVariant } from '../abi/keys.ts';
 import { addressVector } from '../abi/wqe.ts';
-import type { AhAttr } from '../driver/uapi.ts';
+import type { AhAttr, MwType } from '../driver/uapi.ts';
 import { checkAddress } from './address-checks.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
-import type { IbvAh, IbvContext, IbvMr, IbvPd } from './objects.ts';
+import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
 /** Makes a protection domain (ibv_alloc_pd). */
@@ -33,6 +34,20 @@ export async function regMr(pd: IbvPd, addr: number, length: number, access: num
 /** Takes the memory from the device and unpins it (ibv_dereg_mr). */
 export const deregMr = (mr: IbvMr): Promise<void> =>
   verb('ibv_dereg_mr', () => mr.context.kernel.deregMr(mr.context.cpu, mr.handle));
+
+/** Allocates a memory window, which gives no access until it is bound (ibv_alloc_mw). */
+export async function allocMw(pd: IbvPd, type: MwType): Promise<IbvMw> {
+  const { context } = pd;
+  const answer = await verb('ibv_alloc_mw', () => context.kernel.allocMw(context.cpu, pd.handle, type));
+  return { context, pd, type, ...answer };
+}
+
+/** Gives the window back; what was bound to it is unbound (ibv_dealloc_mw). */
+export const deallocMw = (mw: IbvMw): Promise<void> =>
+  verb('ibv_dealloc_mw', () => mw.context.kernel.deallocMw(mw.context.cpu, mw.handle));
+
+/** The key with the next variant in its low byte (ibv_inc_rkey). */
+export const incRkey = (rkey: number): number => withVariant(rkey, variantOfKey(rkey) + 1);
 
 /** An address for UD sends; needs no system call on InfiniBand (ibv_create_ah). */
 export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {

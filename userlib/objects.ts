@@ -6,7 +6,7 @@
  * use one at the same time, as with libibverbs without locks.
  */
 import type { ContextInfo, KernelContext, KernelDevice } from '../driver/kernel-verbs.ts';
-import type { AhAttr, Handle, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import type { AhAttr, Handle, MwType, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
 import type { CompletionRing } from './completion-ring.ts';
 import type { VerbsCpu, VerbsPlatform } from './platform.ts';
 import type { RecordPool } from './queue-memory.ts';
@@ -68,6 +68,32 @@ export interface IbvMr {
   readonly handle: Handle;
   readonly lkey: number;
   readonly rkey: number;
+}
+
+/** A memory window (ibv_mw). */
+export interface IbvMw {
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly handle: Handle;
+  readonly type: MwType;
+  /** Of type 1 as the last bind left it; the low byte of type 2 is the program's. */
+  rkey: number;
+}
+
+/** What a window is bound to (ibv_mw_bind_info). `length` 0 unbinds a window of type 1. */
+export interface IbvMwBindInfo {
+  mr: IbvMr;
+  addr: number;
+  length: number;
+  /** Mask of IBV_ACCESS_REMOTE_… and IBV_ACCESS_ZERO_BASED. */
+  mwAccessFlags: number;
+}
+
+/** A bind of a window of type 1 (ibv_mw_bind). */
+export interface IbvMwBind {
+  wrId: number;
+  sendFlags: number;
+  bindInfo: IbvMwBindInfo;
 }
 
 export interface IbvCompChannel {
@@ -165,6 +191,10 @@ export interface IbvSendWr {
   sendFlags: number;
   /** As a number; sent in network order. */
   immData?: number;
+  /** Of LOCAL_INV and SEND_WITH_INV. */
+  invalidateRkey?: number;
+  /** Of BIND_MW: the window and its new key. */
+  bindMw?: { mw: IbvMw; rkey: number; bindInfo: IbvMwBindInfo };
   wr?: {
     rdma?: { remoteAddr: number; rkey: number };
     atomic?: { remoteAddr: number; compareAdd: bigint; swap: bigint; rkey: number };

@@ -22,7 +22,7 @@ import { EFAULT, EINVAL, ENOMEM } from './verbs-error.ts';
 import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
 
 const sendDoorbellOffset = uarOffset.sendDoorbell;
-const { ATOMIC_CS } = WqeOpcode;
+const { ATOMIC_CS, LOCAL_INVAL } = WqeOpcode;
 const pageBytes = 4096;
 const qpnMax = 0xff_ffff;
 
@@ -109,12 +109,26 @@ function check(qp: IbvQp, ring: SendRing, row: SendRow | undefined, wr: IbvSendW
   if (!isInt32(numSge) || numSge < 0 || numSge > ring.maxSge) return EINVAL;
   if (!isUint32(sendFlags) || !isListValid(wr.sgList, numSge)) return EINVAL;
   if (row.hasImmediate && wr.immData !== undefined && !isUint32(wr.immData)) return EINVAL;
+  if (row.isKeyOperation) return numSge === 0 ? checkKeyOperation(row, wr) : EINVAL;
+  if (row.hasInvalidateKey)
+    return wr.invalidateRkey !== undefined && isUint32(wr.invalidateRkey) ? 0 : EINVAL;
   if (row.isAtomic) return numSge === 1 ? checkAtomic(row, wr) : EINVAL;
   if (row.isDatagram) return checkDatagram(wr);
   if (!row.hasRemoteAddress) return 0;
   const remote = wr.wr?.rdma;
   if (remote === undefined) return EINVAL;
   return isAddress(remote.remoteAddr) && isUint32(remote.rkey) ? 0 : EINVAL;
+}
+
+function checkKeyOperation(row: SendRow, wr: IbvSendWr): number {
+  if (row.opcode === LOCAL_INVAL) {
+    const { invalidateRkey } = wr;
+    return invalidateRkey !== undefined && isUint32(invalidateRkey) ? 0 : EINVAL;
+  }
+  const request = wr.bindMw;
+  if (request === undefined || !isUint32(request.rkey)) return EINVAL;
+  const { addr, length, mwAccessFlags } = request.bindInfo;
+  return isAddress(addr) && isAddress(length) && isUint32(mwAccessFlags) ? 0 : EINVAL;
 }
 
 function checkAtomic(row: SendRow, wr: IbvSendWr): number {

@@ -1,9 +1,16 @@
 /**
  * How the library turns work requests into WQEs: a row for each opcode that the service of a QP carries.
  *
- *   reliable: sends, writes, reads, atomics     unreliable: no reads, no atomics     datagrams: sends
+ *   reliable: sends, writes, reads, atomics, work on keys     unreliable: no reads, no atomics     datagrams: sends
  */
-import { atomicSegment, controlSegment, datagramSegment, remoteAddressSegment } from '../abi/wqe.ts';
+import {
+  atomicSegment,
+  bindSegment,
+  controlSegment,
+  datagramSegment,
+  localInvalidateSegment,
+  remoteAddressSegment,
+} from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { QpTypeVerb } from '../driver/uapi.ts';
 import { WrOpcode } from './constants.ts';
@@ -15,6 +22,10 @@ export interface SendRow {
   readonly hasRemoteAddress: boolean;
   readonly isAtomic: boolean;
   readonly hasImmediate: boolean;
+  /** A SEND that names a key to be invalidated at the peer. */
+  readonly hasInvalidateKey: boolean;
+  /** Local invalidate or bind: no data. */
+  readonly isKeyOperation: boolean;
   /** A lone one goes through BlueFlame even when its data are not inline, as libmlx4 does with reads. */
   readonly isShort: boolean;
   /** Bytes of the WQE in front of its data. */
@@ -24,7 +35,7 @@ export interface SendRow {
 /** By work request opcode; undefined: EINVAL. */
 export type SendRows = readonly (SendRow | undefined)[];
 
-type Kind = 'send' | 'write' | 'read' | 'atomic';
+type Kind = 'send' | 'sendInvalidate' | 'write' | 'read' | 'atomic' | 'invalidate' | 'bind';
 
 const opcodes: readonly (readonly [WrOpcode, WqeOpcode, Kind, boolean])[] = [
   [WrOpcode.IBV_WR_RDMA_WRITE, WqeOpcode.RDMA_WRITE, 'write', false],
@@ -34,10 +45,14 @@ const opcodes: readonly (readonly [WrOpcode, WqeOpcode, Kind, boolean])[] = [
   [WrOpcode.IBV_WR_RDMA_READ, WqeOpcode.RDMA_READ, 'read', false],
   [WrOpcode.IBV_WR_ATOMIC_CMP_AND_SWP, WqeOpcode.ATOMIC_CS, 'atomic', false],
   [WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD, WqeOpcode.ATOMIC_FA, 'atomic', false],
+  [WrOpcode.IBV_WR_LOCAL_INV, WqeOpcode.LOCAL_INVAL, 'invalidate', false],
+  [WrOpcode.IBV_WR_BIND_MW, WqeOpcode.BIND_MW, 'bind', false],
+  [WrOpcode.IBV_WR_SEND_WITH_INV, WqeOpcode.SEND_INVAL, 'sendInvalidate', false],
 ];
 
 const kindsOf = (type: QpTypeVerb): readonly Kind[] => {
-  if (type === QpTypeVerb.IBV_QPT_RC) return ['send', 'write', 'read', 'atomic'];
+  if (type === QpTypeVerb.IBV_QPT_RC)
+    return ['send', 'sendInvalidate', 'write', 'read', 'atomic', 'invalidate', 'bind'];
   return type === QpTypeVerb.IBV_QPT_UD ? ['send'] : ['send', 'write'];
 };
 
@@ -54,18 +69,31 @@ export function sendRowsOf(type: QpTypeVerb): SendRows {
 }
 
 function makeRows(type: QpTypeVerb): SendRows {
-  const rows: (SendRow | undefined)[] = Array.from({ length: WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD + 1 });
+  const rows: (SendRow | undefined)[] = Array.from({ length: WrOpcode.IBV_WR_SEND_WITH_INV + 1 });
   const isDatagram = type === QpTypeVerb.IBV_QPT_UD;
   for (const [request, opcode, kind, hasImmediate] of opcodes) {
     if (!kindsOf(type).includes(kind)) continue;
-    const hasRemoteAddress = kind !== 'send';
+    const hasInvalidateKey = kind === 'sendInvalidate';
+    const isKeyOperation = kind === 'invalidate' || kind === 'bind';
+    const hasRemoteAddress = kind === 'write' || kind === 'read' || kind === 'atomic';
     const isAtomic = kind === 'atomic';
     let dataOffset = controlSegment.sizeBytes;
     if (isDatagram) dataOffset += datagramSegment.sizeBytes;
     if (hasRemoteAddress) dataOffset += remoteAddressSegment.sizeBytes;
     if (isAtomic) dataOffset += atomicSegment.sizeBytes;
-    const isShort = kind === 'read';
-    rows[request] = { opcode, isDatagram, hasRemoteAddress, isAtomic, hasImmediate, isShort, dataOffset };
+    if (kind === 'invalidate') dataOffset += localInvalidateSegment.sizeBytes;
+    if (kind === 'bind') dataOffset += bindSegment.sizeBytes;
+    rows[request] = {
+      opcode,
+      isDatagram,
+      hasRemoteAddress,
+      isAtomic,
+      hasImmediate,
+      hasInvalidateKey,
+      isKeyOperation,
+      isShort: kind === 'read',
+      dataOffset,
+    };
   }
   return rows;
 }

@@ -211,6 +211,7 @@ export class TestProcess {
     if (name === 'createCq') return { handle, cqn: 0x80 + handle };
     if (name === 'createSrq') return { handle, srqn: 0x40 };
     if (name === 'createQp') return { handle, qpn: this.nextQpn++ };
+    if (name === 'allocMw') return { handle, rkey: 0x1200 };
     if (name === 'regMr') return { handle, lkey: 0x1100, rkey: 0x1100 };
     return handle;
   }

@@ -9,15 +9,18 @@
 import {
   addressVector,
   atomicSegment,
+  bindSegment,
   completionRequested,
   controlSegment,
   datagramSegment,
   dataPointer,
   inlineHeader,
+  localInvalidateSegment,
   remoteAddressSegment,
   wqeUnitBytes,
 } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
+import { AccessFlag, MwType } from '../driver/uapi.ts';
 import { SendFlag } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
 import type { UserCpu, UserMemory } from './platform.ts';
@@ -29,6 +32,7 @@ const ownerBit = control.owner.mask;
 const fenceBit = 1 << control.fence.shift;
 const completionBits = completionRequested << control.completion.shift;
 const solicitedBit = control.solicited.mask;
+const strongOrderBit = control.strongOrder.mask;
 const opcodePlace = control.opcode.wordOffset;
 /** Fence and size are the lowest byte of the dword that the QPN begins. */
 const qpnPlace = control.qpn.wordOffset;
@@ -42,6 +46,7 @@ const remoteAddressPlace = remoteAddressSegment.fields.address.wordOffset;
 const remoteKeyPlace = remoteAddressSegment.fields.rkey.wordOffset;
 const remoteBytes = remoteAddressSegment.sizeBytes;
 const atomic = atomicSegment.fields;
+const bind = bindSegment.fields;
 const datagram = datagramSegment.fields;
 const byteCountPlace = dataPointer.fields.byteCount.wordOffset;
 const lkeyPlace = dataPointer.fields.lkey.wordOffset;
@@ -53,6 +58,8 @@ const inlineHeaderBytes = inlineHeader.sizeBytes;
 const emptyPointer = inlineBit;
 const twoTo32 = 0x1_0000_0000;
 
+const { IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_ZERO_BASED } =
+  AccessFlag;
 const { IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE } = SendFlag;
 
 /** An address, below 2^53, as two dwords. */
@@ -96,9 +103,15 @@ export function writeWqe(
   view.setInt32(base + opcodePlace, (ownerIsSet ? ownerBit : 0) | row.opcode);
   view.setInt32(base + qpnPlace, ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes));
   const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
-  view.setInt32(base + flagsPlace, completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
-  view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) : 0);
+  const order = row.isKeyOperation ? strongOrderBit : 0;
+  view.setInt32(
+    base + flagsPlace,
+    completion | order | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0),
+  );
+  const key = row.hasInvalidateKey ? wr.invalidateRkey! : 0;
+  view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) : key);
   let at = base + controlBytes;
+  if (row.isKeyOperation) return writeKeyOperation(view, at, row.opcode, wr);
   if (row.isDatagram) at = writeDatagram(view, at, wr);
   if (row.isAtomic) at = writeAtomic(view, at, row.opcode, wr);
   else if (row.hasRemoteAddress) at = writeRemote(view, at, wr.wr!.rdma!.remoteAddr, wr.wr!.rdma!.rkey);
@@ -142,6 +155,31 @@ function writeAtomic(view: DataView, at: number, opcode: number, wr: IbvSendWr):
   atomic.swapOrAdd.set(view, behind, isSwap ? request.swap : request.compareAdd);
   atomic.compare.set(view, behind, isSwap ? request.compareAdd : 0n);
   return behind + atomicSegment.sizeBytes;
+}
+
+/** The segment of a local invalidate or a bind, as libmlx4 fills it. */
+function writeKeyOperation(view: DataView, at: number, opcode: number, wr: IbvSendWr): void {
+  if (opcode === WqeOpcode.LOCAL_INVAL) {
+    zero(view, at, localInvalidateSegment.sizeBytes);
+    localInvalidateSegment.fields.key.set(view, at, wr.invalidateRkey!);
+    return;
+  }
+  zero(view, at, bindSegment.sizeBytes);
+  const { mw, rkey, bindInfo } = wr.bindMw!;
+  const has = (flag: number): number => ((bindInfo.mwAccessFlags & flag) === 0 ? 0 : 1);
+  bind.atomicEnabled.set(view, at, has(IBV_ACCESS_REMOTE_ATOMIC));
+  bind.remoteWriteEnabled.set(view, at, has(IBV_ACCESS_REMOTE_WRITE));
+  bind.remoteReadEnabled.set(view, at, has(IBV_ACCESS_REMOTE_READ));
+  bind.isType2.set(view, at, mw.type === MwType.IBV_MW_TYPE_2 ? 1 : 0);
+  bind.zeroBased.set(view, at, has(IBV_ACCESS_ZERO_BASED));
+  bind.newRkey.set(view, at, rkey);
+  bind.lkey.set(view, at, bindInfo.mr.lkey);
+  bind.address.setNumber(view, at, bindInfo.addr);
+  bind.lengthBytes.setNumber(view, at, bindInfo.length);
+}
+
+function zero(view: DataView, at: number, lengthBytes: number): void {
+  for (let word = at; word < at + lengthBytes; word += 4) view.setInt32(word, 0);
 }
 
 function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
