@@ -22,6 +22,7 @@ export const programs: readonly string[] = [
     `usr/bin/ib_${kind}_bw`,
     `usr/bin/ib_${kind}_lat`,
   ]),
+  'usr/sbin/nvme',
   ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
   ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate', 'opensm'].map(
     (tool) => `usr/sbin/${tool}`,
@@ -64,4 +65,7 @@ export const modules: readonly string[] = [
   'crc32_pclmul',
   'virtio_pci',
   'virtio_net',
+  // Storage over RDMA, both sides, and what it stores on.
+  ...['nvme_rdma', 'nvmet_rdma', 'ib_srp', 'ib_srpt', 'target_core_file', 'target_core_iblock', 'sd_mod'],
+  ...['brd', 'loop', 'ext4', 'rds_rdma', 'rds'],
 ];

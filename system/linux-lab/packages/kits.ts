@@ -35,7 +35,15 @@ export const toolsKit: Kit = {
   preferredSuite: undefined,
   packages: [
     ...['busybox-static', 'kmod', 'xz-utils', 'iproute2', 'pciutils'],
-    ...['ibverbs-utils', 'ibverbs-providers', 'rdmacm-utils', 'infiniband-diags', 'opensm', 'perftest'],
+    ...[
+      'ibverbs-utils',
+      'ibverbs-providers',
+      'rdmacm-utils',
+      'infiniband-diags',
+      'opensm',
+      'perftest',
+      'nvme-cli',
+    ],
   ],
   standIns: [...installers, 'libcap2-bin'],
   isKernel: false,

@@ -1,9 +1,10 @@
 /**
  * A subnet manager of the guests' own: stock opensm sweeps the subnet that a cable makes, and what needs one works: IP over
- * InfiniBand, multicast groups, path records, the connection manager, queries of the other node.
+ * InfiniBand, multicast groups, path records, the connection manager, storage over RDMA, queries of the other node.
  */
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
+import { storageSteps } from './storage.ts';
 
 const activePort = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4: ACTIVE" ]';
 /** Of IP over InfiniBand; the guests' Ethernet has 10.0.0.0. */
@@ -76,6 +77,7 @@ const steps: readonly Step[] = [
       return undefined;
     },
   },
+  ...storageSteps(address(1)),
   {
     title: 'the counters of the other node are read over the wire',
     async run(stage) {
