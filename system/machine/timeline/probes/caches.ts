@@ -56,11 +56,11 @@ export function watchTranslations(stream: Stream, translator: Translator, users:
     },
   );
   translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights) => {
+    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights, pair) => {
       const { mptMisses } = port;
       const isAwaited = awaited[user]!.key === key;
       hasAskedMtt = false;
-      const answer = translate(key, pd, address, lengthBytes, rights);
+      const answer = translate(key, pd, address, lengthBytes, rights, pair);
       const isMptMiss = answer === PENDING && (port.mptMisses > mptMisses || (isAwaited && !hasAskedMtt));
       noteAccess(stream, mpt, user, key, isMptMiss ? PENDING : TRANSLATED, awaited[user]!, 'key');
       if (answer === TRANSLATED && !hasAskedMtt && port.mttLine >= 0)
