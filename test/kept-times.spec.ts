@@ -23,7 +23,7 @@ const durations = new Set([
   ...['latencyPs', 'returnLatencyPs', 'timeoutPs', 'ackLatencyPs', 'aheadPs', 'deliveryPs', 'walkPs'],
   ...['overheadPs', 'limitPs', 'initialPs', 'minPs', 'maxPs', 'numeratorPs', 'periodPs', 'halfStepPs'],
   ...['cyclesPerPs', 'ackTimeoutPs', 'moderationPeriodPs', 'completionTimeoutPs', 'stretchPs', 'epochPs'],
-  ...['windowPs', 'drainPs', 'storePs', 'flowControlPs'],
+  ...['windowPs', 'drainPs', 'storePs', 'flowControlPs', 'durationPs'],
   // Sums and what is left.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
   ...[

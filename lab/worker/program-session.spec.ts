@@ -1,4 +1,4 @@
-/** The lab's programs as its page runs them, and what a reader is told of his own. */
+/** The lab's programs as its page runs them, and what a reader learns of a program of his own. */
 import { describe, expect, it } from 'vitest';
 import { faultMenu, labPrograms } from '../page/programs.ts';
 import type { ProgramOrder, ProgramProgress } from '../protocol.ts';
@@ -93,7 +93,7 @@ describe('a program of the reader', () => {
     expect(remarks[0]).toMatchObject({ line, severity: 'error' });
   });
 
-  it('that throws is told of at its line', async () => {
+  it('that throws is reported at its line', async () => {
     const text =
       'export async function host0({ cpu }) {\n  await cpu.sleep(1000);\n  throw new Error("lost");\n}';
     const { remarks } = await outcomeOf(text);

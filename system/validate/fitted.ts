@@ -69,6 +69,6 @@ export const fittedParameters = (): readonly FittedParameter[] => [
     of: 'measuring device of group I',
     name,
     value: `${ns} ns`,
-    rows: { command: 'I-001', engine: 'I-005', line: 'I-019…I-022', writeAccess: 'I-031, I-033' }[name]!,
+    rows: { command: 'I-001a', engine: 'I-005a', line: 'I-019…I-022', writeAccess: 'I-031, I-033' }[name]!,
   })),
 ];

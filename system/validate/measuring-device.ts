@@ -42,9 +42,9 @@ const accessesMax = 4000;
 
 /** Times of the device in nanoseconds, fitted to a few rows of measurements.csv group I each. */
 export const measuringDeviceNs = {
-  /** From a command of its thread to the PCIe island and back: I-001, less link and root complex. */
+  /** From a command of its thread to the PCIe island and back: I-001a, less link and root complex. */
   command: 90,
-  /** The DMA engine takes up an access: I-005, less I-001. */
+  /** The DMA engine takes up an access: I-005a, less I-001a. */
   engine: 112,
   /**
    * The engine moves a line of 64 bytes between the link and its memory, and spends as much on a read beside (I-019 to I-022); a

@@ -59,7 +59,7 @@ describe('fast registration (IBTA vol 1, 10.6.4.2)', () => {
     },
   );
 
-  it('10.8.3.3: is over before the request that follows it begins, which may use the key', async () => {
+  it('IBTA 10.8.3.3: is over before the request that follows it begins, which may use the key', async () => {
     const s = await kernelScene();
     const { bench, b, bCq, aCq, a, local } = s;
     const memory = new Region(bench.b, 5000);
@@ -276,7 +276,7 @@ describe('SEND with Invalidate (IBTA vol 1, 9.4.1.1.3)', () => {
     expect(await writeTo(s, memory.key, memory.address)).toEqual([REMOTE_ACCESS_ERR]);
   });
 
-  it('9.9.3, class J: fails the receive when the key may not be invalidated, and is not answered', async () => {
+  it('IBTA 9.9.3, class J: fails the receive when the key may not be invalidated, and is not answered', async () => {
     const s = await kernelScene({ ackTimeout: 1 });
     const memory = new Region(s.bench.b, 4000, { fields: { remoteInvalidateEnabled: 0 } });
     s.b.receive([s.remote.part(0, 4000)]);
@@ -390,7 +390,7 @@ describe('memory windows (IBTA vol 1, 10.6.7)', () => {
     expect(entryOf(s.bench.b, region.key).boundWindows).toBe(0);
   });
 
-  it('o10-37.2: of type 2 serve the QP they are bound to, of type 1 every QP of the PD', async () => {
+  it('IBTA o10-37.2: of type 2 serve the QP they are bound to, of type 1 every QP of the PD', async () => {
     for (const type of [1, 2] as const) {
       const s = await kernelScene();
       const other = connectedPair(s.bench.a, s.bench.b);
