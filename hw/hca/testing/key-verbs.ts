@@ -97,4 +97,4 @@ export function register(
 }
 
 /** The index form of a key, as entries hold it. */
-export const indexForm = indexFormOfKey;
+const indexForm = indexFormOfKey;
