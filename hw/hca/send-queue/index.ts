@@ -1,6 +1,5 @@
 /** Interface of this room: see README.md. */
 export { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
-export { isKeyOperation } from './key-operation-decoder.ts';
 export {
   NOT_PARKED,
   PARKED_CREDITS,

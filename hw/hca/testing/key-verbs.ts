@@ -1,5 +1,4 @@
 /** Operations on memory keys as a driver and a user library make them: entries of the MPT and the bytes of WQEs. */
-import { indexFormOfKey } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import {
   bindSegment,
@@ -95,6 +94,3 @@ export function register(
     }),
   );
 }
-
-/** The index form of a key, as entries hold it. */
-const indexForm = indexFormOfKey;
