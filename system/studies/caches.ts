@@ -10,7 +10,7 @@ export const mtt: Study = {
     workload: 'write-bw,size=64,region=32Mi,iters=400,warmup=200,qps=4',
     vary: { 'hca.mttCacheLines': '64..2048*4', pageSize: '4K,2M', pattern: 'sequential,random' },
   },
-  reduced: { 'hca.mttCacheLines': '64,2048', pageSize: '4K,2M', pattern: 'random' },
+  reduced: { 'hca.mttCacheLines': '64,1024', pageSize: '4K,2M', pattern: 'random' },
   plots: [
     { x: 'hca.mttCacheLines', y: [rate], by: 'pattern' },
     { x: 'hca.mttCacheLines', y: ['caches.1.mtt.misses'], by: 'pattern' },
