@@ -177,7 +177,7 @@ const told: ReadonlySet<string> = new Set([
   'taken',
 ]);
 
-/** All that is told of the time, without what is known to be another operation's. */
+/** All records of the time but those that belong to another operation. */
 function eventsOf(
   timeline: Timeline,
   flow: OperationFlow,
