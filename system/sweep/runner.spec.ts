@@ -113,7 +113,7 @@ describe('a sweep', () => {
   it('runs one of several points that are the same machine and workload, and has a row for each', async () => {
     const twice = checkedSpec({
       workload: 'write-bw,iters=10,size=64',
-      vary: { profile: ['connectx3-qdr', 'connectx2-gen2'], 'pcie.link.generation': [2, 3] },
+      vary: { profile: ['connectx3-qdr', 'connectx3-fdr'], 'wire.speed': ['QDR', 'FDR'] },
     });
     const all = pointsOf(twice);
     const engine = new CountingEngine(2);
