@@ -141,9 +141,9 @@ export const hcaMistakes: readonly Mistake[] = [
     what: 'The ACK time-out is half of what its code says.',
     kind: 'wrong time',
     scene: 'unanswered',
-    file: 'hw/hca/objects/qp-table.ts',
-    find: '4_096_000 * 2 ** timeoutCode;',
-    replace: '4_096_000 * 2 ** (timeoutCode - 1);',
+    file: 'hw/hca/requester/retry-timers.ts',
+    find: '2 ** Math.max(code, ackTimeoutCodeMin)',
+    replace: '2 ** (Math.max(code, ackTimeoutCodeMin) - 1)',
   },
   {
     name: 'nak-completes-refused',

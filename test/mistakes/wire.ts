@@ -78,8 +78,8 @@ export const wireMistakes: readonly Mistake[] = [
     kind: 'wrong time',
     scene: 'one-message',
     file: 'wire/link-rate.ts',
-    find: 'return 2 * config.portLatencyNs * 1000 + ',
-    replace: 'return config.portLatencyNs * 1000 + ',
+    find: '(2 * portLatencyNs + switchLatencyNs)',
+    replace: '(portLatencyNs + switchLatencyNs)',
   },
   {
     name: 'held-packet-not-told-of-credits',
