@@ -7,6 +7,7 @@ import type { CostAttribution } from './costs/index.ts';
 import type { DoorbellGeometry } from './doorbells/index.ts';
 import {
   type ContextCache,
+  type ContextUser,
   type DmaReads,
   type DmaWrites,
   type IcmMap,
@@ -66,9 +67,9 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly mttCache: MttCache;
   readonly translator: Translator;
   readonly pageFaults: PageFaults;
-  readonly qpcCache: ContextCache;
-  readonly cqcCache: ContextCache;
-  readonly srqcCache: ContextCache;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly cqcCache: ContextCache<ContextUser<'cqc'>>;
+  readonly srqcCache: ContextCache<ContextUser<'srqc'>>;
   /** Send requests that have been started, and WQEs on chip. */
   readonly records: SendRecords;
   readonly lines: WqeLines;

@@ -28,10 +28,14 @@ describe('the wires of the data path', () => {
     expect(wires.length).toBeGreaterThan(60);
   });
 
-  it('reach every block but those that software reaches by a BAR or by commands', async () => {
+  it('reach every block but those that all blocks share and those that software reaches by a BAR or by commands', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
+      'translator',
+      'qpcCache',
+      'cqcCache',
+      'srqcCache',
       'pageFaults',
       'loopback',
       'doorbells',

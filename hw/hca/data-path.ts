@@ -68,6 +68,10 @@ function makeBlocks(core: HcaCore) {
   const responses = new ResponseEngine(core);
   const receiver = new Receiver(core);
   return {
+    translator: core.translator,
+    qpcCache: core.qpcCache,
+    cqcCache: core.cqcCache,
+    srqcCache: core.srqcCache,
     pageFaults: core.pageFaults,
     completions,
     asyncEvents,
@@ -102,6 +106,17 @@ export type DataPathBlocks = ReturnType<typeof makeBlocks>;
 export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathBlocks> {
   const { eventQueues, dataPath } = b;
   return {
+    translator: {
+      wqeFetch: b.wqeFetch,
+      requester: b.requester,
+      receiver: b.receiver,
+      response: b.responses,
+      receiveFetch: b.receives,
+      completion: b.completions,
+    },
+    qpcCache: { requester: b.requester, receiver: b.receiver },
+    cqcCache: { completion: b.completions },
+    srqcCache: { receiveFetch: b.receives },
     doorbells: { arrivals: b.arrivals, notifier: b.completions.notifier, eventQueues },
     arrivals: { scheduler: b.scheduler, wqeFetch: b.wqeFetch, flusher: b.flusher },
     scheduler: { requester: b.requester },
@@ -236,7 +251,7 @@ export class DataPath {
 
   /** Forgets every context and all work, from the side that asks to the side that serves. Statistics stay. */
   reset(): void {
-    const { qps, records, translator, qpcCache, cqcCache, srqcCache } = this.core;
+    const { qps, records } = this.core;
     const { completion } = this.blocks;
     for (const slot of qps.liveSlots()) {
       const pair = qps.rows[slot]!;
@@ -246,7 +261,7 @@ export class DataPath {
       pair.inPipelineCount = 0;
     }
     for (const [, block] of this.#all.toReversed()) block.reset?.();
-    for (const store of [records, translator, qpcCache, cqcCache, srqcCache]) store.reset();
+    records.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -45,6 +45,7 @@ import {
 import { DataPath, makeTables } from './data-path.ts';
 import {
   type ContextCache,
+  type ContextUser,
   IcmMap,
   makeContextCache,
   PORT_COUNT,
@@ -94,7 +95,7 @@ export class Hca implements BarTarget {
   readonly wirePort: WirePort;
   readonly control: ControlSide;
   readonly dataPath: DataPath;
-  readonly eqcCache: ContextCache;
+  readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
   /** For the root complex of a host in the same thread. */
@@ -201,6 +202,7 @@ export class Hca implements BarTarget {
     const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
     const posters = [pageFaults, completions.notifier, asyncEvents];
     events.connect({ contexts: this.eqcCache, posters });
+    this.eqcCache.connect({ eventWriter: events });
     this.wirePort.connect({ receiver, sender: transmitter, link: this.control.ports[0]! });
     domain.addEdgeKeeper(this);
   }

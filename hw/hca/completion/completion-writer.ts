@@ -89,25 +89,26 @@ export class CompletionWriter {
     const capacity = core.config.completionFifoDepth;
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
-    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
     this.#staging = new CqeStaging(core, {
       issued: (cq, record, cycle) => this.#issued(cq, record, cycle),
-      stagingSpace: () => wake(core.domain.cycle + 1),
+      stagingSpace: () => this.wake(core.domain.cycle + 1),
     });
     this.#recordSram = core.allocateSram(RECORD_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       { done: (cq, status, cycle) => this.#consumerRead(cq, status, cycle) },
     );
-    this.notifier = new CompletionNotifier(core, wake);
+    this.notifier = new CompletionNotifier(core, (cycle) => this.wake(cycle));
     this.#stage = core.domain.addStage(this.#run, this);
-    core.translator.attach(PORT_COMPLETION, wake);
-    core.cqcCache.attach(PORT_COMPLETION, wake);
   }
 
   connect(ports: CompletionWriterPorts): void {
     this.#ports = ports;
     this.notifier.connect({ eventQueues: ports.eventQueues });
+  }
+
+  wake(cycle: Cycles): void {
+    this.#core.domain.wake(this.#stage, cycle);
   }
 
   get isFull(): boolean {

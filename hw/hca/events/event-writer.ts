@@ -68,7 +68,6 @@ export interface EventWriterSetup {
 
 /** The slice of a context cache that the writer uses. */
 export interface EventContexts {
-  attach(port: number, wake: (cycle: Cycles) => void): void;
   access(port: number, slot: number, dirties: boolean): boolean;
   /** The context has served an event. */
   used(port: number): void;
@@ -113,7 +112,7 @@ export class EventWriter {
     this.#fifo = new EventFifo(setup.fifoDepth);
     this.#view = this.#fifo.view;
     this.#stage = setup.domain.addStage(this.#run, this);
-    this.#pages = new EqPages(setup, (cycle) => setup.domain.wake(this.#stage, cycle));
+    this.#pages = new EqPages(setup, (cycle) => this.wake(cycle));
     this.#writer = setup.writes.addRequester(
       { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },
       { done: (cookie, cycle) => this.#written(cookie, cycle), space: () => this.#wake() },
@@ -234,7 +233,10 @@ export class EventWriter {
   connect({ contexts, posters }: EventWriterPorts): void {
     this.#contexts = contexts;
     this.#posters = posters;
-    contexts?.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
+  }
+
+  wake(cycle: Cycles): void {
+    this.#setup.domain.wake(this.#stage, cycle);
   }
 
   /** EQ that events of a type go to, or -1. */

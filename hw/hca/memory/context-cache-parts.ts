@@ -7,7 +7,7 @@ import type { HcaConfig } from '../parameters.ts';
 import { ContextCache } from './context-cache.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
-import { PORT_COUNT } from './ports.ts';
+import { type ContextKind, type ContextUser, contextUsers, PORT_COUNT } from './ports.ts';
 
 /** Write-backs of one cache under way at once. */
 const WRITE_DEPTH = 8;
@@ -24,34 +24,35 @@ export interface ContextCacheParts {
 }
 
 /** @param sync brings the context bytes of a slot up to date before they are written out */
-export function makeContextCache(
+export function makeContextCache<K extends ContextKind>(
   parts: ContextCacheParts,
-  table: 'qpc' | 'cqc' | 'srqc' | 'eqc',
+  kind: K,
   contexts: ContextTable,
   entries: number,
   ways: number,
   sync: (slot: number) => void,
-): ContextCache {
+): ContextCache<ContextUser<K>> {
   const { icm, dmaRead, dmaWrite, sram, config, domain } = parts;
-  const holder: { cache?: ContextCache } = {};
+  const holder: { cache?: ContextCache<ContextUser<K>> } = {};
   const space = (): void => holder.cache!.retryDeferred(domain.cycle + 1);
   const readRequester = dmaRead.addRequester(
-    { name: `${table}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
+    { name: `${kind}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
     { done: (line, _status, cycle) => holder.cache!.fillDone(line, cycle), space },
   );
   const writeRequester = dmaWrite.addRequester(
-    { name: `${table}Write`, trafficClass: TrafficClass.context, fifoDepth: WRITE_DEPTH },
+    { name: `${kind}Write`, trafficClass: TrafficClass.context, fifoDepth: WRITE_DEPTH },
     { space },
   );
   const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
-  const cache = new ContextCache({
+  const cache = new ContextCache<ContextUser<K>>({
     entries,
     ways,
     policy: config.cacheReplacement,
     missCycles: config.cacheMissCycles,
     portCount: PORT_COUNT,
+    users: contextUsers[kind],
     table: contexts,
-    addressOf: (objectNumber) => icm.contextAddress(table, objectNumber),
+    addressOf: (objectNumber) => icm.contextAddress(kind, objectNumber),
     sync,
     dmaRead,
     dmaWrite,

@@ -33,6 +33,7 @@ function bench(entries: number, ways = entries, ports = 3) {
     policy: 'lru',
     missCycles: MISS_CYCLES,
     portCount: ports,
+    users: { first: 0, second: 1, third: 2 },
     table,
     addressOf: (objectNumber) => ICM + objectNumber * CONTEXT_BYTES,
     sync: (slot) => {
@@ -49,7 +50,8 @@ function bench(entries: number, ways = entries, ports = 3) {
   });
   holder.cache = cache;
   const woken: string[] = [];
-  for (let port = 0; port < ports; port++) cache.attach(port, (cycle) => woken.push(`${port}@${cycle}`));
+  const userAt = (port: number) => ({ wake: (cycle: number) => void woken.push(`${port}@${cycle}`) });
+  cache.connect({ first: userAt(0), second: userAt(1), third: userAt(2) });
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };

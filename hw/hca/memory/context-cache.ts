@@ -9,17 +9,22 @@
  */
 
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
+import type { MissWaiter } from './ports.ts';
 
 const NONE = -1;
 
-export interface ContextCacheSetup {
+/** @typeParam U names of the users */
+export interface ContextCacheSetup<U extends string> {
   readonly entries: number;
   readonly ways: number;
   readonly policy: ReplacementPolicy;
   readonly missCycles: number;
   readonly portCount: number;
+  /** By a user's name the number of its port. */
+  readonly users: Readonly<Record<U, number>>;
   readonly table: ContextTable;
   /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
   readonly addressOf: (objectNumber: number) => number;
@@ -55,10 +60,13 @@ export class ContextPort {
   /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
   useCount = 0;
   missCount = 0;
+  /** Who is woken when a miss has been served. */
+  user: MissWaiter | undefined;
   readonly #cache: ContextCache;
   readonly #directory: SetAssociativeDirectory;
 
   constructor(cache: ContextCache, number: number) {
+    this.user = undefined;
     this.#cache = cache;
     this.#directory = cache.directory;
     this.number = number;
@@ -77,32 +85,31 @@ export class ContextPort {
   }
 }
 
-export class ContextCache {
+export class ContextCache<U extends string = string> {
   readonly directory: SetAssociativeDirectory;
   writeBackCount = 0;
-  readonly #setup: ContextCacheSetup;
+  readonly #setup: ContextCacheSetup<U>;
   readonly #isDirty: Uint8Array;
   readonly #isFilling: Uint8Array;
   /** Ports waiting for each line, as a bit set. */
   readonly #waiters: Int32Array;
-  readonly #wakePort: ((cycle: Cycles) => void)[];
   /** Ports turned away because no line or no DMA room was free. */
   #deferred = 0;
   readonly #ports: readonly ContextPort[];
 
-  constructor(setup: ContextCacheSetup) {
+  constructor(setup: ContextCacheSetup<U>) {
     this.#setup = setup;
     this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
     this.#isDirty = new Uint8Array(setup.entries);
     this.#isFilling = new Uint8Array(setup.entries);
     this.#waiters = new Int32Array(setup.entries);
-    this.#wakePort = new Array<(cycle: Cycles) => void>(setup.portCount).fill(() => undefined);
     this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
   }
 
-  /** Sets the listener that is called when a miss of `port` has been served. */
-  attach(port: number, wake: (cycle: Cycles) => void): void {
-    this.#wakePort[port] = wake;
+  /** See Block.connect. */
+  connect(users: Readonly<Record<U, MissWaiter>>): void {
+    for (const [name, number] of Object.entries<number>(this.#setup.users))
+      this.#ports[number]!.user = users[name as U];
   }
 
   /** The ways in of all users. */
@@ -184,6 +191,19 @@ export class ContextCache {
     }
   }
 
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    const linesOf = (flags: Uint8Array): number[] => [...flags.keys()].filter((line) => flags[line] === 1);
+    return {
+      ...this.directory.inspect(),
+      dirty: linesOf(this.#isDirty),
+      filling: linesOf(this.#isFilling),
+      waiting: [...this.#waiters.keys()].filter((line) => this.#waiters[line] !== 0),
+      deferred: this.#deferred,
+      ports: this.#ports.map(({ missedTag, grantedTag, slot }) => ({ missedTag, grantedTag, slot })),
+    };
+  }
+
   /** DMA read of line `cookie` is complete. */
   fillDone(cookie: number, cycle: Cycles): void {
     if (this.#isFilling[cookie] === 0) return;
@@ -257,7 +277,6 @@ export class ContextCache {
   }
 
   #wakeAll(ports: number, cycle: Cycles): void {
-    for (let port = 0; port < this.#wakePort.length; port++)
-      if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+    for (const { number, user } of this.#ports) if ((ports >> number) & 1) user!.wake(cycle);
   }
 }

@@ -23,6 +23,7 @@ export {
   type WantedPages,
 } from './page-faults.ts';
 export {
+  type ContextUser,
   PORT_COMPLETION,
   PORT_COUNT,
   PORT_RECEIVE_FETCH,

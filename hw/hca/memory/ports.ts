@@ -1,4 +1,11 @@
 /** The ports of the translator and the context caches, one for each block that uses them. */
+import type { Cycles } from '../../../base/units.ts';
+
+/** A user of the translator or of a context cache. */
+export interface MissWaiter {
+  /** What it missed has been read, or there is room to read it: it asks again at `cycle` or later. */
+  wake(cycle: Cycles): void;
+}
 
 /** Users of the translator and the context caches: each waits for at most one miss. */
 export const PORT_WQE_FETCH = 0;
@@ -17,3 +24,24 @@ export const portNames = [
   'receiveFetch',
   'completion',
 ] as const;
+
+/** The users of the translator, each by the name of its port. */
+export type TranslatorUsers = Readonly<Record<(typeof portNames)[number], MissWaiter>>;
+
+/** By kind of context, the users of its cache. */
+interface UsersByKind {
+  readonly qpc: 'requester' | 'receiver';
+  readonly cqc: 'completion';
+  readonly srqc: 'receiveFetch';
+  readonly eqc: 'eventWriter';
+}
+export type ContextKind = keyof UsersByKind;
+export type ContextUser<K extends ContextKind> = UsersByKind[K];
+
+/** The numbers of their ports. */
+export const contextUsers: { readonly [K in ContextKind]: Readonly<Record<ContextUser<K>, number>> } = {
+  qpc: { requester: PORT_REQUESTER, receiver: PORT_RECEIVER },
+  cqc: { completion: PORT_COMPLETION },
+  srqc: { receiveFetch: PORT_RECEIVE_FETCH },
+  eqc: { eventWriter: 0 },
+};

@@ -10,6 +10,7 @@
 import type { VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
+import type { MissWaiter } from './ports.ts';
 import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
@@ -36,6 +37,8 @@ export class TranslationPort {
   mttUses = 0;
   mptMisses = 0;
   mttMisses = 0;
+  /** Who is woken when a miss has been served. */
+  user: MissWaiter | undefined;
   readonly #translator: Translator;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
@@ -48,6 +51,7 @@ export class TranslationPort {
   ) {
     this.#translator = translator;
     this.number = number;
+    this.user = undefined;
     this.#mptDirectory = mptDirectory;
     this.#mttDirectory = mttDirectory;
   }

@@ -75,7 +75,15 @@ function bench(lines = 8, ways = 2) {
     sramOffset: 0,
   });
   holder.translator = translator;
-  for (let port = 0; port < PORTS; port++) translator.attach(port, (cycle) => woken.push({ port, cycle }));
+  const userAt = (port: number) => ({ wake: (cycle: number) => void woken.push({ port, cycle }) });
+  translator.connect({
+    wqeFetch: userAt(0),
+    requester: userAt(1),
+    receiver: userAt(2),
+    response: userAt(3),
+    receiveFetch: userAt(4),
+    completion: userAt(5),
+  });
   const writeMpt = (index: number, fields: Initial<typeof mpt>): void =>
     memory.write(ICM_HOST + index * 64, mpt.encode(fields));
   const writeMtt = (mttOffset: number, pages: readonly bigint[]): void => {

@@ -12,9 +12,11 @@
 
 import type { BusAddress, Cycles, VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
+import { portNames, type TranslatorUsers } from './ports.ts';
 import {
   BAD_KEY,
   BAD_PAGE,
@@ -80,7 +82,6 @@ export class Translator {
   #mttLine = NO_LINE;
   #inPage: Wide = 0;
   readonly #view: DataView;
-  readonly #wakePort: ((cycle: Cycles) => void)[];
   readonly #fillKind: Uint8Array;
   readonly #fillTag: Float64Array;
   readonly #isFilling: Uint8Array;
@@ -109,7 +110,6 @@ export class Translator {
       (_, port) => new TranslationPort(this, port, this.#mptDirectory, this.#mttDirectory),
     );
     this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
-    this.#wakePort = new Array<(cycle: Cycles) => void>(portCount).fill(() => undefined);
     this.#fillKind = new Uint8Array(portCount);
     this.#fillTag = new Float64Array(portCount);
     this.#isFilling = new Uint8Array(portCount);
@@ -120,8 +120,9 @@ export class Translator {
     this.#bufferedTag = new Float64Array(2 * portCount).fill(-1);
   }
 
-  attach(port: number, wake: (cycle: Cycles) => void): void {
-    this.#wakePort[port] = wake;
+  /** See Block.connect. */
+  connect(users: TranslatorUsers): void {
+    for (const port of this.#ports) port.user = users[portNames[port.number]!];
   }
 
   /** The ways in of all users. */
@@ -369,7 +370,7 @@ export class Translator {
       else this.#bufferedTag[port * 2 + kind] = tag;
     }
     const wakeCycle = cycle + 1 + this.#setup.missCycles;
-    this.#wakePort[port]!(wakeCycle);
+    this.#ports[port]!.user!.wake(wakeCycle);
     this.retryDeferred(wakeCycle);
   }
 
@@ -377,13 +378,35 @@ export class Translator {
   retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
-    for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+    for (let port = 0; ports >> port !== 0; port++)
+      if ((ports >> port) & 1) this.#ports[port]!.user!.wake(cycle);
   }
 
   reset(): void {
     this.forgetAll();
     this.#isFilling.fill(0);
     this.#deferred = 0;
+    this.#missedMpt.fill(-1);
+    this.#missedMtt.fill(-1);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    const ports = this.#ports.map(({ key, number }) => ({
+      ...(Number.isNaN(key) ? {} : { lastKey: key }),
+      ...(this.#isFilling[number] === 1
+        ? { reads: this.#fillKind[number] === FILL_MPT ? 'mpt' : 'mtt', tag: this.#fillTag[number]! }
+        : {}),
+      buffered: [this.#bufferedTag[number * 2]!, this.#bufferedTag[number * 2 + 1]!],
+      failed: this.#failedTag[number]!,
+      missed: [this.#missedMpt[number]!, this.#missedMtt[number]!],
+    }));
+    return {
+      mpt: this.#mptDirectory.inspect(),
+      mtt: this.#mttDirectory.inspect(),
+      deferred: this.#deferred,
+      ports: Object.fromEntries(ports.map((port, number) => [portNames[number]!, port])),
+    };
   }
 
   #missMpt(port: number, index: number): typeof PENDING | typeof BAD_KEY {

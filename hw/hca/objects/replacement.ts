@@ -2,6 +2,8 @@
  * A set-associative directory: which tag is in which line, and which line is evicted for a new tag.
  * It holds no data; a cache keeps its data in arrays indexed by line.
  */
+import type { BlockState } from '../../../sim/index.ts';
+
 export type ReplacementPolicy = 'lru' | 'fifo' | 'random';
 
 /** Any value but 0, which the shift register never leaves. */
@@ -99,6 +101,12 @@ export class SetAssociativeDirectory {
     this.#foundLine = 0;
     this.#clock = 0;
     this.#lfsr = LFSR_SEED;
+  }
+
+  /** The tags by line, and what a victim is chosen by. See Block.inspect. */
+  inspect(): BlockState {
+    const placed = [...this.tags.entries()].filter(([, tag]) => tag !== -1);
+    return { tags: Object.fromEntries(placed), clock: this.#clock, shiftRegister: this.#lfsr };
   }
 
   /** A 16-bit Galois shift register, as hardware would use. */

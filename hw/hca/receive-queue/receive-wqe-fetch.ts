@@ -94,8 +94,7 @@ export class ReceiveWqeFetch {
     };
     qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
     srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
-    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
-    const space = (): void => wake(core.domain.cycle + 1);
+    const space = (): void => this.wake(core.domain.cycle + 1);
     this.#recordRequester = core.dmaRead.addRequester(
       {
         name: 'receiveRecord',
@@ -110,12 +109,14 @@ export class ReceiveWqeFetch {
       { done: (line, status, cycle) => this.#wqesDone(line, status, cycle), space },
     );
     this.#stage = core.domain.addStage(this.#run, this);
-    core.translator.attach(PORT_RECEIVE_FETCH, wake);
-    core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);
   }
 
   connect(ports: ReceiveWqeFetchPorts): void {
     this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
@@ -297,7 +298,7 @@ export class ReceiveWqeFetch {
       state.isQueued = 1;
       this.#work.push(queue, cycle);
     }
-    this.#core.domain.wake(this.#stage, cycle);
+    this.wake(cycle);
   }
 
   #leave(state: ReceiveQueueState): void {

@@ -129,9 +129,6 @@ export class Receiver {
     this.#bytesPerCycle = core.config.receiveBytesPerCycle;
     this.#packetCycles = core.config.receivePacketCycles;
     this.#stage = core.domain.addStage(this.#run, this);
-    const wake = (cycle: Cycles): void => this.wake(cycle);
-    core.translator.attach(PORT_RECEIVER, wake);
-    core.qpcCache.attach(PORT_RECEIVER, wake);
   }
 
   connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {

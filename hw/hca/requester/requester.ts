@@ -144,11 +144,8 @@ export class Requester {
       this.#waitingForRecord.enlarge(slotCount);
       this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
     });
-    const wake = (cycle: Cycles): void => core.domain.wake(this.#stage, cycle);
-    this.#packets = new RequestPackets(core, this.account, () => wake(core.domain.cycle + 1));
+    this.#packets = new RequestPackets(core, this.account, () => this.wake(core.domain.cycle + 1));
     this.#stage = core.domain.addStage(this.#run, this);
-    core.translator.attach(PORT_REQUESTER, wake);
-    core.qpcCache.attach(PORT_REQUESTER, wake);
   }
 
   /** QPs that wait for a record, and the one being served. */

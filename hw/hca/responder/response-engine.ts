@@ -94,7 +94,6 @@ export class ResponseEngine {
     );
     this.#active = undefined;
     this.#stage = core.domain.addStage(this.#run, this);
-    core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
   }
 
   connect({ transmitter, receives, writer, errors }: ResponsePorts): void {

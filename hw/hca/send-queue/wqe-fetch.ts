@@ -85,15 +85,18 @@ export class WqeFetch {
       { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, placesEarly: true },
       {
         done: (line, status, cycle) => this.#readDone(line, status, cycle),
-        space: () => core.domain.wake(this.#stage, core.domain.cycle + 1),
+        space: () => this.wake(core.domain.cycle + 1),
       },
     );
     this.#stage = core.domain.addStage(this.#run, this);
-    core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
   }
 
   connect(ports: WqeFetchPorts): void {
     this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#core.domain.wake(this.#stage, cycle);
   }
 
   /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
@@ -102,7 +105,7 @@ export class WqeFetch {
     pair.isFetching = 1;
     pair.inPipelineCount++;
     this.#asked.push(pair.slot, cycle + 1);
-    this.#core.domain.wake(this.#stage, cycle + 1);
+    this.wake(cycle + 1);
   }
 
   /** The requester has looked at the QP's line, which may now be evicted. */
