@@ -123,15 +123,15 @@ export class Region {
   }
 
   write(bytes: Uint8Array, offset = 0): void {
-    for (let index = 0; index < bytes.length; index++)
-      this.#node.memory.bytes[this.physical(offset + index)] = bytes[index]!;
+    for (const { at, first, end } of this.#pieces(offset, bytes.length))
+      this.#node.memory.bytes.set(bytes.subarray(first, end), at);
   }
 
   read(offset = 0, lengthBytes = this.lengthBytes - offset): Uint8Array {
-    return Uint8Array.from(
-      { length: lengthBytes },
-      (_, index) => this.#node.memory.bytes[this.physical(offset + index)]!,
-    );
+    const bytes = new Uint8Array(lengthBytes);
+    for (const { at, first, end } of this.#pieces(offset, lengthBytes))
+      bytes.set(this.#node.memory.bytes.subarray(at, at + end - first), first);
+    return bytes;
   }
 
   /** Fills the region with bytes that depend on `seed` and place. */
@@ -143,8 +143,20 @@ export class Region {
     const byte = this.#pageOffset + offset;
     return this.#pages[Math.floor(byte / this.#pageBytes)]! + (byte % this.#pageBytes);
   }
+
+  /** The pieces of a range that lie in one page each: where in memory, and from which byte of the range to which. */
+  *#pieces(offset: number, lengthBytes: number): Iterable<{ at: number; first: number; end: number }> {
+    for (let first = 0; first < lengthBytes; ) {
+      const pageRest = this.#pageBytes - ((this.#pageOffset + offset + first) % this.#pageBytes);
+      const end = Math.min(lengthBytes, first + pageRest);
+      yield { at: this.physical(offset + first), first, end };
+      first = end;
+    }
+  }
 }
 
 export function pattern(seed: number, lengthBytes: number): Uint8Array {
-  return Uint8Array.from({ length: lengthBytes }, (_, index) => (seed + index * 7 + (index >> 8)) & 0xff);
+  const bytes = new Uint8Array(lengthBytes);
+  for (let index = 0; index < lengthBytes; index++) bytes[index] = seed + index * 7 + (index >> 8);
+  return bytes;
 }
