@@ -1,4 +1,5 @@
 export * from './aeth.ts';
+export { DamagePlace } from './damage.ts';
 export { ethernetImbalance } from './ethernet-counters.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
@@ -15,10 +16,11 @@ export * from './opcodes.ts';
 export * from './packet.ts';
 export * from './packet-bytes.ts';
 export { PacketCounters } from './packet-counters.ts';
+export type { PacketSelection, PsnRange } from './packet-rules.ts';
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export * from './rnr-timer.ts';
-export { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
+export { FAULT_DELAY_PS_MAX, type PacketEffect } from './wire-faults.ts';
 export type { WireTap } from './wire-observer.ts';
 export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

@@ -254,6 +254,7 @@ const ENDS_MESSAGE = 1 << 2;
 const HAS_PAYLOAD = 1 << 3;
 const HAS_IMMEDIATE = 1 << 4;
 const IS_REQUEST = 1 << 5;
+const IS_DATAGRAM = 1 << 6;
 
 const rowByOpcode: (OpcodeRow | undefined)[] = new Array(OPCODE_COUNT).fill(undefined);
 const factsByOpcode = new Uint8Array(OPCODE_COUNT);
@@ -272,7 +273,8 @@ for (const entry of opcodeTable) {
     (entry.endsMessage ? ENDS_MESSAGE : 0) |
     (entry.hasPayload ? HAS_PAYLOAD : 0) |
     (entry.hasImmediate ? HAS_IMMEDIATE : 0) |
-    (entry.isRequest ? IS_REQUEST : 0);
+    (entry.isRequest ? IS_REQUEST : 0) |
+    (entry.service === 'UD' ? IS_DATAGRAM : 0);
 }
 
 /** By opcode: of every number, so that any can be looked up. */
@@ -289,6 +291,7 @@ export const startsMessage = (opcode: number): boolean => (factsByOpcode[opcode]
 export const endsMessage = (opcode: number): boolean => (factsByOpcode[opcode]! & ENDS_MESSAGE) !== 0;
 export const hasPayload = (opcode: number): boolean => (factsByOpcode[opcode]! & HAS_PAYLOAD) !== 0;
 export const hasImmediate = (opcode: number): boolean => (factsByOpcode[opcode]! & HAS_IMMEDIATE) !== 0;
+export const isDatagram = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_DATAGRAM) !== 0;
 export const isRequest = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_REQUEST) !== 0;
 
 /** Bytes of BTH and extended headers. */

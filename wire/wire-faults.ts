@@ -1,11 +1,12 @@
 /**
- * Faults of the cable, injected by packet number: packets are counted from 1 as they leave this port, so that a
- * fault means the same packet in every run.
+ * Faults of the cable: by packet number (packets are counted from 1 as they leave this port, so that a fault means the same
+ * packet in every run), and by rules on what is in the packets' headers.
  */
 
 import { assertRange } from '../base/assert.ts';
 import type { Picoseconds } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
+import { type OutboundHeaders, PacketRule, type PacketSelection } from './packet-rules.ts';
 
 /** Longest time for which a fault holds the link before a packet: 1000 s. */
 export const FAULT_DELAY_PS_MAX = 1e15;
@@ -20,6 +21,36 @@ export interface Disorder {
   readonly fired: () => void;
 }
 
+/** What a rule does to the packets that it concerns; places and times as in {@link WireFaults}. */
+export type PacketEffect =
+  | { readonly kind: 'lost' | 'congested' }
+  | { readonly kind: 'late'; readonly delayPs: Picoseconds }
+  | { readonly kind: 'duplicated' | 'reordered'; readonly passes: number; readonly delayPs: Picoseconds }
+  | {
+      readonly kind: 'corrupted';
+      /** A DamagePlace. */
+      readonly place: number;
+      /** It happens within a switch, which sends a right VCRC over it. */
+      readonly isInside: boolean;
+    };
+
+type EffectOf<Kind extends PacketEffect['kind']> = Extract<PacketEffect, { readonly kind: Kind }>;
+
+/** The rules that concern one packet. Of several with one effect the one given first counts. */
+export class ConcernedRules {
+  readonly #rules: readonly PacketRule<PacketEffect>[];
+
+  constructor(rules: readonly PacketRule<PacketEffect>[]) {
+    this.#rules = rules;
+  }
+
+  of<Kind extends PacketEffect['kind']>(kind: Kind): PacketRule<EffectOf<Kind>> | undefined {
+    return this.#rules.find(({ effect }) => effect.kind === kind) as PacketRule<EffectOf<Kind>> | undefined;
+  }
+}
+
+const noRules = new ConcernedRules([]);
+
 export class WireFaults {
   /** The next packet with a fault, or Infinity: the one comparison that every packet pays. */
   nextPacket = Number.POSITIVE_INFINITY;
@@ -30,6 +61,7 @@ export class WireFaults {
   readonly #disorders: Disorder[] = [];
   readonly #copied = new FaultRanges();
   readonly #reordered = new FaultRanges();
+  readonly #rules: PacketRule<PacketEffect>[] = [];
   #isEachConcerned = false;
 
   /** Corrupts the packets from `first` to `last` on the cable: the receiver discards them. */
@@ -60,6 +92,19 @@ export class WireFaults {
   reorderPackets(disorder: Disorder, first: number, last = first): void {
     this.#reordered.add(first, last, this.#disorders.push(checkedDisorder(disorder)));
     this.#findNext();
+  }
+
+  /** Has an effect on the packets of a selection. `fired` is called each time that it happens. */
+  addRule(effect: PacketEffect, selection: PacketSelection, fired: () => void): void {
+    if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
+    this.#rules.push(new PacketRule(effect, selection, fired));
+    this.#findNext();
+  }
+
+  /** The rules that concern a packet; to be asked once for every packet, in their order. */
+  rulesOn(packet: OutboundHeaders): ConcernedRules {
+    if (this.#rules.length === 0) return noRules;
+    return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(packet)));
   }
 
   /** While it is true, every packet counts as one with a fault: one of them is held until others have passed it. */
@@ -95,7 +140,8 @@ export class WireFaults {
   }
 
   #findNext(): void {
-    this.nextPacket = this.#isEachConcerned ? 0 : Math.min(...this.#all().map(({ next }) => next));
+    const isEach = this.#isEachConcerned || this.#rules.length > 0;
+    this.nextPacket = isEach ? 0 : Math.min(...this.#all().map(({ next }) => next));
   }
 
   #all(): readonly FaultRanges[] {

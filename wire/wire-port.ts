@@ -44,7 +44,7 @@ import { PACKET_RIGHT } from './record-bytes.ts';
 import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
 import { PacketObserver, type WireTap } from './wire-observer.ts';
-import { WireSender, type WireSenderPorts } from './wire-sender.ts';
+import { type PacketHeaders, WireSender, type WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -89,6 +89,8 @@ export class WirePort implements LateSender {
   readonly transmitted: TransmitCounters;
   readonly received = new ReceiveCounters();
   readonly faults: WireFaults;
+  /** Of the packet about to be sent, what rules of faults ask for: to be set before {@link sendPacket}. */
+  readonly outboundHeaders: PacketHeaders;
   /** Local identifier, as the subnet manager set it. */
   lid = 0;
 
@@ -138,6 +140,7 @@ export class WirePort implements LateSender {
     this.#sender = new WireSender(lp, config, writer);
     this.transmitted = this.#sender.counters;
     this.faults = this.#sender.faults;
+    this.outboundHeaders = this.#sender.headers;
     this.#referenced =
       references === undefined
         ? undefined

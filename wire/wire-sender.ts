@@ -17,8 +17,11 @@ import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
 import { Opcode, type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
 import {
+  DAMAGE_PLACE_SHIFT,
   DISCARDED,
+  FLAG_CONGESTION,
   FLAG_CORRUPTED,
+  FLAG_DAMAGED_INSIDE,
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOW_CONTROL,
@@ -37,6 +40,7 @@ import {
   WORD_TRAINING_STEP,
 } from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
+import type { PacketRule } from './packet-rules.ts';
 import type { WireConfig } from './parameters.ts';
 import {
   NOT_WAITING,
@@ -45,7 +49,7 @@ import {
   WAITING_FOR_SERIALIZER,
   waitNames,
 } from './send-wait.ts';
-import { WireFaults } from './wire-faults.ts';
+import { type ConcernedRules, type Disorder, WireFaults } from './wire-faults.ts';
 import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -90,8 +94,16 @@ class OutboundPacket {
   }
 }
 
+/** Destination QPN and PSN of the packet that is sent next. */
+export class PacketHeaders {
+  destinationQpn = 0;
+  psn = 0;
+}
+
 export class WireSender {
   readonly counters = new TransmitCounters();
+  /** Of the packet about to be sent, what faults ask for; to be set before {@link send} or {@link begin}. */
+  readonly headers = new PacketHeaders();
   readonly faults = new WireFaults();
   readonly serializer: Serializer;
   readonly #lp: LogicalProcess;
@@ -305,13 +317,20 @@ export class WireSender {
     const { opcode, shape, payloadBytes, flags: givenFlags, packetBytes, virtualLane } = this.#packet;
     const { nowPs } = this.#lp;
     const packet = counters.packetCount;
-    this.#delayLink(packet, atPs);
-    const isLost = faults.isLost(packet);
+    const { destinationQpn, psn } = this.headers;
+    const rules = faults.rulesOn({ opcode, destinationQpn, psn });
+    this.#delayLink(packet, rules, atPs);
+    const isLost = this.#isLost(packet, rules);
     const isCorrupted = !isLost && faults.isCorrupted(packet);
+    const damageFlags = isLost ? 0 : isCorrupted ? FLAG_CORRUPTED : damageFlagsOf(rules);
     const { passed, canCopy } = this.#held;
-    const reordering = isLost || passed !== undefined ? undefined : faults.reorderingOf(packet);
-    const copy = canCopy ? faults.copyOf(packet) : undefined;
-    const flags = isCorrupted ? givenFlags | FLAG_CORRUPTED : givenFlags;
+    const reordering =
+      isLost || passed !== undefined
+        ? undefined
+        : (faults.reorderingOf(packet) ?? disorderOf(rules.of('reordered')));
+    const copy = canCopy ? (faults.copyOf(packet) ?? disorderOf(rules.of('duplicated'))) : undefined;
+    const markedFlags = givenFlags | (isLost ? 0 : congestionFlagOf(rules));
+    const flags = markedFlags | damageFlags;
     const arrivalPs =
       reordering === undefined
         ? this.#occupy(packetBytes, atPs, virtualLane)
@@ -328,14 +347,14 @@ export class WireSender {
       this.#hold({ ...body, flags, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
       faults.isEachConcerned = true;
       reordering.fired();
-    } else if (isCorrupted) counters.corruptedCount++;
+    } else if (damageFlags !== 0) counters.corruptedCount++;
     if (isLost) {
       counters.lost.count(opcode, packetBytes, payloadBytes);
       if (virtualLane !== MANAGEMENT_LANE) this.#ports.port.packetLost(nowPs + this.#flowControlPs);
     }
     if (copy !== undefined) {
       const duePs = atPs + copy.delayPs;
-      this.#hold({ ...body, flags: givenFlags, isCopy: true, passesLeft: NEVER, duePs });
+      this.#hold({ ...body, flags: markedFlags, isCopy: true, passesLeft: NEVER, duePs });
       copy.fired();
     }
     if (passed !== undefined && passed.virtualLane === virtualLane && --passed.passesLeft <= 0)
@@ -350,10 +369,22 @@ export class WireSender {
     return this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
   }
 
+  #isLost(packet: number, rules: ConcernedRules): boolean {
+    if (this.faults.isLost(packet)) return true;
+    const rule = rules.of('lost');
+    rule?.fired();
+    return rule !== undefined;
+  }
+
   /** Delays a packet, by holding the link before it. */
-  #delayLink(packet: number, atPs: Picoseconds): void {
-    const delayPs = this.faults.delayPs(packet);
-    if (delayPs === 0) return;
+  #delayLink(packet: number, rules: ConcernedRules, atPs: Picoseconds): void {
+    let delayPs = this.faults.delayPs(packet);
+    if (delayPs === 0) {
+      const rule = rules.of('late');
+      if (rule === undefined) return;
+      rule.fired();
+      delayPs = rule.effect.delayPs;
+    }
     this.counters.delayedCount++;
     this.serializer.hold(atPs, delayPs);
   }
@@ -428,6 +459,29 @@ export class WireSender {
     this.#spaceDuePs = NEVER;
     if (this.#wait.reason !== NOT_WAITING) this.#ports.sender.spaceFreed();
   }
+}
+
+/** Flags of a bit error that a rule causes. */
+function damageFlagsOf(rules: ConcernedRules): number {
+  const rule = rules.of('corrupted');
+  if (rule === undefined) return 0;
+  rule.fired();
+  const { place, isInside } = rule.effect;
+  return FLAG_CORRUPTED | (place << DAMAGE_PLACE_SHIFT) | (isInside ? FLAG_DAMAGED_INSIDE : 0);
+}
+
+/** The mark of congestion, where a rule has the packet meet with it. */
+function congestionFlagOf(rules: ConcernedRules): number {
+  const rule = rules.of('congested');
+  rule?.fired();
+  return rule === undefined ? 0 : FLAG_CONGESTION;
+}
+
+/** What a rule that copies or reorders packets asks for. */
+function disorderOf(
+  rule: PacketRule<{ readonly passes: number; readonly delayPs: Picoseconds }> | undefined,
+): Disorder | undefined {
+  return rule === undefined ? undefined : { ...rule.effect, fired: () => rule.fired() };
 }
 
 function wordOfFlags(flags: number, payloadBytes: number, virtualLane: number, packetBytes: number): number {

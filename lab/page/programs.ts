@@ -48,6 +48,7 @@ export const faultMenu: readonly { readonly text: string; readonly title: string
   { text: '', title: 'none' },
   { text: 'packet=lost,nth=3,node=0', title: 'third packet of host 0 lost' },
   { text: 'packet=corrupted,nth=1,node=1', title: 'first packet of host 1 corrupted' },
-  { text: 'packet=delayed,nth=2,node=0', title: 'second packet of host 0 delayed' },
+  { text: 'packet=late,nth=2,delay=5us,node=0', title: 'second packet of host 0 late by 5 µs' },
+  { text: 'packet=lost,chance=10%,node=0', title: 'one packet of host 0 in ten lost' },
   { text: 'interrupt=lost,nth=1,node=0', title: 'first interrupt of host 0 lost' },
 ];

@@ -7,7 +7,12 @@ export function listFaults({ json }: { readonly json?: string }): void {
   const listing = faultListing();
   if (json !== undefined) writeJson(json, { schema: 'hca-faults/1', faults: listing });
   const screen = new Screen(json);
-  const kinds = listing.map(({ kind, doc, seen, example }) => [kind, doc, seen, example]);
+  const kinds = listing.map(({ kind, doc, seen, example, more = [] }) => [
+    kind,
+    doc,
+    seen,
+    [example, ...more].join('\n'),
+  ]);
   const head = ['fault', 'what happens', 'what is seen', 'for example (--fault)'];
   screen.print(tableOf('Faults (--fault field=value,... or --faults FILE)', head, kinds, listingColumns()));
   const fields = listing.flatMap((row) =>

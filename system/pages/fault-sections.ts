@@ -3,7 +3,7 @@
  * declaration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { commandOf, faultListing } from '../machine/faults/listing.ts';
+import { commandsOf, faultListing } from '../machine/faults/listing.ts';
 
 const start = '<!-- faults -->';
 const end = '<!-- /faults -->';
@@ -29,7 +29,7 @@ export function faultSections(): string {
         ...rows,
         '',
         '```',
-        commandOf(listing),
+        ...commandsOf(listing),
         '```',
         '',
       ].join('\n');

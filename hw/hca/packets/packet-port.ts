@@ -4,6 +4,8 @@
  */
 import type { Picoseconds } from '../../../base/units.ts';
 export interface PacketPort {
+  /** Destination QPN and PSN of the packet that {@link sendPacket} is called for next: what faults by header go by. */
+  readonly outboundHeaders: { destinationQpn: number; psn: number };
   /**
    * Sends a packet that is formed by `atPs`, and leaves then or when the port is free; the caller fills it in at once. Returns
    * its offset, or a negative number when the port takes none now: it then calls `spaceFreed` of what is connected to it when it

@@ -349,11 +349,18 @@ export class Transmitter {
     const { opcode, payloadBytes } = packet;
     const port = this.#port;
     const formedPs = this.#formedPs(cycle, payloadBytes);
+    const headers = port.outboundHeaders;
+    headers.destinationQpn = this.#destinationQpn(packet);
+    headers.psn = packet.psn;
     const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
     port.packetFilled(offset);
     return NOT_STALLED;
+  }
+
+  #destinationQpn({ opcode, pair, request }: PacketSlot): number {
+    return opcode < UD_OPCODE_BASE ? pair.remoteQpn : this.#records.datagrams.destinationQpn[request.number]!;
   }
 
   /** Instant at which a packet begun at `cycle` is formed. */
@@ -381,7 +388,7 @@ export class Transmitter {
     const isResponse = packet.request === noRecord;
     const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
     const word = offset >> 2;
-    words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
+    words[word + WORD_DESTINATION_QPN] = this.#destinationQpn(packet);
     words[word + WORD_PSN] = packet.psn;
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
     words[word + WORD_RKEY] = packet.key;
@@ -400,7 +407,6 @@ export class Transmitter {
   /** The words in which a datagram's headers differ from those of a connected QP's packet. */
   #fillDatagram(record: number, words: Int32Array, word: number): void {
     const { datagrams } = this.#records;
-    words[word + WORD_DESTINATION_QPN] = datagrams.destinationQpn[record]!;
     words[word + WORD_DATAGRAM_PKEY] = datagrams.pkeyAndLevel[record]!;
     words[word + WORD_DATAGRAM_QKEY] = datagrams.queueKey[record]!;
     words[word + WORD_DATAGRAM_SOURCE_QPN] = datagrams.sourceQpn[record]!;

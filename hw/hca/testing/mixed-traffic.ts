@@ -5,13 +5,14 @@
  */
 import { expect } from 'vitest';
 import type { addressPath } from '../../../abi/address-path.ts';
-import { ReceiveOpcode } from '../../../abi/cqe.ts';
+import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Initial } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import type { DataPathBench, DataPathNode } from './data-path-bench.ts';
 import { type Completion, Cq, pattern, Qp, Region, type Segment } from './data-path-verbs.ts';
 
+const { TRANSPORT_RETRY_EXC_ERR, WR_FLUSH_ERR } = CqeSyndrome;
 const MTU = 1024;
 const sizes = [0, 1, 63, 64, MTU - 1, MTU, MTU + 1, 2 * MTU, 4095, 4096, 4097, 5000];
 const SLOT_BYTES = 5120;
@@ -108,8 +109,23 @@ class Direction {
     return this.#completedThrough === this.works.length && this.received.length === this.#receiving.length;
   }
 
+  /** All that was posted has ended, well or not. */
+  get isOver(): boolean {
+    return this.isDone || (this.hasFailed && this.#completedThrough === this.#posted);
+  }
+
+  /** No request of it waits for an answer: its last posted one has ended. */
+  get isAnswered(): boolean {
+    return this.#completedThrough === this.#posted;
+  }
+
+  get hasFailed(): boolean {
+    return this.sent.some(({ syndrome }) => syndrome !== 0);
+  }
+
   /** Posts what the window allows, receives first. */
   pump(): void {
+    if (this.hasFailed) return;
     while (this.#receivesPosted < this.#receiving.length && this.#receivesPosted - this.received.length < 8) {
       const index = this.#receiving[this.#receivesPosted++]!;
       const { size, cuts } = this.works[index]!;
@@ -160,16 +176,61 @@ class Direction {
         syndrome,
       ]),
     ).toEqual(this.#receiving.map((index, counter) => [counter, ...this.#receiveFields(index), 0]));
-    this.works.forEach((work, index) => {
-      const offset = this.#offset(index);
-      if (work.cuts.length === 0) {
-        this.#checkAtomic(work, index, offset);
-        return;
-      }
-      const wanted = pattern(this.#seed + index, work.size);
-      const reached = work.opcode === WqeOpcode.RDMA_READ ? this.#source : this.#target;
-      expect(reached.read(offset, work.size), `slot ${index}`).toEqual(wanted);
+    for (const index of this.works.keys()) this.#checkBytes(index);
+  }
+
+  /**
+   * Of a connection that may have used up its retries: what has ended well has done so once, in order, with its bytes in place;
+   * then one request has the error of exhausted retries, and the others are flushed. What did not end well was executed once or not.
+   */
+  checkEnding(): void {
+    if (!this.hasFailed && this.isDone) return this.check();
+    const good = this.sent.findIndex(({ syndrome }) => syndrome !== 0);
+    const failed = good < 0 ? this.#completedThrough : this.sent[good]!.wqeCounter;
+    const signalled = this.works.flatMap((work, index) =>
+      work.isUnsignalled || index >= failed ? [] : [index],
+    );
+    const ended = good < 0 ? this.sent : this.sent.slice(0, good);
+    expect(ended.map(({ wqeCounter }) => wqeCounter)).toEqual(signalled);
+    const flushed = good < 0 ? [] : this.sent.slice(good + 1);
+    if (good >= 0) expect([TRANSPORT_RETRY_EXC_ERR, WR_FLUSH_ERR]).toContain(this.sent[good]!.syndrome);
+    expect(flushed.map(({ wqeCounter, syndrome }) => [wqeCounter, syndrome])).toEqual(
+      flushed.map((_, place) => [failed + 1 + place, WR_FLUSH_ERR]),
+    );
+    const takenIndices = this.received
+      .filter(({ syndrome }) => syndrome === 0)
+      .map((_, at) => this.#receiving[at]!);
+    this.received.forEach(({ wqeCounter, opcode, byteCount, immediate, syndrome }, counter) => {
+      if (syndrome !== 0) expect([wqeCounter, syndrome]).toEqual([counter, WR_FLUSH_ERR]);
+      else
+        expect([wqeCounter, opcode, byteCount, immediate]).toEqual([
+          counter,
+          ...this.#receiveFields(takenIndices[counter]!),
+        ]);
     });
+    for (let index = 0; index < failed; index++) this.#checkBytes(index);
+    const receivesOfEnded = this.#receiving.filter((index) => index < failed).length;
+    expect(takenIndices.length).toBeGreaterThanOrEqual(receivesOfEnded);
+    for (let index = failed; index < this.#posted; index++) this.#checkExecutedOnceAtMost(index);
+  }
+
+  #checkBytes(index: number): void {
+    const work = this.works[index]!;
+    const offset = this.#offset(index);
+    if (work.cuts.length === 0) {
+      this.#checkAtomic(work, index, offset);
+      return;
+    }
+    const reached = work.opcode === WqeOpcode.RDMA_READ ? this.#source : this.#target;
+    expect(reached.read(offset, work.size), `slot ${index}`).toEqual(pattern(this.#seed + index, work.size));
+  }
+
+  #checkExecutedOnceAtMost(index: number): void {
+    const { opcode, cuts } = this.works[index]!;
+    if (cuts.length > 0) return;
+    const executed = opcode === WqeOpcode.ATOMIC_FA ? BigInt(index) << 20n : BigInt(index);
+    const held = new DataView(this.#target.read(this.#offset(index), 8).buffer).getBigUint64(0, true);
+    expect([0n, executed]).toContain(held);
   }
 
   #receiveFields(index: number): number[] {
@@ -210,6 +271,10 @@ export async function runMixedTraffic(
 export interface MixedTraffic {
   /** Software's turn: takes completions and posts what the windows allow. True when all is done. */
   step(): boolean;
+  /** The same, of connections that may use up their retries: true when all has ended that will. */
+  stepToEnd(): boolean;
+  /** Every byte and every completion, of connections that may have used up their retries. @returns how many have */
+  checkEndings(): number;
   /** Every byte and every completion of traffic that is done. */
   check(): void;
 }
@@ -243,7 +308,7 @@ export function mixedTraffic(
     directions.set(b.qpn, { out: back, in: outward });
     all.push(outward, back);
   }
-  const step = (): boolean => {
+  const pump = (): void => {
     for (const cq of [cqs.a, cqs.b])
       for (const completion of cq.drain()) {
         const { out, in: inward } = directions.get(completion.qpn)!;
@@ -251,12 +316,24 @@ export function mixedTraffic(
         else inward.takeReceived(completion);
       }
     for (const direction of all) direction.pump();
-    return all.every(({ isDone }) => isDone);
   };
   return {
-    step,
+    step: () => {
+      pump();
+      return all.every(({ isDone }) => isDone);
+    },
+    stepToEnd: () => {
+      pump();
+      return [...directions.values()].every(
+        ({ out, in: back }) => out.isOver || (back.isOver && back.hasFailed && out.isAnswered),
+      );
+    },
     check: () => {
       for (const direction of all) direction.check();
+    },
+    checkEndings: () => {
+      for (const direction of all) direction.checkEnding();
+      return all.filter(({ hasFailed }) => hasFailed).length;
     },
   };
 }

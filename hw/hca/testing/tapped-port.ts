@@ -116,6 +116,10 @@ export class TappedPort implements PacketPort, PacketReceiver {
     return this.#port.receivePacketsMax;
   }
 
+  get outboundHeaders(): WirePort['outboundHeaders'] {
+    return this.#port.outboundHeaders;
+  }
+
   get freePs(): Picoseconds {
     return this.#port.freePs;
   }
@@ -159,6 +163,8 @@ export class TappedPort implements PacketPort, PacketReceiver {
   inject(packet: HandMadePacket, nowPs: Picoseconds): void {
     const port = this.#port;
     const payload = packet.payload ?? new Uint8Array(0);
+    port.outboundHeaders.destinationQpn = packet.qpn;
+    port.outboundHeaders.psn = packet.psn;
     const offset = port.beginPacket(packet.opcode, payload.length, packet.flags ?? 0, nowPs);
     const word = offset >> 2;
     port.txWords[word + WORD_DESTINATION_QPN] = packet.qpn;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
-import { faultKinds, faultText } from './index.ts';
+import { faultListing, faultText } from './index.ts';
 import { checkedFaults, parsedFault } from './plan.ts';
 
 const textOf = (option: string): string => faultText(checkedFaults([parsedFault(option)], 2)[0]!);
 
 describe('the text of a fault', () => {
-  it.each(Object.values(faultKinds).map(({ example }) => example))(
+  it.each(faultListing().flatMap(({ example, more = [] }) => [example, ...more]))(
     'reads as the fault that it was made from: %s',
     (example) => {
       const [fault] = checkedFaults([parsedFault(example)], 2);
@@ -19,6 +19,10 @@ describe('the text of a fault', () => {
     expect(textOf('nth=3-3,packet=LATE,delay=2000ns,node=1')).toBe('packet=late,nth=3,delay=2us,node=1');
     expect(textOf('packet=corrupted,nth=1-')).toBe('packet=corrupted,nth=every,node=0');
     expect(textOf('packet=corrupted,nth=1')).toBe('packet=corrupted,node=0');
+    expect(textOf('packet=lost,nth=1,chance=0.1')).toBe('packet=lost,nth=1,chance=10%,node=0');
+    expect(textOf('packet=Lost,opcode=0x0a,psn=+07-07,qpn=0x48')).toBe(
+      'packet=lost,qpn=72,psn=+7,opcode=RC_RDMA_WRITE_ONLY,node=0',
+    );
     expect(textOf('command=0x016,status=0x9')).toBe('command=SW2HW_CQ,status=BAD_RES_STATE,node=0');
     expect(textOf('port=down,after=access,nth=4-9,delay=1500ps')).toBe(
       'port=down,after=access,nth=4-9,delay=1500ps,node=0',

@@ -5,6 +5,8 @@
  *     time      250ns · 10us · 1.5ms · 2s       simulated time; a bare number is picoseconds
  *     opcode    SW2HW_CQ · 0x016 · any          a command of the interface sheet, by name or number
  *     status    BAD_RES_STATE · 0x09 · none     what a command ends with; none: it never ends
+ *     psn       50 · 50-150 · +7 · +7-9         of packets: absolute, or from the first of the connection
+ *     chance    10% · 0.1                       how probable it is
  *
  * A reader answers undefined for what it does not understand; whoever calls it says where that was.
  */
@@ -13,6 +15,7 @@ import { CommandStatus } from '../../../abi/command-status.ts';
 import { commandNameOf, commands } from '../../../abi/commands.ts';
 import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/units.ts';
 import { delayPsMax } from '../../../sim/index.ts';
+import { Opcode, PSN_MASK, type PsnRange } from '../../../wire/index.ts';
 
 /** Which of the events that are counted, from 1, both included. */
 export interface Nth {
@@ -90,6 +93,47 @@ export function nth(doc: string): Field<Nth> {
     preset: { first: 1, last: 1 },
     read: (value) => nthOf(String(value)),
     write: (value) => nthText(value as Nth),
+  };
+}
+
+/** PSNs of packets. */
+export function psns(doc: string): Field<PsnRange> {
+  return {
+    range: `a PSN up to ${PSN_MASK} or a range as 50-150; with + ahead of it counted from the first PSN, as +7 or +7-9`,
+    doc,
+    isRequired: true,
+    preset: { first: 0, last: 0, isRelative: false },
+    read: (value) => psnsOf(String(value)),
+    write: (value) => psnsText(value as PsnRange),
+  };
+}
+
+/** A probability, as a fraction when it has been read. */
+export function chance(doc: string): Field<number> {
+  return {
+    range: 'a share as 10% or 0.1, above 0 and at most 100%',
+    doc,
+    isRequired: true,
+    preset: 1,
+    read: (value) => chanceOf(String(value)),
+    write: (value) => `${Number(((value as number) * 100).toPrecision(12))}%`,
+  };
+}
+
+/** The opcode of a packet. */
+export function packetOpcode(doc: string): Field<number> {
+  return {
+    range: 'an opcode by name, such as RC_RDMA_WRITE_ONLY, or its number up to 0xff',
+    doc,
+    isRequired: true,
+    preset: 0,
+    read: (value) => {
+      const word = String(value).toUpperCase();
+      return Object.entries(Opcode).find(([name]) => name === word)?.[1] ?? numberUpTo(value, 0xff);
+    },
+    write: (value) =>
+      Object.entries(Opcode).find(([, opcode]) => opcode === value)?.[0] ??
+      `0x${(value as number).toString(16)}`,
   };
 }
 
@@ -194,6 +238,24 @@ function nthOf(text: string): Nth | undefined {
   const open = match[2] === undefined ? first : Number.POSITIVE_INFINITY;
   const last = match[3] === undefined ? open : Number(match[3]);
   return first >= 1 && last >= first ? { first, last } : undefined;
+}
+
+function psnsOf(text: string): PsnRange | undefined {
+  const match = /^(\+?)(\d{1,8})(?:-(\d{1,8}))?$/.exec(text);
+  if (match === null) return undefined;
+  const first = Number(match[2]);
+  const last = Number(match[3] ?? first);
+  return first <= last && last <= PSN_MASK ? { first, last, isRelative: match[1] === '+' } : undefined;
+}
+
+const psnsText = ({ first, last, isRelative }: PsnRange): string =>
+  `${isRelative ? '+' : ''}${first}${last === first ? '' : `-${last}`}`;
+
+function chanceOf(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*(%?)$/.exec(text);
+  if (match === null) return undefined;
+  const probability = Number(match[1]) / (match[2] === '%' ? 100 : 1);
+  return probability > 0 && probability <= 1 ? probability : undefined;
 }
 
 const timeUnits: Readonly<Record<string, number>> = {

@@ -12,16 +12,28 @@
 import { EventType } from '../../../abi/eqe.ts';
 import { psPerUs } from '../../../base/units.ts';
 import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../../hw/hca/index.ts';
-import type { WirePort } from '../../../wire/index.ts';
+import { Random } from '../../../sim/index.ts';
+import { DamagePlace, type PacketEffect, type PacketSelection, type WirePort } from '../../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
-import type { Fault, FaultOf, TimedFault } from './kinds.ts';
+import { type Fault, type FaultOf, isByRule, packetNthOf, type TimedFault } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
-/** Injects the faults of a node into its device; to be called once, before time starts. */
-export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca, log: FaultLog): void {
+/**
+ * Injects the faults of a node into its device; to be called once, before time starts.
+ * @param seed of what faults leave to chance
+ */
+export function injectHcaFaults(
+  faults: readonly Fault[],
+  node: number,
+  hca: Hca,
+  log: FaultLog,
+  seed: number,
+): void {
   for (const fault of faultsOf(faults, node, 'packet')) {
-    injectPacketFault(fault, hca.wirePort, log);
+    // Every fault draws its own numbers: a further one changes no other's choice.
+    const random = new Random(fault.seed ?? seed, `hca${node}.fault${faults.indexOf(fault)}`);
+    injectPacketFault(fault, hca.wirePort, log, random);
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');
@@ -33,10 +45,20 @@ export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca
 const copyDelayPs = psPerUs;
 const passDelayPs = 10 * psPerUs;
 
-function injectPacketFault(fault: FaultOf<'packet'>, { faults, transmitted }: WirePort, log: FaultLog): void {
-  const { packet, nth, delay, by } = fault;
-  const { first, last } = nth;
+function injectPacketFault(
+  fault: FaultOf<'packet'>,
+  { faults, transmitted }: WirePort,
+  log: FaultLog,
+  random: Random,
+): void {
   const fired = (): void => log.fired(fault);
+  if (isByRule(fault) || fault.packet === 'congested') {
+    faults.addRule(effectOf(fault), selectionOf(fault, random), fired);
+    return;
+  }
+  const { packet, delay, by } = fault;
+  const nth = packetNthOf(fault);
+  const { first, last } = nth;
   if (packet === 'duplicated') {
     faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs, fired }, first, last);
   } else if (packet === 'reordered') {
@@ -47,6 +69,37 @@ function injectPacketFault(fault: FaultOf<'packet'>, { faults, transmitted }: Wi
     else if (packet === 'lost') faults.losePackets(first, last);
     else faults.delayPackets(delay!, first, last);
   }
+}
+
+function effectOf({ packet: kind, delay, by, where, crc }: FaultOf<'packet'>): PacketEffect {
+  switch (kind) {
+    case 'duplicated':
+      return { kind, passes: 1, delayPs: delay ?? copyDelayPs };
+    case 'reordered':
+      return { kind, passes: by ?? 1, delayPs: delay ?? passDelayPs };
+    case 'late':
+      return { kind, delayPs: delay! };
+    case 'corrupted':
+      return { kind, place: damagePlaces[where ?? 'anywhere'], isInside: crc === 'icrc' };
+    default:
+      return { kind };
+  }
+}
+
+const damagePlaces = {
+  anywhere: DamagePlace.ANYWHERE,
+  header: DamagePlace.HEADER,
+  payload: DamagePlace.PAYLOAD,
+} as const;
+
+/** Fields that only a rule has are an addition to the number of the packet: without one, all packets that they name. */
+function selectionOf(fault: FaultOf<'packet'>, random: Random): PacketSelection {
+  const { qpn, psn, opcode, only, shots } = fault;
+  const { first, last } = isByRule(fault)
+    ? (fault.nth ?? { first: 1, last: Number.POSITIVE_INFINITY })
+    : packetNthOf(fault);
+  const chance = fault.chance === undefined ? undefined : { probability: fault.chance, random };
+  return { destinationQpn: qpn, psns: psn, opcode, only, first, last, chance, shots };
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;

@@ -6,12 +6,16 @@ import { psPerSecond } from '../../../base/units.ts';
 import { FAULT_DELAY_PS_MAX } from '../../../wire/index.ts';
 import {
   action,
+  chance,
   choice,
   command,
   type Fields,
   integer,
+  type Nth,
   nth,
   optional,
+  packetOpcode,
+  psns,
   status,
   time,
   type ValuesOf,
@@ -39,7 +43,7 @@ const beginning = {
 };
 const lasting = { for: optional(time('how long it lasts; for ever when left out')) };
 
-interface Kind<Table extends Fields = Fields> {
+export interface Kind<Table extends Fields = Fields> {
   readonly fields: Table;
   /** What happens. */
   readonly doc: string;
@@ -47,6 +51,8 @@ interface Kind<Table extends Fields = Fields> {
   readonly seen: string;
   /** An option that shows it. */
   readonly example: string;
+  /** Further options that show what else it can be. */
+  readonly more?: readonly string[];
 }
 
 const kind = <Table extends Fields>(declared: Kind<Table>): Kind<Table> => declared;
@@ -141,10 +147,27 @@ export const faultKinds = {
   packet: kind({
     fields: {
       packet: choice(
-        ['corrupted', 'late', 'lost', 'duplicated', 'reordered'],
-        'what happens on the cable; late: the link is held, and all behind it',
+        ['corrupted', 'late', 'lost', 'duplicated', 'reordered', 'congested'],
+        'what happens on the cable; late: the link is held, and all packets after it; congested: it is marked (FECN)',
       ),
-      nth: nth('which packet sent by this node'),
+      qpn: optional(
+        integer(0, 0xff_ffff, 'only packets to this QP number, which is the one at the other end'),
+      ),
+      psn: optional(
+        psns(
+          'only packets with these PSNs; counted from the first, which is the first that the fault has seen of the connection in its direction',
+        ),
+      ),
+      opcode: optional(packetOpcode('only packets with this opcode')),
+      only: optional(choice(['requests', 'responses', 'datagrams'], 'only these packets')),
+      nth: optional(
+        nth(
+          'which packet sent by this node, of those that the fields above name; left out: the first, or every one where a field above, chance or shots is given',
+        ),
+      ),
+      chance: optional(chance('how probable it is for each of these packets')),
+      seed: optional(integer(0, 0xffff_ffff, 'of chance; the seed of the run when left out')),
+      shots: optional(integer(1, 1e9, 'how often it happens at most')),
       delay: optional(
         time(
           'how late; how long after its packet a copy leaves, 1us when left out; how long a packet waits for others to pass it, 10us when left out',
@@ -153,10 +176,25 @@ export const faultKinds = {
       by: optional(
         integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
       ),
+      where: optional(
+        choice(['anywhere', 'header', 'payload'], 'where a bit is flipped: anywhere when left out'),
+      ),
+      crc: optional(
+        choice(
+          ['vcrc', 'icrc'],
+          'which CRC is wrong: the VCRC, when left out, or the ICRC alone, as of a packet that was damaged within a switch',
+        ),
+      ),
     },
-    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, or behind packets that were sent after it, as on paths through a fabric. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most.',
-    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives.',
+    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most.',
+    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion.',
     example: 'packet=corrupted,nth=5',
+    more: [
+      'packet=lost,psn=+7,only=requests,shots=2',
+      'packet=late,psn=+50-150,delay=1us',
+      'packet=lost,chance=10%',
+      'packet=corrupted,chance=1%,where=payload,crc=icrc',
+    ],
   }),
 };
 
@@ -185,18 +223,43 @@ export function contradictionOf(fault: Fault): readonly [string, unknown, string
     if (fault.at !== undefined && fault.delay !== undefined)
       return ['delay', fault.delay, 'left out when at is given'];
   } else if (fault.kind === 'packet') {
-    const { packet, delay, by } = fault;
-    if (packet === 'late' && delay === undefined) return ['delay', 'left out', 'a time'];
-    if ((packet === 'duplicated' || packet === 'reordered') && delay === 0)
-      return ['delay', delay, 'at least 1ps'];
-    if (by !== undefined && packet !== 'reordered') return ['by', by, 'left out unless packet is reordered'];
-    if (fault.delay !== undefined && fault.delay > FAULT_DELAY_PS_MAX)
-      return ['delay', fault.delay, `at most ${FAULT_DELAY_PS_MAX / psPerSecond}s`];
+    return packetContradictionOf(fault);
   } else if ('after' in fault) {
     return beginningOf(fault);
   }
   return undefined;
 }
+
+function packetContradictionOf(fault: FaultOf<'packet'>): readonly [string, unknown, string] | undefined {
+  const { packet, delay, by, where, crc, seed, chance: share } = fault;
+  if (packet === 'late' && delay === undefined) return ['delay', 'left out', 'a time'];
+  if ((packet === 'duplicated' || packet === 'reordered') && delay === 0)
+    return ['delay', delay, 'at least 1ps'];
+  if (by !== undefined && packet !== 'reordered') return ['by', by, 'left out unless packet is reordered'];
+  if (packet !== 'corrupted') {
+    if (where !== undefined) return ['where', where, 'left out unless packet is corrupted'];
+    if (crc !== undefined) return ['crc', crc, 'left out unless packet is corrupted'];
+  }
+  if (seed !== undefined && share === undefined) return ['seed', seed, 'left out when chance is not given'];
+  if (delay !== undefined && delay > FAULT_DELAY_PS_MAX)
+    return ['delay', delay, `at most ${FAULT_DELAY_PS_MAX / psPerSecond}s`];
+  return undefined;
+}
+
+/** Whether a fault goes by more than the number of the packet. */
+export const isByRule = (fault: FaultOf<'packet'>): boolean =>
+  packetRuleFields.some((name) => fault[name] !== undefined);
+
+/** A fault in the one way of several equal ones: the first packet is what is meant when none is named. */
+export function plainest(fault: Fault): Fault {
+  if (fault.kind !== 'packet' || isByRule(fault) || fault.nth === undefined) return fault;
+  return fault.nth.first === 1 && fault.nth.last === 1 ? { ...fault, nth: undefined } : fault;
+}
+
+/** Which packets a fault concerns that goes by their number alone. */
+export const packetNthOf = ({ nth: given }: FaultOf<'packet'>): Nth => given ?? { first: 1, last: 1 };
+
+const packetRuleFields = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots', 'where', 'crc'] as const;
 
 function beginningOf(fault: TimedFault): readonly [string, unknown, string] | undefined {
   if (fault.at !== undefined && fault.after !== undefined)

@@ -1,12 +1,14 @@
 /** The faults there are, as a listing: what `hca faults` prints and what docs/faults.md holds. */
 import type { Field } from './fields.ts';
-import { type FaultKind, faultKinds } from './kinds.ts';
+import { type FaultKind, faultKinds, type Kind } from './kinds.ts';
 
 export interface FaultListing {
   readonly kind: FaultKind;
   readonly doc: string;
   readonly seen: string;
   readonly example: string;
+  /** Further options that show what else it can be. */
+  readonly more?: readonly string[];
   readonly fields: readonly FieldListing[];
 }
 
@@ -18,11 +20,13 @@ interface FieldListing {
 }
 
 export function faultListing(): FaultListing[] {
-  return Object.entries(faultKinds).map(([kind, { doc, seen, example, fields }]) => ({
+  const kinds: readonly [string, Kind][] = Object.entries(faultKinds);
+  return kinds.map(([kind, { doc, seen, example, more, fields }]) => ({
     kind: kind as FaultKind,
     doc,
     seen,
     example,
+    ...(more === undefined ? {} : { more }),
     fields: Object.entries(fields as Readonly<Record<string, Field<unknown>>>).map(([name, field]) => ({
       name,
       isRequired: field.isRequired,
@@ -35,9 +39,9 @@ export function faultListing(): FaultListing[] {
 /** The names of all commands and statuses fill a page of their own. */
 const shortRange = (range: string): string => range.replace(/ \([A-Z0-9_]+(, [A-Z0-9_]+){10,}\)/, ' by name');
 
-/** The program that shows a fault best, on the command line. */
-export function commandOf({ kind, example }: FaultListing): string {
-  return kind === 'device' || kind === 'catastrophic' || kind === 'owner' || kind === 'command'
-    ? `npx hca move --fault '${example}'`
-    : `npx hca perf write-bw -n 1000 --fault '${example}'`;
+/** The programs that show a fault best, on the command line. */
+export function commandsOf({ kind, example, more = [] }: FaultListing): string[] {
+  const isOfControl = kind === 'device' || kind === 'catastrophic' || kind === 'owner' || kind === 'command';
+  const program = isOfControl ? 'npx hca move' : 'npx hca perf write-bw -n 1000';
+  return [example, ...more].map((fault) => `${program} --fault '${fault}'`);
 }

@@ -4,8 +4,9 @@ import { commandNameOf } from '../../../abi/commands.ts';
 import { ConfigurationError } from '../../../base/assert.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import type { FaultLog } from './fault-log.ts';
+import { faultText } from './fault-text.ts';
 import { ANY_ACCESS, isNth } from './fields.ts';
-import type { Fault, FaultOf } from './kinds.ts';
+import { type Fault, type FaultOf, isByRule, packetNthOf } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
 /** Faults that mean something to a NIC; interrupts and reads are the root complex's. */
@@ -24,8 +25,15 @@ export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic
         `one of ${[...kinds].join(', ')} with machine.adapter=nic`,
       );
   for (const fault of faultsOf(faults, node, 'packet')) {
-    const { packet, nth, delay } = fault;
-    if (packet === 'duplicated' || packet === 'reordered')
+    const { packet, delay } = fault;
+    const nth = packetNthOf(fault);
+    if (isByRule(fault))
+      throw new ConfigurationError(
+        'fault',
+        faultText(fault),
+        'a fault by nth alone with machine.adapter=nic',
+      );
+    if (packet === 'duplicated' || packet === 'reordered' || packet === 'congested')
       throw new ConfigurationError('packet', packet, 'one of corrupted, late, lost with machine.adapter=nic');
     log.firesOnNth(fault, nth, () => nic.port.transmitted.frames);
     if (packet === 'corrupted') nic.port.faults.corruptFrames(nth.first, nth.last);

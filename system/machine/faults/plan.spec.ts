@@ -40,8 +40,22 @@ describe('a fault as an option', () => {
     expect(read('cable=pulled,at=1us,node=1')).toMatchObject({ node: 1 });
   });
 
+  it.each([
+    ['psn=50-150', { psn: { first: 50, last: 150, isRelative: false } }],
+    ['psn=+7', { psn: { first: 7, last: 7, isRelative: true } }],
+    ['psn=+0-3', { psn: { first: 0, last: 3, isRelative: true } }],
+    ['chance=10%', { chance: 0.1, seed: undefined }],
+    ['chance=0.025,seed=7', { chance: 0.025, seed: 7 }],
+    ['qpn=3,only=responses,shots=2', { qpn: 3, only: 'responses', shots: 2, nth: undefined }],
+    ['opcode=rc_acknowledge,nth=2', { opcode: 0x11, nth: { first: 2, last: 2 } }],
+    ['opcode=0x0a', { opcode: 0x0a }],
+  ])('names packets by what is in their headers, and by chance: %s', (text, expected) => {
+    expect(read(`packet=lost,${text}`)).toMatchObject(expected);
+  });
+
   it('can be tried: every example of the listing is one', () => {
-    for (const { example, kind } of faultListing()) expect(read(example)).toMatchObject({ kind });
+    for (const { example, more = [], kind } of faultListing())
+      for (const text of [example, ...more]) expect(read(text)).toMatchObject({ kind });
   });
 });
 
@@ -73,6 +87,16 @@ describe('what is no fault is refused with entry, field, value and range', () =>
     ['packet=lost,by=2', 'field by, is 2, expected left out unless packet is reordered'],
     ['packet=reordered,by=0', 'field by, is "0", expected an integer from 1 to 1024'],
     ['packet=late,delay=1001s', 'field delay, is 1001000000000000, expected at most 1000s'],
+    ['packet=lost,qpn=16777216', 'field qpn, is "16777216", expected an integer from 0 to 16777215'],
+    ['packet=lost,psn=7-3', 'field psn, is "7-3", expected a PSN up to 16777215'],
+    ['packet=lost,psn=-3', 'field psn, is "-3"'],
+    ['packet=lost,chance=0%', 'field chance, is "0%", expected a share as 10% or 0.1'],
+    ['packet=lost,chance=110%', 'field chance, is "110%"'],
+    ['packet=lost,seed=3', 'field seed, is 3, expected left out when chance is not given'],
+    ['packet=lost,shots=0', 'field shots, is "0"'],
+    ['packet=lost,opcode=RC_WRITE', 'field opcode, is "RC_WRITE", expected an opcode by name'],
+    ['packet=lost,where=header', 'field where, is "header", expected left out unless packet is corrupted'],
+    ['packet=late,delay=1us,crc=icrc', 'field crc, is "icrc", expected left out unless packet is corrupted'],
     ['catastrophic=0,at=1us', 'field catastrophic, is "0", expected an integer from 1'],
   ])('%s', (text, message) => {
     expect(() => read(text)).toThrow(message);

@@ -12,7 +12,7 @@ import { ConfigurationError, shortJson } from '../../../base/assert.ts';
 import { runtime } from '../../../base/runtime.ts';
 import { hintFor } from '../profile/values.ts';
 import type { Field } from './fields.ts';
-import { contradictionOf, type Fault, type FaultKind, faultKinds } from './kinds.ts';
+import { contradictionOf, type Fault, type FaultKind, faultKinds, plainest } from './kinds.ts';
 
 /** A fault as a user writes it: words and numbers by field; see {@link faultKinds}. */
 export type FaultEntry = Readonly<Record<string, string | number>>;
@@ -98,7 +98,7 @@ function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
   const wrong = contradictionOf(fault as unknown as Fault);
   if (wrong !== undefined)
     throw new ConfigurationError(`${place} (${kind}), field ${wrong[0]},`, wrong[1], wrong[2]);
-  return fault as unknown as Fault;
+  return plainest(fault as unknown as Fault);
 }
 
 function kindOf(names: readonly string[], place: string): FaultKind {

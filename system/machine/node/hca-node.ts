@@ -67,7 +67,7 @@ export class HcaNode {
     this.hca.wirePort.setEnabled(true);
     this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.hca.wirePort);
     this.faultLog = new FaultLog(plan.faults);
-    injectHcaFaults(plan.faults, node, this.hca, this.faultLog);
+    injectHcaFaults(plan.faults, node, this.hca, this.faultLog, config.machine.seed);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
   }
 }
