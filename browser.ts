@@ -16,7 +16,7 @@ export { ConfigurationError, InvariantError, SimulatorError } from './base/asser
 export type { TextSink } from './base/runtime.ts';
 export type { Cycles, Picoseconds, Unit } from './base/units.ts';
 export type { OnDemandStatistics } from './driver/on-demand/pager.ts';
-export type { Handle, MtuVerb, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
+export type { Handle, MtuVerb, MwType, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
 export type { CoreThread } from './host/core-thread.ts';
 export type { CpuCause, CpuReport } from './host/cpu-account.ts';
 export type { Host } from './host/host.ts';
@@ -38,10 +38,16 @@ export {
   StepLimitError,
   WorkerLostError,
 } from './sim/index.ts';
+export type { ObservationColumns, ObservationTrack, ProcessObservations } from './sim/observation.ts';
 export type { Random } from './sim/random.ts';
 export type { ProcessInstant } from './sim/run-errors.ts';
 export type { Analysis } from './system/machine/analysis/attach.ts';
-export type { AnalysisOptions, TraceOptions } from './system/machine/analysis/options.ts';
+export type {
+  AnalysisOptions,
+  CaptureEnd,
+  CaptureOptions,
+  TraceOptions,
+} from './system/machine/analysis/options.ts';
 export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';
 export { CostsOverflowError } from './system/machine/costs/index.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
@@ -85,6 +91,15 @@ export type * from './system/machine/report/ledger-link.ts';
 export type * from './system/machine/report/nic-ledger.ts';
 export type * from './system/machine/report/schema.ts';
 export type { RunFacts } from './system/machine/run-facts.ts';
+export type {
+  DroppedRecords,
+  Timeline,
+  TimelineCategory,
+  TimelineKindName,
+  TimelineOptions,
+  TimelineRecord,
+  TimelineTrack,
+} from './system/machine/timeline/index.ts';
 export { openMessageChannel } from './system/workloads/message-pingpong.ts';
 export type {
   PerfArgs,

@@ -7,4 +7,5 @@ export {
   mergedTimeline,
   Timeline,
   type TimelineRecord,
+  type TimelineTrack,
 } from './timeline.ts';
