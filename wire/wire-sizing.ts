@@ -70,7 +70,7 @@ export function checkConfig(config: WireConfig): void {
   const returnBlocksMax = blocks - blocksOf(PACKET_BYTES_MAX);
   if (blocksOf(config.creditReturnBytes) > returnBlocksMax) {
     throw new ConfigurationError(
-      'creditReturnBytes',
+      'wire.creditReturnBytes',
       config.creditReturnBytes,
       `at most ${returnBlocksMax * CREDIT_BLOCK_BYTES}: a sender must always get to send its longest packet`,
     );

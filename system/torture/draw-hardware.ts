@@ -6,6 +6,7 @@
 import { ConfigurationError } from '../../base/assert.ts';
 import type { NumberParameter, Parameter } from '../../base/parameter.ts';
 import type { Random } from '../../sim/index.ts';
+import { fittedConnectx3 } from '../machine/profile/fitted-connectx3.ts';
 import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
 import { type ParameterValue, parametersByPath } from '../machine/profile/parameter-tree.ts';
 
@@ -49,21 +50,43 @@ const keptPaths = [
   'hca.srqCountMax',
   'hca.control.initialiseCycles',
   'wire.trainingUs',
-  // Drawn behind all others: a seed's hardware is what it was before there was a choice.
+  // The judges count time-outs and delays in the standard's units.
+  'hca.rnrTimerUnitNs',
+  'hca.ackTimeoutUnitNs',
+  'hca.ackTimeoutCodeMin',
+  // Drawn apart: see bytesShare.
   'wire.packetForm',
 ];
 
-/** Of the stories whose packets travel as bytes. */
-const bytesShare = 0.2;
+/**
+ * What came later than the first seeds that pages and tables name. It is drawn after everything else: an entry more in the list of
+ * the others would make other hardware of every seed.
+ */
+const laterPaths = [
+  ...Object.keys(fittedConnectx3).filter((path) => path.startsWith('hca.')),
+  'hca.keyOperationCycles',
+  'wire.switchLatencyNs',
+].filter((path) => !['hca.receivePacketCycles', 'hca.wqeDecodeCycles'].includes(path));
 
-const drawnParameters: readonly (readonly [string, Parameter])[] = [...parametersByPath].filter(
+/** Of the stories whose packets travel as bytes … */
+const bytesShare = 0.2;
+/** … that have some of the later parameters … */
+const laterShare = 0.3;
+/** … and, of those, that have all costs of the fitted profiles, but for what the story itself has drawn. */
+const fittedShare = 0.3;
+
+type Drawn = readonly (readonly [string, Parameter])[];
+
+const drawnParameters: Drawn = [...parametersByPath].filter(
   ([path]) =>
     drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
-    !keptPaths.some((kept) => path.startsWith(kept)),
+    !keptPaths.some((kept) => path.startsWith(kept)) &&
+    !laterPaths.includes(path),
 );
+const laterParameters: Drawn = laterPaths.map((path) => [path, parametersByPath.get(path)!] as const);
 
 /** Parameters that torture draws, by path. */
-export const drawnPaths: readonly string[] = drawnParameters.map(([path]) => path);
+export const drawnPaths: readonly string[] = [...drawnParameters, ...laterParameters].map(([path]) => path);
 
 /** Combinations that have exposed defects in many devices, drawn together more often than by chance. */
 export const knots: readonly ParameterValues[] = [
@@ -99,28 +122,40 @@ export function drawHardware(random: Random): ParameterValues {
   if (random.chance(0.2)) return set;
   const knotCount = random.below(4);
   for (let count = 0; count < knotCount; count++) Object.assign(set, knots[random.below(knots.length)]);
-  const looseCount = random.chance(0.5) ? random.below(4) : random.below(14);
-  for (let count = 0; count < looseCount; count++) {
-    const [path, parameter] = drawnParameters[random.below(drawnParameters.length)]!;
-    set[path] = drawValue(random, parameter);
-  }
+  drawSome(random, set, drawnParameters, random.chance(0.5) ? random.below(4) : random.below(14));
   if (random.chance(bytesShare)) set['wire.packetForm'] = 'bytes';
-  return acceptable(set);
+  if (!random.chance(laterShare)) return acceptable(set);
+  const isFitted = random.chance(fittedShare);
+  const later = isFitted ? { ...fittedConnectx3 } : {};
+  drawSome(random, later, laterParameters, random.below(isFitted ? 3 : 6));
+  return acceptable({ ...later, ...set });
 }
 
-/** Leaves out what the configuration's checks name until they accept the rest. */
-function acceptable(set: Record<string, ParameterValue>): ParameterValues {
+function drawSome(random: Random, set: Record<string, ParameterValue>, from: Drawn, times: number): void {
+  for (let time = 0; time < times; time++) {
+    const [path, parameter] = from[random.below(from.length)]!;
+    set[path] = drawValue(random, parameter);
+  }
+}
+
+/**
+ * What a scene needs together with drawn hardware, of which it leaves out what the configuration's checks name until they accept
+ * the rest.
+ */
+export function acceptable(hardware: ParameterValues, needed: ParameterValues = {}): ParameterValues {
+  const drawn: Record<string, ParameterValue> = { ...hardware };
   for (;;) {
+    const set = { ...drawn, ...needed };
     try {
       configurationOf({ set });
       return set;
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error;
       const { field } = error;
-      const paths = Object.keys(set).filter((path) => path !== 'host.memory.sizeMib');
+      const paths = Object.keys(drawn).filter((path) => path !== 'host.memory.sizeMib');
       const blamed = paths.find((path) => path === field) ?? paths.at(-1);
       if (blamed === undefined) throw error;
-      delete set[blamed];
+      delete drawn[blamed];
     }
   }
 }

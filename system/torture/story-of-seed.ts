@@ -1,6 +1,6 @@
 /** Which story a seed is: one of players, or a scene. */
 import { Random } from '../../sim/index.ts';
-import { drawHardware } from './draw-hardware.ts';
+import { acceptable, drawHardware } from './draw-hardware.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { sceneOf, scenes } from './scenes/index.ts';
 import type { Scene } from './scenes/scene.ts';
@@ -59,7 +59,7 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
     seed,
     climate,
     ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),
-    set: { ...hardware, ...set },
+    set: acceptable(hardware, set),
     faults,
     again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : unwatchedAt(random)),
     programs: [],

@@ -9,6 +9,7 @@ import { asInteger } from '../../../base/parameter.ts';
 import { runtime } from '../../../base/runtime.ts';
 import { sha256Hex } from '../../../base/sha256.ts';
 import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../../hw/pcie/index.ts';
+import { checkWireConfig } from '../../../wire/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
   isParameter,
@@ -159,6 +160,7 @@ function checkConfiguration(config: MachineConfig): void {
   checkLinkConfig(link, rootPort);
   checkFunctionConfig(config.pcie.function, endpointPort);
   checkRootComplexConfig(rootComplex, link, rootPort);
+  if (config.machine.adapter === 'hca') checkWireConfig(config.wire);
   if (enumeration.maxPayloadBytes > link.maxPayloadBytes) {
     throw new ConfigurationError(
       'pcie.enumeration.maxPayloadBytes',

@@ -123,6 +123,9 @@ describe('a wrong choice is refused in one line that names it', () => {
       'at most pcie.link.maxPayloadBytes (256)',
     );
     expect(messageOf(() => configurationOf({ set: { 'machine.nodeCount': 3 } }))).toContain('an even number');
+    expect(messageOf(() => configurationOf({ set: { 'wire.creditReturnBytes': 16_384 } }))).toContain(
+      'wire.creditReturnBytes is 16384, expected at most 12160',
+    );
   });
 });
 
