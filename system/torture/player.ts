@@ -101,12 +101,14 @@ import {
 export interface PlayerArgs {
   readonly story: Story;
   readonly program: number;
+  /** Whether it marks what it posts as operations, whose costs the machine attributes. */
+  readonly marks: boolean;
 }
 
 /** The module's program. */
 export async function play(program: ProgramContext): Promise<JsonValue> {
-  const { story, program: index } = program.args as unknown as PlayerArgs;
-  const player = new Player(program, story, index);
+  const { story, program: index, marks } = program.args as unknown as PlayerArgs;
+  const player = new Player(program, story, index, marks);
   await player.play();
   return player.seen() as unknown as JsonValue;
 }
@@ -169,6 +171,7 @@ class Player {
   readonly #program: ProgramContext;
   readonly #story: Story;
   readonly #index: number;
+  readonly #marks: boolean;
   readonly #plan: ProgramPlan;
   readonly #patiencePs: number;
   /** Nothing has moved for so long once: later steps wait less, and only the end waits as long again. */
@@ -216,8 +219,9 @@ class Player {
     limitsArmed: 0,
   };
 
-  constructor(program: ProgramContext, story: Story, index: number) {
+  constructor(program: ProgramContext, story: Story, index: number, marks: boolean) {
     this.#program = program;
+    this.#marks = marks;
     this.#story = story;
     this.#index = index;
     this.#plan = story.programs[index]!;
@@ -561,8 +565,10 @@ class Player {
 
   async #step(step: Step): Promise<void> {
     switch (step.do) {
-      case 'post':
-        return this.#post(step.qp, step.wrs);
+      case 'post': {
+        const post = (): Promise<void> => this.#post(step.qp, step.wrs);
+        return this.#marks ? this.#program.operation(`post on QP ${step.qp}`, post) : post();
+      }
       case 'receive':
         for (const plan of step.wrs) this.#receive({ qp: step.qp, srq: -1, plan });
         return;

@@ -50,8 +50,9 @@ export function renderStory(story: Story): string[] {
   if (again !== undefined) {
     const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
     const plainness = again.isPlain === true ? ', without shortcuts' : '';
+    const looks = again.isObserved === true ? ', with all observers' : '';
     lines.push(
-      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${plainness}`,
+      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${plainness}${looks}`,
     );
   }
   if (stopsAfter !== undefined)

@@ -8,16 +8,20 @@
  */
 import type { Finding as LintFinding } from '../../analyser/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
+import type { TextSink } from '../../base/runtime.ts';
 import { psPerSecond } from '../../base/units.ts';
 import { epochLengthPs } from '../../sim/index.ts';
-import type { AnalysisOptions } from '../machine/analysis/index.ts';
+import { type AnalysisOptions, traceDefaults } from '../machine/analysis/index.ts';
+import { CostsOverflowError, type OperationCost, type OtherCost } from '../machine/costs/index.ts';
 import { Machine } from '../machine/machine.ts';
 import type { Held } from '../machine/node/held.ts';
 import type { LinkPackets } from '../machine/node/packet-log.ts';
+import type { Partition } from '../machine/partition/placement.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 import type { JsonValue, ProgramOptions } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
 import type { Finding } from './finding.ts';
+import { judgeCosts } from './judges/costs.ts';
 import { judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
 import { patienceOf } from './patience.ts';
@@ -29,6 +33,12 @@ export interface Verdict {
   /** Why the machine refused the story's configuration; undefined when it accepted it. */
   readonly refused: string | undefined;
   readonly played: Played | undefined;
+}
+
+/** What the operations that players marked have cost, and what no operation caused. */
+export interface Costs {
+  readonly operations: readonly OperationCost[];
+  readonly others: readonly OtherCost[];
 }
 
 /** Everything that can be judged. */
@@ -52,6 +62,8 @@ export interface Played {
   readonly lint: readonly LintFinding[];
   /** What crossed the PCIe links while the programs ran and the drivers went. */
   readonly packets: readonly LinkPackets[];
+  /** What operations have cost; undefined of a machine that attributes none, or cannot keep so many packets apart. */
+  readonly costs: Costs | undefined;
   /** Every parameter of the machine. */
   readonly config: MachineConfig;
   /** How the run itself ended: undefined without an error. */
@@ -111,7 +123,12 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   const epochPs = again.epochPs === undefined ? undefined : epochPsFor(again.epochPs, first.endPs);
   const second = await playStory(story, epochPs === undefined ? again : { ...again, epochPs });
   const epochs = epochPs === undefined ? '' : `, in epochs of ${epochPs} ps`;
-  const looks = again.isUnwatched === true ? ', without observers' : '';
+  const looks =
+    again.isUnwatched === true
+      ? ', without observers'
+      : again.isObserved === true
+        ? ', with all observers'
+        : '';
   const plainness = again.isPlain === true ? ', without shortcuts' : '';
   const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}${plainness}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
@@ -128,6 +145,7 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
     ...differs('what the programs saw', first.results, second.results),
     ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
     ...(again.isUnwatched === true ? [] : differs('what the linter tells', first.lint, second.lint)),
+    ...judgeCosts(second).map((what) => ({ judge: 'costs', what })),
   ];
 }
 
@@ -167,10 +185,23 @@ export interface PlayOptions {
   readonly stepLimit?: number;
 }
 
+/** Observers of a machine, beside those that judges need. What they note is dropped as soon as it has been put into words. */
+const observers = (partition: Partition): AnalysisOptions => ({
+  timeline: {
+    recordsMax: observedRecordsMax,
+    ...(partition === 'single' ? { sink: () => {} } : {}),
+  },
+  capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 2 ** 20 },
+  ...(partition === 'single' ? { trace: { ...traceDefaults, sinkOf: () => nowhere } } : {}),
+});
+
+const observedRecordsMax = 4096;
+const nowhere: TextSink = { write: () => {}, close: () => {} };
+
 /** The machine of a story, without programs. */
 export function machineOf(
   { set, faults, isPlain: isAlwaysPlain }: Story,
-  { partition, shuffleSeed, epochPs, isUnwatched, isPlain = isAlwaysPlain }: Again,
+  { partition, shuffleSeed, epochPs, isUnwatched, isObserved, isPlain = isAlwaysPlain }: Again,
   { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
 ): Promise<Machine> {
   return Machine.create({
@@ -182,14 +213,19 @@ export function machineOf(
     ...(isUnwatched === true ? {} : { watch: 'accesses' }),
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(epochPs === undefined ? {} : { epochPs }),
-    analysis: analysis ?? (isUnwatched === true ? {} : { lint: true, packets: true }),
+    ...(isObserved === true ? { attributesCosts: true } : {}),
+    analysis:
+      analysis ??
+      (isUnwatched === true
+        ? {}
+        : { lint: true, packets: true, ...(isObserved === true ? observers(partition) : {}) }),
   });
 }
 
 export async function playStory(story: Story, how: Again, options: PlayOptions = {}): Promise<Played> {
   await using machine = await machineOf(story, how, options);
   const fresh = await machine.held();
-  for (const program of programsOf(story)) await machine.load(program);
+  for (const program of programsOf(story, how.isObserved)) await machine.load(program);
   let error = await errorOf(() => machine.run(simulatedLimitPs(story)));
   const endPs = BigInt(machine.instantPs);
   const results = (await machine.results()).map((result) => result ?? null);
@@ -219,12 +255,22 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const report = await machine.report();
   // Behind the report: its ledgers count what has not arrived.
   const packets = await machine.packets();
+  const costs = how.isObserved === true ? await costsOf(machine) : undefined;
   const { config } = machine;
-  return { story, endPs, seen, results, report, leftovers, held, lint, packets, config, error };
+  return { story, endPs, seen, results, report, leftovers, held, lint, packets, costs, config, error };
 }
 
-/** What a story's machine runs. */
-export function programsOf(story: Story): ProgramOptions[] {
+async function costsOf(machine: Machine): Promise<Costs | undefined> {
+  try {
+    return await machine.operationCosts();
+  } catch (error) {
+    if (error instanceof CostsOverflowError) return undefined;
+    throw error;
+  }
+}
+
+/** What a story's machine runs. @param marks whether players mark what they post as operations, each with its costs */
+export function programsOf(story: Story, marks = false): ProgramOptions[] {
   if (story.scene !== undefined) {
     const { programs, module } = sceneOf(story.scene);
     const { args } = story.scene;
@@ -239,7 +285,7 @@ export function programsOf(story: Story): ProgramOptions[] {
     node,
     run: { url: players, exportName: 'play' },
     name: `player${program}`,
-    args: { story, program } as unknown as JsonValue,
+    args: { story, program, marks } as unknown as JsonValue,
   }));
 }
 

@@ -20,19 +20,26 @@ const slowShare = 0.25;
 export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
-  if (!random.chance(sceneShare)) return orPlainAgain(drawStory(seed));
+  if (!random.chance(sceneShare)) return orLookedAtAgain(drawStory(seed));
   const drawn = scenes[random.below(scenes.length)]!;
   const isTaken = drawn.isSlow !== true || random.chance(slowShare);
-  return orPlainAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
+  return orLookedAtAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
 }
 
 /** Of the stories that are not played again otherwise. */
 const plainShare = 0.15;
 
-/** Some stories are played once more without shortcuts. */
-function orPlainAgain(story: Story): Story {
-  if (story.again !== undefined || !new Random(story.seed, 'shortcuts').chance(plainShare)) return story;
-  return { ...story, again: { partition: 'single', shuffleSeed: undefined, isPlain: true } };
+/** Of those that are not played again without shortcuts either. */
+const observedShare = 0.1;
+
+/** Some stories are played once more without shortcuts, or with every observer there is. */
+function orLookedAtAgain(story: Story): Story {
+  if (story.again !== undefined) return story;
+  const once = { partition: 'single', shuffleSeed: undefined } as const;
+  if (new Random(story.seed, 'shortcuts').chance(plainShare))
+    return { ...story, again: { ...once, isPlain: true } };
+  if (!new Random(story.seed, 'observers').chance(observedShare)) return story;
+  return { ...story, again: { ...once, isObserved: true } };
 }
 
 /** The same story without shortcuts: `hca torture --no-shortcuts`. */

@@ -59,6 +59,8 @@ export interface Again {
   readonly shuffleSeed: number | undefined;
   /** Nobody looks on: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
   readonly isUnwatched?: true;
+  /** Everybody looks on as well: timeline, log of registers, capture of the cable, and costs, for which players mark what they post. */
+  readonly isObserved?: true;
   /** Nothing is done ahead of its turn, placed early or handed on without a copy (MachineOptions.shortcuts). */
   readonly isPlain?: true;
   /** Length of the epochs in which all parts count time; left out: the usual one (sim/epoch.ts). */

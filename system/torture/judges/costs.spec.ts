@@ -1,0 +1,42 @@
+/** Costs of operations against what links count, where everybody looks on; and the judge is not to be had with false accounts. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drawStory } from '../draw-story.ts';
+import { type Played, playStory, textOf } from '../run-story.ts';
+import { judgeCosts } from './costs.ts';
+
+let observed: Played;
+let usual: Played;
+beforeAll(async () => {
+  const once = { partition: 'single', shuffleSeed: undefined } as const;
+  usual = await playStory(drawStory(8), once);
+  observed = await playStory(drawStory(8), { ...once, isObserved: true });
+}, 60_000);
+
+describe('a story with all observers', () => {
+  it('tells the same, and all TLPs have an owner', () => {
+    expect(textOf(observed.report)).toBe(textOf(usual.report));
+    expect(textOf(observed.results)).toBe(textOf(usual.results));
+    expect(observed.costs?.operations.length).toBeGreaterThan(0);
+    expect(judgeCosts(observed)).toEqual([]);
+  });
+
+  it('is judged by nothing where no costs are attributed', () => {
+    expect([usual.costs, judgeCosts(usual)]).toEqual([undefined, []]);
+  });
+
+  it('is found out when a TLP has no owner, and when it has two', () => {
+    const { operations, others } = observed.costs!;
+    const changed = operations.find(({ writeTlps }) => (writeTlps['cqe'] ?? 0) > 0)!;
+    const rest = operations.filter((operation) => operation !== changed);
+    const { cqe } = changed.writeTlps;
+    for (const wrong of [cqe! - 1, cqe! + 1]) {
+      const costs = {
+        operations: [...rest, { ...changed, writeTlps: { ...changed.writeTlps, cqe: wrong } }],
+        others,
+      };
+      expect(judgeCosts({ ...observed, costs })).toEqual([
+        expect.stringMatching(/^node \d: \d+ TLPs of class cqe have an owner, its link counted \d+$/),
+      ]);
+    }
+  });
+});
