@@ -169,6 +169,19 @@ describe('attribution', () => {
     expect(JSON.stringify(plain.report)).toBe(JSON.stringify(played.report));
   });
 
+  it('is the same with a timeline, a log and a capture of the cable', async () => {
+    const analysis = {
+      timeline: {},
+      lint: true,
+      packets: true,
+      capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 },
+    };
+    const { operations, others, report } = await play({ analysis });
+    expect(operations).toEqual(played.operations);
+    expect(others).toEqual(played.others);
+    expect(JSON.stringify(report)).toBe(JSON.stringify(played.report));
+  });
+
   it.each(bothPartitions.slice(1))(
     'is the same in partition %s',
     async (partition) => {

@@ -24,6 +24,14 @@ describe('a story with all observers', () => {
     expect([usual.costs, judgeCosts(usual)]).toEqual([undefined, []]);
   });
 
+  it('is found out when CQEs of its requests belong to no operation', () => {
+    const { operations, others } = observed.costs!;
+    const without = operations.map((operation) => ({ ...operation, writeTlps: {} }));
+    expect(judgeCosts({ ...observed, costs: { operations: without, others } })).toContainEqual(
+      expect.stringMatching(/^node \d: 0 CQEs are of operations, \d+ requests in them ended well$/),
+    );
+  });
+
   it('is found out when a TLP has no owner, and when it has two', () => {
     const { operations, others } = observed.costs!;
     const changed = operations.find(({ writeTlps }) => (writeTlps['cqe'] ?? 0) > 0)!;

@@ -1,7 +1,9 @@
 /**
- * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class.
+ * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
+ * and the CQE of a request that ended well is its operation's.
  */
 import { trafficClassNames } from '../../../hw/dma/index.ts';
+import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
 import type { DeviceCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
 
@@ -10,18 +12,36 @@ const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'messag
 const attributedNames = trafficClassNames.filter((name) => !unattributed.has(name));
 
 /** @returns nothing where costs were not attributed */
-export function judgeCosts({ costs, report, error }: Pick<Played, 'costs' | 'report' | 'error'>): string[] {
+export function judgeCosts(played: Played): string[] {
+  const { costs, report, error } = played;
   if (costs === undefined || error !== undefined) return [];
   return report.nodes.flatMap(({ pcie }, node) => {
     const owned = ownedTlps(costs, node);
-    return attributedNames.flatMap((name) => {
+    const found = attributedNames.flatMap((name) => {
       const counted = pcie.toHost.classes[name]?.tlps ?? 0;
       return owned(name) === counted
         ? []
         : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
     });
+    const ofOperations = ownedTlps({ ...costs, others: [] }, node)('cqe');
+    const due = completedSends(played, node);
+    if (ofOperations < due)
+      found.push(`node ${node}: ${ofOperations} CQEs are of operations, ${due} requests in them ended well`);
+    return found;
   });
 }
+
+/** Completions of marked requests that a node's players took. */
+const completedSends = ({ story, seen }: Played, node: number): number =>
+  story.programs.reduce((sum, { node: at }, program) => {
+    const observations = seen[program];
+    if (at !== node || observations === null || observations === undefined) return sum;
+    const posted = new Set(observations.posts.map(({ id }) => id));
+    const ended = observations.completions.filter(
+      ({ id, status }) => posted.has(id) && status === IBV_WC_SUCCESS,
+    );
+    return sum + ended.length;
+  }, 0);
 
 /** TLPs of a class that a node's device sent: those of all owners together. */
 function ownedTlps({ operations, others }: Costs, node: number): (name: string) => number {

@@ -1,6 +1,6 @@
 /** States of blocks, and levels of their fifos. */
 import type { BlockAccount, Clock, Fifo } from '../../../../sim/index.ts';
-import { around, type MethodsOf } from '../around.ts';
+import { after, around, type MethodsOf } from '../around.ts';
 import type { Stream } from '../stream.ts';
 
 const RESTING = -1;
@@ -69,15 +69,9 @@ export function watchLevel<T extends object>(
   const track = stream.track('levels', name);
   let last = -1;
   for (const method of methods)
-    around(block, method, (plain) => {
-      const call = plain as (...args: readonly unknown[]) => unknown;
-      const listener = (...args: readonly unknown[]): unknown => {
-        const result = call(...args);
-        const level = levelOf();
-        if (level !== last) stream.instant('level', track, stream.lp.nowPs, level);
-        last = level;
-        return result;
-      };
-      return listener as typeof plain;
+    after(block, method, () => {
+      const level = levelOf();
+      if (level !== last) stream.instant('level', track, stream.lp.nowPs, level);
+      last = level;
     });
 }

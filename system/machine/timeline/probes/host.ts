@@ -82,8 +82,8 @@ function watchPosts(stream: Stream, operations: OperationLog, times: OperationTi
         count,
       );
   };
-  around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs) => {
-    posted(qpn, wqeCounter, opcode, ownPs);
+  around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs, operation) => {
+    posted(qpn, wqeCounter, opcode, ownPs, operation);
     const entry = times.entryOf(qpn, wqeCounter);
     if (entry >= 0) ordinals.set(entry, ordinal);
     stream.instant('posted', queuePairTrack(stream, qpn), ownPs, qpn, wqeCounter, opcode, ordinal++);
