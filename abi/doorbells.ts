@@ -2,7 +2,7 @@
  * Doorbells: BAR2 registers. Source: interface sheet 6.8, 6.9. Doorbell records in host memory: doorbell-records.ts.
  *
  * The send queue has a doorbell and no record; RQ and SRQ have a record and no doorbell; a CQ has both: the record's
- * first dword tells how far software has consumed, the arm register asks for an event.
+ * first dword holds how far software has consumed, the arm register asks for an event.
  */
 
 import { layout } from '../base/layout.ts';

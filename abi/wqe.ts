@@ -157,7 +157,7 @@ export const inlineHeader = layout(
   'inline segment header',
   { ...bigEndian16, sizeBytes: 4 },
   {
-    isInline: bits32(0x00, 31, 31, '1; tells it from a data pointer'),
+    isInline: bits32(0x00, 31, 31, '1; distinguishes it from a data pointer'),
     byteCount: bits32(0x00, 9, 0),
   },
 );

@@ -1,6 +1,6 @@
 /**
  * A protocol analyser between a host and its HCA: it sees what crosses the root complex, may read host memory, and
- * knows the interface sheet. It tells what happened, and what the driver did wrong; it changes nothing.
+ * holds the interface sheet. It reports what happened, and what the driver did wrong; it changes nothing.
  *
  *     LinkTap ─► config-space.ts                    BARs
  *             ─► registers.ts ─► command-register   commands ─┐
@@ -124,7 +124,7 @@ export class Analyser implements LinkTap {
     this.#commands.rebase(ps);
   }
 
-  /** Ends the log: commands without an answer are told, the sink is closed. */
+  /** Ends the log: commands without an answer are written, the sink is closed. */
   close(): void {
     this.#registers.flush(this.#lastPs);
     this.#commands.reset();

@@ -76,7 +76,7 @@ describe('the stock Linux driver, as captured', () => {
     },
   );
 
-  it('is told command by command, by name, object and field', () => {
+  it('is written command by command, by name, object and field', () => {
     const { log } = played('a-probe');
     for (const line of linesOf(probe, 'hcr')) expect(log.text).toContain(`${line.op} in_mod ${line.in_mod}`);
     // Literals of the capture: firmware 2.42.5000, 64 pages; EQ 32 on vector 0; QP0 and its port.
@@ -88,7 +88,7 @@ describe('the stock Linux driver, as captured', () => {
     expect(log.text).toMatch(/PortInfo +[^\n]*lid=1/);
   });
 
-  it('rings doorbells that are told with the numbers the capture decoded', () => {
+  it('rings doorbells that are written with the numbers the capture decoded', () => {
     for (const line of golden) {
       if (line.kind !== 'send_doorbell' && line.kind !== 'cq_arm' && line.kind !== 'eq_doorbell') continue;
       const bench = new AnalyserBench('json');
@@ -114,7 +114,7 @@ describe('the stock Linux driver, as captured', () => {
     }
   });
 
-  it('posts by BlueFlame what is told as the WQE it is', () => {
+  it('posts by BlueFlame what is written as the WQE it is', () => {
     const lines = linesOf(golden, 'blueflame').filter(
       ({ bar2_offset }) => Number(bar2_offset) >= uarAreaBytes,
     );

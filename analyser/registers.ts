@@ -113,7 +113,7 @@ export class RegisterFollower {
     this.#commands.load(offset - hcrBase, value, nowPs);
   }
 
-  /** A driver that polls reads the same again and again: that is told once, and how often it was. */
+  /** A driver that polls reads the same again and again: that is written once, and how often it was. */
   #showLoad(name: string, start: number, load: RegisterLoad): void {
     if (!this.#trace.wants('mmio')) return;
     const { offset, address, lengthBytes, status, value, nowPs } = load;
@@ -133,7 +133,7 @@ export class RegisterFollower {
     this.#trace.emit('mmio', nowPs, text, { address, lengthBytes });
   }
 
-  /** Tells what was held back. */
+  /** Writes what was held back. */
   flush(nowPs: number): void {
     if (this.#repeats > 0 && this.#lastLoad !== undefined) {
       const { offset, address, lengthBytes } = this.#lastLoad;

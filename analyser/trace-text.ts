@@ -53,7 +53,7 @@ function jsonLine({ sections, ...event }: TraceEvent): string {
     title,
     fields: Object.fromEntries(fields.map(({ name, value }) => [name, value])),
   }));
-  // What no JSON number holds exactly is told in decimal digits.
+  // What no JSON number holds exactly is written in decimal digits.
   const atPs = typeof event.atPs === 'bigint' ? event.atPs.toString() : event.atPs;
   return `${JSON.stringify({ ...event, atPs, sections: shown })}\n`;
 }

@@ -42,7 +42,7 @@ describe('a filter', () => {
     expect(() => new TraceFilter(['commands'], [text])).toThrow(ConfigurationError);
   });
 
-  it('knows its categories', () => {
+  it('has its categories', () => {
     expect(parsedCategories('mmio,events')).toEqual(['mmio', 'events']);
     expect(parsedCategories('all')).toHaveLength(6);
     expect(() => parsedCategories('mmio,event')).toThrow(/"event", expected some of mmio/);
@@ -68,7 +68,7 @@ describe('fields of a layout', () => {
 });
 
 describe('a trace', () => {
-  it('tells a register access by name and field, in exact time', () => {
+  it('writes a register access by name and field, in exact time', () => {
     const bench = new AnalyserBench();
     bench.nowPs = 1_234_567;
     bench.store32(bar0Address + 0xf0010, 1);
@@ -82,7 +82,7 @@ describe('a trace', () => {
     ]);
   });
 
-  it('tells polls that read the same once, and how often it was', () => {
+  it('writes polls that read the same once, and how often it was', () => {
     const bench = new AnalyserBench();
     for (let poll = 0; poll < 5; poll++) bench.load32(bar0Address + 0x80698, 0x00a0_0004);
     bench.load32(bar0Address + 0x80698, 0x0020_0004);
@@ -91,7 +91,7 @@ describe('a trace', () => {
     expect(lines[1]).toContain('read again 4 times, the same, until');
   });
 
-  it('tells a command with its mailbox, its status and how long it took', () => {
+  it('writes a command with its mailbox, its status and how long it took', () => {
     const bench = new AnalyserBench();
     bench.bringUp();
     bench.createCq();
@@ -103,14 +103,14 @@ describe('a trace', () => {
     );
   });
 
-  it('tells of a command that was never answered', () => {
+  it('reports a command that was never answered', () => {
     const bench = new AnalyserBench();
     bench.command('NOP', { isLeftUnanswered: true });
     bench.analyser.close();
     expect(bench.log.text).toContain('NOP in_mod 0x0 polled: NO ANSWER');
   });
 
-  it('tells a CQE and an EQE with the queue and the place in it', () => {
+  it('writes a CQE and an EQE with the queue and the place in it', () => {
     const bench = new AnalyserBench('json', ['cqn=0x20']);
     bench.bringUp();
     bench.createCq();

@@ -1,4 +1,4 @@
-/** Where events go: through the filter, as lines, into the sink. What nobody wants is not even made. */
+/** Where events go: through the filter, as lines, into the sink. What the filter leaves out is not even made. */
 
 import type { TextSink } from '../base/runtime.ts';
 import type { TraceFilter } from './filter.ts';

@@ -16,7 +16,7 @@ const ENGINE_BYTES_BY_WORDS = 160;
 const ENGINE_BYTES = 32;
 /** Keeps an index small: then the next one need not be looked at for overflow. */
 const INDEX_MASK = 0x3fff_ffff;
-/** Ways that a copier knows again. */
+/** Ways that a copier keeps. */
 const KNOWN_COUNT = 8;
 
 /** A memory and the elements that lie over its bytes. */

@@ -110,7 +110,7 @@ describe('software', () => {
     expect(file.stored(0x0c, 4)).toBe(0);
   });
 
-  test('is told what became of a write', () => {
+  test('is notified of what became of a write', () => {
     const { file } = placed();
     expect([0x20, 0x28, 0x30, 0x3c].map((offset) => file.write(offset, 4, 1))).toEqual([
       'written',

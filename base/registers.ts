@@ -182,7 +182,7 @@ function checkRegister(path: string, entry: Register): void {
   }
 }
 
-/** The field as one of a unit of so many bytes: only a register knows how wide it is. */
+/** The field as one of a unit of so many bytes: its width is the register's. */
 const atWidth = (field: RegisterField, unitBytes: number): NumberField => ({
   ...field,
   pieces: [{ ...field.pieces[0], unitBytes: unitBytes as BitRange['unitBytes'] }],

@@ -69,7 +69,7 @@ export async function bundleInto(folder: string): Promise<void> {
         {
           debugName: 'rest',
           priority: 1,
-          // What nobody imports is started: it stays apart, so that it runs only then. What is for vitest runs nowhere else.
+          // What is imported nowhere is started: it stays apart, so that it runs only then. What is for vitest runs nowhere else.
           name: (id, modules) =>
             !id.startsWith(forVitest) && modules.getModuleInfo(id)?.importers.length ? 'rest' : null,
         },

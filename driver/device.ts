@@ -1,5 +1,5 @@
 /**
- * A device that has been probed: what the resources share. Built by `probe.ts`, which alone knows the order; the files
+ * A device that has been probed: what the resources share. Built by `probe.ts`, which has the order; the files
  * per resource take from it what they need.
  */
 

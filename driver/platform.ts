@@ -99,7 +99,7 @@ export interface LegacyInterrupt<Thread extends Cpu = Cpu> {
 /** What a system call is for: setting up, or moving data (the report shows 0 of these for polling programs). */
 export type SystemCallPath = 'control' | 'dataPath';
 
-/** A user process's memory, as the kernel's memory management knows it. */
+/** A user process's memory, as the kernel's memory management has it. */
 export interface ProcessMemory {
   readonly processId: number;
   /**

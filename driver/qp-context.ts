@@ -12,7 +12,7 @@ import { log2Ceil, log2Exact } from '../base/units.ts';
 import type { Translation } from './mtt.ts';
 import { AccessFlag, type AhAttr, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 
-/** What the kernel knows of a QP besides its present attributes. */
+/** What the kernel keeps of a QP besides its present attributes. */
 export interface QpGeometry {
   readonly type: QpTypeVerb;
   readonly qpn: number;

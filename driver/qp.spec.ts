@@ -142,7 +142,7 @@ describe('queue pairs', () => {
     });
   });
 
-  it('sheet 3.17: drain and come back, and ask for the event only when told to', async () => {
+  it('sheet 3.17: drain and come back, and ask for the event only when the caller wants it', async () => {
     const handle = await connected();
     const drain = { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 };
     const mask = M.IBV_QP_STATE | M.IBV_QP_EN_SQD_ASYNC_NOTIFY;

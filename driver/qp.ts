@@ -25,7 +25,7 @@ export interface QueuePair {
   readonly buffer: UserBuffer;
   /** Undefined without a receive queue. */
   readonly record: UserRecord | undefined;
-  /** As far as software knows; an error that the device made shows in queryQp. */
+  /** As software has set it; an error that the device made shows in queryQp. */
   state: QpStateVerb;
   readonly memory: QpMemory;
 }

@@ -329,7 +329,7 @@ describe('queries', () => {
   });
 });
 
-/** What is left after removal with a QP open: frames of the process itself, that nobody gives back in this bench. */
+/** What is left after removal with a QP open: frames of the process itself, which are not given back in this bench. */
 async function framesLeftBy(answer: Answer | undefined): Promise<number> {
   const { handle } = await createQp();
   const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_ACCESS_FLAGS;

@@ -1,6 +1,6 @@
 /**
  * A machine for the driver's specs: memory, a core whose waits take no real time, and a device that takes commands at
- * its registers, remembers each one, and answers as a script says. It knows contexts only as far as it must to raise
+ * its registers, remembers each one, and answers by a script. It decodes contexts only as far as it must to raise
  * events; what a real device does with them is the business of hw/hca and of the system tests.
  */
 import { bar0 } from '../abi/bar-map.ts';

@@ -150,7 +150,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(memory.write(page - 4, 8, new Uint8Array(8), 0)).toBe(false);
   });
 
-  it('accepts a region without a descriptor and lets nobody in', () => {
+  it('accepts a region without a descriptor and refuses access to it', () => {
     expect(map({})).toBe(0);
     expect(memory.regions[0]?.access).toBe('none');
     expect(memory.read(0, 4)).toBeUndefined();

@@ -2,7 +2,7 @@
  * Waits for the clients of several servers at once, and for a wake-up from another thread or a signal handler.
  *
  *   poll(timeoutMs) ─► a server that was busy just now is asked directly, without poll(2) but for each 256th time
- *                   └► nobody: ppoll(2) on all clients, listening sockets and the wake-up eventfd
+ *                   └► none: ppoll(2) on all clients, listening sockets and the wake-up eventfd
  *                                └► the ready ones are pumped: a bounded number of messages each
  *
  * A wait ends early, with nothing done, when a signal comes: let Node's event loop turn to have its handler run.

@@ -77,7 +77,7 @@ export class Core {
   /** Times a thread was switched in, interrupts apart. */
   contextSwitchCount = 0;
 
-  /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
+  /** The bus to memory, where a DMA controller may take it: a core that works meanwhile is later by as much. */
   memoryBus: CorePorts['memoryBus'] | undefined;
   readonly #storeSpaceBytes: number;
   readonly #serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;

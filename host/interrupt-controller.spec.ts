@@ -131,7 +131,7 @@ describe('interrupt messages', () => {
       const fromPs = cpu.localPs;
       await cpu.sleep(1_000_000);
       expect(cpu.localPs - fromPs).toBeGreaterThanOrEqual(1_000_000);
-      // Nobody has had it.
+      // No core has had it.
       expect(await signal.wait(cpu, 0)).toBe(true);
     });
     await test.runToEnd();

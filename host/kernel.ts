@@ -1,6 +1,6 @@
 /**
  * The slices of the host that the driver asks for: configuration space, kernel memory, interrupt lines, threads.
- * They fit driver/platform.ts by structure; nothing here knows the driver.
+ * They fit driver/platform.ts by structure; nothing here depends on the driver.
  */
 import type { TimeKeeper } from '../sim/epoch.ts';
 import type { CoreThread } from './core-thread.ts';

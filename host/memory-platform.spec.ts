@@ -3,7 +3,7 @@ import { ProcessKilledError } from './host-error.ts';
 import { newFile, pageBytes } from './mm/index.ts';
 import { newTestHost } from './testing.ts';
 
-/** 2.5 GHz: 400 ps a cycle. Costs that can be told apart. */
+/** 2.5 GHz: 400 ps a cycle. Costs that differ. */
 const paging = {
   mapCycles: 0,
   minorFaultCycles: 1000,

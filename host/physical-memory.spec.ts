@@ -74,7 +74,7 @@ describe('physical memory', () => {
     expect(memory.write(sizeBytes - 8, 8, bytes, 0)).toBe(true);
   });
 
-  it('tells a watcher of writes to its page only, after the bytes are in memory, until it is taken off', () => {
+  it('notifies a watcher of writes to its page only, after the bytes are in memory, until it is taken off', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const seen: number[] = [];
     const watcher = { pageWritten: () => seen.push(memory.bytes[0x5010]!) };

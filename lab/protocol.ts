@@ -97,7 +97,7 @@ export interface ProgramOrder {
   readonly faults: readonly string[];
 }
 
-/** Something to be told of a program, at the line that it is about. */
+/** A remark on a program, at the line that it is about. */
 export interface ProgramRemark {
   /** From 1; undefined when no line can be named. */
   readonly line: number | undefined;

@@ -17,7 +17,7 @@ it('numbers stall reasons in the order of their names, and reports them by name'
 });
 
 describe('block account', () => {
-  it('can be notified of in mid-run, in the middle of work too, and goes on as if nobody had asked', () => {
+  it('can be read in mid-run, in the middle of work too, and goes on as if it had not been', () => {
     const notified = new BlockAccount('block', stallReasons('space'));
     const untold = new BlockAccount('block', stallReasons('space'));
     for (const account of [notified, untold]) {
@@ -38,7 +38,7 @@ describe('block account', () => {
     expect([untold.busyCycles, untold.idleCycles, ...untold.stalledCycles]).toEqual([105, 55, 40]);
   });
 
-  it('tells busy, stalled by reason and idle cycles apart', () => {
+  it('counts busy, stalled by reason and idle cycles apart', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(10, 4); // idle 0–10, busy 10–14
     account.stall(16, 1); // idle 14–16

@@ -12,7 +12,7 @@ import type { BlockAccount } from './block-account.ts';
 import type { Fifo } from './fifo.ts';
 
 /**
- * What {@link Block.inspect} tells: plain data, which can be compared and printed.
+ * What {@link Block.inspect} returns: plain data, which can be compared and printed.
  * @public
  */
 export type StateValue =

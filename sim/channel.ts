@@ -125,10 +125,10 @@ export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
   #lastPs = Number.NEGATIVE_INFINITY;
-  /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
+  /** Bytes after the tail that are free as far as this end has seen, and that no end of the ring divides. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
-  /** The other end, when it is joined to this one, else one that nobody reads. */
+  /** The other end, when it is joined to this one, else one that is never read. */
   #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
@@ -230,7 +230,7 @@ export class ChannelReader extends ChannelEnd {
   /** Time of the next undelivered record known to this end, or Infinity. Only this end changes it. */
   nextPs: Picoseconds = NEVER;
   #isJoined = false;
-  /** Where whoever joined the ends keeps what is due next at this end's process. */
+  /** Where the group that joined the ends keeps what is due next at this end's process. */
   #arrivals: Float64Array = new Float64Array(1);
   #arrivalIndex = 0;
 
@@ -258,7 +258,7 @@ export class ChannelReader extends ChannelEnd {
     return true;
   }
 
-  /** Counts the bytes of the records that this end knows of, modulo 2^32. */
+  /** Counts the bytes of the records that this end has seen, modulo 2^32. */
   get knownTail(): number {
     return this.#tail;
   }

@@ -1,5 +1,5 @@
 /**
- * The far events of an event queue: a binary heap, the earliest first. Each event knows its place in the heap, so that
+ * The far events of an event queue: a binary heap, the earliest first. Each event keeps its place in the heap, so that
  * any can be taken out.
  */
 import { IN_HEAP, isBefore, type QueuedEvent } from './queued-event.ts';

@@ -14,7 +14,7 @@ export interface FifoConfig {
   readonly name: string;
   /** At least 1. */
   readonly capacity: number;
-  /** The back-pressure: what whoever would push does instead; or why a full fifo is never pushed into. */
+  /** The back-pressure: what the pushing stage does instead; or why a full fifo is never pushed into. */
   readonly whenFull: string;
 }
 

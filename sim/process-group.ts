@@ -1,5 +1,5 @@
 /**
- * The logical processes of one thread, run in turns so that none ever meets a record from its past.
+ * The logical processes of one thread, run in turns so that none ever gets a record from its past.
  *
  *        ┌─ turn ────────────────────────────────────────────────────────────────┐
  *        │ pick the process whose next event is the earliest                     │
@@ -156,7 +156,7 @@ export class ProcessGroup {
     return earliestPs;
   }
 
-  /** The same by what each process knows now: between two runs, when things were done to them from outside too. */
+  /** The same by what each process has now: between two runs, when things were done to them from outside too. */
   get nextDuePs(): Picoseconds {
     return this.processes.reduce((earliest, process) => Math.min(earliest, process.nextPs()), NEVER);
   }

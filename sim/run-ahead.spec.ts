@@ -229,7 +229,7 @@ describe('a stage that passes on to its next edge itself', () => {
     return quiescentUntilPs;
   }
 
-  it('is told until when its process has nothing to do but to run its domain', () => {
+  it('learns until when its process has nothing to do but to run its domain', () => {
     expect(quiescentUntilPsOf({})).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000]])).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000], [8000]])).toBe(8000);
@@ -238,7 +238,7 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(quiescentUntilPsOf({}, [[]], 3000)).toBe(3000);
   });
 
-  it('is not told so where more than two channels come in', () => {
+  it('does not learn it where more than two channels come in', () => {
     expect(quiescentUntilPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 

@@ -75,7 +75,7 @@ describe('stepped runner', () => {
     for (const stepPs of [1, 97, 150, 1000, 7777]) expect(run(stepPs)).toEqual(reference);
   });
 
-  it('says whose code threw and when, and says so again', () => {
+  it('names the code that threw and the instant, and does so again', () => {
     const { processes, runner } = pair();
     const fail = processes[1]!.queue.addHandler(() => {
       throw new TypeError('broken');

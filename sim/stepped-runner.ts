@@ -1,5 +1,5 @@
 /**
- * Runs logical processes without programs synchronously, to one instant after another, while somebody outside of
+ * Runs logical processes without programs synchronously, to one instant after another, while a caller outside of
  * simulated time does things to them in between: a real guest's accesses, a debugger's.
  *
  *     runTo(t1) ── outside does something, at t1 ── touched() ── runTo(t2) ── …

@@ -1,4 +1,4 @@
-/** A worker thread that runs some toys, for the specs: it is told what to run and answers with their digests. */
+/** A worker thread that runs some toys, for the specs: it gets what to run and answers with their digests. */
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Picoseconds } from '../base/units.ts';

@@ -26,7 +26,7 @@ describe('trace ring', () => {
     ]);
   });
 
-  it('keeps the last entries and says how many were lost', () => {
+  it('keeps the last entries and counts how many were lost', () => {
     const ring = new TraceRing(4);
     const what = ring.numberOf('x');
     for (let ps = 0; ps < 11; ps++) ring.hook(ps, what, 0, 0);

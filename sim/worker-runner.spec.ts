@@ -168,7 +168,7 @@ describe('worker runner', () => {
     }
   });
 
-  it('tells the others of an error that ends runs, and which worker has the error itself', async () => {
+  it('notifies the others of an error that ends runs, and of the worker that has the error itself', async () => {
     const configs = toyConfigs(12).map((config) =>
       config.name === 'east' ? { ...config, ending: 'giveUp' as const } : config,
     );

@@ -185,7 +185,7 @@ export class WorkerRunner implements Runner {
     }
   }
 
-  /** Meets the others at the end of the run, and finds with them how it ended. */
+  /** Waits for the others at the end of the run, and finds with them how it ended. */
   #end(drainPs: Picoseconds): RunOutcome {
     const control = this.#control;
     const { processes, inward } = this.#group;

@@ -14,7 +14,7 @@ export interface WatchedWorker {
 
 /**
  * Reports the loss of worker number `worker` to the others when it ends, for whatever reason. Start watching before
- * the first run; once all runs are over, the end of a worker harms nobody.
+ * the first run; once all runs are over, the end of a worker does no harm.
  * @returns a promise that never resolves, and rejects with the run's error when this worker ends: race it against
  *   the answer expected from the worker
  */
@@ -27,7 +27,7 @@ export function watchWorker(control: SharedControl, worker: number, thread: Watc
     thread.once('error', (error) => report(`${error.name}: ${error.message}`));
     thread.once('exit', (exitCode) => report(`it ended with exit code ${exitCode}`));
   });
-  // A worker that ends when nobody races is no unhandled rejection.
+  // A worker that ends without a race under way is no unhandled rejection.
   lost.catch(() => undefined);
   return lost;
 }

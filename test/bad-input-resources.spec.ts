@@ -1,6 +1,6 @@
 /**
  * Resources that go while they are used, or that are not there: regions deregistered and processes ended with work in
- * flight, the pin limit, physical memory, the tables of the device. Nothing leaks, and nobody else notices.
+ * flight, the pin limit, physical memory, the tables of the device. Nothing leaks, and no other program is disturbed.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';

@@ -69,7 +69,7 @@ describe('the longest ACK time-out', () => {
     },
   );
 
-  it('is booked to the picosecond where the WRITE succeeds at the fourth attempt', async () => {
+  it('is counted to the picosecond where the WRITE succeeds at the fourth attempt', async () => {
     const { results, report } = await runPrograms(patients(7), { faults: losing(3) });
     expect(results[0]).toMatchObject({ status: 0, state: 'RTS' });
     const digits = report.exactPs!['operations.WRITE.milestonesPs.ackTimeout']!;

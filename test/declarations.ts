@@ -77,7 +77,7 @@ export class Declarations {
 
   #parsed(file: string): Module {
     const text = readFileSync(join(this.#folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
-    // A package's own name is nobody's file: it stays as it is and begins with a point.
+    // A package's own name is no file: it stays as it is and begins with a point.
     const fileOf = (name: string): string =>
       name.startsWith('.') ? normalize(join(file, '..', name)).replace(/\.[jt]s$/, '.d.ts') : `.${name}`;
     const imports = new Map<string, Place>();

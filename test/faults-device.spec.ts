@@ -81,7 +81,7 @@ describe('a device that dies under its programs', () => {
     expect(dead.lives).toMatchObject([{ listed: 0, workedAgain: well }]);
   });
 
-  it('is looked for again when somebody wants it, however long it was away', async () => {
+  it('is looked for again when a program wants it, however long it was away', async () => {
     const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3, for: '1s' };
     const { lives } = await survive([gone], {}, { set: { ...smallMemory, 'driver.healthIntervalUs': 1000 } });
     expect(lives).toMatchObject([{ away: 'ENODEV', workedAgain: well }]);

@@ -286,7 +286,7 @@ describe('faults of interrupts', () => {
     expect((await runWaiting([])).results[0]).toEqual(woken);
   });
 
-  it('a lost interrupt wakes nobody, but the completion is there', async () => {
+  it('a lost interrupt wakes no program, but the completion is there', async () => {
     const { interrupts } = await quietOf(waiting());
     const { results } = await runWaiting([{ interrupt: 'lost', nth: interrupts + 1 }]);
     expect(results[0]).toEqual({ isWoken: false, statuses: ['SUCCESS'] });

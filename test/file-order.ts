@@ -1,6 +1,6 @@
 /**
  * The order in which vitest takes files: those that take longest first, so that the end of a run is not one long file on one
- * core while the others have nothing to do. Vitest knows durations only from an earlier run, which a fresh clone has not had.
+ * core while the others have nothing to do. Vitest has durations only from an earlier run, which a fresh clone has not had.
  */
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -1,4 +1,4 @@
-/** What `machine.inspect()` tells is the machine's: the same at every instant, however it is cut and whatever one instant leaves unordered. */
+/** What `machine.inspect()` returns is the machine's: the same at every instant, however it is cut and whatever one instant leaves unordered. */
 import { describe, expect, it, vi } from 'vitest';
 import type { BlockState } from '../sim/index.ts';
 import type { MachineOptions } from '../system/machine/machine.ts';
@@ -61,7 +61,7 @@ describe.each(Object.entries(scenarios))('the states of the blocks of %s', (_, s
   let reference: Promise<BlockState[][]> | undefined;
   const expected = (): Promise<BlockState[][]> => (reference ??= statesOf(scenario, { partition: 'single' }));
 
-  it('are told of all of them, and change', async () => {
+  it('are shown of all of them, and change', async () => {
     const states = await expected();
     for (const block of ['host', 'processor', ...scenario.blocks])
       for (const state of states[0]!) expect(Object.keys(state)).toContain(block);

@@ -1,6 +1,6 @@
 /**
  * The life of a driver and of its device: removal gives everything back, a device can be probed again, a reset in the
- * middle of traffic harms nobody else, and no process reaches another one's queues.
+ * middle of traffic harms no other, and no process reaches another one's queues.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { expectBalanced, noResources } from './expectations.ts';

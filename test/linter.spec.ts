@@ -1,6 +1,6 @@
 /**
  * The linter on whole machines: programs that do what no verb would let them, and drivers that are pulled from under
- * their device. Each finding is true; nobody else's doing is blamed.
+ * their device. Each finding is true, and of the process that did it.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { Machine } from '../system/machine/machine.ts';
@@ -18,7 +18,7 @@ async function findingsOf(programs: readonly ProgramOptions[], isRemoved: boolea
 }
 
 describe('the linter on a whole machine', () => {
-  it('tells of a process that rings for the queues of another, and of no one else', async () => {
+  it('reports a process that rings for the queues of another, and no other', async () => {
     const programs = [
       programOf('lifecycle', 'owner', 0),
       programOf('lifecycle', 'ownerPeer', 1),

@@ -27,7 +27,7 @@ describe('a workload of four times physical memory', () => {
 });
 
 describe.each(bothPartitions)('memory and swap that run out (%s)', (partition) => {
-  it('cost the process that took them its life, and nobody else a byte', async () => {
+  it('cost the process that took them its life, and no other a byte', async () => {
     const outcome = await runPrograms(
       [programOf('pressure', 'overseer', 0), programOf('pressure', 'glutton', 0), ...bystanders()],
       { partition, set: { 'host.swap.sizeMib': 8 } },

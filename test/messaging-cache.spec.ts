@@ -25,7 +25,7 @@ describe.each(bothPartitions)('cached registrations (%s)', (partition) => {
     ['by madvise', 'madvise'],
     ['by mmap with MAP_FIXED over them', 'mmap'],
   ])(
-    'reach the old frames when nobody minds that the pages were replaced %s, and the new ones through the cache',
+    'reach the old frames without a cache that follows the replaced pages %s, and the new ones through the cache',
     async (_how, replaceBy) => {
       const { results } = await run(['replacer', 'reader'], { replaceBy });
       // The second read was to find pattern 2: the classic bug. The cache's second one finds pattern 4.

@@ -34,7 +34,7 @@ describe.each([
     expect(results).toEqual([{ eager: 6, rendezvous: 5 }, borders.map(() => true)]);
   });
 
-  it('holds the sender back, and loses nothing, while nobody receives', async () => {
+  it('holds the sender back, and loses nothing, while no receive is posted', async () => {
     // 40 messages for 4 buffers, of both kinds.
     const lengths = Array.from({ length: 40 }, (_, at) => (at % 5 === 4 ? 9000 + at : 100 + at));
     const args = {
@@ -84,7 +84,7 @@ describe('a channel', () => {
     }
   });
 
-  it('is not made with a cut-off that nobody has chosen, or that no buffer could hold', async () => {
+  it('is not made without a chosen cut-off, or with one that no buffer could hold', async () => {
     const { results } = await run(['unchosen', 'unchosen'], {});
     const refused = ['ConfigurationError', 'ConfigurationError'];
     expect(results).toEqual([refused, refused]);
@@ -104,7 +104,7 @@ describe('a channel', () => {
     expect(results[1]).toEqual(lengths.map(() => true));
   });
 
-  it('tells a receiver with too little room, writes nothing there, and carries what follows', async () => {
+  it('notifies a receiver with too little room, writes nothing there, and carries what follows', async () => {
     const lengths = [100, 100, 20_000, 20_000];
     const { results } = await run(['sender', 'narrowReceiver'], { config: { cutoffBytes }, lengths });
     const refused = 'MessageError EMSGSIZE, true';

@@ -76,7 +76,7 @@ describe('random two-way traffic over on-demand regions', () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 12, seed: 20_261_123 });
   });
 
-  it('ends well for stories nobody has seen', async () => {
+  it('ends well for stories that were never played', async () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 3 });
   });
 });

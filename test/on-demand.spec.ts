@@ -81,7 +81,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
     ['source', ['LOC_PROT_ERR', 'WR_FLUSH_ERR'], [], []],
     ['receive', ['REM_OP_ERR'], ['LOC_PROT_ERR'], []],
   ] as const)(
-    'end in the error of the one who unmaps the %s in flight, and of nobody else',
+    'end in the error of the one who unmaps the %s in flight, and of no other',
     async (what, ...expected) => {
       const [statuses, received, events] = expected;
       const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what), { partition });

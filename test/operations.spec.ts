@@ -106,7 +106,7 @@ describe.each<[string, ParameterValues]>([
     expect(own['fence']).toEqual([0, 1, 2, 3]);
   });
 
-  it('an SRQ serves two QPs in order, tells of its limit once, and of the last WQE of a QP in error', () => {
+  it('an SRQ serves two QPs in order, reports its limit once, and of the last WQE of a QP in error', () => {
     expect(own['sharedQueue']).toEqual({
       armed: 5,
       after: 0,

@@ -1,7 +1,7 @@
 /**
  * Single faults and single pressures on the traditional path, each through the whole machine and each with its figure: a frame
  * lost or late, the port down or the cable out when software has done so much, no memory for the driver, a storm with and
- * without a budget, a bus that somebody else has.
+ * without a budget, a bus that is taken.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { FaultPlan } from '../system/machine/faults/index.ts';
@@ -175,7 +175,7 @@ describe('a system DMA controller at work', () => {
     // 400 ps a cycle.
     expect(tookPs).toBe((application + busWait) * 400);
     expect(report.nodes[0]!.memoryBus.systemDma).toBe(args.totalBytes);
-    // With an HCA nobody takes the bus from a core.
+    // With an HCA nothing takes the bus from a core.
     const rdma = await runPrograms([programOf('traditional', 'works', 0, { args: { rounds: 100 } })]);
     expect(rdma.report.nodes[0]!.cpu.cores[0]!.cycles.busWait).toBe(0);
   });

@@ -187,7 +187,7 @@ describe('pollCq', () => {
     expect(wc[0]!.status).toBe(WcStatus.IBV_WC_GENERAL_ERR);
   });
 
-  it('tells the tap which posted request has completed', async () => {
+  it('notifies the tap which posted request has completed', async () => {
     post(1);
     process.complete(cq, 0, sent(0));
     process.taps.length = 0;

@@ -266,7 +266,7 @@ describe('postSend', () => {
     );
   });
 
-  it('tells the tap when something was posted, with the counters', async () => {
+  it('notifies the tap when something was posted, with the counters', async () => {
     const qp = await newQp();
     process.taps.length = 0;
     postSend(qp, list(2));

@@ -17,7 +17,7 @@ const STEP_BYTES = 8;
 class ReflectedCrc {
   /** What all registers begin with. */
   readonly initial: number;
-  /** Table k says what a byte becomes when k more bytes have followed it; one behind the other. */
+  /** Table k holds what a byte becomes when k more bytes have followed it; one after the other. */
   readonly #tables: Int32Array;
 
   /** @param polynomial without its highest bit, its lowest bit the constant, as the standards print it */

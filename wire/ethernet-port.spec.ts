@@ -73,7 +73,7 @@ describe('an Ethernet cable', () => {
     expect(() => bench.a.send(9015)).toThrow('9014');
   });
 
-  it('tells both ends when the link comes up and goes down', async () => {
+  it('notifies both ends when the link comes up and goes down', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.b.at(upPs + US, () => bench.b.port.setEnabled(false));

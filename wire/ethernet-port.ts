@@ -13,7 +13,7 @@
  * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
  *   picosecond on.
  *
- * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record says whether it is
+ * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record is set when it is
  * right. How two ports find each other is that of link-training.ts; auto-negotiation and link fault signalling are not
  * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */

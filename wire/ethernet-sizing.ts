@@ -25,7 +25,7 @@ export const ethernetFrameBytesMax = (config: Pick<EthernetConfig, 'mtuBytes'>):
   Math.max(config.mtuBytes + ETHERNET_HEADER_BYTES, ETHERNET_FRAME_MIN_BYTES);
 
 /**
- * Bytes of a channel between two ports of this configuration: what is booked and flies, as short frames or as long ones; twice,
+ * Bytes of a channel between two ports of this configuration: what is queued and in flight, as short frames or as long ones; twice,
  * since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
  */
 export function ethernetChannelBytes(config: EthernetConfig): number {

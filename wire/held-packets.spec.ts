@@ -39,14 +39,14 @@ describe('a packet that is reordered', () => {
     expect(fired).toBe(1);
   });
 
-  it('is passed by as many as the fault says', async () => {
+  it('is passed by as many as the fault names', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets({ passes: 3, delayPs: 10_000_000, fired: never }, 1);
     await sendAcks(bench, 5);
     expect(psnsOf(bench.b)).toEqual([1, 2, 3, 0, 4]);
   });
 
-  it('leaves after its time when nobody passes it', async () => {
+  it('leaves after its time when no packet passes it', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets({ passes: 2, delayPs: 700_000, fired: never }, 2);
     const upPs = await sendAcks(bench, 3);
@@ -156,7 +156,7 @@ describe('a packet that is lost', () => {
   });
 });
 
-describe('books and credits', () => {
+describe('statistics and credits', () => {
   /** Sends as the port lets it, both ways, under every fault at once. @returns what the far end saw */
   async function storm(seed: number, shuffle?: () => number): Promise<WireBench> {
     const random = new Random(seed, 'storm');

@@ -110,7 +110,7 @@ export class CreditReceiver {
     return (this.#adjustedBlocksReceived + this.freeBlocks) & COUNT_MASK;
   }
 
-  /** Not which blocks have been told of to the sender: that follows when the port gets round to it. */
+  /** Not which blocks have been advertised to the sender: that follows at the port's next turn. */
   inspect(): BlockState {
     return { freeBlocks: this.freeBlocks, adjustedBlocksReceived: this.#adjustedBlocksReceived };
   }

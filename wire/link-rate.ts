@@ -72,7 +72,7 @@ export class Serializer {
     return this.freePs;
   }
 
-  /** Holds the link, unused, for `durationPs` behind all that is booked. */
+  /** Holds the link, unused, for `durationPs` after all that is reserved. */
   hold(nowPs: Picoseconds, durationPs: Picoseconds): void {
     if (nowPs > this.freePs) {
       this.freePs = nowPs;

@@ -13,7 +13,7 @@ function training() {
 }
 
 describe('link training, seen by one end', () => {
-  it('IBTA vol 2, 5.6: hears nothing while disabled', () => {
+  it('IBTA vol 2, 5.6: receives nothing while disabled', () => {
     const { link, log } = training();
     link.stepReceived(TrainingStep.TS1);
     link.stepReceived(TrainingStep.TS2);

@@ -1,7 +1,7 @@
 /**
  * The BTH opcodes of all services, one row each: which headers follow, whether the packet begins or ends a message, and what it
  * carries. Everything else (sizes, offsets, tests on an opcode) is derived from the rows. An operation is declared once, with the
- * services that have it; a service says what its requests and responses have in front of the operation's own headers.
+ * services that have it; a service has what its requests and responses carry in front of the operation's own headers.
  *
  * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annex A17.
  */

@@ -1,7 +1,7 @@
 /**
  * Packets and bytes of one direction by opcode. Bytes are those of the packet, LRH to VCRC, without link framing.
  *
- * The sender also keeps totals of its own and the link bytes it booked; the receiver counts what arrives by opcode.
+ * The sender also keeps totals of its own and the link bytes it sent; the receiver counts what arrives by opcode.
  * The two are counted apart, so that their agreement is a check.
  */
 const OPCODE_COUNT = 256;

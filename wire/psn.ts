@@ -5,6 +5,6 @@ export const psnAdd = (psn: number, count: number): number => (psn + count) & PS
 
 /**
  * Distance from `other` to `psn`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as an older one,
- * which is how a responder tells a duplicate from a gap.
+ * by which a responder distinguishes a duplicate from a gap.
  */
 export const psnDistance = (psn: number, other: number): number => ((psn - other) << 8) >> 8;

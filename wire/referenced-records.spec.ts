@@ -77,7 +77,7 @@ describe('records given back', () => {
     expect([referenced.heldCount, reader.takenBytes, references.callCount]).toEqual([0, 0, 1]);
   });
 
-  it('call nothing in on account of packets that nobody has given back', () => {
+  it('reclaim nothing because of packets that have not been given back', () => {
     const { references, referenced, take } = ring();
     references.referenceCount = 1;
     for (let count = 0; count < 20; count++) take();

@@ -1,5 +1,5 @@
 /**
- * What a port's sender waits for after a refusal, and how long: booked as time without credits or behind a busy serializer.
+ * What a port's sender waits for after a refusal, and how long: counted as time without credits or for a busy serializer.
  */
 import type { Picoseconds } from '../base/units.ts';
 import type { TransmitCounters } from './packet-counters.ts';

@@ -102,7 +102,7 @@ export class WireBench {
 
   /**
    * @param shuffle reorders what happens at one instant
-   * @param loans by which payload that the second end has received is zero-copy
+   * @param references by which the second end has received zero-copy payload
    */
   constructor(changes: Partial<WireConfig> = {}, shuffle?: () => number, references?: RecordReferences) {
     this.config = { ...defaultsOf(wireParameters), ...changes };

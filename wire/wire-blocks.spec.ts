@@ -186,7 +186,7 @@ describe.each(kinds)('$name', (kind) => {
 });
 
 describe('what a wire port waits for', () => {
-  it('is booked by reason, each of them, to the picosecond of the sender’s own watch', async () => {
+  it('is counted by reason, each of them, to the picosecond of the sender’s own watch', async () => {
     const met = new Set<string>();
     for (const takes of [true, false]) {
       const cable = infinibandCable();

@@ -59,7 +59,7 @@ export class PacketObserver {
   /** Bytes travel the cable. */
   readonly #isBytes: boolean;
   #tap: WireTap | undefined;
-  /** Nobody wants bytes. */
+  /** No observer wants bytes. */
   isIdle: boolean;
   readonly #scratch = new Uint8Array(PACKET_BYTES_MAX);
 

@@ -111,7 +111,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals).toHaveLength(2);
   });
 
-  it('takes another packet when little waits for the link, and says when', async () => {
+  it('takes another packet when little waits for the link, and calls the sender then', async () => {
     const bench = new WireBench({ transmitAheadBytes: 512 });
     const upPs = await bench.bringUp();
     const spacePs: number[] = [];
@@ -129,7 +129,7 @@ describe('a wire port', () => {
     expect(bench.a.port.transmitted.serializerWaitPs).toBe(1_000_000);
   });
 
-  it('says beforehand when it takes another packet, books its wait, and need not call anybody', async () => {
+  it('returns beforehand when it takes another packet, counts the wait, and need not call the sender', async () => {
     const { bench, port, lp, upPs, readyPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -162,7 +162,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals.map(({ timePs }) => timePs - upPs - LATENCY_PS)).toEqual([519_000, 1_038_000]);
   });
 
-  it('books no wait for a packet that is there only when the link is free', async () => {
+  it('counts no wait for a packet that is there only when the link is free', async () => {
     const { bench, port, lp, upPs, readyPs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -173,7 +173,7 @@ describe('a wire port', () => {
     expect(port.transmitted.serializerWaitPs).toBe(0);
   });
 
-  it('calls for a packet that waits, though nobody tried, when the link goes down', async () => {
+  it('calls for a packet that waits, though none was tried, when the link goes down', async () => {
     const { bench, port, lp, upPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -339,7 +339,7 @@ describe('a wire port', () => {
       while (bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)) bench.a.send(Opcode.RC_SEND_ONLY, 2048);
     });
     await bench.runTo(upPs + 5_000_000);
-    bench.a.send(Opcode.RC_ACKNOWLEDGE, 0); // breaks the credits, so that nobody is waiting any more
+    bench.a.send(Opcode.RC_ACKNOWLEDGE, 0); // breaks the credits, so that no sender waits any more
     const consumedPs = upPs + 6_000_000;
     const creditsPs = consumedPs + 1 + 8 * 250 + LATENCY_PS;
     bench.b.at(consumedPs, () => bench.b.consumeAll());

@@ -218,7 +218,7 @@ export class WirePort implements LateSender {
   // ---- transmit ----
 
   /**
-   * Whether a packet can be sent now: the serializer has little booked, and lane 0 has credit. After a refusal the
+   * Whether a packet can be sent now: the serializer has little reserved, and lane 0 has credit. After a refusal the
    * sender is called when it is worth asking again.
    */
   canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
@@ -242,15 +242,15 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
-  /** Instant by which all that is booked has left. */
+  /** Instant by which all that is reserved has left. */
   get freePs(): Picoseconds {
     return this.#sender.serializer.freePs;
   }
 
   /**
-   * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
+   * Announces a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
    * does not retry before it can be sent.
-   * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
+   * @returns the instant from which the serializer has little reserved, 0 with the link down; if that is later, the packet waits
    *   from `fromPs` on, and the sender is called for it only if the link goes down
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
@@ -438,7 +438,7 @@ export class WirePort implements LateSender {
     this.#lp.queue.schedule(atPs, this.#insideEvent);
   }
 
-  /** The other end is to be told what was sent, by then: it has not seen all of it. */
+  /** The other end is to be notified of what was sent, by then: it has not seen all of it. */
   #packetLost(atPs: Picoseconds): void {
     if (this.#flowControlDuePs <= atPs) return;
     this.#flowControlDuePs = atPs;

@@ -67,7 +67,7 @@ export interface WireSenderPorts {
   readonly port: {
     /** {@link WireSender.sendHeld} is to be called at this instant. */
     heldDue(atPs: Picoseconds): void;
-    /** The other end is to be told by this instant of the credits that a lost packet took. */
+    /** The other end is to be notified by this instant of the credits that a lost packet took. */
     packetLost(atPs: Picoseconds): void;
   };
 }
@@ -124,7 +124,7 @@ export class WireSender {
   #plugEvent = NO_PLUG;
   #ports!: WireSenderPorts;
   #spaceDuePs = NEVER;
-  /** Makes bytes of records, where bytes travel or somebody looks at them. */
+  /** Makes bytes of records, where bytes travel or are observed. */
   readonly #observer: PacketObserver;
   /** What becomes of the packet that is being filled in. */
   #fate: Fate = 'sent';
@@ -156,7 +156,7 @@ export class WireSender {
     this.#ports = ports;
   }
 
-  /** What it holds; not what the serializer has booked, since flow control is put there whenever the port gets round to it. */
+  /** Its state, without what the serializer has reserved: flow control is put there at the port's turns. */
   inspect(): BlockState {
     return {
       credits: this.#credits.inspect(),
@@ -173,7 +173,7 @@ export class WireSender {
 
   // ---- packets ----
 
-  /** Whether the serializer has little booked, and lane 0 has credit, for a packet that is formed. A refusal begins a wait. */
+  /** Whether the serializer has little reserved, and lane 0 has credit, for a packet that is formed. A refusal begins a wait. */
   canSend(opcode: number, payloadBytes: number, flags: number, virtualLane: number): boolean {
     return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane, 0);
   }
@@ -189,7 +189,7 @@ export class WireSender {
   }
 
   /**
-   * From `fromPs` on there is a packet to send, which waits until the serializer has little booked: as much as the
+   * From `fromPs` on there is a packet to send, which waits until the serializer has little reserved: as much as the
    * configuration allows, or what leaves while the packet is being formed, for `formingPs`.
    * @returns the instant from which that is so: the wait that begins ends no sooner, and begins only if that is later
    */
@@ -231,7 +231,7 @@ export class WireSender {
     words[word + WORD_FC_CREDIT_LIMIT] = creditLimit;
   }
 
-  /** A step of the link's training, behind all that is booked. */
+  /** A step of the link's training, after all that is reserved. */
   sendStep(step: number): void {
     const atPs = Math.max(this.#lp.nowPs, this.serializer.freePs) + this.#latencyPs;
     const offset = this.#append(atPs, LINK_TRAINING, 0);
@@ -295,7 +295,7 @@ export class WireSender {
     return false;
   }
 
-  /** Sends the packet that {@link #packet} says. */
+  /** Sends the packet in {@link #packet}. */
   #put(atPs: Picoseconds): number {
     const { opcode, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);

@@ -52,7 +52,7 @@ export function takenBytesMax(config: WireConfig, capacityBytes: number): number
 
 /**
  * Room for all that can be on its way: twice, for a reader that is behind, and for the padding at the ring's end. Packets of
- * lane 0 may be booked for as long as one takes to form, which the sender alone knows: no more of them than there are credits,
+ * lane 0 may be reserved for as long as one takes to form, which depends on the sender: no more of them than there are credits,
  * and no more flow control packets behind them than have credits to return. All else is what fits into the ahead and the flight.
  */
 function flyingBytes(config: WireConfig): number {

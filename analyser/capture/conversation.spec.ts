@@ -50,7 +50,7 @@ describe('a capture read as a conversation', () => {
     }
   });
 
-  it('tells what was sent again, what is missing, and what is answered twice', () => {
+  it('shows what was sent again, what is missing, and what is answered twice', () => {
     // WRITE last of three was dropped: it and the two after it come again (frames 8 to 10).
     expect(sumOf(toldIn('drop-write-last-ipv4.pcapng'), 'sent again')).toBe(3);
     expect(wordsOf(toldIn('dup-send-ipv4.pcapng')).filter((words) => /sent again/.test(words))).toHaveLength(

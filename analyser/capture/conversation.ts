@@ -1,5 +1,5 @@
 /**
- * What is said over a connection, from captured packets alone: requests, acknowledgements, gaps, and what is sent again.
+ * What passes over a connection, from captured packets alone: requests, acknowledgements, gaps, and what is sent again.
  *
  * A packet names only the QP it is for. A flow is what goes from one port to one QP of another; the flow that answers it is found by the
  * first answer for a PSN that is open in it and in no other: then the two are one connection. Nothing but the packets is looked at, so
@@ -35,7 +35,7 @@ export interface Utterance {
 
 export interface Conversation {
   readonly service: string;
-  /** Port and QP of each side; the QP of a side that nobody has addressed is not known. */
+  /** Port and QP of each side; the QP of a side that no packet has addressed is not known. */
   readonly first: string;
   readonly second: string;
   readonly utterances: readonly Utterance[];

@@ -1,5 +1,5 @@
 /**
- * Commands, as the stores to the HCR and the loads of it tell them; those completed by event are told by their EQE.
+ * Commands, as the stores to the HCR and the loads of it show them; those completed by event end with their EQE.
  *
  *     stores of dwords 0…5, then 6 with GO ─► posted ─► load of dword 6 without GO      ─► finished (polled)
  *                                                  └──► EQE of type CMD with its token  ─► finished (by event)
@@ -73,7 +73,7 @@ export class CommandRegister {
     this.#listener = listener;
   }
 
-  /** Whether a command was posted that nothing was heard of. */
+  /** Whether a command was posted that has not been answered. */
   get isWaiting(): boolean {
     return this.#byToken.size > 0 || (this.#current !== undefined && !this.#isAnswered);
   }
@@ -134,7 +134,7 @@ export class CommandRegister {
     this.#finish(command);
   }
 
-  /** Commands that never finished are told with status -1; the register is as after a reset. */
+  /** Commands that never finished are reported with status -1; the register is as after a reset. */
   reset(): void {
     if (this.#isAnswered) this.#finishPolled();
     const left = new Set(this.#byToken.values());

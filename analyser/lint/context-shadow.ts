@@ -1,5 +1,5 @@
 /**
- * What the device itself last wrote into the ICM pages: when it reads an entry back and finds it different, somebody has
+ * What the device itself last wrote into the ICM pages: when it reads an entry back and finds it different, software has
  * changed a context without the command for it. Entries that it never wrote are not judged. Source: sheet 3.15, 4.2.
  */
 import { icmPageBytes } from '../../abi/index.ts';

@@ -1,5 +1,5 @@
 /**
- * The linter: told of every access, it holds it against the rules. What the driver may do depends on what it did before,
+ * The linter: it sees every access and holds it against the rules. What the driver may do depends on what it did before,
  * so it looks at the device as followed (follow/device-view.ts); it never asks the device.
  */
 import { type CommandName, mpt } from '../../abi/index.ts';

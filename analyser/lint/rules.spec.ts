@@ -273,18 +273,18 @@ const cases: Readonly<Record<RuleName, (bench: AnalyserBench) => AnalyserBench>>
 };
 
 describe('the linter', () => {
-  it.each(ruleNames)('tells of a driver that breaks: %s', (rule) => {
+  it.each(ruleNames)('reports a driver that breaks: %s', (rule) => {
     const { findings } = cases[rule](up()).analyser;
     const found = findings.filter((finding) => finding.rule === rule);
     expect(findings.map((finding) => `${finding.rule}: ${finding.text}`)).toContain(
       `${rule}: ${found[0]?.text}`,
     );
     expect(found[0]?.access).not.toBe('');
-    // No other rule is said to be broken.
+    // No other rule is reported.
     expect([...new Set(findings.map((finding) => finding.rule))]).toEqual([rule]);
   });
 
-  it('tells of a rule once for each object, and counts how often it was broken', () => {
+  it('reports a rule once for each object, and counts how often it was broken', () => {
     const bench = up();
     for (let times = 0; times < 3; times++) bench.sendDoorbell(0x77);
     bench.sendDoorbell(0x78);
@@ -356,7 +356,7 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['cq-arm-sequence']);
   });
 
-  it('knows nothing of an object that a failed command did not make', () => {
+  it('holds no object that a failed command did not make', () => {
     const bench = up();
     const context = { srqn: 0x20, logWqes: 4, logStride16: 1, mttAddress: 0 };
     const box = srqc.encode({ ...context, doorbellRecordAddress: 0x72_0010n });

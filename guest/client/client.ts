@@ -151,7 +151,7 @@ export class VfioUserClient {
     return false;
   }
 
-  /** Lets the server work, and tells whether it has replied anything. */
+  /** Lets the server work, and returns whether it has replied anything. */
   isSilent(): boolean {
     for (let tries = 0; tries < 10; tries++) this.#pump();
     this.#receive();

@@ -1,6 +1,6 @@
 /**
  * Accesses of regions that are written down one after the other and then sent at once: as many as a guest's machine has
- * made while nobody looked. Written by the fields of the layouts into one buffer, so that an access costs no allocation.
+ * made between two calls of the server. Written by the fields of the layouts into one buffer, so that an access costs no allocation.
  */
 import { viewOf } from '../../base/index.ts';
 import { Command, HEADER_BYTES, header, MESSAGE_COMMAND, regionAccess } from '../vfio-user/protocol.ts';

@@ -44,7 +44,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     for (const descriptor of received()) closeSync(descriptor);
   };
 
-  it('tells that nothing has come, and later that the peer has closed', () => {
+  it('reports that nothing has come, and later that the peer has closed', () => {
     expect(receive()).toBe(NOTHING_YET);
     closeSync(peer);
     peer = -1;
@@ -129,13 +129,13 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
-  it('tells a send to a closed peer from success, without a signal', () => {
+  it('distinguishes a send to a closed peer from success, without a signal', () => {
     closeSync(peer);
     peer = -1;
     expect(connection.sendAll(address, 10, 1000)).toBe(false);
   });
 
-  it('tells a broken socket from an end', () => {
+  it('distinguishes a broken socket from an end', () => {
     connection.close();
     expect(receive()).toBe(CONNECTION_BROKEN);
   });

@@ -37,7 +37,7 @@ const vectorOffset = messageHeader.sizeBytes;
 const controlOffset = vectorOffset + iovec.sizeBytes;
 
 export class Connection {
-  /** Descriptors that came with the last `receive`; whoever calls it owns them. */
+  /** Descriptors that came with the last `receive`; its caller owns them. */
   readonly descriptors: Int32Array;
   descriptorCount = 0;
   /** The last `receive` lost descriptors: more came than fit, or this process may open no more. */

@@ -97,7 +97,7 @@ export function connectTo(path: string): number {
   return -errno;
 }
 
-/** Removes a socket file on which nobody listens; whoever listens is asked by connecting. */
+/** Removes a socket file without a listener; whether there is one is found by connecting. */
 function removeStale(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;

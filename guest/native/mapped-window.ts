@@ -1,5 +1,5 @@
 /**
- * A piece of a file in our address space, shared with whoever else maps it: a guest's RAM, in place.
+ * A piece of a file in our address space, shared with all that map it: a guest's RAM, in place.
  *
  * Who else maps it looks on while we write, so order counts. A write becomes visible in ascending order as far as
  * anybody can rely on: with address, length and source aligned to four bytes, each word appears whole and the last

@@ -1,4 +1,4 @@
-/** A device for specs: regions that are plain memory, and a record of what it was told. */
+/** A device for specs: regions that are plain memory, and a record of the calls made to it. */
 
 import {
   INTERRUPT_ERROR,

@@ -3,7 +3,7 @@
  *
  * The reply names the same major version, a minor version that both know, and our limits in JSON text. QEMU takes no
  * reply longer than its own proposal, so the text is short and offers only what was proposed where the specification
- * knows no default.
+ * has no default.
  */
 import { constants } from 'node:os';
 import type { VfioUserConfig } from './parameters.ts';

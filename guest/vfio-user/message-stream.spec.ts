@@ -104,7 +104,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     expect(take()).toEqual([2, 20, 1]);
   });
 
-  it('tells those of two messages apart when the first is complete only with the second read', () => {
+  it('separates those of two messages when the first is complete only with the second read', () => {
     append(message(1, 30).subarray(0, 20), 1);
     append(Buffer.concat([message(1, 30).subarray(20), message(2)]), 3);
     expect(take()).toEqual([1, 30, 1]);
@@ -135,7 +135,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     }
   });
 
-  it('closes what nobody took when the stream is over, and begins afresh', () => {
+  it('closes what was not taken when the stream is over, and begins afresh', () => {
     append(Buffer.concat([message(1), message(2, 40).subarray(0, 30)]), 4);
     stream.close();
     expect(openDescriptorCount()).toBe(before);
@@ -149,7 +149,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     ['of no size', { sizeBytes: 0 }],
     ['longer than allowed', { sizeBytes: messageBytesMax + 1 }],
     ['of 4 GiB', { sizeBytes: 0xffff_ffff }],
-    ['a reply, which nobody asked for', { type: 1 }],
+    ['a reply, which was not asked for', { type: 1 }],
     ['of an unknown type', { type: 7 }],
   ])('is over at a message %s, but not before it', (_, values) => {
     append(Buffer.concat([message(1), messageOf({ id: 2, ...values }), message(3)]));

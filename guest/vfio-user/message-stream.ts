@@ -106,7 +106,7 @@ export class MessageStream {
     return availableBytes < sizeBytes ? INCOMPLETE : sizeBytes;
   }
 
-  /** Consumes the message at `begin`, of the size that `peek` told; its bytes stay in place until `prepare`. */
+  /** Consumes the message at `begin`, of the size that `peek` returned; its bytes stay in place until `prepare`. */
   take(sizeBytes: number): void {
     this.descriptorCount = 0;
     if (this.#heldCount > 0) this.#takeDescriptors();
@@ -122,7 +122,7 @@ export class MessageStream {
     this.descriptorCount = 0;
   }
 
-  /** Closes all descriptors that nobody took and forgets all bytes: the stream is over, another may begin. */
+  /** Closes all descriptors that were not taken and forgets all bytes: the stream is over, another may begin. */
   close(): void {
     this.closeTaken();
     for (let at = 0; at < this.#heldCount; at++) closeDescriptor(this.#held[at]!);

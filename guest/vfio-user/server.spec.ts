@@ -323,7 +323,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(descriptors.map(drainEventfd)).toEqual([1, 0, 1]);
     });
 
-    it('and tells the device what is masked and unmasked', () => {
+    it('and notifies the device of what is masked and unmasked', () => {
       const client = bench.connectAgreed();
       expect(client.actOnInterrupts(ACTION_MASK, INTERRUPT_INTX, 0, 1)).toBe(0);
       expect(client.actOnInterrupts(ACTION_UNMASK, INTERRUPT_INTX, 0, 1)).toBe(0);

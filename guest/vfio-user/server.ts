@@ -26,7 +26,7 @@ export interface VfioUserServerOptions {
   readonly device: VfioUserDevice;
   /** Defaults where left out. */
   readonly config?: Partial<VfioUserConfig>;
-  /** Told, in words, why a client went. */
+  /** Called with the reason, in words, when a client has gone. */
   readonly onClientEnd?: (reason: string, isClean: boolean) => void;
   /** A client was notified that another is served. */
   readonly onRefuse?: () => void;

@@ -52,7 +52,7 @@ describe('mremap', () => {
     expect(space.map(pageBytes)).toBeGreaterThan(address + 6 * pageBytes);
   });
 
-  it('mremap(2): else moves with all its pages if it may, tells who listens, and is ENOMEM if it may not', () => {
+  it('mremap(2): else moves with all its pages if it may, notifies its listeners, and is ENOMEM if it may not', () => {
     const { space, fill, firstOf, frames, notified, base } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
@@ -107,7 +107,7 @@ describe('mprotect and madvise', () => {
 });
 
 describe('who listens', () => {
-  it('is told before each change that makes a translation wrong, and no more when it has gone', () => {
+  it('is notified before each change that makes a translation wrong, and no more when it has gone', () => {
     const { mm, space, notified, base, fill } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;

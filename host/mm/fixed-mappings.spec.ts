@@ -51,7 +51,7 @@ describe('a fixed mapping', () => {
     expect(space.map(pageBytes)).toBe(first + (pages + 1) * pageBytes);
   });
 
-  it('over pinned pages leaves their frames, and what is in them, to whoever pinned them; the program sees others', () => {
+  it('over pinned pages leaves their frames, and what is in them, to their pins; the program sees others', () => {
     const { memory, frames, space, firstOf, filled } = newSpace();
     const address = filled(2);
     const pin = pinned(space.pin(address, 2 * pageBytes));

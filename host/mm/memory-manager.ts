@@ -181,7 +181,7 @@ export class MemoryManager {
     this.release(frame);
   }
 
-  /** Gives back a slot that only the swap cache still knows, when the last mapping of its page goes. */
+  /** Gives back a slot that only the swap cache still holds, when the last mapping of its page goes. */
   dropUnusedSlot(frame: number): void {
     const slot = this.swap.slotOf(frame);
     if (slot >= 0 && this.swap.usersOf(slot) === 0) this.dropSwapCache(frame);

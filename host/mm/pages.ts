@@ -1,5 +1,5 @@
 /**
- * What the kernel knows of each frame besides its references (struct page): whose page it holds, and in which state.
+ * What the kernel keeps of each frame besides its references (struct page): whose page it holds, and in which state.
  */
 import type { MemoryFile } from './memory-file.ts';
 

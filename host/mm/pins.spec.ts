@@ -65,7 +65,7 @@ describe('a pin', () => {
     expect(mm.counts.pinnedPages).toBe(0);
   });
 
-  it('that finds no memory is ENOMEM, kills nobody, and gives back what it had pinned', () => {
+  it('that finds no memory is ENOMEM, kills no process, and gives back what it had pinned', () => {
     const { mm, platform, frames, space } = newSpace(undefined, { paging: { minFreeKib: 64 } }, 1024);
     const address = space.map(1024 * 1024);
     expect(space.pin(address, 1024 * 1024)).toBe('ENOMEM');

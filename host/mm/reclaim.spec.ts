@@ -207,7 +207,7 @@ describe('when nothing is left to take', () => {
     expect([mm.counts.swapFullRefusals > 0, space.isKilled]).toEqual([true, true]);
   });
 
-  it('the kernel is told ENOMEM', () => {
+  it('the kernel gets ENOMEM', () => {
     const { mm, space } = small(0);
     const address = space.map(200 * pageBytes);
     for (let page = 0; page < 200; page++) space.write(address + page * pageBytes, Uint8Array.of(1));

@@ -43,7 +43,7 @@ interface Circumstances {
   readonly other?: (tag: ReadTag, tags: TagPool, kept: (Uint8Array | undefined)[]) => void;
 }
 
-/** Two completions of 256 bytes arrive, at 100,500 (if nothing else is said) and 200,500 ps. Returns how many were taken at each of the calls. */
+/** Two completions of 256 bytes arrive, at 100,500 (unless another instant is given) and 200,500 ps. Returns how many were taken at each of the calls. */
 function takenOf(second: Second = {}, circumstances: Circumstances = {}): number[] {
   const lp = new LogicalProcess('hca');
   const domain = lp.addClockDomain(1000);
@@ -134,7 +134,7 @@ describe('a run of completions', () => {
         },
       },
     ],
-    ['frees a tag that somebody waits for', { tag: 1, bytes: 768 }, { isTagAwaited: true }],
+    ['frees a tag that a requester waits for', { tag: 1, bytes: 768 }, { isTagAwaited: true }],
   ])('does not when that %s', (_, second, circumstances = {}) => {
     expect(takenOf(second, circumstances)).toEqual([1, 0]);
   });

@@ -127,7 +127,7 @@ const parts = {
 };
 
 describe('every block of the DMA engines', () => {
-  it('tells what it holds, if a reset makes it forget', () => {
+  it('shows its state, if a reset clears it', () => {
     for (const { prototype } of [DmaReadEngine, DmaWriteEngine, Arbiter])
       expect(['inspect' in prototype, 'reset' in prototype]).toEqual([true, true]);
     expect('inspect' in TagPool.prototype).toBe(true);
@@ -255,7 +255,7 @@ function playTo(bottleneck: Bottleneck, count: number): DmaBench {
 }
 
 describe('a stalled DMA engine', () => {
-  it('stalls for each of the reasons that it declares, says so meanwhile, and loses nothing', () => {
+  it('stalls for each of the reasons that it declares, shows the reason meanwhile, and loses nothing', () => {
     const declared = new Set<string>();
     const counted = new Set<string>();
     for (const bottleneck of bottlenecks)
@@ -268,7 +268,7 @@ describe('a stalled DMA engine', () => {
     expect([...declared].sort()).toEqual(['dmaRead: link', 'dmaRead: tags', 'dmaWrite: link']);
   });
 
-  it('tells why it waits, and for which bytes', () => {
+  it('shows why it waits, and for which bytes', () => {
     const bench = new DmaBench({ tagCount: 1 });
     const done = (): void => {};
     bench.reads.addRequester({ name: 'r', trafficClass: 3, fifoDepth: DEPTH, weight: 1 }, { done });
@@ -290,7 +290,7 @@ describe('a stalled DMA engine', () => {
     });
   });
 
-  it('stalls who asks it: a requester holds as many requests as its fifo is deep, and hears when there is room', () => {
+  it('stalls its requesters: each holds as many requests as its fifo is deep, and is called when there is room', () => {
     const bench = new DmaBench();
     const { reads, writes, sram } = bench;
     const heard = [0, 0];

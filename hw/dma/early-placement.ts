@@ -6,7 +6,7 @@
  *                  ── CplD without bytes ──▶ DmaReadEngine ── place ──▶  nothing left to do
  *
  * Promises:
- * - All times, counts and credits are as ever, and so are the bytes for whoever looks at none before a request is reported: only
+ * - All times, counts and credits are as ever, and so are the bytes for a requester that reads none before its request is reported: only
  *   requesters that promise so have bytes placed early (`placesEarly`).
  * - A place stays its request's until all its reads have ended. What ends one early (a time-out, a reset, DmaReadEngine.withdrawPlaces)
  *   keeps a copy of what has been placed, and nothing more is placed early under that tag.

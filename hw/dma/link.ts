@@ -36,7 +36,7 @@ export interface DmaWriteFunction {
   maxPayloadBytes(): number;
 }
 
-/** What the read engine asks the PCIe function, and tells it. */
+/** What the read engine asks of the PCIe function, and reports to it. */
 export interface DmaReadFunction {
   isBusMaster(): boolean;
   /** Max_Read_Request_Size of the device control register, in bytes. */

@@ -248,7 +248,7 @@ describe('the DMA read engine', () => {
     expect([...bench.reads.account.stalledCycles]).toEqual([48, 0]);
   });
 
-  it('pushes back when a fifo is full, and tells when it has room', () => {
+  it('pushes back when a fifo is full, and calls the requester when it has room', () => {
     const bench = new DmaBench();
     const space: number[] = [];
     withRequesters(bench, 2, 2, [], [space]);

@@ -12,7 +12,7 @@
  * - Each requester's reports come in the order of its requests, one per cycle over all requesters. The cycle given
  *   to `done` is the one in which the last byte is in place; it may lie a few cycles ahead of the edge being run, so
  *   the callee only leaves work for later cycles than that.
- * - A failed request is reported once all its reads have come to an end; nothing lands for it afterwards.
+ * - A failed request is reported once all its reads have come to an end; nothing is placed for it afterwards.
  * - A tag is free as soon as the header of the last completion has been taken, for use in that very cycle.
  * - Reset drops every request unreported. Tags in flight stay unused until their completions or timeouts.
  *

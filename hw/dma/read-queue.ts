@@ -32,7 +32,7 @@ export interface ReadRequesterOptions {
   readonly fifoDepth: number;
   /** Memory reads in a row under the policy `weighted`; 1 or more. */
   readonly weight: number;
-  /** Nobody looks at the bytes of a request before it is reported: they may be placed before their completions come. */
+  /** The requester reads no byte of a request before it is reported: bytes may be placed before their completions come. */
   readonly placesEarly?: boolean;
 }
 
@@ -41,7 +41,7 @@ export class ReadRequest {
   readonly queue: ReadQueue;
   /** The entry behind it. */
   next: ReadRequest;
-  /** What is still to be sent: from which bus address on, how much, and where it lands. */
+  /** What is still to be sent: from which bus address on, how much, and where it is placed. */
   address: Wide = 0;
   unsentBytes = 0;
   sramOffset = 0;

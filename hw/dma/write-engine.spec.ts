@@ -137,7 +137,7 @@ describe('the DMA write engine', () => {
     );
   });
 
-  it('waits for the link, and says how long and behind whom', () => {
+  it('waits for the link, and counts how long and after which requester', () => {
     const bench = new DmaBench();
     withRequesters(bench, 2);
     bench.link.room[0] = 1;
@@ -203,7 +203,7 @@ describe('the DMA write engine', () => {
     expect(messages.canSend()).toBe(true);
   });
 
-  it('PCIe 7.5.1: drops and counts writes while bus mastering is off, and keeps nobody waiting', () => {
+  it('PCIe 7.5.1: drops and counts writes while bus mastering is off, and reports them done', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 1);
     bench.pcieFunction.isMaster = false;

@@ -11,7 +11,7 @@
  *   its event. PCIe keeps the order (posted does not pass posted; relaxed ordering is not set).
  * - At most one TLP leaves per cycle. `done` is called in the cycle in which the last one was handed to the link
  *   port; until then the source bytes must stay as they are.
- * - With bus mastering off, requests are dropped and counted, and done all the same: nobody waits for them.
+ * - With bus mastering off, requests are dropped and counted, and reported as done, so that no requester waits for them.
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */

@@ -1,6 +1,6 @@
 /**
  * What the blocks of the data path share: time, configuration, memories, tables, caches and engines. It is made once, before
- * the blocks; each takes from it what it needs. Whom a block calls is not here: that says the table of wires (data-path.ts).
+ * the blocks; each takes from it what it needs. Which blocks a block calls stands in the table of wires (data-path.ts).
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { CostAttribution } from './costs/index.ts';

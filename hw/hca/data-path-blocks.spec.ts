@@ -212,7 +212,7 @@ async function manyReceiveQueues(): Promise<DataPathBench> {
 }
 
 describe('every block of the data path', () => {
-  it('tells what it holds, if a reset makes it forget', async () => {
+  it('shows its state, if a reset clears it', async () => {
     const { dataPath } = (await dataPathBench()).a;
     for (const [name, block] of Object.entries(dataPath.blocks))
       expect('inspect' in block, name).toBe('reset' in block);

@@ -35,7 +35,7 @@ export interface AnsweredReads {
   readonly next: DeviceRead | undefined;
   /** Whether memory can always be read, no observer is attached, and reads are answered in order. */
   readonly isPlain: boolean;
-  /** Whether memory can always be read, and nobody looks on. */
+  /** Whether memory can always be read, and there is no tap. */
   readonly isUnwatched: boolean;
   /** Copies bytes of memory, and shows them to who looks on. */
   sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void;

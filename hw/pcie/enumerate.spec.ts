@@ -87,7 +87,7 @@ describe('enumeration', () => {
     expect([bench.fn.maxPayloadBytes(), bench.fn.maxReadRequestBytes()]).toEqual([128, 4096]);
   });
 
-  it('walks the devices of a bus, and finds none where nobody answers', async () => {
+  it('walks the devices of a bus, and finds none where no function answers', async () => {
     const silent: ConfigAccess = { readConfig32: async () => 0xffff_ffff, writeConfig32: async () => {} };
     expect(await enumerateBus(silent, 1, config, 'none')).toBeUndefined();
     const bench = functionBench();
@@ -99,7 +99,7 @@ describe('enumeration', () => {
     expect((await enumerateBus(third, 1, config, 'none'))!.functionId).toBe(0x0118);
   });
 
-  it('says which window is too small', async () => {
+  it('names the window that is too small', async () => {
     const bench = functionBench();
     const small = { ...config, highWindowMib: 8 };
     await expect(enumerateFunction(bench.access, FUNCTION_ID, small, 'none')).rejects.toThrow(

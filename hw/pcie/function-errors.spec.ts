@@ -37,7 +37,7 @@ describe('requests the function cannot take', () => {
     expect(bench.software.config(0x44, 2)).toBe(3);
   });
 
-  it('PCIe 2.3.1: drops a write outside its BARs and tells the root complex when that is enabled', () => {
+  it('PCIe 2.3.1: drops a write outside its BARs and reports it to the root complex when that is enabled', () => {
     const bench = enabledBench();
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
     // Non-fatal error detected, unsupported request detected; nothing is sent.
@@ -72,7 +72,7 @@ describe('requests the function cannot take', () => {
     expect(bench.fn.counters.completerAborts).toBe(1);
   });
 
-  it('PCIe 2.7.2: drops a poisoned write, and says so', () => {
+  it('PCIe 2.7.2: drops a poisoned write, and reports it', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(BAR0, [1, 2, 3, 4], FLAG_POISONED);
@@ -123,7 +123,7 @@ describe('requests the function cannot take', () => {
     }
   });
 
-  it('PCIe 2.2.9: says in an error answer how many bytes are missing', () => {
+  it('PCIe 2.2.9: has in an error answer how many bytes are missing', () => {
     const bench = enabledBench();
     expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });
   });

@@ -181,7 +181,7 @@ describe('completions of the device', () => {
     expect(bench.software.config(0x06, 2)).toBe(0x0010);
   });
 
-  it('PCIe 2.3.2: that nobody waits for are given back and logged', () => {
+  it('PCIe 2.3.2: that answer no outstanding request are given back and logged', () => {
     const bench = enabledBench();
     answer(bench.host, { tag: 3, requesterId: FUNCTION_ID, trafficClass: 4, data: new Uint8Array(64) });
     bench.settle();

@@ -90,7 +90,7 @@ export interface FunctionPorts {
   readonly reads?: DeviceReads;
 }
 
-/** The link port's receiver: whoever makes the function connects it there. */
+/** The link port's receiver: the device that makes the function connects it there. */
 export class PcieFunction implements TlpReceiver {
   readonly config: FunctionConfig;
   readonly space: ConfigSpace;

@@ -1,6 +1,6 @@
 /**
  * The lanes of one direction: TLPs and DLLPs end to end, the transmit buffer that bounds how far ahead they are
- * booked, and the channel that carries their records.
+ * filled, and the channel that carries their records.
  *
  * Counts every byte it puts on the lanes.
  */
@@ -100,7 +100,7 @@ export class LinkLanes {
     this.#serializer.passDllp(nowPs);
   }
 
-  /** Raises a wire beside the lanes, seen by the other end behind everything booked. */
+  /** Raises a wire beside the lanes, seen by the other end after everything placed on the lanes. */
   sendSideband(nowPs: Picoseconds, kind: number, data: number): void {
     const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, kind, 0);

@@ -140,7 +140,7 @@ export const endpointPortParameters = {
     'TLPs',
     [1, 64],
     'estimate',
-    'TLPs that have left the fifos and are on or booked for the lanes; they can no longer be overtaken',
+    'TLPs that have left the fifos and are on the lanes or have a place on them; they can no longer be overtaken',
   ),
 } satisfies ParameterTable;
 

@@ -88,7 +88,7 @@ describe('a link port', () => {
     expect(bench.device.transmitter.waitingCount).toBe(0);
   });
 
-  it('says when a full fifo has room again, and refuses more than its capacity', () => {
+  it('calls its senders when a full fifo has room again, and refuses more than its capacity', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, postedFifoTlps: 2 } });
     let calls = 0;
     onSendSpace(bench.device, POSTED, () => calls++);
@@ -183,7 +183,7 @@ describe('a link port', () => {
     expect(bench.host.receiver.overflowCount).toBe(2);
   });
 
-  it('carries sideband wires behind what was booked, outside of all statistics', () => {
+  it('carries sideband wires after what was placed on the lanes, outside of all statistics', () => {
     const bench = linkBench();
     memoryWrite(bench.host, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     bench.host.sendSideband(9, 1);
@@ -315,7 +315,7 @@ describe('random traffic over tiny fifos and credits', () => {
     return { arrivals, bench };
   }
 
-  it('PCIe 2.4.1: completes, in a permitted order, without an overflow, and with books that balance', () => {
+  it('PCIe 2.4.1: completes, in a permitted order, without an overflow, and with statistics that balance', () => {
     fc.assert(
       fc.property(
         fc.array(tlpArbitrary, { minLength: 1, maxLength: 16 }),

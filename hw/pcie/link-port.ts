@@ -196,7 +196,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- send ----
 
-  /** Sends the memory write that {@link write} says, which is to be begun anew for the next one. */
+  /** Sends the memory write in {@link write}, which is to be begun anew for the next one. */
   sendMemoryWrite(): void {
     const { source, sourceOffset, lengthBytes } = this.write;
     const offset = this.placeMemoryWrite();
@@ -215,7 +215,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return this.#place(this.transmitter.posted, MEMORY_WRITE, address, lengthBytes, flags, descriptor);
   }
 
-  /** Sends the memory read that {@link read} says, likewise. */
+  /** Sends the memory read in {@link read}, likewise. */
   sendMemoryRead(): void {
     const { address, trafficClass, lengthBytes, tag, requesterId, flags } = this.read;
     const descriptor = descriptorOf(requesterId, tag, trafficClass);
@@ -223,7 +223,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.commit();
   }
 
-  /** Answers a request as {@link completion} says, which is to be begun anew for the next one. */
+  /** Answers a request with {@link completion}, which is to be begun anew for the next one. */
   sendCompletion(): void {
     const { descriptor, status, source, sourceOffset, lengthBytes, byteCount, address, flags } =
       this.completion;
@@ -243,7 +243,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   /**
    * Likewise with data, for a sender that fetches them itself: the caller at once puts them at
-   * `payloadTarget.target[payloadOffset …]`, or with FLAG_PLACED_EARLY where the read lands, and calls {@link commit}.
+   * `payloadTarget.target[payloadOffset …]`, or with FLAG_PLACED_EARLY where the read is placed, and calls {@link commit}.
    */
   placeCompletionData(
     descriptor: number,
@@ -425,7 +425,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
   }
 
-  // ---- books ----
+  // ---- statistics ----
 
   /** Brings statistics up to `nowPs`, the end of a run. */
   closeAccounts(nowPs: Picoseconds): void {
@@ -450,7 +450,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * See Block.inspect. Credits are told as they are once what has come and was freed counts: whether the port has been called since
+   * See Block.inspect. Credits are shown as they are once what has come and was freed counts: whether the port has been called since
    * makes no difference. Nor does it tell of TLPs whose flow gives no credits back.
    */
   inspect(): BlockState {

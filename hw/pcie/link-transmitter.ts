@@ -5,9 +5,9 @@
  *     place ──► non-posted ──┼─► oldest that may go and has credits ─► transmit buffer ─► lanes ─► channel
  *     place ──► completion ──┘
  *
- * A TLP that finds the fifos empty, its credits there and room in the transmit buffer is booked on the lanes at
+ * A TLP that finds the fifos empty, its credits there and room in the transmit buffer is placed on the lanes at
  * once: its arrival is known and its record appended without any event. The transmit buffer bounds how far
- * ahead TLPs are booked; when it is full, or credits lack, TLPs wait in the fifos and leave in {@link pump}.
+ * ahead TLPs are placed; when it is full, or credits lack, TLPs wait in the fifos and leave in {@link pump}.
  *
  * The replay buffer that a real port keeps until the Ack is taken to be large enough never to throttle it.
  */

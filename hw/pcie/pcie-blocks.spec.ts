@@ -45,7 +45,7 @@ const ofTheFunction = [PcieFunction, ConfigSpace, Completer, MessageOutbox, Erro
 const others = [PcieLinkPort, RootComplex, RootComplexWrites, RootComplexReads, RootComplexCpu];
 
 describe('every block of PCIe', () => {
-  it('tells what it holds, and can be reset if the function has it', () => {
+  it('shows its state, and can be reset if the function has it', () => {
     for (const { name, prototype } of ofTheFunction)
       expect(['inspect' in prototype, 'reset' in prototype], name).toEqual([true, true]);
     for (const { name, prototype } of others)
@@ -272,7 +272,7 @@ function slowLink(
 }
 
 describe('a stalled link', () => {
-  it('books every picosecond for which a TLP waits for one reason, each that it declares, and loses nothing', () => {
+  it('counts every picosecond for which a TLP waits under one reason, each that it declares, and loses nothing', () => {
     const counted = new Set<string>();
     for (const options of narrowLinks) {
       let before = { stopPs: 0, tlps: [0, 0, 0], stallPs: [0, 0, 0], waits: [false, false, false] };

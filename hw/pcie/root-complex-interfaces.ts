@@ -32,7 +32,7 @@ export interface EarlyPlaces {
 export interface SharedDevice {
   /** Where its reads put their bytes. */
   readonly earlyPlaces: EarlyPlaces | undefined;
-  /** What it lends of the payload that it writes. */
+  /** The references by which its writes carry payload. */
   readonly references: PayloadReferences | undefined;
 }
 

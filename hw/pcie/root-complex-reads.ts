@@ -242,7 +242,7 @@ export class RootComplexReads implements AnsweredReads {
     return this.#jitterCycles === 0 && this.isUnwatched;
   }
 
-  /** Whether memory can always be read, and nobody looks on. */
+  /** Whether memory can always be read, and there is no tap. */
   get isUnwatched(): boolean {
     return this.tap === undefined && this.#memory.canRead === undefined;
   }

@@ -322,7 +322,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.reads.lostCount).toBe(1);
   });
 
-  it('PCIe 2.3.1.1: answers different reads out of order when told to, and each one in order', () => {
+  it('PCIe 2.3.1.1: answers different reads out of order when configured to, and each one in order', () => {
     const bench = rootComplexBench({ rootComplex: { completionOrder: 'shuffled', seed: 5 } });
     bench.memory.bytes.set(pattern(4096), 0);
     for (let tag = 0; tag < 16; tag++)
@@ -372,7 +372,7 @@ describe('the root complex, to a device', () => {
   });
 });
 
-describe('a device that says where its reads land', () => {
+describe('a device that gives the places of its reads', () => {
   const PLACE = 0x80;
 
   /** Two reads of 512 bytes, the second of which is placed early. */

@@ -152,7 +152,7 @@ export type DecodedTlp =
   | { readonly kind: 'message'; readonly tlp: number; readonly fields: Decoded<typeof messageRequest> }
   | { readonly kind: 'completion'; readonly tlp: number; readonly fields: Decoded<typeof completionHeader> };
 
-/** Reads a header; undefined when it is of no kind that the model knows. `tlp` is the kind of tlp.ts. */
+/** Reads a header; undefined when it is of no kind that the model has. `tlp` is the kind of tlp.ts. */
 export function decodeTlpHeader(bytes: Uint8Array): DecodedTlp | undefined {
   const { format, type } = memoryRequest32.decode(bytes);
   const tlp = kindOfFormat[`${format & ~FORMAT_LONG} ${type}`];

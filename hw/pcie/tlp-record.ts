@@ -60,7 +60,7 @@ export const tlpRecord = layout('TLP record', header, {
     0x10,
     3,
     3,
-    'of a completion: its payload lies where its read lands, and is not in the record',
+    'of a completion: its payload lies at its place already, and is not in the record',
   ),
   isReference: bits32(
     0x10,
@@ -95,7 +95,7 @@ const { fields } = tlpRecord;
 export const FLAG_POISONED = fields.isPoisoned.mask;
 export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
 export const FLAG_NO_SNOOP = fields.isNoSnoop.mask;
-/** Of a completion: its payload lies where its read lands already, and is not in the record. See EarlyPlacement. */
+/** Of a completion: its payload lies at its place already, and is not in the record. See EarlyPlacement. */
 export const FLAG_PLACED_EARLY = fields.isPlacedEarly.mask;
 /** Of a memory write: the payload is not in the record, which says where it lies. */
 export const FLAG_REFERENCE = fields.isReference.mask;

@@ -94,7 +94,7 @@ export class SystemDmaChannel {
     }
   }
 
-  /** An access failed, or what it was told cannot be: the registers stay where it happened. */
+  /** An access failed, or the programmed transfer cannot be made: the registers stay where it happened. */
   fail(): void {
     this.hasFailed = true;
     this.failures++;

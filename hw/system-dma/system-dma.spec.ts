@@ -87,7 +87,7 @@ describe('a system DMA controller', () => {
     expect(dma.account.overlapCount).toBe(0);
   });
 
-  it('8237A data sheet: begins anew at terminal count when it is told to, else masks itself', () => {
+  it('8237A data sheet: begins anew at terminal count with auto-initialize, else masks itself', () => {
     const { dma, runTo } = systemDmaBench();
     order(dma, 0, { address: 0x10, device: 0x8000, words: 2, flags: 1 << 4 });
     order(dma, 1, { address: 0x10, device: 0x8000, words: 2 });
@@ -102,7 +102,7 @@ describe('a system DMA controller', () => {
     expect(dma.channels[0]!.wordsMoved).toBe(4);
   });
 
-  it('counts down and keeps the device’s address when it is told to', () => {
+  it('counts down, or keeps the device’s address, as it is programmed', () => {
     const { dma, runTo, stores, memory } = systemDmaBench();
     order(dma, 0, { address: 0x108, device: 0x8000, words: 3, flags: (1 << 5) | (1 << 8) });
     runTo(100);

@@ -57,7 +57,7 @@ async function alone(body: NetProgram, options: TestOptions = {}): Promise<TestN
 }
 
 describe('a connection that does not come up', () => {
-  test('is ECONNREFUSED when nobody listens', async () => {
+  test('is ECONNREFUSED without a listener', async () => {
     const net = await alone(async ({ cpu }, calls) => {
       const fd = await calls.socket(cpu);
       expect(await errnoOf(calls.connect(cpu, fd, { address: addresses[1], port }))).toBe('ECONNREFUSED');
@@ -66,7 +66,7 @@ describe('a connection that does not come up', () => {
     expect(net.nodes[0]!.network.stack.connectionCount).toBe(0);
   });
 
-  test('is ETIMEDOUT when nobody answers, after as many tries as it is allowed, each twice as late', async () => {
+  test('is ETIMEDOUT without an answer, after as many tries as it is allowed, each twice as late', async () => {
     const net = new TestNetwork({
       stack: { synRetries: 3, retransmitInitialUs: 1000, retransmitMinUs: 1000 },
     });
@@ -118,7 +118,7 @@ describe('a connection that does not come up', () => {
 });
 
 describe('a connection that ends', () => {
-  test('is ECONNRESET for a reader when the other side goes with bytes unread, told once', async () => {
+  test('is ECONNRESET for a reader when the other side goes with bytes unread, reported once', async () => {
     await pair(
       async (cpu, calls, fd, buffer) => {
         await calls.send(cpu, fd, buffer, 5000);

@@ -96,7 +96,7 @@ export function sendReset(cpu: Cpu, connection: Connection): void {
 
 /**
  * Room that reading has made is announced when it is worth a segment (RFC 9293, 3.8.6.2.2) and at least doubles what the
- * other side knows of (Linux tcp_cleanup_rbuf); smaller steps ride on acknowledgements.
+ * other side has been sent (Linux tcp_cleanup_rbuf); smaller steps ride on acknowledgements.
  */
 export function isWindowWorthAnnouncing(connection: Connection): boolean {
   const { received, receiveLimitBytes, segmentBytes, windowEdge } = connection;

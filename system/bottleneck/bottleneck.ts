@@ -16,10 +16,10 @@ export interface Bottleneck {
 }
 
 /**
- * From here on a server is said to be at work all the time: the rest is starts, ends, and gaps between packets.
+ * From here on a server counts as at work all the time: the rest is starts, ends, and gaps between packets.
  */
 const nearlyAll = 0.8;
-/** From here on a window is said to be full. */
+/** From here on a window counts as full. */
 const mostly = 0.5;
 /** A program that waits for its messages shows little: it waits for whatever is slower than its core. */
 const busyEnough = 0.7;

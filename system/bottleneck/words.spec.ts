@@ -9,7 +9,7 @@ const resource = (share: number): Resource => ({
   turn: [...more('pcie.enumeration.maxReadRequestBytes', '--tx-depth'), ...less('host.cost.postSend')],
 });
 
-it('what binds is told in lines that fit a terminal', () => {
+it('what binds is written in lines that fit a terminal', () => {
   const lines = bottleneckLines({ binds: resource(1.02), next: [resource(0.5)] });
   expect(lines).toEqual([
     'What binds: posted credits of the root port of host 1, 100 % full.',
@@ -20,7 +20,7 @@ it('what binds is told in lines that fit a terminal', () => {
   expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
 });
 
-it('the longest stages of an operation are told with what shortens the first', () => {
+it('the longest stages of an operation are listed with what shortens the first', () => {
   const stages = [
     { name: 'remote', share: 0.7, turn: less('wire.portLatencyNs') },
     { name: 'doorbell', share: 0.3, turn: [] },

@@ -305,7 +305,7 @@ describe('hca perf', () => {
     60_000,
   );
 
-  it('tells what the watch of the contract of use has found', async () => {
+  it('prints what the watch of the contract of use has found', async () => {
     const watched = ['perf', 'write-bw', '-n', '20', '-s', '64', '--watch', 'races'];
     expect((await hca(...watched)).out).toContain(
       '64 bytes: Races on host 0: none\n 64 bytes: Races on host 1: none',

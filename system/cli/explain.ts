@@ -1,5 +1,5 @@
 /**
- * `hca explain TEST --op N`: one operation of a test of `hca perf`, told step by step. The test runs twice: once to learn when the operation
+ * `hca explain TEST --op N`: one operation of a test of `hca perf`, step by step. The test runs twice: once to learn when the operation
  * is under way, once to record everything of that time. Both runs are the same, picosecond for picosecond.
  */
 import type { Command } from 'commander';

@@ -85,7 +85,7 @@ describe('an output is what its published schema says:', () => {
   });
 });
 
-it('hca-serve-report/1 of a device that nobody used', async () => {
+it('hca-serve-report/1 of a device that was not used', async () => {
   const machine = await serve({ socket: join(folder.path, 'socket'), hcas: 1 });
   await machine.close();
   expect(faultsOf(JSON.parse(jsonText(await machine.ended)) as Output)).toEqual([]);

@@ -1,4 +1,4 @@
-/** The charts of `hca plot`, and what is said of them in words. */
+/** The charts of `hca plot`, and their captions. */
 import { ConfigurationError } from '../../base/assert.ts';
 import {
   type AxisValue,

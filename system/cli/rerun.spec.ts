@@ -97,7 +97,7 @@ describe('hca diff', () => {
     expect(Math.max(...stdout.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
   });
 
-  it('tolerates what it is told to, and looks at figures alone when told to', () => {
+  it('tolerates what the options allow, and compares figures alone where they ask for it', () => {
     const changed = read('a.json') as unknown as { rows: { result: { durationPs: number } }[] };
     changed.rows[0]!.result.durationPs *= 1.04;
     write('slower.json', changed);
@@ -158,7 +158,7 @@ describe('hca rerun', () => {
     expect([code, out]).toEqual([1, expect.stringContaining('rows.size=4096.elapsedPs')]);
   });
 
-  it('finds the file that was moved beside the report, or where it is told, and holds it to its bytes', () => {
+  it('finds the file that was moved beside the report, or at the given place, and holds it to its bytes', () => {
     const elsewhere = (...args: string[]) => {
       const { status, stderr } = spawnSync(process.execPath, [main, 'rerun', ...args], {
         cwd: '/',

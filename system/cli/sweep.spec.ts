@@ -121,7 +121,7 @@ describe('a sweep', () => {
 
   it('has failed points as rows, ends with exit code 1 then, and runs them again when that is asked for', async () => {
     const options = ['--workload', 'write-bw,size=64', '--vary', 'iters=1,40', '--out', 'failed.jsonl'];
-    // Nothing arrives from the fifth packet on: of one message nobody notices.
+    // Nothing arrives from the fifth packet on: one message is not affected.
     const faults = ['--fault', 'packet=corrupted,nth=5-'];
     const { code, out } = await sweep(...options, ...faults);
     expect(out).toContain('1 of 2 points are done, 1 failed.');

@@ -59,7 +59,7 @@ export interface TimelineWritten {
 }
 
 const recordsLimit = 20_000_000;
-/** The trace formats by the ending of a file's name: `--trace FILE` knows a timeline by them. */
+/** The trace formats by the ending of a file's name: `--trace FILE` recognises a timeline by them. */
 const isTimelineFile = (text: string): boolean => /\.(perfetto-trace|pftrace)$/.test(text);
 const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
 

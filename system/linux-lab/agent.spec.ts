@@ -117,7 +117,7 @@ describe('the line to an agent that talks in pieces', () => {
     expect(await running).toMatchObject({ output: 'out\x1eput\n', exitStatus: 5 });
   });
 
-  it('knows a guest that restarted in the middle of a command', async () => {
+  it('recognises a guest that restarted in the middle of a command', async () => {
     const { line, say } = pieces();
     say('\x1eready\n');
     await line.ready(5);

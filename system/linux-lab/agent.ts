@@ -3,7 +3,7 @@
  * the other, and brings back what they print and how they end.
  *
  * The line is a serial port of its own, so neither kernel messages nor a user's shell mix in. Each command has a token
- * that nobody else knows, and its output is what lies between the two marks with that token:
+ * that is drawn for it alone, and its output is what lies between the two marks with that token:
  *
  *     host   7f3a1c.4 30 bHMgLw== LF                 token, seconds it may take, command in base64
  *     guest  RS 7f3a1c.4 " begin" LF                 RS is the control character 1e

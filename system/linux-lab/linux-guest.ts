@@ -170,7 +170,7 @@ export class LinuxGuest {
   }
 }
 
-/** User and system time of a process and its threads, which /proc tells in hundredths of a second (proc(5)). */
+/** User and system time of a process and its threads, which /proc reports in hundredths of a second (proc(5)). */
 function cpuMsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /s, '').split(' ');
   return 10 * (Number(fields[11]) + Number(fields[12]));

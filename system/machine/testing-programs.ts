@@ -14,7 +14,7 @@ export async function breakDown({ cpu }: ProgramContext): Promise<undefined> {
   throw new TypeError('the program broke');
 }
 
-/** Waits for a value that nobody sends. */
+/** Waits for a value that is never sent. */
 export async function waitForever({ exchange }: ProgramContext): Promise<JsonValue> {
   return exchange.take('nothing');
 }
@@ -61,7 +61,7 @@ export async function throwAnything({ cpu, args }: ProgramContext): Promise<void
   throw thrown[String(args)]!();
 }
 
-/** Awaits what nobody settles, after a microsecond. */
+/** Awaits what is never settled, after a microsecond. */
 export async function awaitNothing({ cpu }: ProgramContext): Promise<void> {
   await cpu.sleep(1_000_000);
   await new Promise(() => {});

@@ -157,7 +157,7 @@ const repost = ({ path }: MessagePlan): Term => ({
 /**
  * The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. Once in a round of the
  * receive slots the last acknowledgement granted too few credits for two messages: then ADVERTISE waits for FINISHED
- * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA knows of used up. A side that sleeps
+ * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA has counted used up. A side that sleeps
  * is woken by FINISHED already, so that a delay of ADVERTISE meanwhile costs nothing.
  */
 function nextRequest(plan: MessagePlan): Terms {

@@ -160,7 +160,7 @@ export class Path {
     return this.bus.readPs(translationBytes) + this.hca(this.config.hca.cacheMissCycles + 1);
   }
 
-  /** What a message waits when every receive that the HCA knows of is used up: it reads the doorbell record first. */
+  /** What a message waits when every receive that the HCA has counted is used up: it reads the doorbell record first. */
   receiveRefillPs(): number {
     return this.hca(3) + this.bus.readPs(receiveRecordBytes) + this.receiveFetchPs();
   }

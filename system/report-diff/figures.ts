@@ -2,7 +2,7 @@
  * An output as figures: every number, word and flag by its path, such as `rows.size=64.result.typicalPs`. What was asked for
  * (request.ts) is none of them, nor what the wall clock says.
  *
- * Rows of a list are told apart by what they are about and not by their place: a row more does not shift the others.
+ * Rows of a list are identified by what they are about and not by their place: a row more does not shift the others.
  */
 import { ConfigurationError } from '../../base/assert.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
@@ -68,7 +68,7 @@ function keyOf(row: unknown, at: number): string {
   return String(at);
 }
 
-/** What tells the rows of each list apart; the first that fits. */
+/** What identifies the rows of each list; the first that fits. */
 const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ args }) => {
     if (!isObject(args) || args['sizeBytes'] === undefined) return undefined;

@@ -68,14 +68,14 @@ describe('figures', () => {
     ]);
   });
 
-  it('of rows are told apart by what the rows are about: one more does not shift the others', () => {
+  it('of rows are matched by what the rows are about: one more does not shift the others', () => {
     const after = perf({ rows: [row(32, 5), row(64, 1000), row(128, 2000)] });
     const paths = pathsOf(perf(), after);
     expect(paths.length).toBeGreaterThan(0);
     expect(paths.every((path) => path.startsWith('rows.size=32.'))).toBe(true);
   });
 
-  it('of two rows alike are told apart by their order', () => {
+  it('of two rows alike are matched by their order', () => {
     const twice = (last: number): Output => perf({ rows: [row(64, 1), row(64, last)] });
     expect(pathsOf(twice(1), twice(2))).toEqual(['rows.size=64#2.result.durationPs']);
   });
@@ -142,7 +142,7 @@ describe('what was asked for', () => {
     expect([isEqual, beyond]).toEqual([false, 0]);
   });
 
-  it('may differ in arguments and in what the programs are told', () => {
+  it('may differ in arguments and in what the programs are given', () => {
     const rows = [{ ...row(64, 1000), args: { sizeBytes: 64, iterations: 20 } }, row(128, 2000)];
     const { request } = reportDiff(
       perf(),

@@ -73,7 +73,7 @@ export function requestChanges(before: Output, after: Output): RequestChange[] {
     const [one, other] = [left.get(key), right.get(key)];
     if (one?.value === other?.value) return [];
     const row = (one ?? other)!.row;
-    // Rows for other sizes are other rows: that is said by the arguments, or by the figures.
+    // Rows for other sizes are other rows: the arguments show that, or the figures.
     if (row.what === 'workload' && (one === undefined || other === undefined)) return [];
     return [changeOf(row, one?.value, other?.value, row.what !== 'version')];
   });

@@ -46,7 +46,7 @@ export function table(
 export interface Segment {
   readonly name: string;
   readonly value: number;
-  /** What a reader is told of it. */
+  /** Its explanation for a reader. */
   readonly text: string;
   /** Class of the segment's colour. */
   readonly colour: string;

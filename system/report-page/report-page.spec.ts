@@ -77,7 +77,7 @@ describe('the page of a report', () => {
     expect(widths).toEqual(means.map((ps) => Number(((100 * ps) / total).toFixed(3))));
   });
 
-  it('tells of faults, and of ledgers that do not balance', async () => {
+  it('shows faults, and ledgers that do not balance', async () => {
     const report = await reportOf(['lost']);
     expect(textOf(reportPage(head, report))).toContain(
       'Fault packet=corrupted,nth=2,node=0: happened 1 time',

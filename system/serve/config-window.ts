@@ -2,7 +2,7 @@
  * The function's configuration space as a guest reaches it through its machine. Accesses go to the function as they
  * are, so what it holds is what the guest wrote; with two exceptions, which a host's vfio driver makes as well:
  *
- * - the largest payload (MPS) belongs to the platform, which knows what the link can carry: the guest's choice is kept
+ * - the largest payload (MPS) belongs to the platform, which has what the link can carry: the guest's choice is kept
  *   here and read back, and not passed on;
  * - a function-level reset or a return from D3hot forgets addresses, command register and MSI-X table. The guest's
  *   machine answers for those registers itself and goes on routing accesses by what it believes, and a guest does not

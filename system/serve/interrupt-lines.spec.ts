@@ -20,7 +20,7 @@ describe('interrupt lines', () => {
     expect([...all.counters.raised]).toEqual([0, 0, 2, 0]);
   });
 
-  it('count a message of a vector nobody listens to, and raise nothing', () => {
+  it('count a message of a vector without a listener, and raise nothing', () => {
     const { raised, lines: all } = lines();
     all.setVector(1, 5);
     all.setVector(1, -1);

@@ -1,5 +1,5 @@
 /**
- * A served device after a reset is the one that was powered on: whatever a guest did before, the next guest's driver meets the
+ * A served device after a reset is the one that was powered on: whatever a guest did before, the next guest's driver finds the
  * same answers, the same accesses to its memory in the same order, and the same interrupts.
  */
 import { createHash } from 'node:crypto';
@@ -44,7 +44,7 @@ async function lifeOf(bench: SlotBench): Promise<string[]> {
   return [...log, `interrupts ${bench.raised.slice(firstInterrupt).join()}`];
 }
 
-/** A guest that knows the registers and means harm: a probe that goes mad, doorbells, random commands, then silence. */
+/** A hostile guest with the register map: a probe that goes mad, doorbells, random commands, then silence. */
 async function rage(bench: SlotBench, seed: number): Promise<void> {
   const random = new Random(seed, 'rage');
   const below = (limit: number): number => Math.floor(random.unit() * limit);

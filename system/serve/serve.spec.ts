@@ -81,7 +81,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(report.defects).toEqual([]);
   });
 
-  it('tells its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {
+  it('reports its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {
     const notices: string[] = [];
     const served = await serve({ socket: newSocket() }, { onNotice: (text) => notices.push(text) });
     for (let guest = 1; guest <= 3; guest++) {

@@ -56,7 +56,7 @@ describe('time on a served machine', () => {
     expect(ran).toEqual([7 * MS]);
   });
 
-  it('has passed when somebody acts after idleness, but not beyond what was due in between', () => {
+  it('has passed when a guest acts after idleness, but not beyond what was due in between', () => {
     const { time, at, wall, ran } = clockwork();
     time.work(1);
     wall.ms += 20;
@@ -109,7 +109,7 @@ describe('time on a served machine', () => {
     expect(time.nowPs).toBeLessThan(10_000_000);
   });
 
-  it('stands still while nobody is there', () => {
+  it('stands still while no guest is attached', () => {
     const { time, wall } = clockwork();
     time.work(1);
     time.standStill();

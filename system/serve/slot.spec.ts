@@ -46,7 +46,7 @@ describe('configuration space of a slot', () => {
     expect(bench.read(CONFIG, 0x3c, 2)).toBe(0x010b);
   });
 
-  it('leaves the read request size that firmware was told to, until the guest changes it', () => {
+  it('leaves the read request size that firmware was configured with, until the guest changes it', () => {
     const bench = new SlotBench({ set: { 'pcie.enumeration.maxReadRequestBytes': 4096 } });
     bench.connect();
     const { pcieFunction } = bench.emulation.hcas[0]!.hca;
@@ -169,7 +169,7 @@ describe('a BlueFlame post that never becomes whole', () => {
 });
 
 describe('interrupts of a slot', () => {
-  it('have the device send messages of the platform to the vectors that are heard', () => {
+  it('have the device send messages of the platform to the vectors with a listener', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();

@@ -11,7 +11,7 @@ const args = (changes: Partial<PerfArgs>): PerfArgs => ({
   ...changes,
 });
 
-describe('an operation told step by step', () => {
+describe('an operation step by step', () => {
   it.each([
     ['write', {}],
     ['read', { sizeBytes: 5000 }],

@@ -1,5 +1,5 @@
 /**
- * One operation told step by step: the stages that tile its time from the post to the completion in the program's hands, and in each what
+ * One operation step by step: the stages that tile its time from the post to the completion in the program's hands, and in each what
  * happened meanwhile. The steps' times add up to the operation's latency exactly: each begins where the one before it ended.
  */
 import type { ExactPs } from '../../sim/index.ts';

@@ -67,7 +67,7 @@ describe('timers', () => {
     expect(elapsedUs).toBeLessThan(345);
   });
 
-  it('IBTA 9.7.6.1.3: a SEND to nobody ends after 4.096 µs × 2^timeout for each attempt', async () => {
+  it('IBTA 9.7.6.1.3: a SEND without a receiver ends after 4.096 µs × 2^timeout for each attempt', async () => {
     const { elapsedUs } = await measure(
       { kind: 'timer', waits: 'responder', rnrTimerCode: 0, timeoutCode: 8, retryCount: 2 },
       {},

@@ -66,7 +66,7 @@ describe('families', () => {
     expect(pointsOf(chosen(cases, { rows: 'A-096,A-097' }))).toHaveLength(1);
   });
 
-  it('refuse a row that nobody covers', () => {
+  it('refuse a row that no family covers', () => {
     expect(() => casesOf([{ ...rows[0]!, id: 'Z-001' }])).toThrow(/Z-001/);
   });
 });

@@ -37,7 +37,7 @@ export function sizeOf({ test, size, sizes, connection, mtu }: Asked): number {
     : perfDefaults.sizeBytes[verb];
 }
 
-/** QPs of all threads: one of each, if nothing else is said. */
+/** QPs of all threads: one of each, unless the workload names more. */
 export const qpsOf = ({ qps, threads = 1 }: Asked): number => qps ?? threads;
 
 /** @throws ConfigurationError naming the field that does not fit the others */
@@ -87,7 +87,7 @@ const rules: readonly Rule[] = [
     connection !== 'RC' && verbOf(test) === 'send' && bidirectional === true
       ? [
           'bidirectional',
-          `left out with ${named('connection')} ${connection}: no completion tells that all have arrived`,
+          `left out with ${named('connection')} ${connection}: no completion shows that all have arrived`,
         ]
       : undefined,
   ({ test, echo, bidirectional, postList = 1, ...depths }, named) => {

@@ -81,7 +81,7 @@ describe('a workload that cannot be is refused with', () => {
   });
 });
 
-it("the programs are told perftest's defaults where nothing is said", () => {
+it("the programs get perftest's defaults where nothing is given", () => {
   // perftest_parameters.h: 5000 iterations, 65,536 bytes; a queue of 128 and of 512; 100 messages for a completion.
   expect(perfArgsOf({ test: 'write-bw' })).toEqual({
     verb: 'write',

@@ -23,14 +23,14 @@ interface Find {
   /** The judge; `process` when the command itself ended badly. */
   readonly by: string;
   readonly seed: number;
-  /** That it tells, where that is known; undefined for stories of players. */
+  /** The story that shows it, where that is known; undefined for stories of players. */
   readonly scene?: string | undefined;
   readonly what: string;
 }
 
-/** Stories that nobody has looked at while writing the judges; the same for every mistake. */
+/** Stories that were not looked at while the judges were written; the same for every mistake. */
 export const firstSeed = 5_000_000;
-/** The command line tells no more failures than this; then it is begun again behind them. */
+/** The command line reports no more failures than this; then it is begun again behind them. */
 const failuresMax = 25;
 /** A story that is under way when the time is up is waited for: so long at most. */
 const patienceMs = 330_000;

@@ -11,7 +11,7 @@ import { showPage } from './chromium.ts';
 const limitMs = 60_000;
 const widths = [400, 800, 2500];
 
-/** Shows the page in frames of several widths, and tells how wide what is in them is. */
+/** Shows the page in frames of several widths, and returns how wide their content is. */
 const measuring = `<!doctype html><title>widths</title><body><script type="module">
 const measured = [];
 for (const width of ${JSON.stringify(widths)}) {

@@ -1,6 +1,6 @@
 /**
- * A minute of stories that nobody has played before, beside the fixed ones of `system/torture`. The wall clock bounds how
- * long the test looks, and draws where it begins; no story knows of it. HCA_TORTURE_SEED=N begins at N instead, to play
+ * A minute of stories that were never played before, beside the fixed ones of `system/torture`. The wall clock bounds how
+ * long the test looks, and draws where it begins; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play
  * the same ones again.
  */
 import { expect, it } from 'vitest';

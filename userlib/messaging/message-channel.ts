@@ -1,5 +1,5 @@
 /**
- * Messages between two processes over one reliable connection: how an application that knows send and receive is
+ * Messages between two processes over one reliable connection: how an application written for send and receive is
  * mapped onto RDMA.
  *
  *     eager        copy ─► SEND into a posted buffer ─► copy

@@ -2,7 +2,7 @@
  * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
  * memory, and streams of empty queue entries out of a constant pattern.
  *
- * Promises: at most one operation is under way; the processor is told inside the engine's stage with the status of the read,
+ * Promises: at most one operation is under way; the processor is called inside the engine's stage with the status of the read,
  * or 0. After {@link CommandDma.cancel} reports of older operations are ignored. Every read and write of a command passes
  * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
  */

@@ -118,7 +118,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
 
 /**
  * Rejects a size that what is in the CQ would not fit. What software has taken stands in its doorbell record alone: the
- * counter that the device knows is as old as the last overrun check.
+ * counter that the device holds is as old as the last overrun check.
  */
 function* requireRoom(device: DeviceState, slot: number, logEntries: number): Steps<void> {
   const { cqs, dataPath } = device.parts;

@@ -127,7 +127,7 @@ describe('a CQ that is full', () => {
 
 describe('resizing', () => {
   for (const hca of [{}, tightest])
-    it(`sheet 3.16: tells software in the old buffer that the rest is in the new one, under load${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+    it(`sheet 3.16: marks in the old buffer that the rest is in the new one, under load${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
       const given = await scene({ hca });
       const { bench } = given;
       const cq = new Cq(bench.a, 3);

@@ -48,7 +48,7 @@ describe('arming', () => {
     expect(bench.a.events.lines).toEqual([event(aCq)]);
   });
 
-  it('sheet 6.10: tells of a CQE once, though software arms before it polls, and at once of those behind it', async () => {
+  it('sheet 6.10: reports a CQE once, though software arms before it polls, and those after it at once', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     aCq.arm(NEXT, 1, UAR, 0);
@@ -265,7 +265,7 @@ describe('moderation', () => {
     expect(waited).toBeGreaterThan(21_350 - 3 * 427);
   });
 
-  it('tells nothing of what a period held back that ends as the CQ is armed anew, before or behind', async () => {
+  it('drops the event of a period that ends as the CQ is armed anew, before or after', async () => {
     for (const isBehind of [false, true]) {
       const given = await scene();
       const { bench, a, aCq } = given;
@@ -297,7 +297,7 @@ describe('moderation', () => {
     }
   });
 
-  it('tells of CQs whose periods end at one instant in the order of their places', async () => {
+  it('reports CQs whose periods end at one instant in the order of their places', async () => {
     for (const shuffleSeed of [undefined, 1, 2, 3, 4, 5]) {
       const { bench } = await scene(shuffleSeed === undefined ? {} : { shuffleSeed });
       const cqs = [new Cq(bench.a), new Cq(bench.a), new Cq(bench.a)];

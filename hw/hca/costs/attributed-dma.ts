@@ -35,7 +35,7 @@ const portOfRequester: Readonly<Record<string, number>> = {
   cqRecord: PORT_COMPLETION,
   cqe: PORT_COMPLETION,
 };
-/** Requesters of which a call says whose they are: the translator's by the port that is its cookie, the caches' by {@link missing}. */
+/** Requesters whose owner is found at each call: the translator's by the port that is its cookie, the caches' by {@link missing}. */
 const TRANSLATION = -1;
 const CONTEXT = -2;
 const CONTROL = -3;

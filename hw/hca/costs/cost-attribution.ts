@@ -258,7 +258,7 @@ export class CostAttribution {
   }
 }
 
-/** What one device knows of costs, as plain data. */
+/** The costs of one device, as plain data. */
 export interface CostLedger {
   readonly unmarked: CostRow;
   readonly control: CostRow;

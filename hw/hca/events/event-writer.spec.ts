@@ -81,7 +81,7 @@ describe('the event writer', () => {
     expect(bench.control.violations.report()).toEqual({ eventUnmapped: 1 });
   });
 
-  it('pushes back when its fifo is full, and tells when there is room', () => {
+  it('pushes back when its fifo is full, and calls its posters when there is room', () => {
     let notified = 0;
     events().connect({ posters: [{ eventSpace: () => notified++ }] });
     for (let index = 0; index < 8; index++) {
@@ -108,7 +108,7 @@ describe('the event writer', () => {
     expect([events().writtenCount, events().isIdle]).toEqual([before + 2, true]);
   });
 
-  it('sheet 6.7: drops what software leaves no room for, stops the EQ and says so by event 0x0f', () => {
+  it('sheet 6.7: drops what software leaves no room for, stops the EQ and reports it by event 0x0f', () => {
     const reporter = createEq(bench, 1);
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.EQ_OVERFLOW, inputModifier: reporter });
     for (let index = 0; index < 129; index++) post(index);

@@ -49,7 +49,7 @@ describe('interrupts of an EQ', () => {
     expect(bench.interrupts.messages.length).toBe(1);
   });
 
-  it('sheet 6.10: do not come from a doorbell that only tells the counter', () => {
+  it('sheet 6.10: do not come from a doorbell that only updates the counter', () => {
     const { bench, eqn } = withEq({ armState: EqArmState.FIRED });
     post(bench, eqn);
     bench.run();

@@ -8,7 +8,7 @@ import type { HcaCore } from '../core.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { RequestCompletion, Requester } from '../requester/index.ts';
 
-/** Whoever may wait for room for a CQE. */
+/** Blocks that may wait for room for a CQE. */
 interface CompletionWaiter {
   completionSpace(cycle: Cycles): void;
 }

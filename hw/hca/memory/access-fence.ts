@@ -1,5 +1,5 @@
 /**
- * Tells when memory can no longer be reached by translations that have been forgotten: accesses to payload that were begun
+ * Reports when memory can no longer be reached by translations that have been forgotten: accesses to payload that were begun
  * before have ended. Only an atomic keeps a physical address between its two accesses, so it is waited for as a whole.
  */
 import { TrafficClass } from '../../dma/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Tells when DMA requests that were made before a certain edge have ended: bytes read have come, bytes written have been
- * handed to the link, which nothing that the device says afterwards can overtake.
+ * Reports when DMA requests that were made before a certain edge have ended: bytes read have come, bytes written have been
+ * handed to the link, which nothing that the device sends afterwards can overtake.
  *
  *     begin: per requester, how many requests have been made     passed: so many have ended, of every requester fenced
  *

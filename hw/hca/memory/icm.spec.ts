@@ -29,7 +29,7 @@ describe('the ICM map', () => {
     expect(icm.mappedPageCount).toBe(0);
   });
 
-  it('knows no table before INIT_HCA', () => {
+  it('has no table before INIT_HCA', () => {
     const icm = new IcmMap();
     icm.map(0, 0x10_0000, 16);
     expect([icm.contextAddress('qpc', 0), icm.dmptEntryAddress(0), icm.mttEntryAddress(0)]).toEqual([

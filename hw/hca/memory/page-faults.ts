@@ -86,7 +86,7 @@ export class PageFaults {
   #bytes = new Float64Array(0);
   #isWrite = new Uint8Array(0);
   #sinceCycle = new Float64Array(0);
-  /** Entries in wait of room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
+  /** Entries that wait for room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
   readonly #asking: Fifo;
   #isQueued = new Uint8Array(0);
   #ports!: PageFaultPorts;

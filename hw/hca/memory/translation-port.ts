@@ -1,9 +1,9 @@
 /**
  * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
- * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it knows, and nothing
+ * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it keeps, and nothing
  * that software could notice: lines are touched as by a whole translation.
  *
- * A user says by {@link used} or {@link usedBuffer} that it has made use of a translation, once, however often it had to ask;
+ * A user calls {@link used} or {@link usedBuffer} when it has made use of a translation, once, however often it had to ask;
  * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
 

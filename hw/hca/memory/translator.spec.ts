@@ -156,7 +156,7 @@ describe('Translator', () => {
     expect(dma.writeLog).toEqual([]);
   });
 
-  it('counts what had to be waited for once, and what was made use of as often as the user says', () => {
+  it('counts what had to be waited for once, and what was made use of as often as the user reports', () => {
     const { translator, writeMpt, writeMtt, access } = bench();
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     writeMtt(0, [0x9000n]);
@@ -226,7 +226,7 @@ describe('Translator', () => {
     writeMtt(0, [0x9000n]);
     for (const forget of [() => translator.forgetMtt(), () => access(0, 0x200, 7, 0, 1, 1)]) {
       translator.forgetAll();
-      // The read fails, and nobody asks again: the QP that did has been destroyed.
+      // The read fails, and no user asks again: the QP that did has been destroyed.
       memory.limit = ICM_HOST;
       expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
       settle();

@@ -27,7 +27,7 @@ export class ReceiveQueueState {
   emptyAnswerCount = 0;
   hasFailed = 0;
   readsUnderWay = 0;
-  /** It stands in the fifo of queues in wait of a look: once, though it be closed and opened meanwhile. */
+  /** It is in the fifo of queues to examine: once, though it be closed and opened meanwhile. */
   isQueued = 0;
   /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
   needsPoll = 0;

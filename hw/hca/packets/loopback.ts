@@ -130,7 +130,7 @@ export class Loopback {
     if (this.#freeCount === 1) this.#ports.transmitter.loopbackSpace();
   }
 
-  /** Forgets all packets: nobody may consume one afterwards. */
+  /** Forgets all packets: none may be consumed afterwards. */
   reset(): void {
     this.#freeCount = this.capacity;
     for (let slot = 0; slot < this.capacity; slot++)

@@ -21,7 +21,7 @@ export interface PacketPort {
   /** The packet that was sent last has been filled in. */
   packetFilled(offset: number): void;
   /**
-   * Says that there is a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
+   * Announces a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
    * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller tries
    * then: `spaceFreed` is called for it only if the link goes down.
    */

@@ -8,7 +8,7 @@ const pair = new QueuePair(1);
 const openResponse = (queue: PacketQueue) => queue.open(pair, 0, noRecord);
 
 describe('PacketQueue', () => {
-  it('hands slots out in order, each with a payload place of its own, and says when it is full', () => {
+  it('hands slots out in order, each with a payload place of its own, and is full when all are taken', () => {
     const queue = new PacketQueue(3, 8192);
     expect(queue.isEmpty).toBe(true);
     const packets = [1, 2, 3].map(() => openResponse(queue));
@@ -39,7 +39,7 @@ describe('PacketQueue', () => {
     expect(queue.oldest.isComplete).toBe(true);
   });
 
-  it('opens a slot that knows nothing of the packet before it', () => {
+  it('opens a slot with nothing left of the packet before it', () => {
     const queue = new PacketQueue(1, 0);
     const packet = queue.open(pair, 2, new SendRecords(1).allocate());
     const fresh = { isSealed: 0, failure: 0, isLast: 0, flags: 0 };

@@ -2,7 +2,7 @@
  * Where received packets lie: in the wire port's buffer or in that of the loopback. The receiver selects the side whose
  * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
  *
- * A packet of the loopback is named by the complement of its offset, so that one number says both.
+ * A packet of the loopback is named by the complement of its offset, so that one number stands for both.
  */
 import type { Cycles } from '../../../base/units.ts';
 import {

@@ -3,7 +3,7 @@ import { Opcode, opcodeTable } from '../../../wire/opcodes.ts';
 import * as traits from './request-traits.ts';
 import { messageKind, traitsByOpcode } from './request-traits.ts';
 
-it('says of every opcode what its row in the table of the wire says', () => {
+it('has of every opcode what its row in the table of the wire has', () => {
   for (const row of opcodeTable) {
     const bits = traitsByOpcode[row.opcode]!;
     const has = (trait: number): boolean => (bits & trait) !== 0;
@@ -17,7 +17,7 @@ it('says of every opcode what its row in the table of the wire says', () => {
   expect(traitsByOpcode[0x15]! & traits.IS_KNOWN).toBe(0);
 });
 
-it('tells the kinds of messages, and what takes and completes a receive WQE', () => {
+it('distinguishes the kinds of messages, and what takes and completes a receive WQE', () => {
   const kindOf = (opcode: number): number => messageKind(traitsByOpcode[opcode]!);
   expect(kindOf(Opcode.RC_SEND_MIDDLE)).toBe(traits.MESSAGE_SEND);
   expect(kindOf(Opcode.UC_RDMA_WRITE_LAST)).toBe(traits.MESSAGE_WRITE);

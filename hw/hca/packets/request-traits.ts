@@ -1,5 +1,5 @@
 /**
- * What the opcode of a packet says: whether it is a request, and of a connection's request, which kind of message it belongs to
+ * What the opcode of a packet means: whether it is a request, and of a connection's request, which kind of message it belongs to
  * and what its place in it demands.
  */
 import {

@@ -32,7 +32,7 @@ describe('the transmitter', () => {
     const outcomes = sendPacket.mock.results.map(({ value }) => value as number);
     const packetCount = outcomes.filter((offset) => offset >= 0).length;
     expect(packetCount).toBe(wire.transmitted.packetCount);
-    // In vain: where payload came late, or flow control went ahead.
+    // Refused: where payload came late, or flow control went ahead.
     expect(outcomes.length - packetCount).toBeLessThan(packetCount / 10);
     const waitPs = wire.transmitted.serializerWaitPs;
     const stalledCycles = dataPath.blocks.transmitter.account.stalledCycles[1]!;

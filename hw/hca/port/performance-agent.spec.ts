@@ -62,7 +62,7 @@ function carry(): void {
 }
 
 describe('the performance agent', () => {
-  it('IBTA 13.4.8.1: says what it can do as a ConnectX-3 does: CapMask 0x1400', () => {
+  it('IBTA 13.4.8.1: reports what a ConnectX-3 reports: CapMask 0x1400', () => {
     const { status, data } = exchange(MadMethod.GET, PerformanceAttribute.CLASS_PORT_INFO, new Uint8Array(0));
     expect(status).toBe(MadStatus.OK);
     // Bytes of IBA 13.4.8.1: base version, class version, capability mask.

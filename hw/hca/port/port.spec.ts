@@ -67,7 +67,7 @@ describe('a port', () => {
     expect(queryPort.decode(answer).linkUp).toBe(1);
   });
 
-  it('sheet 7.7: tells software of its addresses and of being active', () => {
+  it('sheet 7.7: reports its addresses and that it is active', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -89,7 +89,7 @@ describe('a port', () => {
     expect(bench.control.events.writtenCount).toBe(2);
   });
 
-  it('sheet 3.11: goes down with the cable, says so once, and comes back with it', () => {
+  it('sheet 3.11: goes down with the cable, reports it once, and comes back with it', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -106,7 +106,7 @@ describe('a port', () => {
     expect(bench.dataPath.calls).toEqual(['portUp', 'portDown', 'portUp']);
   });
 
-  it('sheet 3.11: says nothing when the cable goes before the port was active', () => {
+  it('sheet 3.11: reports nothing when the cable goes before the port was active', () => {
     const bench = withEvents({ embeddedSubnetManager: false });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);

@@ -249,7 +249,7 @@ export class HcaPort implements PortAddress {
     }
   }
 
-  /** Tells software what changed in PortInfo: bits of PortInfoChange. */
+  /** Reports to software what changed in PortInfo: bits of PortInfoChange. */
   reportInfoChange(changed: number, cycle: Cycles): void {
     if (changed === 0) return;
     const { portNumber } = this.setup;
@@ -272,7 +272,7 @@ export class HcaPort implements PortAddress {
     );
   }
 
-  /** Tells software that entries of a GUID or P_Key block changed. */
+  /** Reports to software that entries of a GUID or P_Key block changed. */
   reportTableChange(subtype: number, block: number, entryMask: number, cycle: Cycles): void {
     const { portNumber } = this.setup;
     this.#post(cycle, (at) =>

@@ -53,7 +53,7 @@ const setPortInfo = (fields: Initial<typeof portInfo>) =>
 const current = () => portInfo.decode(get(SmpAttribute.PORT_INFO, 1).data);
 
 describe('Get', () => {
-  it('sheet 7.6: tells what the node is', () => {
+  it('sheet 7.6: reports what the node is', () => {
     expect(nodeInfo.decode(get(SmpAttribute.NODE_INFO).data)).toMatchObject({
       nodeType: 1,
       ports: 1,
@@ -66,13 +66,13 @@ describe('Get', () => {
     expect(text).toMatch(/^hca-emulator node 0\0/);
   });
 
-  it('sheet 7.6: tells the port by number, by 0, and not by a number that is not there', () => {
+  it('sheet 7.6: reports the port by number, by 0, and not by a number without a port', () => {
     expect(get(SmpAttribute.PORT_INFO, 1).data).toEqual(get(SmpAttribute.PORT_INFO, 0).data);
     expect(get(SmpAttribute.PORT_INFO, 2).status).toBe(MadStatus.INVALID_FIELD);
     expect(current()).toMatchObject({ portState: PortState.INIT, linkWidthActive: 2, linkSpeedActive: 4 });
   });
 
-  it('sheet 7.6: tells GUIDs in blocks of 8 and P_Keys in blocks of 32, to the end of the tables', () => {
+  it('sheet 7.6: reports GUIDs in blocks of 8 and P_Keys in blocks of 32, to the end of the tables', () => {
     expect(guidInfo.decode(get(SmpAttribute.GUID_INFO, 0).data).guids[0]).toBe(0x0002_c903_0000_0001n);
     expect(pkeyTable.decode(get(SmpAttribute.PKEY_TABLE, 0).data).pkeys.slice(0, 2)).toEqual([0xffff, 0]);
     expect(get(SmpAttribute.GUID_INFO, 15).status).toBe(MadStatus.OK);
@@ -81,7 +81,7 @@ describe('Get', () => {
     expect(get(SmpAttribute.PKEY_TABLE, 4).status).toBe(MadStatus.INVALID_FIELD);
   });
 
-  it('sheet 7.6: knows the vendor attribute that port queries at QDR need', () => {
+  it('sheet 7.6: answers the vendor attribute that port queries at QDR need', () => {
     expect(get(SmpAttribute.MLX_EXTENDED_PORT_INFO, 1).status).toBe(MadStatus.OK);
     expect(get(SmpAttribute.SL_TO_VL_TABLE).status).toBe(MadStatus.OK);
   });
@@ -166,7 +166,7 @@ describe('what is not supported', () => {
 });
 
 describe('Set', () => {
-  it('sheet 7.7: brings the port up as a subnet manager does, and tells software', () => {
+  it('sheet 7.7: brings the port up as a subnet manager does, and notifies software', () => {
     expect(
       setPortInfo({ lid: 7, masterSmLid: 3, gidPrefix: 0xfe80_0000_0000_0000n, portState: PortState.ARMED })
         .status,

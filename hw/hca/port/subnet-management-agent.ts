@@ -323,7 +323,7 @@ function getVlArbitration(port: HcaPort, modifier: number, data: Uint8Array): nu
   return MadStatus.OK;
 }
 
-/** Entries beyond the capacity that PortInfo tells are not kept, and read as zero: IBA 14.2.5.9. */
+/** Entries beyond the capacity in PortInfo are not kept, and read as zero: IBA 14.2.5.9. */
 function setVlArbitration(port: HcaPort, modifier: number, data: Uint8Array): number {
   const block = vlArbitrationBlock(port, modifier);
   if (block === undefined) return MadStatus.INVALID_FIELD;

@@ -10,7 +10,7 @@ import type { HcaCore } from '../core.ts';
 import type { DmaWrites } from '../memory/index.ts';
 import type { ReceivedPackets } from '../packets/index.ts';
 
-/** Whoever waits until payload has left. */
+/** Blocks that wait until payload has left. */
 interface PayloadWaiter {
   /** A write has left for memory. */
   payloadLeft(cycle: Cycles): void;

@@ -22,7 +22,7 @@ describe('receive WQEs', () => {
     await bench.run(30);
     expect(bCq.drain().map(({ wqeCounter }) => wqeCounter)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect(remote.read(0, 800)).toEqual(local.read(0, 800));
-    // One look at the record tells of eight; two reads of four WQEs fetch them.
+    // One read of the record shows eight; two reads of four WQEs fetch them.
     expect(readsOf(bench.b, 'receiveRecord') - recordsBefore).toBe(1);
     expect(readsOf(bench.b, 'receiveWqeRead')).toBe(2);
   });
@@ -179,7 +179,7 @@ describe('a shared receive queue', () => {
     expect(bCq.drain()).toHaveLength(1);
   });
 
-  it('sheet 3.16: tells once when fewer WQEs than its limit are left, by what memory says', async () => {
+  it('sheet 3.16: reports once that fewer WQEs than its limit are left, by the record in memory', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b, 5);
     const { a, bCq } = connectedPair(bench.a, bench.b, { b: { srq } });
@@ -219,7 +219,7 @@ describe('a shared receive queue', () => {
     expect(to.read(0, 8)).toEqual(pattern(1, 8));
   });
 
-  it('sheet 6.7: says of a QP in error that its last WQE was reached, and keeps its WQEs for the others', async () => {
+  it('sheet 6.7: reports that the last WQE of a QP in error was reached, and keeps its WQEs for the others', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b);
     const cq = new Cq(bench.b);

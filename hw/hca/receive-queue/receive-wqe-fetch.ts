@@ -64,7 +64,7 @@ export class ReceiveWqeFetch {
   readonly #recordRequester: number;
   readonly #wqeRequester: number;
   readonly #stage: number;
-  /** Queues in wait of a look, each once: see {@link ReceiveQueueState.isQueued}. */
+  /** Queues to examine, each once: see {@link ReceiveQueueState.isQueued}. */
   readonly #work: Fifo;
   /** By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. */
   readonly #ofQps: ReceiveQueueState[] = [];
@@ -83,7 +83,7 @@ export class ReceiveWqeFetch {
     this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
     this.#work = new Fifo({
-      name: 'receive queues in wait of a look',
+      name: 'receive queues to examine',
       capacity: qps.slotCount + srqs.slotCount,
       whenFull: 'never: each queue stands here at most once',
     });
@@ -203,7 +203,7 @@ export class ReceiveWqeFetch {
     this.#ask(queue, cycle);
   }
 
-  /** Reads the doorbell record afresh (flush of a QP in error); {@link knownAvailable} then tells. */
+  /** Reads the doorbell record afresh (flush of a QP in error); {@link knownAvailable} is then up to date. */
   refreshPosted(queue: number, cycle: Cycles): void {
     const state = this.#stateOf(queue);
     state.posted = state.consumed;

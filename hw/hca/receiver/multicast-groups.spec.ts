@@ -36,7 +36,7 @@ describe('a multicast datagram', () => {
     expect(echo.cq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
   });
 
-  test('IBTA 10.5: of a group that nobody here has joined is nobody’s business', async () => {
+  test('IBTA 10.5: of a group that no QP has joined is dropped', async () => {
     const { bench, a } = await datagramScene();
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
     await bench.run(20);

@@ -136,7 +136,7 @@ export class Requester {
     this.#windowWqes = core.config.outstandingWqesPerQp;
     this.#maker = new RecordMaker(core);
     this.#waitingForRecord = new Fifo({
-      name: 'QPs in wait of a record',
+      name: 'QPs that wait for a record',
       capacity: core.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });

@@ -57,7 +57,7 @@ describe('the responder', () => {
     expect(summaryOf(bCq.drain())).toEqual(['receive 0: 0x5', 'receive 1: 0x5']);
   });
 
-  it('sheet 6.6: completes a receive WQE that is too short in error and tells the sender so', async () => {
+  it('sheet 6.6: completes a receive WQE that is too short in error and reports it to the sender', async () => {
     for (const bytes of [0, 1, 1023, 1024, 1025, 2999]) {
       const given = await scene();
       const { bench, a, b, aCq, bCq, remote, checkBystanders } = given;
@@ -105,7 +105,7 @@ describe('the responder', () => {
     expect(remote.read(5 + 5 * 1200 + 1000, 1)).toEqual(Uint8Array.of((101 + 7005 * 7 + (7005 >> 8)) & 0xff));
   });
 
-  it('sheet 6.7: says that communication is established at the first packet in RTR, once', async () => {
+  it('sheet 6.7: reports that communication is established at the first packet in RTR, once', async () => {
     const given = await scene();
     const { bench, a, b } = given;
     b.node.act(() => {

@@ -200,7 +200,7 @@ export class ResponseEngine {
   }
 
   /**
-   * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
+   * Acknowledges a duplicate. An ACK of more packets that is about to leave stands, and so does a refusal of what follows: it
    * acknowledges as much, and is sent once.
    */
   acknowledgeAgain(qp: QpSlot, psn: number, cycle: Cycles): void {

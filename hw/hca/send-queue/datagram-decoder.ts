@@ -77,7 +77,7 @@ export function decodeDatagram(
 
 const pkeyOf = (address: PortAddress, index: number): number => address.pkeys[index % address.pkeys.length]!;
 
-/** Headers and data of one management packet as they lie in the WQE, before they are told apart. */
+/** Headers and data of one management packet as they lie in the WQE, before they are separated. */
 interface Parts {
   readonly inlineBytes: number;
   /** Inline bytes in front of the first data pointer. */
@@ -172,7 +172,7 @@ function takeHeaders(
   datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
   const control = mlxControlSegment.fields;
   const sourceLid = lrh.fields.sourceLid.get(view, 0);
-  // Software writes path bits only, and the port puts its LID to them, unless it is told to leave the source as it is.
+  // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
   const isAsWritten = control.slr.get(wqe, at) === 1;
   datagrams.sourceLid[record] = isAsWritten ? sourceLid : address.lid | (sourceLid & PATH_BITS_MASK);
   datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;

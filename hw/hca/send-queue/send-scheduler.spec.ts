@@ -111,7 +111,7 @@ describe('SendScheduler', () => {
       for (const rung of qps.rows) scheduler.makeReady(rung, cycle + 4);
       scheduler.makeReadyLater(pair, cycle + 77);
     }
-    // Whoever is taken has one entry: without its owner the other three are all that is left, each once.
+    // A QP that is taken has one entry: without its owner the other three are all that is left, each once.
     expect(takeAll(scheduler, cycle + 77).sort()).toEqual([0, 1, 2, 3]);
     expect(turns).toEqual(new Array(count).fill(10_000 / count));
   });

@@ -64,7 +64,7 @@ export class SendScheduler {
 
   /**
    * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
-   * if it has become ready while it was served. The requester, which says so, looks again by itself.
+   * if it has become ready while it was served. The requester, which reports it, examines it again by itself.
    */
   makeReadyLater(pair: QueuePair, cycle: Cycles): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;

@@ -179,7 +179,7 @@ describe('the WQE decoder', () => {
     );
   });
 
-  it('sheet 6.4: knows by the opcode what a request takes', () => {
+  it('sheet 6.4: takes from the opcode what a request has', () => {
     const view = new DataView(encodeWqe({ opcode: WqeOpcode.RDMA_READ, isFenced: true }, 1).buffer);
     expect([opcodeOf(view, 0), isFenced(view, 0)]).toEqual([WqeOpcode.RDMA_READ, true]);
     expect(executed.filter(isReadOrAtomic)).toEqual([

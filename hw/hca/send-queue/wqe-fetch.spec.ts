@@ -25,7 +25,7 @@ describe('the WQE fetch', () => {
     expect(TrafficClass.wqeRead).toBe(3);
   });
 
-  // Inline data tells one WQE from another, so a WQE that were executed twice, too early or overwritten would show.
+  // Inline data distinguishes WQEs, so a WQE that were executed twice, too early or overwritten would show.
   for (const sqLogStride16 of [2, 3, 4, 5, 6])
     for (const [wqePrefetchCount, sameQpIntervalCycles] of [
       [1, 1],

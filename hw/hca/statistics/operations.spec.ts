@@ -51,7 +51,7 @@ describe('OperationLedger', () => {
     expect(issued).toEqual([[QPN, 7, 930_000]]);
   });
 
-  it('begins with the fetch when nobody knows the posting time', () => {
+  it('begins with the fetch when the posting time is unknown', () => {
     const { ledger, row, request, stages } = bench();
     ledger.completed(request, 930, true);
     expect(stages()[0]).toBe(0);
@@ -84,7 +84,7 @@ describe('OperationLedger', () => {
     expect(row.lifePs).toBe(778_000);
   });
 
-  it('books a life of days in the same stages to the picosecond, and sums of many lives', () => {
+  it('counts an operation of days in the same stages to the picosecond, and sums of many', () => {
     // Its answer comes 30 days later.
     const waitedCycles = 30 * 86_400 * 1e9;
     const { ledger, row, request } = bench({

@@ -1,4 +1,4 @@
-/** The addresses of a bench node's port, which specs may change; nobody manages it. */
+/** The addresses of a bench node's port, which specs may change; no subnet manager does. */
 import type { PortAddress } from '../packets/port-address.ts';
 
 export class BenchAddress implements PortAddress {

@@ -42,7 +42,7 @@ export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: 
   return path;
 }
 
-/** What tells one tree from another: its packages, or for a kernel of the user's own when its modules were installed. */
+/** What distinguishes trees: its packages, or for a kernel of the user's own when its modules were installed. */
 function identityOf(root: string): unknown[] {
   const packages = join(root, 'packages.json');
   if (existsSync(packages)) return [basename(root), readFileSync(packages, 'utf8')];

@@ -23,7 +23,7 @@ export interface DebianArchive {
   readonly signedBy: string | undefined;
 }
 
-/** Names under which Debian's main archive knows its releases. */
+/** Names of the releases in Debian's main archive. */
 const debianSuites =
   /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/;
 

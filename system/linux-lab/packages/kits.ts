@@ -51,7 +51,7 @@ export const toolsKit: Kit = {
 
 const kernelStandIns = [...installers, 'coreutils', 'initramfs-tools', 'kmod', 'linux-base'];
 
-/** Kernels by the name that --kernel knows them under. */
+/** Kernels by their name for --kernel. */
 export const kernelKits = {
   debian: {
     name: 'kernel-debian',

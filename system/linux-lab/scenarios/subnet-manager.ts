@@ -21,7 +21,7 @@ async function serverAndClient(stage: Stage, server: string, client: string): Pr
     'for t in $(seq 100); do [ -s /run/done ] && break; sleep 0.1; done; cat /run/done /run/log',
     { guest: 1 },
   );
-  // rping's server tells of a client that has gone by 1, and of an abort by 134.
+  // rping's server exits with 1 when its client has gone, and with 134 when it aborts.
   if (!/^[01]\n/.test(end) || /libgcc|Aborted/.test(end + output))
     throw new ScenarioFailure(`${server}: ended with ${end}`);
   return output;

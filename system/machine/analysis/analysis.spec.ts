@@ -51,7 +51,7 @@ describe('an analysed machine', () => {
     expect(analyses.flatMap(({ findings }) => findings)).toEqual([]);
   });
 
-  it('behaves as one that nobody looks at', async () => {
+  it('behaves as one that is not observed', async () => {
     const alone = await run('single', undefined, 'send');
     const watched = await run('single', traced('watched'), 'send');
     expect(JSON.stringify(watched.report)).toBe(JSON.stringify(alone.report));
@@ -59,7 +59,7 @@ describe('an analysed machine', () => {
     expect(watched.analyses[0]!.eventCount).toBeGreaterThan(1000);
   });
 
-  it('is told the same wherever its hosts run, byte for byte', async () => {
+  it('is reported the same wherever its hosts run, byte for byte', async () => {
     await run('single', traced('single'), 'send');
     await run('per-device', traced('parts'), 'send');
     for (const host of ['host0', 'host1'])

@@ -8,7 +8,7 @@
  *     psn       50 · 50-150 · +7 · +7-9         of packets: absolute, or from the first of the connection
  *     chance    10% · 0.1                       how probable it is
  *
- * A reader answers undefined for what it does not understand; whoever calls it says where that was.
+ * A reader answers undefined for what it does not understand; its caller names the place.
  */
 
 import { CommandStatus } from '../../../abi/command-status.ts';

@@ -22,7 +22,7 @@ function scene(options: { readonly hasOnDemandRegions?: boolean } = {}) {
 }
 
 describe('the watch of accesses', () => {
-  it('finds a read and a write of a frame that nobody has, and lets them happen', () => {
+  it('finds a read and a write of a frame without an owner, and lets them happen', () => {
     const { watch, memory, read } = scene();
     const address = 2 * mib + 8;
     expect(watch.write(address, 4, Uint8Array.of(1, 2, 3, 4), 0)).toBe(true);

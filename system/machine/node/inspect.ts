@@ -1,4 +1,4 @@
-/** The state of a node's blocks, by name: see Block.inspect. What a host and its adapter tell are named apart, since they may be in two threads. */
+/** The state of a node's blocks, by name: see Block.inspect. The states of a host and of its adapter are named apart, since they may be in two threads. */
 import type { BlockState } from '../../../sim/index.ts';
 import type { HcaNode } from './hca-node.ts';
 import { heldByHca } from './held.ts';

@@ -5,7 +5,7 @@
  *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
  *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
  *
- * Addresses are configuration: host n is 10.0.0.(n + 1), and knows only the host at the other end of its cable.
+ * Addresses are configuration: host n is 10.0.0.(n + 1), and reaches only the host at the other end of its cable.
  */
 import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../../host/index.ts';
 import { macAddressOf } from '../../../hw/nic/index.ts';

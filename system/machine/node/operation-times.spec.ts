@@ -31,7 +31,7 @@ describe('OperationTimes', () => {
     expect(device.postedPs(0x41, 0xffe0)).toBeNaN();
   });
 
-  it('tells the host when the device issued the CQE', () => {
+  it('reports to the host when the device issued the CQE', () => {
     const { host, device } = ends();
     host.open(0x40, 64);
     expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBeNaN();
@@ -39,7 +39,7 @@ describe('OperationTimes', () => {
     expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(777);
   });
 
-  it('knows nothing of a QP that was destroyed, nor of the one before with the same number or the same entries', () => {
+  it('keeps nothing of a QP that was destroyed, nor of the one before with the same number or the same entries', () => {
     const { host, device } = ends();
     host.open(0x40, 64);
     host.notePosted(host.entryOf(0x40, 3), WRITE, 500);

@@ -70,7 +70,7 @@ class PacketReader extends ChannelReader {
   isWhole = true;
   readonly #clock: () => { readonly epochUs: number };
 
-  /** @param clock the process that reads: it knows since when instants are counted */
+  /** @param clock the process that reads: it keeps since when instants are counted */
   constructor(buffer: SharedArrayBuffer, clock: () => { readonly epochUs: number }) {
     super(buffer);
     this.#clock = clock;

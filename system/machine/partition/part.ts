@@ -33,7 +33,7 @@ import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
 import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
 
-/** What one part knows at the end of a run: plain data. */
+/** What one part reports at the end of a run: plain data. */
 export interface PartLedgers {
   readonly hosts: readonly HostLedger[];
   readonly hcas: readonly HcaLedger[];

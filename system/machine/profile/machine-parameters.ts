@@ -19,7 +19,7 @@ export const machineParameters = {
     'kernel',
     ['kernel', 'none'],
     'choice',
-    'Who drives the NIC: the kernel, which offers sockets, or nobody, so that a program drives it by programmed I/O.',
+    'What drives the NIC: the kernel, which offers sockets, or the program itself, by programmed I/O.',
   ),
   seed: number(1, 'seed', [0, 2 ** 32 - 1], 'choice', 'Seed of everything that is drawn at random.'),
   exchangeLatencyNs: number(

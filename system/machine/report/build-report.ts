@@ -125,7 +125,7 @@ function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirect
   };
 }
 
-/** Rows of the device's vectors, and of the platform's that the device knows nothing of. */
+/** Rows of the device's vectors, and of the platform's, which the device does not have. */
 function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): InterruptRow[] {
   const known = new Set<number | string>(hca.vectors.map(({ vector }) => vector));
   const vectors = [
@@ -144,7 +144,7 @@ function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): Interr
   });
 }
 
-/** What a device knows of a vector, all zero where it is the platform's alone. */
+/** What a device counts of a vector, all zero where it is the platform's alone. */
 export function deviceInterruptsOf(
   { vectors }: Pick<HcaLedger, 'vectors'>,
   vector: number | string,

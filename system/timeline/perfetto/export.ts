@@ -40,7 +40,7 @@ class PacketWriter {
   #isFirst = true;
   #interned: Record<string, { iid: number; name: string }[]> = {};
 
-  /** The number of a name in a table of InternedData, new ones first told with the packet that uses them. */
+  /** The number of a name in a table of InternedData, new ones sent with the packet that uses them first. */
   intern(table: 'eventCategories' | 'eventNames' | 'debugAnnotationNames', name: string): number {
     const key = `${table} ${name}`;
     const known = this.#names.get(key);
