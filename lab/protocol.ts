@@ -1,5 +1,8 @@
 /** What the page and its workers say to each other: plain data, by comlink. */
 import type { ParameterValues } from '../system/machine/profile/index.ts';
+import type { ComparePath } from '../system/workloads/compare-plan.ts';
+
+export { type ComparePath, comparePaths, pathTitles } from '../system/workloads/compare-plan.ts';
 
 /** A machine as the page describes it. */
 export interface LabMachine {
@@ -193,6 +196,49 @@ export interface OperationPicture {
   readonly isBalanced: boolean;
 }
 
+/** One way of the same bytes from host 0 to host 1. */
+export interface TransferQuestion {
+  readonly machine: LabMachine;
+  readonly path: ComparePath;
+  readonly sizeBytes: number;
+}
+
+/** A core at work, until something else is to be done. Instants are after the start of the transfer. */
+export interface CoreWork {
+  readonly core: number;
+  readonly fromPs: number;
+  readonly toPs: number;
+  /** What its cycles go to, as the report names it. */
+  readonly cause: string;
+  readonly cycles: number;
+}
+
+/** What a host did for a transfer. */
+export interface TransferHost {
+  readonly isActive: boolean;
+  readonly work: readonly CoreWork[];
+  /** Of the ledgers of its cores, by cause, from the start until both sides had ended. */
+  readonly cycles: Readonly<Record<string, number>>;
+  readonly cyclesTotal: number;
+  readonly systemCalls: number;
+  readonly interrupts: number;
+  readonly contextSwitches: number;
+  readonly copiedBytes: number;
+}
+
+/** One message by one way, the second of its kind. */
+export interface TransferPicture {
+  readonly path: ComparePath;
+  readonly title: string;
+  /** Until the receiver has the bytes; of a one-sided operation, until the initiator has its completion. */
+  readonly latencyPs: number;
+  readonly hosts: readonly [TransferHost, TransferHost];
+  /** What is on the cable, either way: packets or frames. */
+  readonly cable: readonly { readonly fromPs: number; readonly toPs: number; readonly text: string }[];
+  readonly isEqual: boolean;
+  readonly isBalanced: boolean;
+}
+
 /** The worker that computes. */
 export interface LabModel {
   /** Names of the profiles, with what they stand for. */
@@ -203,6 +249,7 @@ export interface LabModel {
   latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency>;
   rate(machine: LabMachine, message: LabMessage, qpCount: number): Promise<SimulatedRate>;
   operation(question: OperationQuestion): Promise<OperationPicture>;
+  transfer(question: TransferQuestion): Promise<TransferPicture>;
 }
 
 /** A program that is to be run, on a machine of its own. */

@@ -7,6 +7,8 @@
  */
 import type { ParameterValue, ParameterValues } from '../../system/machine/profile/index.ts';
 import {
+  type ComparePath,
+  comparePaths,
   type LabMachine,
   type LabMessage,
   type LabVerb,
@@ -15,7 +17,7 @@ import {
   scenarioNames,
 } from '../protocol.ts';
 
-export const viewNames = ['operation', 'what-if', 'program'] as const;
+export const viewNames = ['operation', 'other-way', 'what-if', 'program'] as const;
 export type ViewName = (typeof viewNames)[number];
 
 export interface LabState {
@@ -29,6 +31,8 @@ export interface LabState {
   readonly isWarm: boolean;
   /** The instant that is shown, after the post. */
   readonly atPs: number;
+  /** The way whose whole time the axis shows, of the other ways. */
+  readonly span: ComparePath;
   /** A program by its name, or its own text. */
   readonly program: { readonly name: string } | { readonly text: string };
   readonly fault: string;
@@ -42,6 +46,7 @@ export const defaultState: LabState = {
   scenario: 'write',
   isWarm: false,
   atPs: 0,
+  span: 'sockets',
   program: { name: 'ping-pong' },
   fault: '',
 };
@@ -70,6 +75,7 @@ export async function addressOf(state: LabState): Promise<string> {
   put('operation', state.scenario, defaultState.scenario);
   if (state.isWarm) query.set('caches', 'warm');
   put('at', state.atPs, defaultState.atPs);
+  put('span', state.span, defaultState.span);
   put('fault', state.fault, '');
   if ('text' in program) query.set('text', await packed(program.text));
   else put('program', program.name, (defaultState.program as { name: string }).name);
@@ -103,6 +109,7 @@ export async function stateOf(address: string): Promise<Opened> {
     scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
     atPs: fields.instant('at', defaultState.atPs),
+    span: fields.word<ComparePath>('span', comparePaths, defaultState.span),
     program: await fields.program(),
     fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
   };

@@ -7,13 +7,16 @@ import { join } from 'node:path';
 import type { Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { labInto } from '../../build/lab.ts';
+import { words } from '../../lab/page/bars.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
+import { spentUntil } from '../../lab/page/spent.ts';
 import { operation } from '../../lab/worker/operation/picture.ts';
 import { ProgramSession } from '../../lab/worker/program-session.ts';
+import { transfer } from '../../lab/worker/transfer.ts';
 import { estimate, latency } from '../../lab/worker/what-if.ts';
 import { serveLab } from '../../system/lab-server/index.ts';
-import { timeText } from '../../system/text/format.ts';
+import { countText, timeText } from '../../system/text/format.ts';
 import { inBrowser } from './browser.ts';
 import { drivenBrowser } from './chromium.ts';
 
@@ -104,6 +107,34 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
   });
 });
 
+inBrowser('"The other way" draws what the ledgers of both hosts have', async (tree) => {
+  const picture = await transfer({ machine, path: 'sockets', sizeBytes: 4096 });
+  const half = Math.round(picture.latencyPs / 2000) * 1000;
+  await atAddress(tree, `#view=other-way&size=4096&at=${half}`, async (page) => {
+    await untilText(page, /programmed I\/O\s+\d+/);
+    const rows = (await page.evaluate(
+      `[...document.querySelectorAll('tbody tr')].map((row) => row.innerText.split(/\\t/))`,
+    )) as string[][];
+    const both = (what: 'cyclesTotal' | 'systemCalls' | 'interrupts'): string =>
+      picture.hosts.map((host) => countText(host[what])).join(' / ');
+    expect(rows.find(([name]) => name === picture.title)?.slice(0, 5)).toEqual([
+      picture.title,
+      timeText(picture.latencyPs),
+      both('cyclesTotal'),
+      both('systemCalls'),
+      both('interrupts'),
+    ]);
+    // The bars say what has been spent until the instant.
+    const labels = (await page.evaluate(
+      `[...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('aria-label'))`,
+    )) as string[];
+    picture.hosts.forEach(({ work }, node) => {
+      const spent = spentUntil(work, half).map(({ name, amount }) => `${words(name)} ${countText(amount)}`);
+      expect(labels).toContain(`${picture.title}, host ${node}: ${spent.join(', ')}`);
+    });
+  });
+});
+
 inBrowser('"What if" shows the figures of the closed form and of the simulation', async (tree) => {
   const message = { verb: 'read', sizeBytes: 4096, mtuBytes: 0, inlineBytes: 0 } as const;
   const { totalPs } = estimate(machine, message);
@@ -178,7 +209,7 @@ inBrowser('a program that never comes back is ended, and another runs after it',
 });
 
 inBrowser('nothing is wider than the window, from 400 to 2,500 pixels, light and dark', async (tree) => {
-  for (const hash of ['', '#view=what-if', '#view=program'])
+  for (const hash of ['', '#view=other-way', '#view=what-if', '#view=program'])
     await atAddress(tree, hash, async (page) => {
       await page.waitForSelector('main section');
       for (const width of [400, 800, 2500])
