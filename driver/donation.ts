@@ -96,3 +96,8 @@ export async function donate(
     });
   }
 }
+
+/** Pages of the device's own: software never writes to them until they are given back. It does to pages of ICM, whose MTT is its. */
+export function leaveToDevice(memory: KernelMemory, runs: readonly Run[]): void {
+  for (const { address, pages } of runs) memory.leaveToDevice(address, pages);
+}

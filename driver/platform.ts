@@ -70,6 +70,8 @@ export interface KernelMemory {
    * @returns the physical address, or -1 when there are none (ENOMEM)
    */
   allocateFrames(count: number): number;
+  /** Frames that were just taken are the device's until they are freed: no software writes to them. */
+  leaveToDevice(address: number, count: number): void;
   freeFrames(address: number, count: number): void;
 }
 

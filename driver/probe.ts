@@ -21,7 +21,7 @@ import {
 import { CommandInterface } from './command.ts';
 import type { Device, IcmTables } from './device.ts';
 import { DeviceLifecycle } from './device-lifecycle.ts';
-import { donate, givePages, takePages } from './donation.ts';
+import { donate, givePages, leaveToDevice, takePages } from './donation.ts';
 import { IcmTable } from './icm.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
 import { setUpInterrupts } from './interrupts.ts';
@@ -139,6 +139,7 @@ async function startFirmware({ cpu, platform, commands, teardown }: Probe): Prom
   const firmware = await queryFirmware(cpu, commands);
   const runs = takePages(platform.memory, firmware.firmwarePages);
   teardown.push('firmware pages', () => givePages(platform.memory, runs));
+  leaveToDevice(platform.memory, runs);
   await donate(cpu, commands, 'MAP_FA', runs);
   teardown.push('MAP_FA', async (thread) => void (await commands.execute(thread, 'UNMAP_FA')));
   await commands.execute(cpu, 'RUN_FW');
@@ -168,6 +169,7 @@ async function mapIcm(probe: Probe, profile: IcmProfile): Promise<IcmTables> {
   const auxiliaryPages = await commands.execute(cpu, 'SET_ICM_SIZE', { input: profile.totalBytes });
   const runs = takePages(platform.memory, Math.max(1, auxiliaryPages));
   teardown.push('auxiliary pages', () => givePages(platform.memory, runs));
+  leaveToDevice(platform.memory, runs);
   await donate(cpu, commands, 'MAP_ICM_AUX', runs);
   teardown.push('MAP_ICM_AUX', async (thread) => void (await commands.execute(thread, 'UNMAP_ICM_AUX')));
   const tables: Partial<Record<keyof IcmTables, IcmTable>> = {};

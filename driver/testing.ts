@@ -195,6 +195,7 @@ export class TestMachine {
         bytes: this.memory,
         view: this.view,
         allocateFrames: (count) => this.allocate(count),
+        leaveToDevice: () => undefined,
         freeFrames: (address, count) => this.free(address, count),
       },
       interrupts: {

@@ -40,6 +40,11 @@ export class CoreCode {
     else thread.resolve();
   }
 
+  /** Has a resumed thread go on with `body`, in place of what has waited. */
+  continueAs(thread: CoreThread, body: () => Promise<void>): void {
+    void this.#runBody(thread, body);
+  }
+
   /** The thread's code goes on now, with `take` first: its wait ends with what that returns, or throws. */
   resumeWith(thread: CoreThread, take: () => unknown): void {
     if (thread.killedBy !== undefined && thread.kernelDepth === 0) {

@@ -357,6 +357,11 @@ export class CoreThread {
     }
   }
 
+  /** Has this waiting thread go on with `body` when its wait ends: code that has waited can't do so again, once its host is put back. */
+  continueAs(body: () => Promise<void>): void {
+    this.resolve = () => this.core.code.continueAs(this, body);
+  }
+
   /** The memory's call: a page that this thread spins on was written. */
   pageWritten(): void {
     this.core.spinHit(this);

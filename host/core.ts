@@ -231,6 +231,15 @@ export class Core {
     return this.#threads.find(({ level, mode }) => level === levelProgram && mode !== 'ended');
   }
 
+  /** Whether all of its threads but programs have ended, and no interrupt is being served. */
+  get hasOnlyPrograms(): boolean {
+    const isDone = (thread: CoreThread): boolean =>
+      thread === this.#interruptThread
+        ? thread !== this.current && thread.body === undefined
+        : thread.level === levelProgram || thread.mode === 'ended';
+    return this.running === undefined && this.#threads.every(isDone);
+  }
+
   /** Name of the program that has not ended, if there is one. */
   get programName(): string | undefined {
     return this.program?.name;

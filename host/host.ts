@@ -81,6 +81,8 @@ export interface Program {
   readonly process: Process;
   /** Simulated time at which it had ended, its process's exit included; undefined before. */
   readonly endedPs: ExactPs | undefined;
+  /** Has the program, which waits, go on with `body` in place of its own code. */
+  continueAs(body: ProgramBody): void;
 }
 
 export interface HostReport {
@@ -200,7 +202,16 @@ export class Host {
     const core = this.#coreAt(coreIndex);
     if (core.programName !== undefined) throw new CoreBusyError(coreIndex, core.programName, name);
     const cpu = core.newThread(name, levelProgram);
-    const program = { name, process, endedPs: undefined as ExactPs | undefined };
+    const codeOf = (own: ProgramBody) => async (): Promise<void> => {
+      await untilKilled(cpu, () => own(context));
+      if (--process.programCount === 0) await process.exit(cpu);
+    };
+    const program = {
+      name,
+      process,
+      endedPs: undefined as ExactPs | undefined,
+      continueAs: (other: ProgramBody) => cpu.continueAs(codeOf(other)),
+    };
     const context: ProgramContext = {
       name,
       host: this,
@@ -214,11 +225,7 @@ export class Host {
     this.logicalProcess.addMember();
     process.programCount++;
     process.threads.add(cpu);
-    const run = async (): Promise<void> => {
-      await untilKilled(cpu, () => body(context));
-      if (--process.programCount === 0) await process.exit(cpu);
-    };
-    core.start(cpu, this.nowPs, run, () => {
+    core.start(cpu, this.nowPs, codeOf(body), () => {
       process.threads.delete(cpu);
       program.endedPs = this.logicalProcess.instantPs;
       this.logicalProcess.markEnded();

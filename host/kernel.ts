@@ -57,6 +57,7 @@ function kernelMemoryOf(host: Host) {
       for (let page = 0; first >= 0 && page < count; page++) iommu?.map((first + page) * pageBytes, true);
       return first < 0 ? -1 : first * pageBytes;
     },
+    leaveToDevice: (address: number, count: number) => memory.leaveToDevice(address / pageBytes, count),
     freeFrames(address: number, count: number): void {
       const first = address / pageBytes;
       iommu?.unmap(

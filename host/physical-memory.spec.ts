@@ -5,6 +5,15 @@ import { PhysicalMemory } from './physical-memory.ts';
 
 const sizeBytes = mib(64);
 
+/** Bytes that are not 0, with their addresses. */
+function written({ buffer }: PhysicalMemory): [address: number, byte: number][] {
+  const bytes = new Uint8Array(buffer, 0, buffer.byteLength);
+  const found: [number, number][] = [];
+  for (let address = 0; address < bytes.length; address++)
+    if (bytes[address] !== 0) found.push([address, bytes[address]!]);
+  return found;
+}
+
 describe('physical memory', () => {
   it('refuses sizes out of its range', () => {
     expect(() => new PhysicalMemory(mib(32))).toThrow(
@@ -72,6 +81,64 @@ describe('physical memory', () => {
     expect(memory.bytes[sizeBytes - 4]).toBe(0);
     expect(bytes).toEqual(new Uint8Array(8).fill(9));
     expect(memory.write(sizeBytes - 8, 8, bytes, 0)).toBe(true);
+  });
+
+  it('an image puts back what was there: pages handed out, written by a device, or left to one', () => {
+    const memory = new PhysicalMemory(64 * 2 ** 20, 2 ** 20);
+    const page = 4096;
+    const source = new Uint8Array(3 * page).fill(7);
+    memory.touch(1, 1);
+    memory.bytes[page] = 1;
+    memory.touch(2, 2);
+    memory.leaveToDevice(2, 2);
+    memory.write(3 * page, 1, source, 0);
+    const image = memory.imageOfMemory();
+    memory.bytes[page] = 2;
+    // Over five pages, of which two ends and a middle have never been handed out.
+    memory.write(2 * page + 100, 3 * page, source, 0);
+    memory.touch(9, 1);
+    memory.bytes[9 * page + 5] = 3;
+    memory.write(40 * 2 ** 20, 8, source, 0);
+    image.restore();
+    expect(written(memory)).toEqual([
+      [page, 1],
+      [3 * page, 7],
+    ]);
+  });
+
+  it('of an ended machine is zero for the next one, of whatever was in it, and gone for the former', () => {
+    const sizeBytes = 65 * 2 ** 20;
+    const former = new PhysicalMemory(sizeBytes, 2 ** 20);
+    const source = new Uint8Array(9000).fill(7);
+    former.touch(3, 1);
+    former.bytes[3 * 4096 + 9] = 1;
+    former.imageOfMemory();
+    former.write(50 * 2 ** 20 - 100, 9000, source, 0);
+    former.touch(7, 2);
+    former.bytes[8 * 4096] = 2;
+    former.retire();
+    const next = new PhysicalMemory(sizeBytes, 2 ** 20);
+    expect(next.buffer).toBe(former.buffer);
+    expect(written(next)).toEqual([]);
+    expect(() => former.write(0, 1, source, 0)).toThrow('retired');
+    const other = new PhysicalMemory(sizeBytes, 2 ** 20);
+    expect(other.buffer).not.toBe(next.buffer);
+    other.seeAll();
+    other.retire();
+    expect(new PhysicalMemory(sizeBytes, 2 ** 20).buffer).not.toBe(other.buffer);
+  });
+
+  it("that was shown to somebody outside is put back whole, and never the next machine's", () => {
+    const memory = new PhysicalMemory(64 * 2 ** 20, 2 ** 20);
+    const image = memory.imageOfMemory();
+    memory.seeAll();
+    image.restore();
+    // Nobody notes what is written from outside.
+    memory.followingBytes[12_345_678] = 1;
+    image.restore();
+    expect(written(memory)).toEqual([]);
+    memory.retire();
+    expect(new PhysicalMemory(64 * 2 ** 20).buffer).not.toBe(memory.buffer);
   });
 
   it('notifies a watcher of writes to its page only, after the bytes are in memory, until it is taken off', () => {

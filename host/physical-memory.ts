@@ -10,8 +10,9 @@
  * turns into Unsupported Request; a write is complete before its watchers are notified. An unwatched write costs one
  * comparison for that.
  */
-import { assertRange } from '../base/assert.ts';
+import { assertRange, InvariantError } from '../base/assert.ts';
 import { BlockCopier } from '../base/block-copy.ts';
+import type { ImagedMemory, MemoryImage } from '../base/object-image.ts';
 import { bytesPerGib, bytesPerMib } from '../base/units.ts';
 
 /** Notified of each write to a page it watches, after the bytes are in memory. */
@@ -20,8 +21,18 @@ export interface PageWatcher {
 }
 
 const pageShift = 12;
+const pageBytes = 2 ** pageShift;
 
-export class PhysicalMemory {
+/**
+ * Memory of ended machines, zeroed: what is made anew for each machine forces V8 to collect and the kernel to find pages. All of it is of
+ * one size, that of the machines that ended last.
+ */
+const retired = { sizeBytes: 0, buffers: [] as SharedArrayBuffer[] };
+const retiredMax = 4;
+/** Memory that somebody outside of its machine has seen, and may write to at any time. */
+const seenOutside = new WeakSet<SharedArrayBuffer>();
+
+export class PhysicalMemory implements ImagedMemory {
   readonly buffer: SharedArrayBuffer;
   readonly sizeBytes: number;
   /** Views that may be kept: they follow as memory grows. Each access costs more than through {@link bytes} and {@link view}. */
@@ -35,6 +46,11 @@ export class PhysicalMemory {
   readonly #writes = new BlockCopier();
   /** Watchers of each page: 0 almost everywhere, nearly always. */
   readonly #watchCounts: Uint8Array;
+  /** Pages that may hold something: 1 for each that was handed out or written to by a device since they were last taken down. */
+  readonly #touched: Uint8Array;
+  /** Of images, with what pages they found. */
+  readonly #imaged: (readonly [first: number, end: number])[] = [];
+  #isRetired = false;
   readonly #watchers: PageWatcher[] = [];
   readonly #watchedPages: number[] = [];
 
@@ -45,12 +61,16 @@ export class PhysicalMemory {
   constructor(sizeBytes: number, presentBytes = sizeBytes) {
     assertRange('memory.sizeMib', sizeBytes / bytesPerMib, 64, (4 * bytesPerGib) / bytesPerMib);
     this.sizeBytes = sizeBytes;
-    this.buffer = new SharedArrayBuffer(presentBytes, { maxByteLength: sizeBytes });
+    this.buffer =
+      (sizeBytes === retired.sizeBytes ? retired.buffers.pop() : undefined) ??
+      new SharedArrayBuffer(presentBytes, { maxByteLength: sizeBytes });
+    if (this.buffer.byteLength < presentBytes) this.buffer.grow(presentBytes);
     this.followingBytes = new Uint8Array(this.buffer);
     this.followingView = new DataView(this.buffer);
-    this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
-    this.#view = new DataView(this.buffer, 0, presentBytes);
+    this.#bytes = new Uint8Array(this.buffer, 0, this.buffer.byteLength);
+    this.#view = new DataView(this.buffer, 0, this.buffer.byteLength);
     this.#watchCounts = new Uint8Array(sizeBytes / 2 ** pageShift);
+    this.#touched = new Uint8Array(sizeBytes / 2 ** pageShift);
   }
 
   /** What is there of memory now: to be taken anew after frames have been handed out. */
@@ -69,10 +89,66 @@ export class PhysicalMemory {
   }
 
   #grow(end: number): void {
+    if (this.#isRetired) throw new InvariantError('physical memory', 'retired', 'of a machine that is open');
     const presentBytes = Math.min(this.sizeBytes, Math.max(end, 2 * this.#bytes.length));
-    this.buffer.grow(presentBytes);
+    // It may be there already, where a former state was put back.
+    if (presentBytes > this.buffer.byteLength) this.buffer.grow(presentBytes);
     this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
     this.#view = new DataView(this.buffer, 0, presentBytes);
+  }
+
+  /** Software may write to these pages, through {@link bytes} and {@link view}: frames are handed out, or memory is looked at. */
+  touch(firstPage: number, pageCount: number): void {
+    this.#touched.fill(1, firstPage, firstPage + pageCount);
+  }
+
+  /** These pages, which are zero, are a device's now: it writes by {@link write} alone. */
+  leaveToDevice(firstPage: number, pageCount: number): void {
+    this.#touched.fill(0, firstPage, firstPage + pageCount);
+  }
+
+  /** Somebody outside of the machine looks at all of memory, may write to it, and may do so after the machine has ended. */
+  seeAll(): void {
+    this.reach(this.sizeBytes);
+    this.touch(0, this.#touched.length);
+    seenOutside.add(this.buffer);
+  }
+
+  /** Nothing of the machine uses this memory any more: zeroed where it was touched, it is the next one's of its size. */
+  retire(): void {
+    if (seenOutside.has(this.buffer) || this.#isRetired) return;
+    for (const [first, end] of this.#imaged) this.touch(first, end - first);
+    for (const [first, end] of runsOf(this.#touched))
+      this.followingBytes.fill(0, first * pageBytes, end * pageBytes);
+    if (this.sizeBytes !== retired.sizeBytes) {
+      retired.sizeBytes = this.sizeBytes;
+      retired.buffers.length = 0;
+    }
+    if (retired.buffers.length < retiredMax) retired.buffers.push(this.buffer);
+    this.#isRetired = true;
+    this.#bytes = new Uint8Array(0);
+    this.#view = new DataView(new ArrayBuffer(0));
+  }
+
+  /** See ImagedMemory: only pages that may hold something are kept, and those that came to hold something since are emptied. */
+  imageOfMemory(): MemoryImage {
+    const touched = this.#touched;
+    const found = runsOf(touched);
+    this.#imaged.push(...found);
+    const runs = found.map(([first, end]) => {
+      const at = first * pageBytes;
+      return { at, content: this.followingBytes.slice(at, end * pageBytes) };
+    });
+    touched.fill(0);
+    return {
+      restore: () => {
+        const { followingBytes: bytes } = this;
+        if (seenOutside.has(this.buffer)) this.touch(0, touched.length);
+        for (const [first, end] of runsOf(touched)) bytes.fill(0, first * pageBytes, end * pageBytes);
+        touched.fill(0);
+        for (const { at, content } of runs) bytes.set(content, at);
+      },
+    };
   }
 
   /** Whether [address, address + lengthBytes) lies in memory. */
@@ -93,6 +169,11 @@ export class PhysicalMemory {
     if (!this.contains(address, lengthBytes)) return false;
     this.reach(address + lengthBytes);
     this.#writes.copy(this.#bytes, address, source, sourceOffset, lengthBytes);
+    const firstPage = address >>> pageShift;
+    const lastPage = (address + lengthBytes - 1) >>> pageShift;
+    this.#touched[firstPage] = 1;
+    this.#touched[lastPage] = 1;
+    if (lastPage > firstPage + 1) this.touch(firstPage, lastPage - firstPage);
     if (this.#watchers.length > 0) this.#notifyWatchers(address, lengthBytes);
     return true;
   }
@@ -132,4 +213,16 @@ export class PhysicalMemory {
       }
     }
   }
+}
+
+/** Pages that follow each other and are marked: the first, and the one after the last. */
+function runsOf(marks: Uint8Array): (readonly [first: number, end: number])[] {
+  const runs: [number, number][] = [];
+  for (let first = marks.indexOf(1); first >= 0; ) {
+    const next = marks.indexOf(0, first);
+    const end = next < 0 ? marks.length : next;
+    runs.push([first, end]);
+    first = marks.indexOf(1, end);
+  }
+  return runs;
 }

@@ -110,7 +110,7 @@ export class LogicalProcess {
     this.name = name;
     this.runAhead = new RunAhead(this, runsAhead);
     this.#shuffle = shuffle;
-    this.queue = new EventQueue(1024, shuffle);
+    this.queue = new EventQueue(64, shuffle);
     this.#isUnusual = shuffle !== undefined;
   }
 

@@ -13,12 +13,23 @@ export class OpcodeCount {
   payloadBytes = 0;
 }
 
+/** Stands where no packet was: most opcodes are never used. */
+const noPackets = new OpcodeCount();
+
 export class PacketCounters {
+  readonly #rows: OpcodeCount[] = new Array<OpcodeCount>(OPCODE_COUNT).fill(noPackets);
+
   /** By opcode. */
-  readonly rows: readonly OpcodeCount[] = Array.from({ length: OPCODE_COUNT }, () => new OpcodeCount());
+  get rows(): readonly Readonly<OpcodeCount>[] {
+    return this.#rows;
+  }
 
   count(opcode: number, packetBytes: number, payloadBytes: number): void {
-    const row = this.rows[opcode]!;
+    let row = this.#rows[opcode]!;
+    if (row === noPackets) {
+      row = new OpcodeCount();
+      this.#rows[opcode] = row;
+    }
     row.packets++;
     row.bytes += packetBytes;
     row.payloadBytes += payloadBytes;

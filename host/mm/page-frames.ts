@@ -39,6 +39,7 @@ export class PageFrames {
     this.#references = new Int32Array(this.frameCount);
     this.#references.fill(1, 0, this.reservedCount);
     memory.reach(this.reservedCount * pageBytes);
+    memory.touch(0, this.reservedCount);
     this.#pins = new Int32Array(this.frameCount);
     this.#isUsed = new Uint8Array(this.frameCount);
     this.#random = random;
@@ -170,6 +171,7 @@ export class PageFrames {
 
   #take(first: number, count: number): number {
     this.#memory.reach((first + count) * pageBytes);
+    this.#memory.touch(first, count);
     for (let frame = first; frame < first + count; frame++) {
       this.#references[frame] = 1;
       if (this.#isUsed[frame] === 1) {

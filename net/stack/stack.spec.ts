@@ -68,6 +68,7 @@ describe('the receive queue', () => {
         next += count;
         return (next - count) * 4096;
       },
+      leaveToDevice: () => {},
       freeFrames: () => {},
     } satisfies KernelMemory;
     const buffers = new PacketBuffers(memory, 2048, 100);

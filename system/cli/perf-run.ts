@@ -10,8 +10,9 @@ import {
   stagesOf,
 } from '../bottleneck/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { JsonValue } from '../machine/program.ts';
+import { freshMachines, type MachineSource } from '../machine/booted-machines.ts';
+import type { Machine, MachineOptions } from '../machine/machine.ts';
+import type { JsonValue, ProgramOptions } from '../machine/program.ts';
 import { figuresSince } from '../machine/report/figures-since.ts';
 import type { FaultReport, NodeReport, Report } from '../machine/report/schema.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../workloads/perf-plan.ts';
@@ -61,18 +62,25 @@ export interface PerfRow {
   readonly timeline?: TimelineWritten;
 }
 
-/** @param onProgress called with the client's messages; not in a worker */
+/**
+ * @param onProgress called with the client's messages; not in a worker
+ * @param machines where the machine comes from
+ */
 export default async function runPerf(
   { machine: options, args, timeline }: PerfOrder,
   onProgress?: MachineOptions['onProgress'],
+  machines: MachineSource = freshMachines,
 ): Promise<PerfRow> {
-  await using machine = await Machine.create({
+  const chosen: MachineOptions = {
     ...options,
     ...(onProgress === undefined ? {} : { onProgress }),
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  };
+  await using lease = await machines.take(chosen, (config) => {
+    checkThreads(args, config.host.core.count);
+    return programsOf(args);
   });
-  checkThreads(args, machine.config.host.core.count);
-  await loadPrograms(machine, args);
+  const { machine } = lease;
   const before = args.warmupIterations === undefined ? undefined : await runToStart(machine);
   await runMachine(machine);
   const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
@@ -122,7 +130,12 @@ export function checkThreads({ threads = 1 }: PerfArgs, cores: number, named = '
 
 /** Of each thread a client at host 0 and a server at host 1. */
 export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
+  for (const program of programsOf(args)) await machine.load(program);
+}
+
+function programsOf(args: PerfArgs): ProgramOptions[] {
   const { threads = 1, qpCount } = args;
+  const programs: ProgramOptions[] = [];
   const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
   const kind = args.isLatency ? 'latency' : 'bandwidth';
   for (let thread = 0; thread < threads; thread++) {
@@ -131,9 +144,10 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
     for (const [node, role] of ['Client', 'Server'].entries()) {
       const run = { url: programUrl(module), exportName: `${kind}${role}` };
       const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
-      await machine.load({ node, name, run, args: ownArgs as unknown as JsonValue });
+      programs.push({ node, name, run, args: ownArgs as unknown as JsonValue });
     }
   }
+  return programs;
 }
 
 /** Long enough for any boot and warm-up; then the run itself says what it waits for. */

@@ -10,6 +10,7 @@
  * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
  */
 import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { ImageError, ObjectImage } from '../../base/object-image.ts';
 import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
 import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
 import {
@@ -29,10 +30,11 @@ import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
+import { loadProgram } from './partition/program-module.ts';
 import { WorkerParts } from './partition/workers.ts';
 import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
-import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
+import type { JsonValue, LogLine, ProgramFunction, ProgramOptions, ProgramState } from './program.ts';
 import { buildReport } from './report/build-report.ts';
 import type { HcaLedger } from './report/hca-ledger.ts';
 import type { HostLedger } from './report/host-ledger.ts';
@@ -250,6 +252,44 @@ export class Machine implements AsyncDisposable {
     const lines = (await Promise.all(this.#ports.map((port) => port.logLines()))).flat();
     const order = (left: ExactPs, right: ExactPs): number => (left < right ? -1 : left > right ? 1 : 0);
     return lines.toSorted((left, right) => order(left.atPs, right.atPs) || left.node - right.node);
+  }
+
+  // An earlier state.
+
+  /** Simulated time at which the last host's driver had probed its device; undefined before, and in partitions of several threads. */
+  get bootedPs(): ExactPs | undefined {
+    return this.#local?.bootedPs;
+  }
+
+  /**
+   * The state of the machine, which has booted and none of whose programs has begun: to be put back with
+   * {@link beginAgain} after any run. At `bootedPs` + 1 it can be taken, unless hosts boot at different instants.
+   * @returns undefined where it cannot be taken: elsewhere, in partitions of several threads, of a machine that is analysed or attributes
+   *   costs
+   */
+  image(): ObjectImage | undefined {
+    this.#checkIdle('take an image');
+    const { analysis, attributesCosts } = this.#plan;
+    if (this.#local?.isAtRest !== true || analysis !== undefined || attributesCosts) return;
+    try {
+      return new ObjectImage([this]);
+    } catch (error) {
+      if (error instanceof ImageError) return;
+      throw error;
+    }
+  }
+
+  /**
+   * Puts an image of this machine back, and has its programs begin with other code and arguments; nothing else of them may differ.
+   * @param programs as many as were loaded, in the same order
+   */
+  async beginAgain(image: ObjectImage, programs: readonly ProgramOptions[]): Promise<void> {
+    const runs = await Promise.all(programs.map(({ run }) => functionOf(run)));
+    image.restore();
+    if (programs.length !== this.#programCount)
+      throw new ConfigurationError('programs', programs.length, `${this.#programCount}, as were loaded`);
+    for (const [number, { node, args }] of programs.entries())
+      this.#local!.beginAs(node, number, runs[number]!, args ?? null);
   }
 
   // Time.
@@ -485,6 +525,15 @@ export class Machine implements AsyncDisposable {
     await this.#workers?.close();
   }
 
+  /**
+   * Closes the machine, whose programs have ended, and has the next machines of this process use its hosts' memory again, zeroed.
+   * What {@link physicalMemory} has shown is left alone.
+   */
+  async retire(): Promise<void> {
+    await this.close();
+    this.#local?.retire();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -503,5 +552,8 @@ export class Machine implements AsyncDisposable {
     if (this.#runs.isRunning) throw new InvariantError(`machine, to ${what},`, 'running', 'standing still');
   }
 }
+
+const functionOf = (run: ProgramOptions['run']): ProgramFunction | Promise<ProgramFunction> =>
+  typeof run === 'function' ? run : loadProgram(String(run.url), run.exportName ?? 'default');
 
 const pageBytes = 4096;

@@ -8,6 +8,7 @@
  * depends on nothing but the order, so that neither order nor figures depend on it.
  */
 import type { PerfOrder } from '../cli/perf-run.ts';
+import { canonicalJson } from '../machine/profile/canonical-json.ts';
 import type { SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow } from './row.ts';
@@ -42,7 +43,7 @@ export interface Work {
   readonly known: readonly SweepRow[];
 }
 
-/** What is left to do of a sweep, in the order of the points. */
+/** What is left to do of a sweep. */
 export function workOf(
   points: readonly SweepPoint[],
   rows: ReadonlyMap<number, SweepRow>,
@@ -61,7 +62,13 @@ export function workOf(
       known.push(rowOf(point, { status: 'refused', error: point.refusal }));
     else groups.set(point.hash, [...(groups.get(point.hash) ?? []), point]);
   }
-  return { groups: [...groups.values()], known };
+  return { groups: byMachine([...groups.values()]), known };
+}
+
+/** Points of the same machine after each other, in the order of each machine's first point: it need boot only once then. */
+function byMachine(groups: readonly (readonly SweepPoint[])[]): (readonly SweepPoint[])[] {
+  const machines = Map.groupBy(groups, ([point]) => canonicalJson(point!.order!.machine));
+  return [...machines.values()].flat();
 }
 
 /** @param onDone called with the number of points that are over, after each */

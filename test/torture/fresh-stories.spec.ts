@@ -6,8 +6,10 @@
 import { expect, it } from 'vitest';
 import { seedMax } from '../../system/cli/seed-range.ts';
 import { campaign } from '../../system/torture/campaign.ts';
+import { randomComparison } from '../image-stories.ts';
 
 const lookMs = 60_000;
+const imagesMs = 20_000;
 /** The story that is under way when the minute ends is played to its end; the campaign itself ends what hangs. */
 const testTimeoutMs = 480_000;
 /** By the clock seeds stay below the greatest, and above those that tests and pages name. */
@@ -42,4 +44,19 @@ it('a minute of fresh stories is played without a finding', { timeout: testTimeo
   expect(found, found.join('\n')).toEqual([]);
   // A run in which every story was refused has looked at nothing.
   expect(stories).toBeGreaterThan(refused);
+});
+
+it('machines that begin from images do as fresh ones do, on fresh hardware', {
+  timeout: testTimeoutMs,
+}, async () => {
+  const endMs = performance.now() + imagesMs;
+  const found: string[] = [];
+  let fromImages = 0;
+  for (let seed = firstSeed(); performance.now() < endMs; seed++) {
+    const { difference, fromImage } = await randomComparison(seed);
+    fromImages += fromImage;
+    if (difference !== '') found.push(`randomComparison(${seed}) of test/image-stories.ts: ${difference}`);
+  }
+  expect(found, found.join('\n')).toEqual([]);
+  expect(fromImages).toBeGreaterThan(0);
 });

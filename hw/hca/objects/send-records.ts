@@ -8,36 +8,34 @@
 import { DatagramAddresses } from './datagram-addresses.ts';
 import { INLINE_BYTES_MAX, noRecord, SendRecord } from './send-record.ts';
 
+/** Records made at once: most machines never have more under way. */
+const RECORDS_PER_CHUNK = 64;
+
 export class SendRecords {
   readonly capacity: number;
-  /** All records by their numbers. */
-  readonly rows: readonly SendRecord[];
+  /** The records made so far, by their numbers. */
+  readonly rows: SendRecord[] = [];
   /** Where datagrams go, by the numbers of their records. */
   readonly datagrams: DatagramAddresses;
   freeCount: number;
   #free: SendRecord = noRecord;
 
   constructor(capacity: number) {
-    const inlineData = new Uint8Array(capacity * INLINE_BYTES_MAX);
     this.capacity = capacity;
-    this.rows = Array.from({ length: capacity }, (_, number) => {
-      const first = number * INLINE_BYTES_MAX;
-      return new SendRecord(number, inlineData.subarray(first, first + INLINE_BYTES_MAX));
-    });
     this.datagrams = new DatagramAddresses(capacity);
-    this.freeCount = 0;
-    this.reset();
+    this.freeCount = capacity;
   }
 
   /** All are free, also those that only a CQE on its way knew of; nothing under way may speak of them any more. */
   reset(): void {
     this.#free = noRecord;
-    this.freeCount = 0;
-    for (let number = this.capacity - 1; number >= 0; number--) this.release(this.rows[number]!);
+    this.freeCount = this.capacity - this.rows.length;
+    for (let number = this.rows.length - 1; number >= 0; number--) this.release(this.rows[number]!);
   }
 
   /** Takes a record. The caller has checked {@link freeCount}. */
   allocate(): SendRecord {
+    if (this.#free === noRecord) this.#makeMore();
     const request = this.#free;
     this.#free = request.next;
     this.freeCount--;
@@ -53,5 +51,22 @@ export class SendRecords {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const request of this.rows) request.rebase(cycles);
+  }
+
+  /** Makes the next records; the first of them is taken first. */
+  #makeMore(): void {
+    const { rows } = this;
+    const from = rows.length;
+    const count = Math.min(RECORDS_PER_CHUNK, this.capacity - from);
+    const inlineData = new Uint8Array(count * INLINE_BYTES_MAX);
+    for (let index = 0; index < count; index++) {
+      const first = index * INLINE_BYTES_MAX;
+      rows.push(new SendRecord(from + index, inlineData.subarray(first, first + INLINE_BYTES_MAX)));
+    }
+    for (let number = from + count - 1; number >= from; number--) {
+      const made = rows[number]!;
+      made.next = this.#free;
+      this.#free = made;
+    }
   }
 }

@@ -16,6 +16,9 @@ class FetchTimes {
   fetchedCycle = 0;
 }
 
+/** Stands where no WQE has been: most places of most lines. */
+const noTimes = new FetchTimes();
+
 /** Fields that are not Wide hold 32-bit integers. */
 export class WqeLine {
   /** Its number, and its place in the HCA's memory. */
@@ -34,7 +37,7 @@ export class WqeLine {
   /** When it was last used. */
   stamp: Wide = 0;
   /** By place. */
-  readonly #times: readonly FetchTimes[] = Array.from({ length: PLACES_MAX }, () => new FetchTimes());
+  readonly #times: FetchTimes[] = new Array<FetchTimes>(PLACES_MAX).fill(noTimes);
 
   constructor(number: number, sramOffset: number) {
     this.number = number;
@@ -53,7 +56,11 @@ export class WqeLine {
 
   /** Notes when the WQE with this counter was asked for and when it came. */
   setTimes(counter: number, begunCycle: Cycles, fetchedCycle: Cycles): void {
-    const times = this.#times[counter & PLACE_MASK]!;
+    let times = this.#times[counter & PLACE_MASK]!;
+    if (times === noTimes) {
+      times = new FetchTimes();
+      this.#times[counter & PLACE_MASK] = times;
+    }
     times.begunCycle = begunCycle;
     times.fetchedCycle = fetchedCycle;
   }
@@ -103,6 +110,7 @@ export class WqeLine {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const times of this.#times) {
+      if (times === noTimes) continue;
       times.begunCycle -= cycles;
       times.fetchedCycle -= cycles;
     }

@@ -23,6 +23,8 @@ export class HcaNode {
   readonly stream: Stream | undefined;
   /** Packets at its end of the cable, where the analysis keeps them. */
   readonly wireLog: WireLog | undefined;
+  /** A field, since an image of the machine has what fields lead to. */
+  readonly #shuffle: Random | undefined;
 
   /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
   constructor(
@@ -37,8 +39,8 @@ export class HcaNode {
     this.node = node;
     this.config = config;
     const name = hcaName(node);
-    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     const { pcie } = config;
     const tap = times === undefined ? undefined : new OperationTimes(times);
     const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);

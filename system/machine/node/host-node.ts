@@ -110,6 +110,9 @@ export class HostNode implements BusMap {
   /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
   nic: NicSoftware | undefined;
   readonly #booted: Signal;
+  // Fields, since an image of the machine has what fields lead to.
+  readonly #shuffle: Random | undefined;
+  readonly #framePlaces: Random;
   readonly #timers = new Map<number, () => void>();
   readonly #timerHandler: number;
   readonly #kernel = {
@@ -131,18 +134,19 @@ export class HostNode implements BusMap {
     this.node = node;
     this.config = config;
     const name = hostName(node);
-    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     this.lp.patienceMs = plan.programPatienceMs;
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
+    this.#framePlaces = new Random(config.machine.seed, `${name}.frames`);
     const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
     let accesses: AccessWatch | undefined;
     this.host = new Host({
       logicalProcess: this.lp,
       config: config.host,
       busMap: this,
-      random: new Random(config.machine.seed, `${name}.frames`).unit,
+      random: this.#framePlaces.unit,
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
         const { iommu } = config.pcie;
@@ -213,6 +217,11 @@ export class HostNode implements BusMap {
   /** Waits, on this thread, until the driver has probed the device. */
   async untilBooted(cpu: CoreThread): Promise<void> {
     while (this.bootedPs === undefined) await this.#booted.wait(cpu);
+    this.passBooted();
+  }
+
+  /** A thread that waited for the driver goes on, and lets the next one do so. */
+  passBooted(): void {
     this.#booted.raise();
   }
 

@@ -20,14 +20,16 @@ export class NicNode {
   readonly faultLog: FaultLog;
   /** What happens when, when the plan asks for it. */
   readonly stream: Stream | undefined;
+  /** A field, since an image of the machine has what fields lead to. */
+  readonly #shuffle: Random | undefined;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed, channels } = plan;
     const [name, host, peer] = [nicName(node), hostName(node), nicName(peerOf(node))];
     this.node = node;
     this.config = config;
-    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     const { pcie } = config;
     const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
     this.nic = new Nic({

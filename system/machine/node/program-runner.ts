@@ -25,8 +25,10 @@ export interface ProgramOrder {
 export type ProgressListener = (node: number, done: number, total: number) => void;
 
 interface Loaded {
-  readonly number: number;
+  readonly order: ProgramOrder;
   readonly program: Program;
+  /** Its own code has begun: it no longer waits for the driver. */
+  hasBegun: boolean;
   result: JsonValue | undefined;
 }
 
@@ -71,17 +73,39 @@ export class ProgramRunner {
         `at most host.core.count (${host.cores.length}): one for each core`,
       );
     const process = this.#processFor(order);
-    const loaded: { -readonly [Key in keyof Loaded]?: Loaded[Key] } = { number: order.number };
-    loaded.program = host.runProgram(
+    const program = host.runProgram(
       order.name,
       core,
       async (hostContext) => {
         await this.#host.untilBooted(hostContext.cpu);
-        loaded.result = copiedResult((await run(this.#contextOf(order, hostContext))) ?? undefined);
+        await this.#begin(loaded, run, order.args, hostContext);
       },
       process,
     );
-    this.#loaded.push(loaded as Loaded);
+    const loaded: Loaded = { order, program, hasBegun: false, result: undefined };
+    this.#loaded.push(loaded);
+  }
+
+  async #begin(loaded: Loaded, run: ProgramFunction, args: JsonValue, context: HostContext): Promise<void> {
+    loaded.hasBegun = true;
+    const own = this.#contextOf({ ...loaded.order, args }, context);
+    loaded.result = copiedResult((await run(own)) ?? undefined);
+  }
+
+  /** No program has begun: each waits for the driver, or is on its way on after that. */
+  get isWaiting(): boolean {
+    return this.#loaded.every(({ hasBegun }) => !hasBegun);
+  }
+
+  /** In a host that was put back to where it had booted: has a program begin with this code and these arguments. */
+  beginAs(number: number, run: ProgramFunction, args: JsonValue): void {
+    const loaded = this.#loaded.find(({ order }) => order.number === number);
+    if (loaded === undefined)
+      throw new ConfigurationError('program', number, 'the number of one of this host');
+    loaded.program.continueAs(async (context) => {
+      this.#host.passBooted();
+      await this.#begin(loaded, run, args, context);
+    });
   }
 
   /** What a program is given. */
@@ -151,8 +175,8 @@ export class ProgramRunner {
 
   /** What became of each program, in the order they were loaded. */
   states(): ProgramState[] {
-    return this.#loaded.map(({ number, program, result }) => ({
-      number,
+    return this.#loaded.map(({ order, program, result }) => ({
+      number: order.number,
       name: program.name,
       node: this.#host.node,
       endedPs: program.endedPs,

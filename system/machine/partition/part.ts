@@ -8,6 +8,7 @@ import type { CostLedger, Hca, HcaSetup } from '../../../hw/hca/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import {
   type BlockState,
+  type ExactPs,
   type LogicalProcess,
   type ProcessObservations,
   type Runner,
@@ -26,7 +27,7 @@ import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
 import { type WireCapture, wireCaptureOf } from '../node/wire-log.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
-import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
+import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
@@ -114,6 +115,27 @@ export class MachinePart {
   /** Loads a function that a module exports. */
   async loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void> {
     this.loadFunction(node, order, await loadProgram(url, exportName));
+  }
+
+  /** Simulated time at which the last driver had probed its device; undefined while one has not. */
+  get bootedPs(): ExactPs | undefined {
+    const all = this.hosts.map(({ bootedPs }) => bootedPs);
+    if (!all.every((ps) => ps !== undefined)) return undefined;
+    return all.reduce((last, ps) => (last > ps ? last : ps));
+  }
+
+  /** Whether the part stands where a state can be taken of it: booted, no program has begun, and no other thread has a wait open. */
+  get isAtRest(): boolean {
+    return (
+      this.bootedPs !== undefined &&
+      this.programs.every(({ isWaiting }) => isWaiting) &&
+      this.hosts.every(({ host }) => host.cores.every(({ hasOnlyPrograms }) => hasOnlyPrograms))
+    );
+  }
+
+  /** In a part that was put back: see {@link ProgramRunner.beginAs}. */
+  beginAs(node: number, number: number, run: ProgramFunction, args: JsonValue): void {
+    this.programs[this.#indexOf(node)]!.beginAs(number, run, args);
   }
 
   runTo(limitPs: number): Promise<RunOutcome> {
@@ -224,7 +246,7 @@ export class MachinePart {
   /** Physical memory of a host in this thread, all of it from now on: shared memory, seen by every thread it is handed to. */
   memoryOf(node: number): SharedArrayBuffer {
     const { memory } = this.hosts[this.#indexOf(node)]!.host;
-    memory.reach(memory.sizeBytes);
+    memory.seeAll();
     return memory.buffer;
   }
 
@@ -253,6 +275,11 @@ export class MachinePart {
     return this.hosts.flatMap(({ analyser, lp }) =>
       analyser === undefined ? [] : [analysisOf(analyser, lp.name, this.#analysis)],
     );
+  }
+
+  /** The machine has ended for good: memory of its hosts is the next machines'. */
+  retire(): void {
+    for (const { host } of this.hosts) host.memory.retire();
   }
 
   /** Ends the analysers' logs. */

@@ -106,6 +106,7 @@ export class DrivenSlot {
         bytes: memory.bytes,
         view: new DataView(memory.bytes.buffer),
         allocateFrames: (count) => this.#allocate(count),
+        leaveToDevice: () => undefined,
         freeFrames: () => {},
       },
       interrupts: {

@@ -1,0 +1,203 @@
+/**
+ * Machines for many short runs: one that has booted is put back to where it had, in place of booting another of the same kind.
+ *
+ *     take: the 1st of a kind ─► fresh machine, whose boot says at what instant drivers have probed
+ *           the 2nd           ─► fresh machine, run to that instant ─► image ─┐
+ *           from then on      ─────────────────────────────────────► image ─► put back, other programs begin
+ *
+ * The report is the one that a fresh machine would give, byte for byte (test/machine-image.spec.ts). What has to be equal for
+ * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
+ * which programs are loaded where. What the programs do and with what arguments may differ.
+ */
+import { type ObjectImage, seesPrivateFields } from '../../base/object-image.ts';
+import { Machine, type MachineOptions } from './machine.ts';
+import { canonicalJson } from './profile/canonical-json.ts';
+import { configurationOf, type MachineConfig } from './profile/index.ts';
+import type { ProgramOptions } from './program.ts';
+
+/** A machine with its programs loaded, for one run. Disposing of it gives it back. */
+export interface MachineLease extends AsyncDisposable {
+  readonly machine: Machine;
+}
+
+/** Where a command takes its machines from. */
+export interface MachineSource {
+  /**
+   * @param programsOf what to load, by the configuration
+   * @throws ConfigurationError as {@link Machine.create} and {@link Machine.load}
+   */
+  take(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<MachineLease>;
+}
+
+/** A new machine for each run. */
+export const freshMachines: MachineSource = {
+  async take(options, programsOf) {
+    const machine = await loadedMachine(options, programsOf);
+    return { machine, [Symbol.asyncDispose]: () => machine.close() };
+  },
+};
+
+async function loadedMachine(
+  options: MachineOptions,
+  programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+): Promise<Machine> {
+  const machine = await Machine.create(options);
+  try {
+    for (const program of programsOf(machine.config)) await machine.load(program);
+  } catch (error) {
+    await machine.close();
+    throw error;
+  }
+  return machine;
+}
+
+/** Machines of one kind. */
+interface Kind {
+  readonly key: string;
+  readonly config: MachineConfig;
+  /** Simulated time at which they have booted, once one has. */
+  bootedPs: bigint | undefined;
+  booted: { readonly machine: Machine; readonly image: ObjectImage } | undefined;
+  /** A run is under way on the booted one, or did not come to its end. */
+  isTaken: boolean;
+  /** No image can be taken of them: hosts boot at different instants, or the slot holds a NIC. */
+  isRefused: boolean;
+}
+
+export class BootedMachines implements MachineSource, AsyncDisposable {
+  #kind: Kind | undefined;
+  /** Runs that began from an image so far, and those that booted. */
+  readonly counts = { fromImage: 0, booted: 0 };
+
+  async take(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<MachineLease> {
+    if (!canBeImaged(options)) return this.#fresh(options, programsOf, undefined);
+    const kind = await this.#kindOf(options, programsOf);
+    if (kind.isTaken || kind.isRefused || kind.bootedPs === undefined)
+      return this.#fresh(options, programsOf, kind);
+    kind.booted ??= await this.#boot(options, programsOf, kind.bootedPs);
+    if (kind.booted === undefined) {
+      kind.isRefused = true;
+      return this.#fresh(options, programsOf, kind);
+    }
+    const { machine, image } = kind.booted;
+    await machine.beginAgain(image, programsOf(kind.config));
+    this.counts.fromImage++;
+    kind.isTaken = true;
+    return { machine, [Symbol.asyncDispose]: async () => this.#giveBack(kind) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const booted = this.#kind?.booted;
+    const isTaken = this.#kind?.isTaken === true;
+    this.#kind = undefined;
+    if (booted !== undefined && !isTaken) await booted.machine.retire();
+  }
+
+  async #kindOf(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<Kind> {
+    const machineKey = canonicalJson(options);
+    const known = this.#kind;
+    const config =
+      known?.key.startsWith(`${machineKey}\n`) === true ? known.config : configurationOf(configured(options));
+    const slots = programsOf(config).map(({ node, name, core, process }) => ({ node, name, core, process }));
+    const key = `${machineKey}\n${canonicalJson(slots)}`;
+    if (known?.key === key) return known;
+    await this[Symbol.asyncDispose]();
+    this.#kind = {
+      key,
+      config,
+      bootedPs: undefined,
+      booted: undefined,
+      isTaken: false,
+      isRefused: config.machine.adapter !== 'hca',
+    };
+    return this.#kind;
+  }
+
+  async #fresh(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+    kind: Kind | undefined,
+  ): Promise<MachineLease> {
+    const machine = await loadedMachine(options, programsOf);
+    this.counts.booted++;
+    return {
+      machine,
+      [Symbol.asyncDispose]: async () => {
+        const { bootedPs } = machine;
+        if (kind !== undefined && bootedPs !== undefined) kind.bootedPs ??= BigInt(bootedPs);
+        if (await hasEnded(machine)) await machine.retire();
+        else await machine.close();
+      },
+    };
+  }
+
+  /** @returns undefined where no image can be taken */
+  async #boot(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+    bootedPs: bigint,
+  ): Promise<Kind['booted']> {
+    const machine = await loadedMachine(options, programsOf);
+    this.counts.booted++;
+    await machine.runTo(bootedPs + 1n);
+    const image = machine.image();
+    if (image !== undefined) return { machine, image };
+    await machine.close();
+    return;
+  }
+
+  /** A run that failed may have left code behind that still waits: that machine is not used again. */
+  async #giveBack(kind: Kind): Promise<void> {
+    const { machine } = kind.booted!;
+    kind.isTaken = false;
+    if (await hasEnded(machine)) return;
+    kind.booted = undefined;
+    await machine.close();
+  }
+}
+
+/** All programs have ended: no code of theirs is suspended. */
+const hasEnded = async (machine: Machine): Promise<boolean> =>
+  (await machine.programs()).every(({ endedPs }) => endedPs !== undefined);
+
+/** What images are taken of; with any other option, as somebody who listens or looks on, a machine is run as it is. */
+const imaged: ReadonlySet<string> = new Set<keyof MachineOptions>([
+  'profile',
+  'set',
+  'seed',
+  'nodes',
+  'faults',
+  'partition',
+  'shuffleSeed',
+  'shortcuts',
+  'watch',
+  'programPatienceMs',
+]);
+
+const canBeImaged = (options: MachineOptions): boolean =>
+  seesPrivateFields() &&
+  (options.partition ?? 'single') === 'single' &&
+  Object.entries(options).every(([name, value]) => value === undefined || imaged.has(name));
+
+const configured = ({
+  profile,
+  set,
+  seed,
+  nodes,
+}: MachineOptions): Parameters<typeof configurationOf>[0] => ({
+  ...(profile === undefined ? {} : { profile }),
+  set: {
+    ...set,
+    ...(seed === undefined ? {} : { 'machine.seed': seed }),
+    ...(nodes === undefined ? {} : { 'machine.nodeCount': nodes }),
+  },
+});

@@ -1,0 +1,181 @@
+/**
+ * A run from an image of the booted machine gives the report of a fresh machine, byte for byte, whatever ran from the image
+ * before; and the image has all that the state of a machine is in.
+ */
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAst } from 'rolldown/parseAst';
+import { describe, expect, it, vi } from 'vitest';
+import type { Audit } from '../bench/image-audit.ts';
+import type { Node } from '../build/edit.ts';
+import { BootedMachines, freshMachines } from '../system/machine/booted-machines.ts';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import { programsOf } from '../system/torture/run-story.ts';
+import { storyOfSeed } from '../system/torture/story-of-seed.ts';
+import { capturedVariables } from './captured-variables.ts';
+import { comparison, outcomeOn, perfPrograms, randomComparison, workloads } from './image-stories.ts';
+import { programOf } from './machines.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const root = join(import.meta.dirname, '..');
+
+/** Without what only observes: of a machine with an analysis or a timeline there is no image. */
+const modelFiles = (): string[] =>
+  ['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'system/machine']
+    .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
+    .filter((file) => !/spec|testing|-bench|toy-|machine\/timeline/.test(file));
+
+/** Variables of a call that only functions use which end with it, or before. */
+const ofOneCall = [
+  'host/mm/area-changes.ts cleared',
+  'host/mm/fork.ts isComplete',
+  'hw/dma/read-queue.ts request',
+  'hw/dma/write-queue.ts request',
+  'hw/hca/memory/icm.ts mapped',
+  'hw/hca/port/subnet-management-agent.ts changed',
+  'hw/hca/statistics/operations.ts atPs',
+  'hw/hca/statistics/operations.ts lastCycle',
+  'hw/pcie/device-read.ts read',
+  'sim/ledger.ts sum',
+  'userlib/cq.ts counter',
+];
+
+describe('a run from the image of a booted machine has the report of a fresh machine', () => {
+  it('for workloads one after the other, the first once more at the end', async () => {
+    const programs = workloads.slice(0, 6).map(perfPrograms);
+    const { difference, fromImage } = await comparison({}, [...programs, programs[0]!]);
+    expect(difference).toBe('');
+    expect(fromImage).toBe(programs.length);
+  });
+
+  const kinds: [string, MachineOptions][] = [
+    ['another seed', { seed: 7 }],
+    ['an IOMMU', { set: { 'pcie.iommu.isEnabled': true } }],
+    ['another slot and little memory', { set: { 'pcie.link.generation': 2, 'host.memory.sizeMib': 64 } }],
+    ['legacy interrupts', { set: { 'driver.useMsix': false } }],
+    ['shuffled instants', { shuffleSeed: 3 }],
+    ['no shortcuts', { shortcuts: false }],
+    ['watched buffers', { watch: 'races' }],
+    ['four hosts', { nodes: 4 }],
+    ['packets corrupted', { faults: [{ packet: 'corrupted', nth: '20-22' }] }],
+    ['a read of a WQE lost', { faults: [{ read: 'wqeRead', nth: 3, answer: 'lost' }] }],
+    ['a command refused', { faults: [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }] }],
+    ['interrupts lost', { faults: [{ interrupt: 'lost', nth: '1-2' }] }],
+  ];
+  it.each(kinds)('of %s', async (_, options) => {
+    const [first, second] = ['write-bw,size=64,iters=100', 'send-bw,size=2K,iters=40,qps=2'].map(
+      perfPrograms,
+    );
+    const { difference, fromImage } = await comparison(options, [first!, second!, first!]);
+    expect(difference).toBe('');
+    // A fault may hit one host's boot alone, or end a run: then machines boot.
+    if (options.faults === undefined) expect(fromImage).toBe(2);
+  });
+
+  it('of random hardware, random workloads after each other', async () => {
+    let fromImages = 0;
+    for (const seed of [1, 2]) {
+      const { difference, fromImage } = await randomComparison(seed);
+      expect(difference, `seed ${seed}`).toBe('');
+      fromImages += fromImage;
+    }
+    expect(fromImages).toBeGreaterThanOrEqual(4);
+  });
+
+  // The 11th and 100th move pages, and scatter frames.
+  it.each([1, 11, 100])('in story %i of `hca torture`', async (seed) => {
+    const story = storyOfSeed(seed);
+    const programs = programsOf(story);
+    const { set, faults } = story;
+    const { difference, fromImage } = await comparison(
+      { set, faults },
+      [programs, programs, programs],
+      10n ** 13n,
+    );
+    expect(difference).toBe('');
+    expect(fromImage).toBe(2);
+  });
+
+  it('for programs of all operations, which sleep, fork, pin and free', async () => {
+    const rounds = [
+      ['polling', { qps: 3, rounds: 2 }],
+      ['sleeping', { qps: 2, rounds: 3 }],
+    ] as const;
+    const [polling, sleeping] = rounds.map(([way, args]) =>
+      [0, 1].map((node) => programOf('mixture', way, node, { args, name: `program${node}` })),
+    );
+    const options = { set: { 'host.memory.sizeMib': 512 } };
+    expect(await comparison(options, [polling!, sleeping!, polling!])).toMatchObject({
+      difference: '',
+      fromImage: 2,
+    });
+  });
+
+  it('after a run that failed: that machine is not used again', async () => {
+    await using machines = new BootedMachines();
+    const good = perfPrograms('write-bw,size=64,iters=100');
+    const bad = good.map((program, node) =>
+      node === 0 ? { ...program, run: async () => Promise.reject(new Error('no')) } : program,
+    );
+    const fresh = await outcomeOn(freshMachines, {}, good);
+    for (const programs of [good, bad, good, good, bad, good])
+      expect(await outcomeOn(machines, {}, programs)).toMatch(programs === good ? fresh : /no/);
+  });
+});
+
+describe('an image has all that the state of a machine is in', () => {
+  it('of what V8 finds alive: the rest never changes', () => {
+    const machines: MachineOptions[] = [
+      {},
+      {
+        watch: 'races',
+        set: { 'pcie.iommu.isEnabled': true, 'host.memory.framePlacement': 'scattered' },
+        shuffleSeed: 3,
+        faults: [
+          { packet: 'corrupted', nth: '2-3' },
+          { read: 'any', nth: 999_999, answer: 'lost' },
+          { interrupt: 'late', nth: 99_999, delay: '1us' },
+          { command: 'NOP', nth: 9, status: 'none' },
+          { port: 'down', at: '1s' },
+        ],
+      },
+    ];
+    const command = ['build/run.ts', 'bench/image-audit', JSON.stringify(machines)];
+    const audits = JSON.parse(
+      execFileSync(process.execPath, command, { cwd: root, encoding: 'utf8' }),
+    ) as readonly Audit[];
+    for (const { missing, changed, grown } of audits) {
+      expect(changed).toEqual([]);
+      expect(grown).toEqual([]);
+      // Streams of typed-binary are placed anew for each use; a core's port never changes; what an attempt at interrupts took back is over.
+      expect(missing).toEqual(['BufferReader', 'BufferWriter', 'CorePort', 'Teardown']);
+    }
+  });
+
+  it('and no function that outlives its call keeps a variable that changes', () => {
+    const files = modelFiles();
+    const found = files.flatMap((file) =>
+      capturedVariables(
+        parseAst(readFileSync(join(root, file), 'utf8'), { lang: 'ts' }) as unknown as Node,
+      ).map((name) => `${file} ${name}`),
+    );
+    expect(found.filter((name) => !ofOneCall.includes(name)).toSorted()).toEqual([
+      // Counts a NIC's accesses for its faults: of a machine with a NIC there is no image.
+      'system/machine/faults/nic-faults.ts accesses',
+      // Assigned once while the host is built, and constant from then on.
+      'system/machine/node/host-node.ts accesses',
+      // Of a thread's part, and of loading a module: no part of a machine.
+      'system/machine/partition/part-api.ts port',
+      'system/machine/partition/program-module.ts module',
+    ]);
+  });
+
+  it('nor does a module keep one, but the runtime it is in', () => {
+    const files = modelFiles().filter((file) =>
+      /^(export )?let /m.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(files).toEqual(['base/runtime.ts']);
+  });
+});
