@@ -62,7 +62,7 @@ describe('bad programming of a ring', () => {
 });
 
 describe('addresses that are not memory', () => {
-  it('end a transmit transfer with Unsupported Request, an error in the descriptor and DMAERR', async () => {
+  it('PCIe 2.3.1: end a transmit transfer with Unsupported Request, an error in the descriptor and DMAERR', async () => {
     const { a, b, run } = await boundBench();
     a.putFrame(0, frameBetween(0, 1, 600), { bufferAddress: 0x8000_0000n });
     a.putFrame(1, frameBetween(0, 1, 600));
@@ -100,7 +100,7 @@ describe('addresses that are not memory', () => {
     expect(b.rootComplex.log.entries.map(({ fault }) => fault)).toContain('writeOutsideMemory');
   });
 
-  it('are not even tried while bus mastering is off', async () => {
+  it('PCIe 7.5.1: are not even tried while bus mastering is off', async () => {
     const { a, b, run } = await boundBench();
     await b.configWrite(4, 2);
     a.putFrame(0, frameBetween(0, 1, 600));

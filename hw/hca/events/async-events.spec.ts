@@ -15,7 +15,7 @@ function bench() {
 }
 
 describe('AsyncEvents', () => {
-  it('hands events on in order, one a cycle, by the kind of their object', () => {
+  it('sheet 6.7: hands events on in order, one a cycle, by the kind of their object', () => {
     const { lp, log, events } = bench();
     events.post(EventType.COMM_EST, 0x40, 0, 5);
     events.post(EventType.CQ_ERROR, 0x41, 2, 5);

@@ -39,7 +39,7 @@ function injectAll(bench: DataPathBench, wanted: readonly PacketEffect[], seed: 
 
 describe('reliable connections', () => {
   it.each(Object.entries(effects))(
-    'move every byte once while one packet in ten is %s',
+    'IBTA 9.7: move every byte once while one packet in ten is %s',
     async (_, effect) => {
       const bench = await dataPathBench();
       const fired = injectAll(bench, [effect], 5);
@@ -54,7 +54,7 @@ describe('reliable connections', () => {
     },
   );
 
-  it('move every byte once, or end as exhausted retries demand, with all of that together', async () => {
+  it('IBTA 9.9.2: move every byte once, or end as exhausted retries demand, with all of that together', async () => {
     let exhausted = 0;
     const run = async (seed: number, isTight: boolean): Promise<void> => {
       const bench = await dataPathBench(isTight ? { hca: tightest } : {});
@@ -69,7 +69,7 @@ describe('reliable connections', () => {
     expect(exhausted).toBeLessThan(4);
   });
 
-  it('end with the error of exhausted retries, and the others flushed, once no request arrives any more', async () => {
+  it('IBTA 9.9.2: end with the error of exhausted retries, and the others flushed, once no request arrives any more', async () => {
     const bench = await dataPathBench();
     bench.a.wire.faults.addRule({ kind: 'lost' }, { only: 'requests', first: 40 }, () => {});
     const traffic = mixedTraffic(bench, 2, 30, 3, ackTimeout);

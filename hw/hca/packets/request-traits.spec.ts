@@ -3,7 +3,7 @@ import { Opcode, opcodeTable } from '../../../wire/opcodes.ts';
 import * as traits from './request-traits.ts';
 import { messageKind, traitsByOpcode } from './request-traits.ts';
 
-it('has of every opcode what its row in the table of the wire has', () => {
+it('IBTA 9.2: has of every opcode what its row in the table of the wire has', () => {
   for (const row of opcodeTable) {
     const bits = traitsByOpcode[row.opcode]!;
     const has = (trait: number): boolean => (bits & trait) !== 0;
