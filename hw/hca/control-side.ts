@@ -15,6 +15,7 @@ import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Cycles } from '../../base/units.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { BlockState } from '../../sim/index.ts';
 import {
   type CapabilityConfig,
   CommandDma,
@@ -157,6 +158,17 @@ export class ControlSide {
     this.processor.reset(cycle);
     this.state.reset(cycle);
     this.registers.reset();
+  }
+
+  /** What each block holds, by name: see Block.inspect. */
+  inspect(): BlockState {
+    return {
+      controlRegisters: this.registers.inspect(),
+      commandProcessor: this.processor.inspect(),
+      eventWriter: this.events.inspect(),
+      deviceState: this.state.inspect(),
+      hcaPorts: this.ports.map((port) => port.inspect()),
+    };
   }
 
   /** A QP was added to those that owe software a drained event. */

@@ -11,6 +11,7 @@ import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
 import type { Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
@@ -117,6 +118,15 @@ export class CommandDma {
   reset(): void {
     this.cancel();
     this.#fillBuffers();
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      isReading: this.#isReading,
+      remainingBytes: this.#remainingBytes,
+      writesInFlight: this.#inFlight,
+    };
   }
 
   /** Forgets what is under way. */

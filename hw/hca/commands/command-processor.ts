@@ -12,6 +12,7 @@ import { CommandStatus } from '../../../abi/command-status.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
 import {
@@ -133,6 +134,16 @@ export class CommandProcessor {
   halt(cycle: Cycles): void {
     this.#isHalted = true;
     this.#forget(cycle);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      phase: this.#phase,
+      isHalted: this.#isHalted,
+      opcode: this.#request?.opcode ?? 0,
+      dma: this.#dma.inspect(),
+    };
   }
 
   #forget(cycle: Cycles): void {

@@ -10,6 +10,7 @@
 import { initHca } from '../../../abi/init-hca.ts';
 import type { Decoded } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { IcmMap } from '../memory/index.ts';
 import type { ContextTable } from '../objects/index.ts';
@@ -105,6 +106,25 @@ export class DeviceState {
     this.qpnOfIndex.clear();
     this.draining.clear();
     if (this.phase === SystemPhase.INITIALISED) this.phase = SystemPhase.FIRMWARE;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    const { phase, auxiliaryPagesWanted, profileBytes, specialQpBase, parts } = this;
+    return {
+      phase,
+      auxiliaryPagesWanted,
+      profile: [...profileBytes].findLastIndex((byte) => byte !== 0) + 1 === 0 ? 'none' : 'given',
+      specialQpBase,
+      groups: this.groups.count,
+      defaultGroups: [...this.defaultGroups.keys()],
+      knownMpts: [...this.knownMpts],
+      liveMpts: [...this.liveMpts],
+      qpnOfIndex: Object.fromEntries(this.qpnOfIndex),
+      draining: [...this.draining],
+      mappedPages: parts.icm.mappedPageCount,
+      live: [parts.qps, parts.cqs, parts.srqs, parts.eqs].map(({ liveCount }) => liveCount),
+    };
   }
 
   /** Reset: as after power-on. */

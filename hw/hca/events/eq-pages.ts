@@ -7,7 +7,7 @@ import { eqeBytes } from '../../../abi/eqe.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { ringIndex, viewOf } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
-import type { ClockDomain } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
@@ -93,6 +93,11 @@ export class EqPages {
   /** The EQ is destroyed: the answer of a read in flight is ignored. */
   forget(slot: number): void {
     if (this.#slot === slot) this.#slot = -1;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { isReading: this.#isReading, slot: this.#slot };
   }
 
   reset(): void {

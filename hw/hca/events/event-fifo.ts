@@ -6,6 +6,7 @@
 import { eqe, eqeBytes } from '../../../abi/eqe.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 
 export class EventFifo {
   readonly depth: number;
@@ -83,6 +84,20 @@ export class EventFifo {
     this.#isDone[entry] = 0;
     this.#visibleCycle[entry] = visibleCycle;
     return base;
+  }
+
+  /** The entries held, the oldest first: the EQ, the type of the event, and how far it has come. See Block.inspect. */
+  inspect(): BlockState[] {
+    return Array.from({ length: this.heldCount }, (_, index) => {
+      const at = this.#released + index;
+      const entry = at % this.depth;
+      return {
+        eqn: this.#eqn[entry]!,
+        type: eqe.fields.type.get(this.view, entry * eqeBytes),
+        isTaken: at < this.#taken,
+        isDone: this.#isDone[entry] === 1,
+      };
+    });
   }
 
   take(): void {

@@ -1,4 +1,6 @@
 /** Which event queue takes which type of event: what MAP_EQ has said (interface sheet 6.7). */
+import type { BlockState } from '../../../sim/index.ts';
+
 const NO_QUEUE = -1;
 const EVENT_TYPES = 64;
 
@@ -23,6 +25,11 @@ export class EventRoutes {
   forget(eqn: number): void {
     for (let type = 0; type < EVENT_TYPES; type++)
       if (this.#eqnOfType[type] === eqn) this.#eqnOfType[type] = NO_QUEUE;
+  }
+
+  /** The EQ of each type that is mapped. See Block.inspect. */
+  inspect(): BlockState {
+    return Object.fromEntries([...this.#eqnOfType.entries()].filter(([, eqn]) => eqn !== NO_QUEUE));
   }
 
   reset(): void {

@@ -31,6 +31,7 @@ import { passBit } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type {
   DmaReads,
@@ -285,6 +286,17 @@ export class EventWriter {
     this.#pages.reset();
     this.#contexts?.reset();
     this.#wake();
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return {
+      fifo: this.#fifo.inspect(),
+      routes: this.#routes.inspect(),
+      armedSlots: [...this.#armedSlots],
+      pages: this.#pages.inspect(),
+      moderation: this.moderation.inspect(),
+    };
   }
 
   reset(cycle: Cycles): void {

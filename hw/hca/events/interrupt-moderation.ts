@@ -16,6 +16,7 @@
 import { EqArmState } from '../../../abi/eqc.ts';
 import { msix } from '../../../abi/pci-identity.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { InterruptPort } from '../memory/index.ts';
 import type { EqTable } from './eq-table.ts';
 
@@ -134,6 +135,12 @@ export class InterruptModeration {
   }
 
   /** Reset: nothing is owed to anybody. */
+  /** Vectors that wait for room, and periods that run. See Block.inspect. */
+  inspect(): BlockState {
+    const periods = this.#eqs.interruptCycle.reduce((count, cycle) => count + (cycle === NEVER ? 0 : 1), 0);
+    return { waiting: [...this.#waiting], periods };
+  }
+
   reset(): void {
     this.#waiting = [];
     this.nextCycle = NEVER;

@@ -30,6 +30,7 @@ import { PortMtu } from '../../../abi/ports.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Cycles, Picoseconds } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { PortAddress } from '../packets/index.ts';
 
 /** The wire port as the HCA sees it. */
@@ -311,6 +312,25 @@ export class HcaPort implements PortAddress {
     this.#pendingEvents = [];
     this.#setDefaults();
     if (wasActive) this.#dataPath?.portChanged(false);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    const { info, guids, pkeys, slToVl, vlArbitrationHigh, vlArbitrationLow, isEnabled } = this;
+    const infoDwords = Array.from({ length: info.length / 4 }, (_, index) => this.view.getUint32(4 * index));
+    const entriesOf = (table: Iterable<bigint | number>): Record<number, string> =>
+      Object.fromEntries([...table].flatMap((entry, index) => (entry ? [[index, entry.toString(16)]] : [])));
+    return {
+      isEnabled,
+      isLinkUp: this.#isLinkUp,
+      info: infoDwords,
+      guids: entriesOf(guids),
+      pkeys: entriesOf(pkeys),
+      lanes: [...slToVl, ...vlArbitrationHigh, ...vlArbitrationLow],
+      waitsForLink: this.#initialisedCycle !== NEVER,
+      waitsForManager: this.#managedCycle !== NEVER,
+      pendingEvents: this.#pendingEvents.length,
+    };
   }
 
   #run(cycle: Cycles): void {

@@ -13,6 +13,10 @@ export class MulticastGroups {
   /** The entry last found. */
   #found: DataView | undefined;
 
+  get count(): number {
+    return this.#entries.size;
+  }
+
   get(index: number): Uint8Array | undefined {
     return this.#entries.get(index);
   }

@@ -13,6 +13,7 @@
 import { hcr, hcrGoOffset } from '../../../abi/hcr.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { CommandRequest, OutImmediate } from '../commands/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 
@@ -89,6 +90,12 @@ export class CommandRegister {
     }
     hcr.fields.status.set(this.#view, 0, status);
     hcr.fields.go.set(this.#view, 0, 0);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    const dwords = Array.from({ length: hcr.sizeBytes / 4 }, (_, index) => this.#view.getUint32(4 * index));
+    return { isPosted: this.#isPosted, dwords };
   }
 
   reset(): void {

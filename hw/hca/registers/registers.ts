@@ -11,6 +11,7 @@ import { bar0 } from '../../../abi/bar-map.ts';
 import { fieldOf } from '../../../base/index.ts';
 import { type PlacedBank, RegisterFile } from '../../../base/register-file.ts';
 import type { Cycles } from '../../../base/units.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';
 
@@ -95,6 +96,15 @@ export class ControlRegisters {
     if (!this.#isOneRegister(offset, lengthBytes)) return;
     const answer = this.#file.write(offset, DWORD_BYTES, bytes.getUint32(byteOffset), cycle);
     if (answer === 'refused') this.#violations.count(violation.registerReadOnlyWrite);
+  }
+
+  /** What the registers hold, as far as they keep something. See Block.inspect. */
+  inspect(): BlockState {
+    const { owner, semaphore, catastrophicBuffer } = bar0.registers;
+    const held = Object.entries({ owner, semaphore, catastrophicBuffer }).map(
+      ([name, { offset }]) => [name, this.#file.stored(offset, DWORD_BYTES)] as const,
+    );
+    return { hcr: this.#hcr.inspect(), ...Object.fromEntries(held) };
   }
 
   reset(): void {

@@ -13,7 +13,14 @@ export function inspectHost(host: HostNode): BlockState {
 export function inspectHca(node: HcaNode): BlockState {
   const { hca } = node;
   const wirePort = hca.wirePort.inspect();
-  return { ...hca.dataPath.inspect(), wirePort, ...inspectBus(hca), held: heldByHca(node) };
+  return {
+    ...hca.dataPath.inspect(),
+    ...hca.control.inspect(),
+    eqcCache: hca.eqcCache.inspect(),
+    wirePort,
+    ...inspectBus(hca),
+    held: heldByHca(node),
+  };
 }
 
 export const inspectNic = ({ nic }: NicNode): BlockState => ({
