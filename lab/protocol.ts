@@ -1,5 +1,8 @@
 /** What the page and its workers say to each other: plain data, by comlink. */
 import type { ParameterValues } from '../system/machine/profile/index.ts';
+import type { ComparePath } from '../system/workloads/compare-plan.ts';
+
+export { type ComparePath, comparePaths, pathTitles } from '../system/workloads/compare-plan.ts';
 
 /** A machine as the page describes it. */
 export interface LabMachine {
@@ -77,6 +80,165 @@ export interface LabParameter {
   readonly default: number | string | boolean;
 }
 
+/** What can be watched as it happens. */
+export const scenarioNames = [
+  'write',
+  'write-immediate',
+  'read',
+  'send',
+  'fetch-add',
+  'compare-swap',
+  'inline',
+  'blueflame',
+  'events',
+  'rnr',
+  'lost',
+  'wrong-key',
+  'page-fault',
+] as const;
+export type ScenarioName = (typeof scenarioNames)[number];
+
+export interface OperationQuestion {
+  readonly machine: LabMachine;
+  readonly scenario: ScenarioName;
+  readonly sizeBytes: number;
+  /** Path MTU; 0 is the port's largest. */
+  readonly mtuBytes: number;
+  /** Whether others of its kind went before it, so that caches have what it needs. */
+  readonly isWarm: boolean;
+}
+
+/** Bytes by the fields of their layout, as text. */
+export interface DecodedSection {
+  /** Of the layout. */
+  readonly title: string;
+  readonly fields: readonly string[];
+}
+
+/** Something that was seen on the bus of a host, or in a packet, with its bytes decoded. */
+export interface DecodedEvent {
+  /** After the post. */
+  readonly atPs: number;
+  readonly summary: string;
+  readonly sections: readonly DecodedSection[];
+}
+
+/** A record of the timeline, in words. Instants are after the post. */
+export interface PictureRecord {
+  readonly kind: string;
+  /** Place in {@link OperationPicture.tracks}. */
+  readonly track: number;
+  readonly fromPs: number;
+  readonly toPs: number;
+  /** Of what crosses a link: when it takes effect at the other end, never for what is lost. */
+  readonly arrivesPs?: number;
+  /** Of a write into host memory: when the memory has it. */
+  readonly inMemoryPs?: number;
+  readonly label: string;
+  readonly values: readonly (readonly [name: string, value: string | number])[];
+  /** Places in {@link OperationPicture.decoded}. */
+  readonly decoded: readonly number[];
+}
+
+export interface PictureTrack {
+  readonly process: string;
+  readonly group: string;
+  readonly name: string;
+}
+
+/** How full something is, from instant to instant. */
+export interface PictureLevel {
+  readonly process: string;
+  readonly name: string;
+  /** The value from each instant on, the first at the begin of the picture. */
+  readonly steps: readonly (readonly [atPs: number, value: number])[];
+}
+
+export interface Milestone {
+  readonly atPs: number;
+  readonly text: string;
+}
+
+/** A part of the operation's latency, with the reason for it. */
+interface PictureStage {
+  readonly name: string;
+  readonly fromPs: number;
+  readonly toPs: number;
+  readonly text: string;
+}
+
+/** One operation, with everything that happened meanwhile. Instants are after its post. */
+export interface OperationPicture {
+  readonly operation: string;
+  readonly payloadBytes: number;
+  /** From the post to the completion in the program's hands. */
+  readonly latencyPs: number;
+  readonly fromPs: number;
+  readonly toPs: number;
+  /** Of the completion, as verbs name it. */
+  readonly status: string;
+  /** Since power-on, of the post. */
+  readonly postedPs: number;
+  readonly stages: readonly PictureStage[];
+  readonly milestones: readonly Milestone[];
+  /** When the sender's CQE was in its memory, and when the last bytes were in the memory that they were for. */
+  readonly cqePs: number | undefined;
+  readonly lastBytesPs: number | undefined;
+  readonly tracks: readonly PictureTrack[];
+  /** By {@link PictureRecord.fromPs}. */
+  readonly records: readonly PictureRecord[];
+  readonly decoded: readonly DecodedEvent[];
+  readonly levels: readonly PictureLevel[];
+  /** Look-ups of the device's caches meanwhile, of both devices. */
+  readonly hits: number;
+  readonly misses: number;
+  readonly configHash: string;
+  readonly isBalanced: boolean;
+}
+
+/** One way of the same bytes from host 0 to host 1. */
+export interface TransferQuestion {
+  readonly machine: LabMachine;
+  readonly path: ComparePath;
+  readonly sizeBytes: number;
+}
+
+/** A core at work, until something else is to be done. Instants are after the start of the transfer. */
+export interface CoreWork {
+  readonly core: number;
+  readonly fromPs: number;
+  readonly toPs: number;
+  /** What its cycles go to, as the report names it. */
+  readonly cause: string;
+  readonly cycles: number;
+}
+
+/** What a host did for a transfer. */
+export interface TransferHost {
+  readonly isActive: boolean;
+  readonly work: readonly CoreWork[];
+  /** Of the ledgers of its cores, by cause, from the start until both sides had ended. */
+  readonly cycles: Readonly<Record<string, number>>;
+  readonly cyclesTotal: number;
+  readonly systemCalls: number;
+  readonly interrupts: number;
+  readonly contextSwitches: number;
+  readonly copiedBytes: number;
+}
+
+/** One message by one way, the second of its kind. */
+export interface TransferPicture {
+  readonly path: ComparePath;
+  readonly title: string;
+  /** Until the receiver has the bytes; of a one-sided operation, until the initiator has its completion. */
+  readonly latencyPs: number;
+  readonly hosts: readonly [TransferHost, TransferHost];
+  /** What is on the cable, either way: packets or frames. */
+  readonly cable: readonly { readonly fromPs: number; readonly toPs: number; readonly text: string }[];
+  readonly isEqual: boolean;
+  readonly isBalanced: boolean;
+}
+
 /** The worker that computes. */
 export interface LabModel {
   /** Names of the profiles, with what they stand for. */
@@ -86,6 +248,8 @@ export interface LabModel {
   estimate(machine: LabMachine, message: LabMessage): Estimate;
   latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency>;
   rate(machine: LabMachine, message: LabMessage, qpCount: number): Promise<SimulatedRate>;
+  operation(question: OperationQuestion): Promise<OperationPicture>;
+  transfer(question: TransferQuestion): Promise<TransferPicture>;
 }
 
 /** A program that is to be run, on a machine of its own. */

@@ -8,22 +8,55 @@ export interface BarRow {
   readonly parts: readonly LabTerm[];
 }
 
-const colourCount = 10;
+const colourCount = 14;
 
+/** Bars of times. */
 export function bars(rows: readonly BarRow[]): TemplateResult {
   const names = [...new Set(rows.flatMap(({ parts }) => parts.map(({ name }) => name)))];
-  const colourOf = (name: string): string => `c${names.indexOf(name) % colourCount}`;
-  const totalOf = ({ parts }: BarRow): number => parts.reduce((sum, { ps }) => sum + ps, 0);
-  const longest = Math.max(...rows.map(totalOf));
-  return html`<p class="key">${names.map((name) => html`<span><i class="mark ${colourOf(name)}"></i>${words(name)}</span>`)}</p>
-    <div class="bars">${rows.map(
-      (row) => html`<span>${row.title}</span>
-      <span class="bar" role="img" aria-label="${row.title}: ${row.parts.map(({ name, ps }) => `${words(name)} ${timeText(Math.round(ps))}`).join(', ')}">
-        ${row.parts.map(({ name, ps }) => html`<i class=${colourOf(name)} style="width:${((100 * ps) / longest).toFixed(3)}%" title="${words(name)}: ${timeText(Math.round(ps))}"></i>`)}
-      </span><span class="figure">${timeText(Math.round(totalOf(row)))}</span>`,
-    )}</div>`;
+  const amounts = rows.map(({ title, parts }) => ({
+    title,
+    parts: parts.map(({ name, ps }) => ({ name, amount: ps })),
+  }));
+  return html`${colourKey(names)}${stackedBars(amounts, names, (ps) => timeText(Math.round(ps)))}`;
+}
+
+export interface AmountRow {
+  readonly title: string;
+  readonly parts: readonly { readonly name: string; readonly amount: number }[];
+  /** Beside the sum, as what is done now. */
+  readonly note?: string;
+}
+
+/** Colour of the page's for a name, by its place. */
+export const colourNumber = (names: readonly string[], name: string): number =>
+  names.indexOf(name) % colourCount;
+
+export const colourKey = (names: readonly string[]): TemplateResult =>
+  html`<p class="key">${names.map((name) => html`<span><i class="mark c${colourNumber(names, name)}"></i>${words(name)}</span>`)}</p>`;
+
+/**
+ * @param names in the order of their colours
+ * @param text an amount in words
+ * @param whole what a full bar stands for; left out, the longest row
+ */
+export function stackedBars(
+  rows: readonly AmountRow[],
+  names: readonly string[],
+  text: (amount: number) => string,
+  whole?: number,
+): TemplateResult {
+  const totalOf = ({ parts }: AmountRow): number => parts.reduce((sum, { amount }) => sum + amount, 0);
+  const longest = whole ?? Math.max(...rows.map(totalOf));
+  const told = ({ title, parts }: AmountRow): string =>
+    `${title}: ${parts.map(({ name, amount }) => `${words(name)} ${text(amount)}`).join(', ')}`;
+  return html`<div class="bars">${rows.map(
+    (row) => html`<span>${row.title}</span>
+      <span class="bar" role="img" aria-label=${told(row)}>
+        ${row.parts.map(({ name, amount }) => html`<i class="c${colourNumber(names, name)}" style="width:${((100 * amount) / longest).toFixed(3)}%" title="${words(name)}: ${text(amount)}"></i>`)}
+      </span><span class="figure">${text(totalOf(row))}${row.note === undefined ? '' : html` <span class="dim">${row.note}</span>`}</span>`,
+  )}</div>`;
 }
 
 /** `payloadRead` as `payload read`; names of the standards stay. */
-const words = (name: string): string =>
+export const words = (name: string): string =>
   name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/ [A-Z](?=[a-z])/g, (letter) => letter.toLowerCase());

@@ -10,10 +10,14 @@ import { html, nothing, render, type TemplateResult } from 'lit-html';
 import { ModelWorker } from './model-worker.ts';
 import { addressOf, defaultState, type LabState, stateOf, type ViewName, viewNames } from './state.ts';
 import type { Lab, View } from './view.ts';
+import { OperationView } from './views/operation.ts';
+import { OtherWayView } from './views/other-way.ts';
 import { ProgramView } from './views/program.ts';
 import { WhatIfView } from './views/what-if.ts';
 
 const titles: Readonly<Record<ViewName, string>> = {
+  operation: 'One operation, as it happens',
+  'other-way': 'The other way',
   'what-if': 'What if',
   program: 'Write it yourself',
 };
@@ -39,6 +43,8 @@ class Page implements Lab {
   constructor(root: HTMLElement) {
     this.#root = root;
     this.#views = {
+      operation: new OperationView(this),
+      'other-way': new OtherWayView(this),
       'what-if': new WhatIfView(this),
       program: new ProgramView(this),
     };

@@ -1,7 +1,7 @@
 /** Addresses of the lab: what is seen is in them, and what has no sense is named. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { labVerbs } from '../protocol.ts';
+import { comparePaths, labVerbs, scenarioNames } from '../protocol.ts';
 import { addressOf, defaultState, type LabState, stateOf, viewNames } from './state.ts';
 
 const machines = fc.record({
@@ -24,6 +24,10 @@ const states: fc.Arbitrary<LabState> = fc.record({
     mtuBytes: fc.constantFrom(0, 256, 512, 1024, 2048, 4096),
     inlineBytes: fc.integer({ min: 0, max: 512 }),
   }),
+  scenario: fc.constantFrom(...scenarioNames),
+  isWarm: fc.boolean(),
+  atPs: fc.integer({ min: -1_000_000, max: 100_000_000_000 }),
+  span: fc.constantFrom(...comparePaths),
   program: fc.oneof(
     fc.record({ name: fc.constantFrom('rpc', 'ring') }),
     fc.record({ text: fc.string({ unit: 'grapheme', maxLength: 2000 }) }),

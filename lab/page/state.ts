@@ -1,14 +1,23 @@
 /**
  * All that a view of the lab depends on, and its text in the page's address: who opens the address sees the same picture.
  *
- *     #profile=connectx3-fdr&set=hca.mttCacheLines:16&verb=read&size=4096
+ *     #view=what-if&profile=connectx3-fdr&set=hca.mttCacheLines:16&verb=read&size=4096
  *
  * Fields that have their default are left out. What an address says wrongly is left out too, and named in {@link Opened.refused}.
  */
 import type { ParameterValue, ParameterValues } from '../../system/machine/profile/index.ts';
-import { type LabMachine, type LabMessage, type LabVerb, labVerbs } from '../protocol.ts';
+import {
+  type ComparePath,
+  comparePaths,
+  type LabMachine,
+  type LabMessage,
+  type LabVerb,
+  labVerbs,
+  type ScenarioName,
+  scenarioNames,
+} from '../protocol.ts';
 
-export const viewNames = ['what-if', 'program'] as const;
+export const viewNames = ['operation', 'other-way', 'what-if', 'program'] as const;
 export type ViewName = (typeof viewNames)[number];
 
 export interface LabState {
@@ -17,16 +26,27 @@ export interface LabState {
   /** A second machine beside the first, to compare. */
   readonly other: LabMachine | undefined;
   readonly message: LabMessage;
+  /** What is watched as it happens, and whether others went before it. */
+  readonly scenario: ScenarioName;
+  readonly isWarm: boolean;
+  /** The instant that is shown, after the post. */
+  readonly atPs: number;
+  /** The way whose whole time the axis shows, of the other ways. */
+  readonly span: ComparePath;
   /** A program by its name, or its own text. */
   readonly program: { readonly name: string } | { readonly text: string };
   readonly fault: string;
 }
 
 export const defaultState: LabState = {
-  view: 'what-if',
+  view: 'operation',
   machine: { profile: 'connectx3-qdr', set: {}, seed: 1 },
   other: undefined,
   message: { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 },
+  scenario: 'write',
+  isWarm: false,
+  atPs: 0,
+  span: 'sockets',
   program: { name: 'ping-pong' },
   fault: '',
 };
@@ -52,6 +72,10 @@ export async function addressOf(state: LabState): Promise<string> {
   put('size', message.sizeBytes, defaultState.message.sizeBytes);
   put('mtu', message.mtuBytes, defaultState.message.mtuBytes);
   put('inline', message.inlineBytes, defaultState.message.inlineBytes);
+  put('operation', state.scenario, defaultState.scenario);
+  if (state.isWarm) query.set('caches', 'warm');
+  put('at', state.atPs, defaultState.atPs);
+  put('span', state.span, defaultState.span);
   put('fault', state.fault, '');
   if ('text' in program) query.set('text', await packed(program.text));
   else put('program', program.name, (defaultState.program as { name: string }).name);
@@ -82,6 +106,10 @@ export async function stateOf(address: string): Promise<Opened> {
       mtuBytes: Number(fields.word('mtu', ['0', '256', '512', '1024', '2048', '4096'], '0')),
       inlineBytes,
     },
+    scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
+    isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
+    atPs: fields.instant('at', defaultState.atPs),
+    span: fields.word<ComparePath>('span', comparePaths, defaultState.span),
     program: await fields.program(),
     fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
   };
@@ -110,6 +138,13 @@ class Fields {
     const number = Number(value);
     const isGood = /^\d+$/.test(value) && number >= least && number <= most;
     return isGood ? number : this.#refuse(name, value, without);
+  }
+
+  /** Picoseconds, perhaps ahead of the post. */
+  instant(name: string, without: number): number {
+    const value = this.#query.get(name);
+    if (value === null) return without;
+    return /^-?\d{1,12}$/.test(value) ? Number(value) : this.#refuse(name, value, without);
   }
 
   text(name: string, pattern: RegExp, without: string): string {

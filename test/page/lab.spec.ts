@@ -7,11 +7,16 @@ import { join } from 'node:path';
 import type { Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { labInto } from '../../build/lab.ts';
+import { words } from '../../lab/page/bars.ts';
+import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
+import { spentUntil } from '../../lab/page/spent.ts';
+import { operation } from '../../lab/worker/operation/picture.ts';
 import { ProgramSession } from '../../lab/worker/program-session.ts';
+import { transfer } from '../../lab/worker/transfer.ts';
 import { estimate, latency } from '../../lab/worker/what-if.ts';
 import { serveLab } from '../../system/lab-server/index.ts';
-import { timeText } from '../../system/text/format.ts';
+import { countText, timeText } from '../../system/text/format.ts';
 import { inBrowser } from './browser.ts';
 import { drivenBrowser } from './chromium.ts';
 
@@ -51,11 +56,90 @@ const press = (page: Page, name: string): Promise<void> =>
     `[...document.querySelectorAll('button')].find((each) => each.innerText === ${JSON.stringify(name)}).click()`,
   ) as Promise<void>;
 
+inBrowser('"One operation" draws the instants and bytes that its records have in Node.js', async (tree) => {
+  const question = { machine, scenario: 'write', sizeBytes: 4096, mtuBytes: 0, isWarm: true } as const;
+  const picture = await operation(question);
+  const nsText = (ps: number): string => `${(ps / 1000).toFixed(3)} ns`;
+  const { cqePs, lastBytesPs } = picture;
+  await atAddress(tree, '#size=4096&caches=warm', async (page) => {
+    await untilText(page, /Milestones/);
+    const text = await textOf(page);
+    expect(text).toContain(`${timeText(picture.latencyPs)} from the post to the completion, status SUCCESS`);
+    expect(text).toContain(`${timeText(lastBytesPs! - cqePs!)} before the last bytes are in the memory`);
+    for (const { atPs, text: milestone } of picture.milestones)
+      expect(text.replace(/\s+/g, ' ')).toContain(`${nsText(atPs)} ${milestone}`);
+
+    // The frame that contradicts the textbook: the CQE is there, TLPs with payload are on their way.
+    await press(page, 'show this frame');
+    await untilText(page, /CQE: in memory now|MWr cqe: in memory now/);
+    const frame = await textOf(page);
+    expect(frame).toContain(nsText(cqePs!));
+    const underWay = picture.records.filter(
+      ({ kind, label, fromPs, arrivesPs }) =>
+        kind === 'tlp' && label === 'MWr payloadWrite' && fromPs <= cqePs! && cqePs! < arrivesPs!,
+    );
+    expect(frame.split('MWr payloadWrite to host1').length - 1).toBe(underWay.length);
+    expect(underWay.length).toBeGreaterThan(0);
+    expect(await page.$$('.diagram .way title')).not.toHaveLength(0);
+    expect(await page.evaluate('location.hash')).toBe(`#size=4096&caches=warm&at=${cqePs}`);
+
+    // Bytes: the CQE's fields as the bus analyser decoded them.
+    const cqe = picture.records.find(({ inMemoryPs, label }) => inMemoryPs === cqePs && label === 'MWr cqe')!;
+    for (const at of cqe.decoded)
+      for (const { fields } of picture.decoded[at]!.sections)
+        for (const field of fields) expect(frame).toContain(field);
+
+    // Forward and back are the next instants at which something happens.
+    const instants = instantsOf(picture);
+    await press(page, 'Forward ▶');
+    const next = instants.find((ps) => ps > cqePs!)!;
+    await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(nsText(next))})`);
+    await press(page, '◀ Back');
+    await page.waitForFunction(`location.hash.endsWith('at=${cqePs}')`);
+
+    // To the next event of a block alone.
+    await page.select('.player select', 'hca0 doorbells');
+    await press(page, '◀ Back');
+    const doorbell = instantsOf(picture, recordsOfCell(picture, 'hca0', 'doorbells')).findLast(
+      (ps) => ps < cqePs!,
+    )!;
+    await page.waitForFunction(`location.hash.endsWith('at=${doorbell}')`);
+  });
+});
+
+inBrowser('"The other way" draws what the ledgers of both hosts have', async (tree) => {
+  const picture = await transfer({ machine, path: 'sockets', sizeBytes: 4096 });
+  const half = Math.round(picture.latencyPs / 2000) * 1000;
+  await atAddress(tree, `#view=other-way&size=4096&at=${half}`, async (page) => {
+    await untilText(page, /programmed I\/O\s+\d+/);
+    const rows = (await page.evaluate(
+      `[...document.querySelectorAll('tbody tr')].map((row) => row.innerText.split(/\\t/))`,
+    )) as string[][];
+    const both = (what: 'cyclesTotal' | 'systemCalls' | 'interrupts'): string =>
+      picture.hosts.map((host) => countText(host[what])).join(' / ');
+    expect(rows.find(([name]) => name === picture.title)?.slice(0, 5)).toEqual([
+      picture.title,
+      timeText(picture.latencyPs),
+      both('cyclesTotal'),
+      both('systemCalls'),
+      both('interrupts'),
+    ]);
+    // The bars say what has been spent until the instant.
+    const labels = (await page.evaluate(
+      `[...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('aria-label'))`,
+    )) as string[];
+    picture.hosts.forEach(({ work }, node) => {
+      const spent = spentUntil(work, half).map(({ name, amount }) => `${words(name)} ${countText(amount)}`);
+      expect(labels).toContain(`${picture.title}, host ${node}: ${spent.join(', ')}`);
+    });
+  });
+});
+
 inBrowser('"What if" shows the figures of the closed form and of the simulation', async (tree) => {
   const message = { verb: 'read', sizeBytes: 4096, mtuBytes: 0, inlineBytes: 0 } as const;
   const { totalPs } = estimate(machine, message);
   const { meanPs } = await latency(machine, message);
-  await atAddress(tree, '#verb=read&size=4096', async (page) => {
+  await atAddress(tree, '#view=what-if&verb=read&size=4096', async (page) => {
     await untilText(page, /million messages a second/);
     const text = await textOf(page);
     expect(text).toContain(`${timeText(Math.round(totalPs))} by the closed form`);
@@ -64,7 +148,7 @@ inBrowser('"What if" shows the figures of the closed form and of the simulation'
 });
 
 inBrowser('a slider changes figures and address, and the address shows the same again', async (tree) => {
-  await atAddress(tree, '', async (page, url) => {
+  await atAddress(tree, '#view=what-if', async (page, url) => {
     await untilText(page, /by the closed form/);
     const slider = 'input[aria-label="Cable length"]';
     await page.focus(slider);
@@ -78,9 +162,11 @@ inBrowser('a slider changes figures and address, and the address shows the same 
     await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(expected)})`, {
       timeout: limitMs,
     });
-    await page.waitForFunction(`location.hash === '#set=wire.cableMetres:1000'`, { timeout: limitMs });
+    await page.waitForFunction(`location.hash === '#view=what-if&set=wire.cableMetres:1000'`, {
+      timeout: limitMs,
+    });
     await page.goto('about:blank');
-    await page.goto(`${url}#set=wire.cableMetres:1000`);
+    await page.goto(`${url}#view=what-if&set=wire.cableMetres:1000`);
     await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(expected)})`, {
       timeout: limitMs,
     });
@@ -123,7 +209,7 @@ inBrowser('a program that never comes back is ended, and another runs after it',
 });
 
 inBrowser('nothing is wider than the window, from 400 to 2,500 pixels, light and dark', async (tree) => {
-  for (const hash of ['', '#view=program'])
+  for (const hash of ['', '#view=other-way', '#view=what-if', '#view=program'])
     await atAddress(tree, hash, async (page) => {
       await page.waitForSelector('main section');
       for (const width of [400, 800, 2500])

@@ -1,0 +1,158 @@
+/** The block diagram at one instant: what each block does, and everything that is on its way. */
+import { html, svg, type TemplateResult } from 'lit-html';
+import { timeText } from '../../system/text/format.ts';
+import type { OperationPicture, PictureRecord } from '../protocol.ts';
+import { type Cell, cellHeight, type DiagramLayout, type LinkLane } from './diagram-layout.ts';
+import { cellState, type UnderWay, underWay, waiting } from './moment.ts';
+
+export interface DiagramActions {
+  /** A block was chosen. */
+  choose(process: string, name: string): void;
+  /** Something on its way was chosen. */
+  show(record: PictureRecord): void;
+}
+
+export interface DiagramMarks {
+  /** The block whose events are stepped through, as `process name`. */
+  readonly block: string;
+  readonly shown: PictureRecord | undefined;
+}
+
+/** Colours by what crosses. */
+const classColours: Readonly<Record<string, number>> = {
+  doorbell: 1,
+  blueFlame: 1,
+  doorbellRecord: 1,
+  wqeRead: 4,
+  payloadRead: 0,
+  payloadWrite: 0,
+  cqe: 2,
+  eqe: 2,
+  context: 5,
+  translation: 5,
+  msix: 3,
+};
+export const colourKey: readonly (readonly [text: string, colour: number])[] = [
+  ['payload', 0],
+  ['doorbell', 1],
+  ['CQE, EQE, ACK', 2],
+  ['interrupt, NAK', 3],
+  ['WQE', 4],
+  ['context, translation', 5],
+  ['flow control, other', 7],
+];
+
+/** Of the page's colours, by what it carries. */
+export function colourOf({ kind, values, label }: PictureRecord): number {
+  if (kind === 'packet') return /NAK/.test(label) ? 3 : /ACKNOWLEDGE/.test(label) ? 2 : 0;
+  if (kind !== 'tlp') return 7;
+  return classColours[String(values.find(([name]) => name === 'trafficClass')?.[1])] ?? 7;
+}
+
+export function diagram(
+  picture: OperationPicture,
+  layout: DiagramLayout,
+  atPs: number,
+  marks: DiagramMarks,
+  actions: DiagramActions,
+): TemplateResult {
+  const moving = underWay(picture, atPs);
+  const title = `Block diagram ${timeText(atPs)} after the post: ${moving.length} on the way`;
+  return html`<svg class="diagram" viewBox="0 0 ${layout.width} ${layout.height}" style="max-width:${layout.width > 600 ? 1700 : 640}px" role="group" aria-label=${title}>
+    ${layout.zones.map(
+      ({
+        title: name,
+        x,
+        y,
+        width,
+        height,
+      }) => svg`<g><rect class="zone" x=${x} y=${y} width=${width} height=${height} rx="8"></rect>
+      <text class="zone-title" x=${x + 10} y=${y + 18}>${name}</text></g>`,
+    )}
+    ${layout.linkTitles.map(({ text, x, y }) => svg`<text class="link-title" x=${x} y=${y} text-anchor="middle">${text}</text>`)}
+    ${layout.lanes.map(({ from, to }) => svg`<line class="lane" x1=${from[0]} y1=${from[1]} x2=${to[0]} y2=${to[1]}></line>`)}
+    ${layout.cells.map((cell) => drawnCell(picture, layout, cell, atPs, marks, actions))}
+    ${moving.flatMap((each) => drawnWay(picture, layout, each, marks, actions))}
+    ${drawnWaiting(picture, layout, atPs, marks, actions)}
+  </svg>`;
+}
+
+function drawnCell(
+  picture: OperationPicture,
+  layout: DiagramLayout,
+  { process, name, x, y }: Cell,
+  atPs: number,
+  { block }: DiagramMarks,
+  actions: DiagramActions,
+): TemplateResult {
+  const { state, text } = cellState(picture, process, name, atPs);
+  const width = layout.cellWidth(process);
+  const isChosen = block === `${process} ${name}`;
+  const choose = (): void => actions.choose(process, name);
+  const press = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter' && event.key !== ' ') return;
+    event.preventDefault();
+    choose();
+  };
+  const words = text === '' ? name : `${name}: ${text}`;
+  return svg`<g class="cell ${state} ${isChosen ? 'chosen' : ''}" role="button" tabindex="0" aria-pressed=${isChosen}
+    aria-label="${process} ${words}, ${state}" @click=${choose} @keydown=${press}>
+    <title>${process} ${words} (${state})</title>
+    <rect x=${x} y=${y} width=${width} height=${cellHeight} rx="4"></rect>
+    <text x=${x + 6} y=${y + 15}>${cut(words, width)}</text></g>`;
+}
+
+/** As many letters as there is room for. */
+const letterWidth = 6.2;
+function cut(text: string, width: number): string {
+  const most = Math.floor((width - 10) / letterWidth);
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+function drawnWay(
+  { tracks }: OperationPicture,
+  { lanes }: DiagramLayout,
+  { record, head, tail }: UnderWay,
+  { shown }: DiagramMarks,
+  { show }: DiagramActions,
+): TemplateResult[] {
+  const { process, group } = tracks[record.track]!;
+  const lane = lanes.find((each) => each.process === process && each.group === group);
+  if (lane === undefined) return [];
+  const [x1, y1] = pointOf(lane, tail);
+  const [x2, y2] = pointOf(lane, head);
+  const name = `c${colourOf(record)}`;
+  return [
+    svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => show(record)}><title>${record.label}</title>
+      <line class="body f${name}" x1=${x1} y1=${y1} x2=${x2} y2=${y2}></line>
+      <circle class="f${name}" cx=${x2} cy=${y2} r="7"></circle></g>`,
+  ];
+}
+
+const pointOf = ({ from, to }: LinkLane, part: number): readonly [number, number] => [
+  from[0] + part * (to[0] - from[0]),
+  from[1] + part * (to[1] - from[1]),
+];
+
+/** Writes at a root complex, in its cell. */
+function drawnWaiting(
+  picture: OperationPicture,
+  layout: DiagramLayout,
+  atPs: number,
+  { shown }: DiagramMarks,
+  { show }: DiagramActions,
+): TemplateResult[] {
+  return layout.cells
+    .filter(({ name }) => name === 'root complex')
+    .flatMap(({ process, x, y }) => {
+      const own = waiting(picture, atPs).filter(({ track }) => picture.tracks[track]!.process === process);
+      const right = x + layout.cellWidth(process);
+      return own.slice(0, 4).map(
+        (
+          record,
+          at,
+        ) => svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => show(record)}><title>${record.label}, waits for the memory</title>
+        <circle class="fc${colourOf(record)}" cx=${right - 9 - 13 * at} cy=${y + cellHeight / 2} r="5"></circle></g>`,
+      );
+    });
+}

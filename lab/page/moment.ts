@@ -1,0 +1,110 @@
+/** What a picture shows at one instant: states of blocks, what is on its way and where, levels; and the instants at which something changes. */
+import type { OperationPicture, PictureLevel, PictureRecord } from '../protocol.ts';
+
+/** An instant alone, as a look-up of a cache, is seen so long. */
+const flashPs = 12_000;
+
+/** Something between two ends of a link: the part of the way that its head and its tail have made. */
+export interface UnderWay {
+  readonly record: PictureRecord;
+  readonly head: number;
+  readonly tail: number;
+}
+
+/** Everything that crosses a link at an instant. */
+export function underWay({ records }: OperationPicture, atPs: number): UnderWay[] {
+  return records.flatMap((record) => {
+    const { kind, fromPs, toPs, arrivesPs } = record;
+    if (!crossing.has(kind) || atPs < fromPs) return [];
+    // What is lost goes half of a way that has no end.
+    const endPs = arrivesPs ?? toPs + lostPs;
+    if (atPs >= endPs) return [];
+    const wayPs = endPs - toPs;
+    const part = arrivesPs === undefined ? 0.5 : 1;
+    const placeOf = (ps: number): number => part * Math.min(1, Math.max(0, ps / wayPs));
+    return [{ record, head: placeOf(atPs - fromPs), tail: placeOf(atPs - toPs) }];
+  });
+}
+
+const crossing: ReadonlySet<string> = new Set(['tlp', 'updateFc', 'packet', 'flowControl', 'frame']);
+const lostPs = 100_000;
+
+/** Writes that have arrived at a root complex and wait for the memory. */
+export const waiting = ({ records }: OperationPicture, atPs: number): PictureRecord[] =>
+  records.filter(
+    ({ arrivesPs, inMemoryPs }) =>
+      arrivesPs !== undefined && inMemoryPs !== undefined && arrivesPs <= atPs && atPs < inMemoryPs,
+  );
+
+export interface CellState {
+  readonly state: 'idle' | 'busy' | 'stalled' | 'hit' | 'miss';
+  readonly text: string;
+  readonly record: PictureRecord | undefined;
+}
+
+const idle: CellState = { state: 'idle', text: '', record: undefined };
+
+/** State of a cell of the diagram. */
+export function cellState(picture: OperationPicture, process: string, name: string, atPs: number): CellState {
+  const record = recordsOfCell(picture, process, name).findLast(({ fromPs, toPs, kind, inMemoryPs }) => {
+    const [begin, end] = kind === 'tlp' ? [inMemoryPs!, inMemoryPs!] : [fromPs, toPs];
+    return begin <= atPs && atPs < Math.max(end, begin + (end === begin ? flashPs : 0));
+  });
+  if (record === undefined) return idle;
+  const { kind, label } = record;
+  if (kind === 'tlp') return { state: 'busy', text: 'written', record };
+  if (kind === 'blockStalled') return { state: 'stalled', text: label.replace('stalled: ', ''), record };
+  if (kind === 'cacheHit') return { state: 'hit', text: 'hit', record };
+  if (kind === 'cacheMiss' || kind === 'refused')
+    return { state: 'miss', text: label.replace(/:.*/, ''), record };
+  return { state: 'busy', text: label === 'busy' ? '' : label, record };
+}
+
+/** Records that a cell of the diagram tells of. */
+export function recordsOfCell(picture: OperationPicture, process: string, name: string): PictureRecord[] {
+  const { records, tracks } = picture;
+  const isOwn = ({ track }: PictureRecord): boolean => tracks[track]!.process === process;
+  if (name === 'memory') return records.filter((each) => isOwn(each) && each.inMemoryPs !== undefined);
+  if (name === 'root complex') return [];
+  if (name === 'interrupts')
+    return records.filter(
+      (each) => isOwn(each) && (each.kind === 'interrupt' || each.kind === 'interruptServed'),
+    );
+  const isOfName = ({ track }: PictureRecord): boolean => tracks[track]!.name === name;
+  if (name.endsWith(' cache'))
+    return records.filter((each) => isOwn(each) && `${tracks[each.track]!.name} cache` === name);
+  if (name === 'doorbells')
+    return records.filter(
+      (each) => isOwn(each) && (isOfName(each) || tracks[each.track]!.group === 'doorbells'),
+    );
+  return records.filter((each) => isOwn(each) && isOfName(each));
+}
+
+/** What is worth a step when everything is watched: blocks at work are seen on the way. */
+const stepped: ReadonlySet<string> = new Set([
+  ...['tlp', 'packet', 'doorbell', 'blueFlame', 'cqArm', 'eqDoorbell', 'dmaRead', 'cacheMiss', 'refused'],
+  ...['posted', 'stage', 'failed', 'taken', 'interrupt', 'interruptServed', 'core'],
+]);
+
+/** Instants at which something begins or takes effect, ascending: of everything, or of some records. */
+export function instantsOf(picture: OperationPicture, of?: readonly PictureRecord[]): number[] {
+  const records = of ?? picture.records.filter(({ kind }) => stepped.has(kind));
+  const isWithin = (ps: number): boolean => ps >= picture.fromPs && ps <= picture.toPs;
+  const instants = records.flatMap(({ fromPs, arrivesPs, inMemoryPs }) =>
+    [fromPs, arrivesPs ?? fromPs, inMemoryPs ?? fromPs].filter(isWithin),
+  );
+  return [...new Set(instants)].sort((left, right) => left - right);
+}
+
+/** Records that begin or take effect at an instant, what says most first. */
+export function happeningAt({ records }: OperationPicture, atPs: number): PictureRecord[] {
+  const found = records.filter(
+    ({ fromPs, arrivesPs, inMemoryPs, kind }) =>
+      (fromPs === atPs || arrivesPs === atPs || inMemoryPs === atPs) && kind !== 'operation',
+  );
+  return found.toSorted((left, right) => Number(right.decoded.length > 0) - Number(left.decoded.length > 0));
+}
+
+/** Value of a level at an instant; undefined before it is known. */
+export const levelAt = ({ steps }: PictureLevel, atPs: number): number | undefined =>
+  steps.findLast(([fromPs]) => fromPs <= atPs)?.[1];

@@ -1,0 +1,18 @@
+/** What can be watched, as the menu names it. */
+import type { ScenarioName } from '../protocol.ts';
+
+export const scenarioTitles: Readonly<Record<ScenarioName, string>> = {
+  write: 'WRITE',
+  'write-immediate': 'WRITE with immediate',
+  read: 'READ',
+  send: 'SEND',
+  'fetch-add': 'Atomic: fetch and add',
+  'compare-swap': 'Atomic: compare and swap',
+  inline: 'WRITE inline, two by one doorbell',
+  blueflame: 'WRITE inline by BlueFlame',
+  events: 'SEND with events: both sides sleep',
+  rnr: 'SEND without a receive: RNR NAK',
+  lost: 'WRITE whose packet is lost',
+  'wrong-key': 'WRITE with a wrong rkey',
+  'page-fault': 'WRITE into a page that is not there',
+};

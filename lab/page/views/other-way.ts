@@ -1,0 +1,246 @@
+/**
+ * "The other way": the same bytes by sockets, by programmed I/O, by the system's DMA controller and by RDMA, on one axis of time: what each
+ * core does at an instant, and where its cycles have gone until then.
+ */
+import { html, nothing, type TemplateResult } from 'lit-html';
+import { bytesText, countText, timeText } from '../../../system/text/format.ts';
+import {
+  type ComparePath,
+  type CoreWork,
+  comparePaths,
+  pathTitles,
+  type TransferPicture,
+} from '../../protocol.ts';
+import { type AmountRow, colourKey, colourNumber, stackedBars, words } from '../bars.ts';
+import { Latest } from '../latest.ts';
+import { Player } from '../player.ts';
+import { spentUntil } from '../spent.ts';
+import { type Axis, timeAxis } from '../time-axis.ts';
+import type { Lab, View } from '../view.ts';
+
+const sizes = [8, 64, 256, 1024, 4096, 16_384] as const;
+/** The most interesting first: each is drawn when it has come. */
+const askedOrder: readonly ComparePath[] = ['write', 'sockets', 'send', 'read', 'dma', 'pio'];
+const playSeconds = 15;
+
+export class OtherWayView implements View {
+  readonly #lab: Lab;
+  readonly #latest = new Latest();
+  readonly #player: Player;
+  #pictures: readonly TransferPicture[] = [];
+  #axis: Axis | undefined;
+  #causes: readonly string[] = [];
+  #instants: readonly number[] = [];
+  #error: string | undefined;
+  #isComputing = false;
+  #asked = '';
+
+  constructor(lab: Lab) {
+    this.#lab = lab;
+    this.#player = new Player(() => lab.draw());
+  }
+
+  changed(): void {
+    const { machine, message, atPs } = this.#lab.state;
+    const asked = JSON.stringify([machine, message.sizeBytes]);
+    if (asked !== this.#asked) {
+      this.#asked = asked;
+      void this.#compute();
+    } else if (this.#axis !== undefined) {
+      this.#arrange();
+      if (atPs !== this.#player.atPs) this.#player.goTo(atPs);
+    }
+  }
+
+  async #compute(): Promise<void> {
+    const isWanted = this.#latest.begin();
+    const { machine, message, atPs } = this.#lab.state;
+    this.#pictures = [];
+    this.#axis = undefined;
+    this.#error = undefined;
+    this.#isComputing = true;
+    try {
+      for (const path of askedOrder) {
+        const picture = await this.#lab.model.ask.transfer({ machine, path, sizeBytes: message.sizeBytes });
+        if (!isWanted()) return;
+        this.#pictures = [...this.#pictures, picture];
+        this.#arrange();
+        this.#player.goTo(atPs);
+      }
+    } catch (error) {
+      if (isWanted()) this.#error = error instanceof Error ? error.message : String(error);
+    } finally {
+      if (isWanted()) {
+        this.#isComputing = false;
+        this.#lab.draw();
+      }
+    }
+  }
+
+  /** Rows of the axis, as far as the pictures have come. */
+  #arrange(): void {
+    const shown = comparePaths.flatMap((path) => this.#pictures.find((each) => each.path === path) ?? []);
+    this.#pictures = shown;
+    this.#causes = [
+      ...new Set(shown.flatMap(({ hosts }) => hosts.flatMap(({ cycles }) => Object.keys(cycles)))),
+    ].sort();
+    this.#axis = axisOf(shown, this.#causes, this.#lab.state.span);
+    this.#instants = [
+      ...new Set(shown.flatMap(({ hosts }) => hosts.flatMap(({ work }) => work.map(({ fromPs }) => fromPs)))),
+    ].sort((left, right) => left - right);
+    this.#player.spans(this.#axis.fromPs, this.#axis.toPs);
+  }
+
+  draw(): TemplateResult {
+    const axis = this.#axis;
+    return html`<section class="operation" aria-busy=${this.#isComputing}>
+      ${this.#fields()}
+      ${this.#error === undefined ? nothing : html`<p class="warning" role="alert">${this.#error}</p>`}
+      ${axis === undefined ? html`<p role="status">${this.#error === undefined ? 'Simulating …' : nothing}</p>` : this.#shown(axis)}
+    </section>`;
+  }
+
+  #fields(): TemplateResult {
+    const { message, span } = this.#lab.state;
+    const sizesShown = sizes.includes(message.sizeBytes as never)
+      ? sizes
+      : [...sizes, message.sizeBytes].sort((left, right) => left - right);
+    return html`<div class="row">
+      <label>Bytes <select @change=${(event: Event) => this.#lab.change({ message: { ...message, sizeBytes: Number(chosen(event)) }, atPs: 0 })}>
+        ${sizesShown.map((size) => html`<option value=${size} ?selected=${size === message.sizeBytes}>${bytesText(size)}</option>`)}
+      </select></label>
+      <label>Axis as long as <select @change=${(event: Event) => this.#lab.change({ span: chosen(event) as ComparePath })}>
+        ${comparePaths.map((path) => html`<option value=${path} ?selected=${path === span}>${pathTitles[path]}</option>`)}
+      </select></label>
+      <span role="status">${this.#isComputing ? 'simulating …' : ''}</span>
+    </div>`;
+  }
+
+  #shown(axis: Axis): TemplateResult {
+    const player = this.#player;
+    const step = (direction: 1 | -1) => () => {
+      player.step(this.#instants, direction);
+      this.#keep();
+    };
+    const toggle = (): void => {
+      if (player.isPlaying) {
+        player.pause();
+        this.#keep();
+        this.#lab.draw();
+      } else player.play(playSeconds);
+    };
+    const text = (cycles: number): string => countText(cycles);
+    return html`
+      <p>One message of ${bytesText(this.#lab.state.message.sizeBytes)} from host 0 to host 1, each way on a machine of its own, after one that
+        warmed it up. Each row is what the cores of a host do.</p>
+      <div class="row player">
+        <button @click=${step(-1)} aria-label="Back to the previous change">◀ Back</button>
+        <button class="main" @click=${toggle}>${player.isPlaying ? 'Pause' : 'Play'}</button>
+        <button @click=${step(1)} aria-label="Forward to the next change">Forward ▶</button>
+        <label class="instant">Instant <input type="range" min=${axis.fromPs} max=${axis.toPs} step="1000" .value=${String(player.atPs)}
+          aria-valuetext="${timeText(player.atPs)} after the start" @input=${(event: Event) => this.#goTo(Number(chosen(event)))}>
+        <output>${(player.atPs / 1000).toFixed(3)} ns</output></label>
+      </div>
+      ${timeAxis(axis, player.atPs, (ps) => this.#goTo(ps))}
+      ${colourKey(this.#causes)}
+      <h2>Where the cycles have gone until now</h2>
+      ${stackedBars(this.#ledger(player.atPs), this.#causes, text)}
+      <h2>All of it</h2>
+      ${this.#table()}`;
+  }
+
+  /** Cycles by cause until an instant, and what is done then. */
+  #ledger(atPs: number): AmountRow[] {
+    return this.#pictures.flatMap(({ title, hosts }) =>
+      hosts.map(({ work }, node) => {
+        const now = work.filter(({ fromPs, toPs }) => fromPs <= atPs && atPs < toPs);
+        return {
+          title: `${title}, host ${node}`,
+          parts: spentUntil(work, atPs),
+          note: now.length === 0 ? 'idle' : now.map(({ cause }) => words(cause)).join(', '),
+        };
+      }),
+    );
+  }
+
+  #table(): TemplateResult {
+    const both = (
+      picture: TransferPicture,
+      what: 'cyclesTotal' | 'systemCalls' | 'interrupts' | 'contextSwitches' | 'copiedBytes',
+    ): string => picture.hosts.map((host) => countText(host[what])).join(' / ');
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="All of it"><table>
+      <thead><tr>${['way', 'latency', 'CPU cycles', 'system calls', 'interrupts', 'context switches', 'bytes copied'].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
+      <tbody>${this.#pictures.map(
+        (
+          picture,
+        ) => html`<tr><th scope="row">${picture.title}${picture.isEqual && picture.isBalanced ? nothing : html` <b class="warning">bytes differ or a ledger does not balance</b>`}</th>
+          <td>${timeText(picture.latencyPs)}</td><td>${both(picture, 'cyclesTotal')}</td><td>${both(picture, 'systemCalls')}</td>
+          <td>${both(picture, 'interrupts')}</td><td>${both(picture, 'contextSwitches')}</td><td>${both(picture, 'copiedBytes')}</td></tr>`,
+      )}</tbody></table></div>
+      <p class="dim">Host 0 / host 1, from the start until both sides have ended and heard of it.</p>`;
+  }
+
+  #goTo(atPs: number): void {
+    this.#player.goTo(atPs);
+    this.#keep();
+  }
+
+  #keep(): void {
+    if (this.#lab.state.atPs !== this.#player.atPs) this.#lab.change({ atPs: this.#player.atPs });
+  }
+}
+
+const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;
+
+const cableColour = 13;
+
+function axisOf(pictures: readonly TransferPicture[], causes: readonly string[], span: ComparePath): Axis {
+  const endOf = ({ latencyPs, hosts }: TransferPicture): number =>
+    Math.max(latencyPs, ...hosts.flatMap(({ work }) => work.map(({ toPs }) => toPs)));
+  const spanned = pictures.find(({ path }) => path === span);
+  const toPs = spanned === undefined ? Math.max(...pictures.map(endOf)) : endOf(spanned);
+  const within = <Item extends { readonly fromPs: number; readonly toPs: number }>(
+    items: readonly Item[],
+  ): Item[] =>
+    items.filter(({ fromPs }) => fromPs < toPs).map((item) => ({ ...item, toPs: Math.min(item.toPs, toPs) }));
+  return {
+    fromPs: 0,
+    toPs,
+    rows: pictures.flatMap(({ title, hosts, cable }) => {
+      const ofHost = (node: 0 | 1) => ({
+        title: `${title}, host ${node}`,
+        items: within(joined(hosts[node].work, toPs)).map(({ fromPs, toPs: end, cause }) => ({
+          fromPs,
+          toPs: end,
+          colour: colourNumber(causes, cause),
+          title: `${words(cause)}, ${timeText(fromPs)} to ${timeText(end)}`,
+        })),
+      });
+      const onCable = within(cable).map(({ fromPs, toPs: end, text }) => ({
+        fromPs,
+        toPs: end,
+        colour: cableColour,
+        title: `${text}, ${timeText(fromPs)}`,
+      }));
+      return [ofHost(0), { title: 'cable', items: onCable }, ofHost(1)];
+    }),
+  };
+}
+
+/** Parts of a row that would be narrower than a hair are one, when nothing but the same is between them. */
+const hairs = 2000;
+function joined(work: readonly CoreWork[], toPs: number): CoreWork[] {
+  const rows: CoreWork[] = [];
+  for (const each of work) {
+    const last = rows.at(-1);
+    if (
+      last !== undefined &&
+      last.cause === each.cause &&
+      last.core === each.core &&
+      each.fromPs - last.toPs < toPs / hairs
+    )
+      rows[rows.length - 1] = { ...last, toPs: each.toPs };
+    else rows.push(each);
+  }
+  return rows;
+}

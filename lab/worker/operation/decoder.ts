@@ -1,0 +1,121 @@
+/** Which decoded bytes belong to a record: by what crosses, its instant, its address. */
+import type { TimelineRecord } from '../../../system/machine/timeline/index.ts';
+import { argumentsOf } from '../../../system/timeline/labels.ts';
+import type { DecodedEvent } from '../../protocol.ts';
+import type { BusEvent } from './bus-text.ts';
+import type { CablePacket } from './packet-headers.ts';
+
+/** A write waits at the root complex for less than this. */
+const writeWaitPs = 20_000_000;
+
+/** What the analyser calls an access of a class. */
+const wordsOf: Readonly<Record<string, (address: string) => RegExp>> = {
+  cqe: () => /^CQE /,
+  eqe: () => /^EQE /,
+  msix: () => /^MSI-X /,
+  payloadWrite: (address) => new RegExp(`^payload write .* at ${address}(,|$)`),
+};
+
+interface Found {
+  readonly decoded: readonly number[];
+  /** When a write took effect. */
+  readonly inMemoryPs?: number;
+}
+
+const nothing: Found = { decoded: [] };
+
+export class Decoder {
+  /** Events of the bus, then packets. */
+  readonly events: readonly DecodedEvent[];
+  readonly #bus: readonly BusEvent[];
+  readonly #packets: readonly CablePacket[];
+  readonly #postedPs: number;
+
+  /** @param postedPs instants of the events are after it */
+  constructor(bus: readonly BusEvent[], packets: readonly CablePacket[], postedPs: number) {
+    this.#bus = bus;
+    this.#packets = packets;
+    this.#postedPs = postedPs;
+    this.events = [
+      ...bus.map(({ atPs, node, summary, sections }) => ({
+        atPs: atPs - postedPs,
+        summary: `host ${node}: ${summary}`,
+        sections,
+      })),
+      ...packets.map(({ atPs, sections }) => ({
+        atPs: atPs - postedPs,
+        summary: 'headers of the packet',
+        sections,
+      })),
+    ];
+  }
+
+  of(record: TimelineRecord, fromPs: number, toPs: number, arrivesPs: number | undefined): Found {
+    if (record.kind === 'packet') return this.#headers(record, toPs, arrivesPs);
+    if (record.kind === 'doorbell' || record.kind === 'blueFlame') return this.#doorbell(record, fromPs);
+    if (record.kind !== 'tlp') return nothing;
+    const node = Number(record.track.process.replace(/^\D+/, ''));
+    const values = Object.fromEntries(argumentsOf(record));
+    const type = String(values['type']);
+    const isToHost = record.track.process.startsWith('host');
+    if (!isToHost && type === 'MWr')
+      return this.#all((event) => event.atPs === fromPs, node, /doorbell|BlueFlame/i);
+    if (!isToHost) return this.#all(({ atPs }) => atPs === fromPs, node, /./, ['dma']);
+    if (type !== 'MWr') return nothing;
+    return this.#written(node, String(values['trafficClass']), String(values['address']), arrivesPs ?? toPs);
+  }
+
+  #headers({ track, values }: TimelineRecord, toPs: number, arrivesPs: number | undefined): Found {
+    // The capture is of host 0's end: what arrives there is seen when it has, what leaves when it has left.
+    const seenPs = track.process === 'hca0' ? (arrivesPs ?? toPs) : toPs;
+    const at = this.#packets.findIndex(
+      (packet) =>
+        packet.opcode === values[0] &&
+        packet.destinationQp === values[1] &&
+        packet.psn === values[2] &&
+        Math.abs(packet.atPs - this.#postedPs - seenPs) <= 1,
+    );
+    return at < 0 ? nothing : { decoded: [this.#bus.length + at] };
+  }
+
+  /** What the device takes was announced on the link a little ago. */
+  #doorbell({ track }: TimelineRecord, fromPs: number): Found {
+    const node = Number(track.process.replace(/^\D+/, ''));
+    const at = this.#bus.findLastIndex(
+      (event) =>
+        event.node === node && event.category === 'doorbells' && event.atPs - this.#postedPs <= fromPs,
+    );
+    return at < 0 ? nothing : { decoded: [at] };
+  }
+
+  #all(
+    isIt: (event: { readonly atPs: number }) => boolean,
+    node: number,
+    pattern: RegExp,
+    categories = ['doorbells'],
+  ): Found {
+    const decoded = this.#bus.flatMap((event, at) =>
+      event.node === node &&
+      categories.includes(event.category) &&
+      pattern.test(event.summary) &&
+      isIt({ atPs: event.atPs - this.#postedPs })
+        ? [at]
+        : [],
+    );
+    return { decoded };
+  }
+
+  /** The write's effect: the first of its kind after it has arrived. */
+  #written(node: number, trafficClass: string, address: string, arrivesPs: number): Found {
+    const words = (wordsOf[trafficClass] ?? ((at: string) => new RegExp(` write .* at ${at}(,|$)`)))(address);
+    const at = this.#bus.findIndex(
+      (event) =>
+        event.node === node &&
+        event.atPs - this.#postedPs >= arrivesPs &&
+        event.atPs - this.#postedPs < arrivesPs + writeWaitPs &&
+        words.test(event.summary),
+    );
+    if (at < 0) return nothing;
+    return { decoded: [at], inMemoryPs: this.#bus[at]!.atPs - this.#postedPs };
+  }
+}

@@ -1,0 +1,141 @@
+/** What the lab shows of one operation: the instants of its report and of the bus, each with its bytes. */
+import { describe, expect, it } from 'vitest';
+import type { OperationPicture, PictureRecord, ScenarioName } from '../../protocol.ts';
+import { latency } from '../what-if.ts';
+import { busEvents } from './bus-text.ts';
+import { operation } from './picture.ts';
+
+const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
+
+const picture = (scenario: ScenarioName, isWarm = false, sizeBytes = 4096): Promise<OperationPicture> =>
+  operation({ machine, scenario, sizeBytes, mtuBytes: 0, isWarm });
+
+const milestone = ({ milestones }: OperationPicture, pattern: RegExp): number | undefined =>
+  milestones.find(({ text }) => pattern.test(text))?.atPs;
+
+const fieldsOf = ({ decoded }: OperationPicture, record: PictureRecord): readonly string[] =>
+  record.decoded.flatMap((at) => decoded[at]!.sections.flatMap(({ fields }) => fields));
+
+const valueIn = ({ values }: PictureRecord, name: string): string | number | undefined =>
+  values.find(([each]) => each === name)?.[1];
+
+describe('one WRITE of 4 KiB with warm caches', async () => {
+  const shown = await picture('write', true);
+  const of = (process: string, kind: string, trafficClass?: string): PictureRecord[] =>
+    shown.records.filter(
+      (record) =>
+        record.kind === kind &&
+        shown.tracks[record.track]!.process === process &&
+        (trafficClass === undefined || valueIn(record, 'trafficClass') === trafficClass),
+    );
+
+  it('has its CQE at the sender before the last bytes take effect at the receiver', () => {
+    expect(shown.cqePs).toBeLessThan(shown.lastBytesPs!);
+    expect(milestone(shown, /program has taken/)).toBe(shown.latencyPs);
+  });
+
+  it('is tiled by its stages', () => {
+    let atPs = 0;
+    for (const { fromPs, toPs } of shown.stages) {
+      expect(fromPs).toBe(atPs);
+      atPs = toPs;
+    }
+    expect(atPs).toBe(shown.latencyPs);
+  });
+
+  it('writes 4,096 bytes into the memory of host 1 in TLPs of the maximum payload, one after the other', () => {
+    const writes = of('host1', 'tlp', 'payloadWrite');
+    expect(writes.map((record) => valueIn(record, 'lengthBytes'))).toEqual(Array(16).fill(256));
+    const inMemory = writes.map(({ inMemoryPs }) => inMemoryPs!);
+    expect(inMemory).toEqual(inMemory.toSorted((left, right) => left - right));
+    for (const { arrivesPs, inMemoryPs } of writes) expect(inMemoryPs).toBeGreaterThanOrEqual(arrivesPs!);
+  });
+
+  it('decodes WQE, packet headers and CQE by their layouts', () => {
+    const [wqe] = of('hca0', 'tlp', 'wqeRead');
+    expect(fieldsOf(shown, wqe!)).toEqual(
+      expect.arrayContaining(['opcode=RDMA_WRITE (8)', 'byteCount=0x1000', 'completion=3']),
+    );
+    const [request] = of('hca1', 'packet');
+    expect(fieldsOf(shown, request!)).toEqual(
+      expect.arrayContaining([
+        'dmaLength=0x1000',
+        'ackRequest=1',
+        `psn=0x${Number(valueIn(request!, 'psn')).toString(16)}`,
+      ]),
+    );
+    const [cqe] = of('host0', 'tlp', 'cqe');
+    expect(fieldsOf(shown, cqe!)).toEqual(expect.arrayContaining(['isSend=1', 'wqeCounter=3']));
+  });
+
+  it('misses fewer caches than the first of its kind', async () => {
+    const cold = await picture('write');
+    expect(cold.misses).toBeGreaterThan(shown.misses);
+    expect(cold.latencyPs).toBeGreaterThan(shown.latencyPs);
+    const contexts = cold.records.filter((record) => valueIn(record, 'trafficClass') === 'context');
+    expect(contexts.flatMap((record) => fieldsOf(cold, record)).join()).toContain('serviceType=');
+  });
+});
+
+describe('what goes wrong is seen', () => {
+  it.each([
+    ['rnr', 'SUCCESS', /RNR NAK.* arrived at host 0/],
+    ['lost', 'SUCCESS', /lost on the cable/],
+    ['wrong-key', 'REM_ACCESS_ERR', /\(NAK\) has arrived at host 0/],
+    ['page-fault', 'SUCCESS', /PAGE_REQUEST/],
+    ['events', 'SUCCESS', /core of host 0 begins to handle an interrupt/],
+  ] as const)('%s ends with %s', async (scenario, status, seen) => {
+    const shown = await picture(scenario, false, 64);
+    expect(shown.status).toBe(status);
+    expect(milestone(shown, seen)).toBeGreaterThan(0);
+    expect(shown.isBalanced).toBe(true);
+  });
+});
+
+describe('the other verbs', () => {
+  it.each([
+    ['read', 'READ', 'payloadWrite'],
+    ['fetch-add', 'FETCH_ADD', 'payloadWrite'],
+    ['blueflame', 'WRITE', 'cqe'],
+  ] as const)('%s', async (scenario, name, trafficClass) => {
+    const shown = await picture(scenario, true, 64);
+    expect(shown.operation).toBe(name);
+    const written = shown.records.filter(
+      (record) =>
+        shown.tracks[record.track]!.process === 'host0' && valueIn(record, 'trafficClass') === trafficClass,
+    );
+    expect(written.length).toBeGreaterThan(0);
+    for (const record of written) expect(record.inMemoryPs).toBeDefined();
+    expect(shown.records.some(({ kind }) => kind === 'blueFlame')).toBe(scenario !== 'fetch-add');
+  });
+});
+
+it('a READ takes as long as those of a test of latency, but for the poll that sees it', async () => {
+  const message = { verb: 'read', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 } as const;
+  const { meanPs } = await latency(machine, message);
+  const { latencyPs } = await picture('read', true, 64);
+  // Of both, the last poll sees the CQE up to a poll too late: 80 ns and less.
+  expect(Math.abs(latencyPs - meanPs)).toBeLessThanOrEqual(160_000);
+});
+
+it('a section that fills several lines of the log is one section', () => {
+  const text = [
+    '    4163599.000 ns  host0  dma        WQE of QP 0x208, 0x1b: ATOMIC_CS, 64 bytes',
+    '    control        opcode=ATOMIC_CS (0x11) qpn=0',
+    '                   completion=3',
+    '    data           byteCount=8',
+    '',
+  ].join('\n');
+  expect(busEvents([text])).toEqual([
+    {
+      node: 0,
+      atPs: 4_163_599_000,
+      category: 'dma',
+      summary: 'WQE of QP 0x208, 0x1b: ATOMIC_CS, 64 bytes',
+      sections: [
+        { title: 'control', fields: ['opcode=ATOMIC_CS (0x11)', 'qpn=0', 'completion=3'] },
+        { title: 'data', fields: ['byteCount=8'] },
+      ],
+    },
+  ]);
+});

@@ -1,0 +1,237 @@
+/**
+ * The two programs of an operation that is watched: a connection, some operations to warm up if asked for, and the one. Timers are as short as the
+ * interface allows, for a loss or a missing receive is to be seen within a picture.
+ */
+import {
+  ackCqEvents,
+  createBuffer,
+  createCompChannel,
+  createCq,
+  createRcQps,
+  getCqEvent,
+  IBV_ACCESS_ON_DEMAND,
+  IBV_SEND_INLINE,
+  IBV_SEND_SIGNALED,
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+  IBV_WR_SEND,
+  type IbvCompChannel,
+  type IbvCq,
+  type IbvQp,
+  type IbvSendWr,
+  IbvWc,
+  type JsonValue,
+  openEndpoint,
+  type ProgramContext,
+  postRecv,
+  postSend,
+  type RcBuffer,
+  type RcEndpoint,
+  reqNotifyCq,
+  spinCq,
+} from '../../../browser.ts';
+import { connectQps, pathMtuOf, rcDefaults } from '../../../system/workloads/rc-endpoint.ts';
+import { allAccess, toInit, toRtr, toRts } from '../../../system/workloads/rc-states.ts';
+import { type Scenario, type ScenarioVerb, warmUpBytes } from './scenarios.ts';
+
+export interface WatchArgs {
+  readonly scenario: Scenario;
+  readonly sizeBytes: number;
+  readonly mtuBytes: number;
+  readonly warmUpCount: number;
+}
+
+/** What the first program says of the operation that is watched. Instants since power-on. */
+export interface WatchResult {
+  /** When the program began to post it. */
+  readonly fromPs: number;
+  /** When it had the completion. */
+  readonly toPs: number;
+  readonly status: number;
+}
+
+/** 16 µs; the shortest that is longer than any round trip of a rack. */
+const timeoutCode = 2;
+/** 10 µs, the shortest that there is (IBTA table 45). */
+const rnrTimerCode = 1;
+/** What is still under way arrives meanwhile. */
+const afterglowPs = 4_000_000;
+
+interface Side {
+  readonly program: ProgramContext;
+  readonly buffer: RcBuffer;
+  readonly cq: IbvCq;
+  readonly channel: IbvCompChannel | undefined;
+  readonly qp: IbvQp;
+  readonly far: { readonly address: number; readonly rkey: number };
+}
+
+const opcodes = {
+  write: IBV_WR_RDMA_WRITE,
+  writeImmediate: IBV_WR_RDMA_WRITE_WITH_IMM,
+  read: IBV_WR_RDMA_READ,
+  send: IBV_WR_SEND,
+  fetchAdd: IBV_WR_ATOMIC_FETCH_AND_ADD,
+  compareSwap: IBV_WR_ATOMIC_CMP_AND_SWP,
+} as const satisfies Record<ScenarioVerb, number>;
+
+const needsReceive = ({ verb }: Scenario): boolean => verb === 'send' || verb === 'writeImmediate';
+
+async function open(program: ProgramContext, args: WatchArgs): Promise<Side> {
+  const { scenario, sizeBytes, mtuBytes } = args;
+  const endpoint = await openEndpoint(program);
+  const isFarOnDemand = scenario.isOnDemand === true && program.node === 1;
+  const access = isFarOnDemand ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
+  const buffer = await createBuffer(endpoint, sizeBytes, access);
+  if (program.node === 0)
+    program.memory.write(
+      buffer.address,
+      Uint8Array.from({ length: sizeBytes }, (_, index) => index + 1),
+    );
+  const channel = scenario.usesEvents === true ? await createCompChannel(endpoint.context) : undefined;
+  const cq = await createCq(endpoint.context, 16, null, channel ?? null);
+  const cap = {
+    maxSendWr: 8,
+    maxRecvWr: 8,
+    maxSendSge: 1,
+    maxRecvSge: 1,
+    maxInlineData: scenario.isInline === true ? sizeBytes : 0,
+  };
+  const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, cap);
+  const far = await connect(endpoint, qp!, buffer, mtuBytes, () => {
+    if (needsReceive(scenario) && program.node === 1)
+      for (let count = args.warmUpCount + 1; count > Number(scenario.receiveDelayPs !== undefined); count--)
+        receive(qp!, buffer);
+  });
+  return { program, buffer, cq, channel, qp: qp!, far };
+}
+
+async function connect(
+  endpoint: RcEndpoint,
+  qp: IbvQp,
+  buffer: RcBuffer,
+  mtuBytes: number,
+  beforeReady: () => void,
+): Promise<Side['far']> {
+  const attributes = { ...rcDefaults, timeoutCode, rnrTimerCode, pathMtu: pathMtuOf(endpoint, mtuBytes) };
+  const own = { address: buffer.address, rkey: buffer.region.rkey };
+  const { note } = await connectQps(endpoint, [qp], 'watch', own, {
+    init: (each) => toInit(each),
+    beforeReady,
+    ready: async (each, address, firstPsn) => {
+      await toRtr(each, address, attributes);
+      await toRts(each, firstPsn, attributes);
+    },
+  });
+  return note as Side['far'];
+}
+
+function receive(qp: IbvQp, { address, lengthBytes, region }: RcBuffer): void {
+  postRecv(qp, { wrId: 1, sgList: [{ addr: address, length: lengthBytes, lkey: region.lkey }], numSge: 1 });
+}
+
+function requestOf({ buffer, far }: Side, scenario: Scenario, length: number, isWatched: boolean): IbvSendWr {
+  const { verb, isInline, hasWrongKey } = scenario;
+  const rkey = hasWrongKey === true && isWatched ? far.rkey ^ 1 : far.rkey;
+  const { address: remoteAddr } = far;
+  const isAtomic = verb === 'fetchAdd' || verb === 'compareSwap';
+  return {
+    wrId: 1,
+    sgList: [{ addr: buffer.address, length, lkey: buffer.region.lkey }],
+    numSge: 1,
+    opcode: opcodes[verb],
+    sendFlags: IBV_SEND_SIGNALED | (isInline === true ? IBV_SEND_INLINE : 0),
+    ...(verb === 'writeImmediate' ? { immData: 0x1234 } : {}),
+    wr: isAtomic
+      ? { atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 2n } }
+      : { rdma: { remoteAddr, rkey } },
+  };
+}
+
+/** Posts one request, or a list, and waits for all completions. @returns the first one's status */
+async function carriedOut(
+  side: Side,
+  scenario: Scenario,
+  length: number,
+  isWatched: boolean,
+): Promise<number> {
+  const { cq, channel, qp } = side;
+  const requests = Array.from({ length: scenario.listed ?? 1 }, () =>
+    requestOf(side, scenario, length, isWatched),
+  );
+  const list = requests.reduceRight<IbvSendWr | undefined>(
+    (next, request) => (next === undefined ? request : { ...request, next }),
+    undefined,
+  );
+  if (channel !== undefined) reqNotifyCq(cq, 0);
+  postSend(qp, list!);
+  let status: number | undefined;
+  for (const _ of requests) {
+    const wc = await completion(side);
+    status ??= wc.status;
+  }
+  return status!;
+}
+
+async function completion({ cq, channel }: Side): Promise<IbvWc> {
+  const wc = [new IbvWc()];
+  if (channel !== undefined) {
+    await getCqEvent(channel);
+    ackCqEvents(cq, 1);
+  }
+  await spinCq(cq, 1, wc);
+  return wc[0]!;
+}
+
+/** Host 0: has the bytes, and posts. */
+export async function watchedClient(program: ProgramContext): Promise<JsonValue> {
+  const args = program.args as unknown as WatchArgs;
+  const { scenario, sizeBytes, warmUpCount } = args;
+  const { cpu, exchange } = program;
+  const side = await open(program, args);
+  for (let count = 0; count < warmUpCount; count++) {
+    await carriedOut(side, scenario, warmUpBytes(scenario, sizeBytes), false);
+    await exchange.put('warm', true);
+    await exchange.take('warm');
+  }
+  await exchange.put('watched', true);
+  await cpu.sleep(afterglowPs);
+  await cpu.settle();
+  const fromPs = cpu.localPs;
+  const status = await carriedOut(side, scenario, sizeBytes, true);
+  const toPs = cpu.localPs;
+  await cpu.sleep(afterglowPs);
+  await exchange.put('done', true);
+  const result: WatchResult = { fromPs, toPs, status };
+  return result as unknown as JsonValue;
+}
+
+/** Host 1: is written to and read from, or receives. */
+export async function watchedServer(program: ProgramContext): Promise<void> {
+  const args = program.args as unknown as WatchArgs;
+  const { scenario, warmUpCount } = args;
+  const { cpu, exchange } = program;
+  const side = await open(program, args);
+  const { cq, channel, qp, buffer } = side;
+  const isReceiving = needsReceive(scenario);
+  const arm = (): void => {
+    if (isReceiving && channel !== undefined) reqNotifyCq(cq, 0);
+  };
+  arm();
+  for (let count = 0; count < warmUpCount; count++) {
+    if (isReceiving) await completion(side);
+    arm();
+    await exchange.put('warm', true);
+    await exchange.take('warm');
+  }
+  await exchange.take('watched');
+  if (isReceiving && scenario.receiveDelayPs !== undefined) {
+    await cpu.sleep(afterglowPs + scenario.receiveDelayPs);
+    receive(qp, buffer);
+  }
+  if (isReceiving) await completion(side);
+  await exchange.take('done');
+}
