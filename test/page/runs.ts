@@ -2,7 +2,9 @@
 import type { TextSink } from '../../base/runtime.ts';
 import { traceDefaults } from '../../system/machine/analysis/options.ts';
 import { Machine, type MachineOptions } from '../../system/machine/machine.ts';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { type CompareArgs, type ComparePath, machineOf } from '../../system/workloads/compare-plan.ts';
+import { type CompareBytes, comparedSide, fillRandomly } from '../../system/workloads/compare-transfer.ts';
 import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
 import type { PerfArgs } from '../../system/workloads/perf-plan.ts';
 
@@ -47,7 +49,27 @@ async function watchedRun(): Promise<string> {
   return `${told}\n${lines.join('')}`;
 }
 
+/** 4 KiB by each way of the traditional path: both sides' figures of the transfer and the report. */
+async function traditionalRun(path: ComparePath): Promise<string> {
+  await using machine = await Machine.create({ set: machineOf(path) });
+  const args: CompareArgs = { path, sizeBytes: 4096, totalBytes: 4096, latencyRounds: 1, file: null };
+  const bytes: CompareBytes = { fill: fillRandomly, digest: (pieces) => pieces.map(String).join() };
+  for (const node of [0, 1] as const) {
+    const run = async (program: ProgramContext): Promise<JsonValue> =>
+      (await comparedSide(program, node, bytes)) as unknown as JsonValue;
+    await machine.load({ node, name: `side${node}`, run, args: args as unknown as JsonValue });
+  }
+  await machine.run();
+  return JSON.stringify({ results: await machine.results(), report: await machine.report() }, null, 1);
+}
+
 /** The text of each run, by its name. */
 export async function allRuns(): Promise<Record<string, string>> {
-  return { plain: await plainRun(), watched: await watchedRun() };
+  return {
+    plain: await plainRun(),
+    watched: await watchedRun(),
+    sockets: await traditionalRun('sockets'),
+    dma: await traditionalRun('dma'),
+    pio: await traditionalRun('pio'),
+  };
 }
