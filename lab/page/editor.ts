@@ -75,7 +75,7 @@ export class Editor {
       const onUpdate = EditorView.updateListener.of(({ docChanged }) => {
         if (docChanged) this.#onChange(this.text);
       });
-      const label = EditorView.contentAttributes.of({ 'aria-label': 'Program' });
+      const label = EditorView.contentAttributes.of({ 'aria-label': 'Program', tabindex: '0' });
       const extensions = [
         basicSetup,
         javascript({ typescript: true }),

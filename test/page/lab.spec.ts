@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import axe from 'axe-core';
 import type { Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { labInto } from '../../build/lab.ts';
@@ -222,6 +223,55 @@ inBrowser('nothing is wider than the window, from 400 to 2,500 pixels, light and
           expect(excess, `${hash} at ${width}`).toBe(0);
         }
     });
+});
+
+/** Each view, with a text that is there when it has its figures. */
+const views = [
+  ['#size=4096&caches=warm', /Milestones/],
+  ['#view=other-way&size=64', /programmed I\/O\s+\d+/],
+  ['#view=what-if', /million messages a second/],
+  ['#view=program&program=rpc', /not started/],
+] as const;
+
+inBrowser('each view has names, roles and contrast for everybody, light and dark', async (tree) => {
+  await atAddress(tree, views[0][0], async (page, url) => {
+    for (const [hash, ready] of views) {
+      await page.goto('about:blank');
+      await page.goto(`${url}${hash}`);
+      await untilText(page, ready);
+      await page.evaluate(axe.source);
+      for (const value of ['light', 'dark']) {
+        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
+        const found = await page.evaluate(
+          `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+            violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html, any }) => html.slice(0, 200) + ' ' + (any[0]?.message ?? '')).join(' | ')))`,
+        );
+        expect(found, `${hash}, ${value}`).toEqual([]);
+      }
+    }
+  });
+});
+
+inBrowser('an operation is stepped through by keyboard alone', async (tree) => {
+  await atAddress(tree, '#size=64', async (page) => {
+    await untilText(page, /Milestones/);
+    const focused = (): Promise<string> =>
+      page.evaluate(
+        `document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? ''`,
+      ) as Promise<string>;
+    const tabTo = async (pattern: RegExp): Promise<void> => {
+      for (let count = 0; count < 80 && !pattern.test(await focused()); count++)
+        await page.keyboard.press('Tab');
+      expect(await focused()).toMatch(pattern);
+    };
+    await tabTo(/^Forward to the next event$/);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(`/at=\\d+/.test(location.hash)`);
+    await tabTo(/^hca0 requester/);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.cell.chosen[aria-pressed="true"]');
+    expect(await page.$eval('.player .main', (button) => button.textContent)).toBe('Play');
+  });
 });
 
 inBrowser('without the headers for shared memory the page says so', async (tree) => {
