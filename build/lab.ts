@@ -51,6 +51,13 @@ const texts: Plugin = {
       : null,
 };
 
+/** What browsers of two years ago can read: `using` becomes what it stands for. */
+export const browserTarget = 'es2024';
+
+/** The symbols of `using`, where a browser has none: every module begins with them, for classes name methods by them. */
+export const disposeSymbols =
+  "Symbol.dispose??=Symbol.for('Symbol.dispose');Symbol.asyncDispose??=Symbol.for('Symbol.asyncDispose');";
+
 const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('node_modules');
 
 /**
@@ -66,7 +73,7 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     external: (id) => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id),
     plugins: [texts, rewriting],
     checks: { bundlerTimings: false, pluginTimings: false },
-    transform: { define: { 'process.env.NODE_ENV': '"production"' } },
+    transform: { define: { 'process.env.NODE_ENV': '"production"' }, target: browserTarget },
     tsconfig: false,
     logLevel: 'silent',
   });
@@ -74,6 +81,7 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     format: 'es',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
+    banner: disposeSymbols,
     minify: true,
   });
   const chunks = output.filter((each) => each.type === 'chunk');
