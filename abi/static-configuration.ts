@@ -87,10 +87,13 @@ export const queryIfStat = layout(
   },
 );
 
-/** Counters of DIAG_RPRT that the sheet names; all are u32, of the receive (rq) or send (sq) side. */
+/**
+ * Counters of DIAG_RPRT; all are u32, of the receive (rq) or send (sq) side. Those that the sheet leaves out are where Linux reads
+ * them (drivers/infiniband/hw/mlx4/main.c: tables diag_basic, diag_ext, diag_device_only).
+ */
 export const diagnosticReport = layout(
   'DIAG_RPRT',
-  { sizeBytes: 0x1a4, byteOrder: 'big', source: 'sheet 3.19' },
+  { sizeBytes: 0x1a4, byteOrder: 'big', source: 'sheet 3.19, Linux mlx4_ib' },
   {
     rqLocalLength: u32(0x00),
     sqLocalLength: u32(0x04),
@@ -106,6 +109,17 @@ export const diagnosticReport = layout(
     rqRemoteInvalidRequest: u32(0x48),
     sqRemoteAccess: u32(0x4c),
     rqRemoteAccess: u32(0x50),
+    sqRemoteOperation: u32(0x54),
+    sqTransportRetriesExceeded: u32(0x5c),
+    sqRnrRetriesExceeded: u32(0x64),
+    rqRnr: u32(0x68, 'RNR NAKs sent'),
+    sqRnr: u32(0x6c, 'RNR NAKs received'),
+    rqOutOfSequence: u32(0x100, 'NAKs for a sequence error sent'),
+    sqOutOfSequence: u32(0x104, 'the same received'),
+    rqDatagramsDropped: u32(0x118, 'datagrams without a receive WQE'),
+    rqDuplicate: u32(0x130, 'requests that had been executed before'),
+    sqTimeout: u32(0x134, 'local ACK time-outs'),
+    cqOverflow: u32(0x1a0),
   },
 );
 

@@ -33,7 +33,12 @@ import {
 import type { HcaConfig } from './parameters.ts';
 import type { MulticastGroups, SpecialQps } from './receiver/index.ts';
 import { WqeLines } from './send-queue/index.ts';
-import { OperationLedger, type OperationTap, ViolationCounters } from './statistics/index.ts';
+import {
+  DiagnosticCounters,
+  OperationLedger,
+  type OperationTap,
+  ViolationCounters,
+} from './statistics/index.ts';
 
 /** The tables that QUERY_DEV_CAP names. */
 export interface DataPathTables {
@@ -81,6 +86,7 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly received: ReceivedPackets;
   readonly violations: ViolationCounters;
   readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
   readonly operations: OperationLedger;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
@@ -132,6 +138,7 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     received: new ReceivedPackets(port, loopback),
     violations: new ViolationCounters(),
     transport: new TransportCounters(),
+    diagnostics: new DiagnosticCounters(),
     operations: new OperationLedger(domain.clock, qps, tap),
     costs,
   };

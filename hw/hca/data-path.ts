@@ -249,9 +249,12 @@ export class DataPath {
     ].map(({ account }) => account);
   }
 
-  /** Forgets every context and all work, from the side that asks to the side that serves. Statistics stay. */
+  /**
+   * Forgets every context and all work, from the side that asks to the side that serves, and what it has counted for software. The
+   * report's statistics stay.
+   */
   reset(): void {
-    const { qps, records } = this.core;
+    const { qps, records, diagnostics } = this.core;
     const { completion } = this.blocks;
     for (const slot of qps.liveSlots()) {
       const pair = qps.rows[slot]!;
@@ -262,6 +265,7 @@ export class DataPath {
     }
     for (const [, block] of this.#all.toReversed()) block.reset?.();
     records.reset();
+    diagnostics.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */

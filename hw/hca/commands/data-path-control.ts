@@ -4,6 +4,7 @@
  */
 import type { KeyEntry, KeySteps } from '../keys/index.ts';
 import type { CqSlot, QpSlot, SrqSlot } from '../objects/index.ts';
+import type { DiagnosticName } from '../statistics/index.ts';
 
 export interface DataPathControl {
   /** A QP's context was created by RST2INIT (state INIT); its bytes are complete. */
@@ -64,6 +65,9 @@ export interface DataPathControl {
   releaseMpts(): void;
   /** Takes a window's binding back: its region counts one less, and its entry, which the command writes, leads nowhere. */
   releaseRegionOf(window: KeyEntry): KeySteps<void>;
+
+  /** Counters of DIAG_RPRT, by the names of its layout. */
+  readonly diagnostics: Readonly<Record<DiagnosticName, number>>;
 
   /** The port came up or went down; packets may or may not be sent. */
   portChanged(isUp: boolean): void;

@@ -40,11 +40,11 @@ export function* configureStatically(device: DeviceState, request: CommandReques
 
 const diagnosticQuery = 2;
 
-/** Diagnostic counters; the model's own are in its report, so these are zero. */
+/** Diagnostic counters since the last reset: of the device, and of a port, which is the one that packets pass. */
 export function* reportDiagnostics(device: DeviceState, request: CommandRequest): Steps<undefined> {
   demand(request.opcodeModifier === diagnosticQuery, CommandStatus.BAD_OP);
   demand(request.inputModifier <= device.parts.ports.length, CommandStatus.BAD_PARAM);
-  yield* writeOutBox(request, new Uint8Array(diagnosticReport.sizeBytes));
+  yield* writeOutBox(request, diagnosticReport.encode(device.parts.dataPath.diagnostics));
   return undefined;
 }
 

@@ -146,10 +146,18 @@ describe('multicast and diagnostics', () => {
     expect(bench.command('WRITE_MCG', { inBox, opcodeModifier: 2 }).status).toBe(BAD_OP);
   });
 
-  it('sheet 3.19: report diagnostics as zeros, for the device or a port', () => {
+  it('sheet 3.19: report what has been counted, for the device or a port', () => {
     const bench = broughtUp();
     const form = { opcodeModifier: 2, outBytes: diagnosticReport.sizeBytes };
     expect(must(bench, 'DIAG_RPRT', form).outBox.every((byte) => byte === 0)).toBe(true);
+    bench.dataPath.diagnostics.sqTimeout = 0x01020304;
+    bench.dataPath.diagnostics.rqOutOfSequence = 5;
+    for (const inputModifier of [0, 1]) {
+      const { outBox } = must(bench, 'DIAG_RPRT', { ...form, inputModifier });
+      // Linux, mlx4_ib: sq_num_to is at 0x134, rq_num_oos at 0x100.
+      expect([...outBox.subarray(0x134, 0x138)]).toEqual([1, 2, 3, 4]);
+      expect([...outBox.subarray(0x100, 0x104)]).toEqual([0, 0, 0, 5]);
+    }
     expect(bench.command('DIAG_RPRT', { ...form, inputModifier: 2 }).status).toBe(BAD_PARAM);
     expect(bench.command('DIAG_RPRT', { ...form, opcodeModifier: 0 }).status).toBe(BAD_OP);
     expect(bench.command('HW_HEALTH_CHECK').status).toBe(OK);

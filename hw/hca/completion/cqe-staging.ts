@@ -64,8 +64,10 @@ export class CqeStaging {
     const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
     const ownership = (ownerBit << ownerShift) | (completion.isSend << isSendShift) | opcode;
     sramView.setUint8(offset + cqeOwnerOffset, ownership);
-    if (isError) this.#fillError(completion, offset);
-    else this.#fill(completion, offset);
+    if (isError) {
+      this.#core.diagnostics.completionFailed(completion.isSend === 1, completion.syndrome);
+      this.#fillError(completion, offset);
+    } else this.#fill(completion, offset);
     this.#write(slot, address);
   }
 

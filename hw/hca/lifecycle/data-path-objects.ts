@@ -269,4 +269,8 @@ export class DataPathObjects implements DataPathControl {
   resetAll(): void {
     this.#ports.dataPath.reset();
   }
+
+  get diagnostics(): DataPathControl['diagnostics'] {
+    return this.#core.diagnostics.counts;
+  }
 }

@@ -6,7 +6,7 @@
  */
 
 import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { EventType } from '../../../abi/eqe.ts';
+import { CqErrorSyndrome, EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
@@ -87,6 +87,7 @@ export class QueuePairErrors {
   cqFailed(cq: number, syndrome: number, cycle: Cycles): void {
     const { qps, cqs } = this.#core;
     const cqn = cqs.numberOf[cq]!;
+    if (syndrome === CqErrorSyndrome.OVERRUN) this.#core.diagnostics.count('cqOverflow');
     this.#ports.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
     for (const qp of qps.liveSlots()) {
       const pair = qps.rows[qp]!;

@@ -102,7 +102,10 @@ export class DatagramReceiver {
       if (!this.#check(offset, qp)) return 0;
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
-      if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
+      if (taken === NONE_POSTED) {
+        this.#core.transport.count('unreliableNoReceive');
+        this.#core.diagnostics.count('rqDatagramsDropped');
+      }
       if (taken === UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
       if (taken === NONE_POSTED || taken === UNREADABLE) return 0;
       this.#placed = 0;

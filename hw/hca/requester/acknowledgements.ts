@@ -118,7 +118,9 @@ export class Acknowledgements {
   /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
   #countNak(): void {
     const syndrome = this.#packet.word(WORD_AETH) >>> 24;
-    if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
+    if (syndromeKind(syndrome) === ACK) return;
+    this.#core.transport.count(nakEvent(syndrome, 'Received'));
+    this.#core.diagnostics.nakReceived(syndrome);
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */

@@ -205,6 +205,7 @@ export class RetryTimers {
       return;
     }
     this.timeoutCount++;
+    this.#core.diagnostics.count('sqTimeout');
     this.#ports.errors.ackTimedOut(qp, cycle);
   }
 

@@ -175,6 +175,7 @@ export class Responder {
   #repeat(cycle: Cycles): void {
     const { qp, pair, opcode, psn } = this.#request;
     this.#core.transport.count('duplicateRequest');
+    this.#core.diagnostics.count('rqDuplicate');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       this.#responses.repeatRead(this.#request, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {

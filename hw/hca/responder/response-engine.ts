@@ -346,7 +346,10 @@ export class ResponseEngine {
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
-    if (pending.ackSyndrome !== -1) this.#core.transport.count(nakEvent(syndrome, 'Sent'));
+    if (pending.ackSyndrome !== -1) {
+      this.#core.transport.count(nakEvent(syndrome, 'Sent'));
+      this.#core.diagnostics.nakSent(syndrome);
+    }
     packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }

@@ -1,4 +1,5 @@
 /** Interface of this room: see README.md. */
+export { DiagnosticCounters, type DiagnosticName } from './diagnostic-counters.ts';
 export {
   type FarTimes,
   OperationLedger,

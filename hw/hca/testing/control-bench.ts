@@ -20,6 +20,7 @@ import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
+import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
 /** What the control side asked of the data path, in order, and how it answers. */
@@ -81,6 +82,7 @@ class RecordingDataPath implements DataPathControl {
   halt = (): void => this.#note('halt');
   isQuiescent = (): boolean => this.isFenceOpen;
   resetAll = (): void => this.#note('reset');
+  readonly diagnostics = new DiagnosticCounters().counts;
 
   constructor(icm: IcmMap) {
     const translator = {

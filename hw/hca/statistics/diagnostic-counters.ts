@@ -1,0 +1,64 @@
+/**
+ * The counters that DIAG_RPRT reports, which Linux shows as `hw_counters` of the device (rq_num_oos, sq_num_to …): what ended with
+ * an error, by side and error, and what the transport did to recover. They count from the last reset, 32 bits, around.
+ * Source: abi/static-configuration.ts.
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { diagnosticReport } from '../../../abi/static-configuration.ts';
+import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/aeth.ts';
+
+export type DiagnosticName = keyof typeof diagnosticReport.fields;
+
+/** Errors of completions, of the send side and of the receive side; what is left out has no counter. */
+const completionErrors: Readonly<Record<number, readonly [DiagnosticName, DiagnosticName | undefined]>> = {
+  [CqeSyndrome.LOCAL_LENGTH_ERR]: ['sqLocalLength', 'rqLocalLength'],
+  [CqeSyndrome.LOCAL_QP_OP_ERR]: ['sqLocalQpOperation', 'rqLocalQpOperation'],
+  [CqeSyndrome.LOCAL_PROT_ERR]: ['sqLocalProtection', 'rqLocalProtection'],
+  [CqeSyndrome.WR_FLUSH_ERR]: ['sqFlushed', 'rqFlushed'],
+  [CqeSyndrome.MW_BIND_ERR]: ['sqWindowBind', undefined],
+  [CqeSyndrome.BAD_RESP_ERR]: ['sqBadResponse', undefined],
+  [CqeSyndrome.REMOTE_INVAL_REQ_ERR]: ['sqRemoteInvalidRequest', undefined],
+  [CqeSyndrome.REMOTE_ACCESS_ERR]: ['sqRemoteAccess', undefined],
+  [CqeSyndrome.REMOTE_OP_ERR]: ['sqRemoteOperation', undefined],
+  [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]: ['sqTransportRetriesExceeded', undefined],
+  [CqeSyndrome.RNR_RETRY_EXC_ERR]: ['sqRnrRetriesExceeded', undefined],
+};
+
+/** NAKs that a responder has sent, by code (9.7.5.2). */
+const sentNaks: Readonly<Record<number, DiagnosticName>> = {
+  [NakCode.PSN_SEQUENCE_ERROR]: 'rqOutOfSequence',
+  [NakCode.INVALID_REQUEST]: 'rqRemoteInvalidRequest',
+  [NakCode.REMOTE_ACCESS_ERROR]: 'rqRemoteAccess',
+};
+
+const names = Object.keys(diagnosticReport.fields) as readonly DiagnosticName[];
+
+export class DiagnosticCounters {
+  /** By name. */
+  readonly counts = Object.fromEntries(names.map((name) => [name, 0])) as Record<DiagnosticName, number>;
+
+  count(name: DiagnosticName): void {
+    this.counts[name] = (this.counts[name] + 1) >>> 0;
+  }
+
+  /** A CQE with an error has been written. */
+  completionFailed(isSend: boolean, syndrome: number): void {
+    const name = completionErrors[syndrome]?.[isSend ? 0 : 1];
+    if (name !== undefined) this.count(name);
+  }
+
+  nakSent(syndrome: number): void {
+    const name = syndromeKind(syndrome) === AethKind.RNR_NAK ? 'rqRnr' : sentNaks[syndromeValue(syndrome)];
+    if (name !== undefined) this.count(name);
+  }
+
+  /** What else a NAK tells is counted with the completion that it causes. */
+  nakReceived(syndrome: number): void {
+    if (syndromeKind(syndrome) === AethKind.RNR_NAK) this.count('sqRnr');
+    else if (syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR) this.count('sqOutOfSequence');
+  }
+
+  reset(): void {
+    for (const name of names) this.counts[name] = 0;
+  }
+}
