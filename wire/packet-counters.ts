@@ -76,9 +76,11 @@ export class TransmitCounters {
 /** Statistics of the receiving side. */
 export class ReceiveCounters {
   readonly delivered = new PacketCounters();
-  /** Wrong VCRC or ICRC; and of those, damaged within a switch, so that only the ICRC was wrong. */
+  /** Wrong VCRC or ICRC, or malformed; and of those, damaged within a switch, so that only the ICRC was wrong. */
   readonly corrupted = new PacketCounters();
   invariantCrcErrors = 0;
+  /** Packets with right CRCs that are none: length, version or next header make no sense (7.7, 8.3, 9.6.1.1). */
+  malformedPackets = 0;
   flowControlCount = 0;
   /** Packets dropped because this end was down, lane 15 was full, or the sender overran the buffer. */
   linkDownDrops = 0;

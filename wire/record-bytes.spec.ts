@@ -1,6 +1,7 @@
 /** Records and bytes: each from the other, for every opcode; and read by packet-bytes.ts, which has no code in common but the tables. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { invariantCrc, variantCrc } from './crc.ts';
 import { DamagePlace, damagePacket } from './damage.ts';
 import { opcodeTable, operandBytes, packetShapes } from './opcodes.ts';
 import {
@@ -20,7 +21,7 @@ import {
   WORD_PAYLOAD_BYTES,
 } from './packet.ts';
 import { decodeInfiniband } from './packet-bytes.ts';
-import { ICRC_WRONG, PACKET_RIGHT, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
+import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
 
 const RECORD_BYTES = 8192;
 
@@ -45,6 +46,18 @@ const packets = fc.record({
   lane: fc.nat(15),
 });
 type Made = typeof packets extends fc.Arbitrary<infer T> ? T : never;
+
+/** A SEND of nothing, with a GRH. */
+const empty: Made = {
+  row: carried.find(({ name }) => name === 'RC_SEND_ONLY')!,
+  payload: new Uint8Array(0),
+  words: new Array<number>(12).fill(0),
+  address: 0,
+  operands: new Uint8Array(16),
+  grh: new Uint8Array(40),
+  flags: [FLAG_GRH],
+  lane: 0,
+};
 
 /** The record of a packet, at `offset`; fields that its opcode has not hold leftovers. */
 function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number, made: Made): number {
@@ -127,7 +140,8 @@ describe('the bytes of a record', () => {
       fc.property(packets, (made) => {
         const [from, to] = [area(), area()];
         to.bytes.fill(0xee);
-        to.words[(256 >> 2) + WORD_PACKET_FLAGS] = 0;
+        // The lane is that of the buffer in which the packet lies.
+        to.words[(256 >> 2) + WORD_PACKET_FLAGS] = made.lane << VIRTUAL_LANE_SHIFT;
         const length = fill(from, 128, made);
         const first = new Uint8Array(length);
         const again = new Uint8Array(length);
@@ -137,6 +151,31 @@ describe('the bytes of a record', () => {
         expect(again).toEqual(first);
       }),
     );
+  });
+
+  it.each([
+    ['link version', 0, 0x01],
+    ['lane', 0, 0x10],
+    ['next header', 1, 0x02],
+    ['length', 5, 0x01],
+    ['version of the GRH', 8, 0x10],
+    ['next header of the GRH', 14, 0x01],
+    ['transport version', 49, 0x01],
+    ['pad, longer than what there is', 49, 0x30],
+  ])('IBTA 7.7, 8.3, 9.6.1.1: are no packet with another %s under right CRCs', (_, place, bits) => {
+    const from = area();
+    const packet = fill(from, 128, empty);
+    const bytes = new Uint8Array(packet);
+    const codec = new RecordBytes(from);
+    codec.pack(128, bytes, 0);
+    expect(codec.unpack(bytes.slice(), 0, packet, 128)).toBe(PACKET_RIGHT);
+    bytes[place]! ^= bits;
+    const view = new DataView(bytes.buffer);
+    view.setUint32(packet - 6, invariantCrc(bytes, 0, packet - 6, 'localWithGrh'), true);
+    view.setUint16(packet - 2, variantCrc(bytes, 0, packet - 2), true);
+    const before = from.bytes.slice();
+    expect(codec.unpack(bytes, 0, packet, 128)).toBe(PACKET_MALFORMED);
+    expect(from.bytes).toEqual(before);
   });
 
   it('IBTA 7.8: are refused when a bit was struck: by the VCRC on a link, by the ICRC within a switch', () => {

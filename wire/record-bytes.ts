@@ -14,12 +14,21 @@ import {
   type ExtendedHeaderName,
   extendedHeaders,
   GRH_BYTES,
+  grh,
   ICRC_BYTES,
   immDt,
   lrh,
+  NEXT_HEADER_BTH,
   VCRC_BYTES,
 } from './headers.ts';
-import { isKnownOpcode, isRequest, opcodeRow, operandBytes, transportHeaderBytes } from './opcodes.ts';
+import {
+  hasPayload,
+  isKnownOpcode,
+  isRequest,
+  opcodeRow,
+  operandBytes,
+  transportHeaderBytes,
+} from './opcodes.ts';
 import {
   FLAG_ACK_REQUEST,
   FLAG_CONGESTION,
@@ -61,8 +70,11 @@ const {
   IETH: ieth,
 } = extendedHeaders;
 
+/** MTUCap of a port: a packet with more payload is none. */
+const PAYLOAD_BYTES_MAX = 4096;
 /** The longest packet of all: payload and every header there is. */
-export const PACKET_BYTES_MAX = 4096 + 128;
+export const PACKET_BYTES_MAX = PAYLOAD_BYTES_MAX + 128;
+const IP_VERSION = 6;
 
 const LNH_BTH = 2;
 const LNH_GRH = 3;
@@ -74,8 +86,8 @@ const TWO_32 = 2 ** 32;
 export const PACKET_RIGHT = 0;
 export const VCRC_WRONG = 1;
 export const ICRC_WRONG = 2;
-/** Right CRCs, and no packet that a record could be of. */
-const PACKET_MALFORMED = 3;
+/** Right CRCs, and no packet: versions, next headers, lane or length make no sense. */
+export const PACKET_MALFORMED = 3;
 
 /** A channel's ring as its ends see it. */
 export interface RecordArea {
@@ -234,6 +246,7 @@ export class RecordBytes {
     const end = at + packetBytes - VCRC_BYTES;
     const view = viewOf(from);
     if (view.getUint16(end, true) !== variantCrc(from, at, end)) return VCRC_WRONG;
+    if (!this.#isRouted(view, at, packetBytes, offset)) return PACKET_MALFORMED;
     const hasGrh = lrh.fields.linkNextHeader.get(view, at) === LNH_GRH;
     const icrcAt = end - ICRC_BYTES;
     if (view.getUint32(icrcAt, true) !== invariantCrc(from, at, icrcAt, hasGrh ? 'localWithGrh' : 'local'))
@@ -242,7 +255,9 @@ export class RecordBytes {
     const opcode = bth.fields.opcode.get(view, base);
     const payload = base + transportHeaderBytes(opcode);
     const payloadBytes = icrcAt - payload - bth.fields.padCount.get(view, base);
-    if (!isKnownOpcode(opcode) || payloadBytes < 0) return PACKET_MALFORMED;
+    const payloadMax = isKnownOpcode(opcode) && !hasPayload(opcode) ? 0 : PAYLOAD_BYTES_MAX;
+    const isTransport = bth.fields.transportVersion.get(view, base) === 0;
+    if (!isTransport || payloadBytes < 0 || payloadBytes > payloadMax) return PACKET_MALFORMED;
     this.#unpackBase(view, at, base, packetBytes, payloadBytes, offset);
     this.#unpackHeaders(view, base + bth.sizeBytes, opcode, offset);
     const { bytes } = this.#area;
@@ -253,6 +268,31 @@ export class RecordBytes {
       bytes.set(from.subarray(grh, grh + GRH_BYTES), grhPlace(offset, operands + payloadBytes));
     }
     return PACKET_RIGHT;
+  }
+
+  /**
+   * Checks of the link and of global routes: version, lane (that of the buffer which the packet is in), next header, length; version and
+   * next header of a GRH (7.7, 8.3, 9.6.1.1).
+   */
+  #isRouted(view: DataView, at: number, packetBytes: number, offset: number): boolean {
+    const { linkVersion, virtualLane, linkNextHeader, packetLength } = lrh.fields;
+    const lane = virtualLaneOf(this.#area.words[(offset >> 2) + WORD_PACKET_FLAGS]!);
+    const next = linkNextHeader.get(view, at);
+    const routeBytes = lrh.sizeBytes + (next === LNH_GRH ? GRH_BYTES : 0);
+    if (
+      linkVersion.get(view, at) !== 0 ||
+      virtualLane.get(view, at) !== lane ||
+      packetLength.get(view, at) * 4 + VCRC_BYTES !== packetBytes ||
+      next < LNH_BTH ||
+      packetBytes < routeBytes + bth.sizeBytes + ICRC_BYTES + VCRC_BYTES
+    )
+      return false;
+    const route = at + lrh.sizeBytes;
+    return (
+      next !== LNH_GRH ||
+      (grh.fields.ipVersion.get(view, route) === IP_VERSION &&
+        grh.fields.nextHeader.get(view, route) === NEXT_HEADER_BTH)
+    );
   }
 
   #unpackBase(
@@ -291,7 +331,7 @@ export class RecordBytes {
 
   #unpackHeaders(view: DataView, from: number, opcode: number, offset: number): void {
     let at = from;
-    for (const name of opcodeRow(opcode)!.headers) {
+    for (const name of opcodeRow(opcode)?.headers ?? []) {
       this.#unpackHeader(name, view, at, offset);
       at += extendedHeaders[name].sizeBytes;
     }

@@ -23,7 +23,14 @@ import {
   WORD_PAYLOAD_BYTES,
 } from './packet.ts';
 import type { WireConfig } from './parameters.ts';
-import { PACKET_BYTES_MAX, PACKET_RIGHT, type RecordArea, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
+import {
+  ICRC_WRONG,
+  PACKET_BYTES_MAX,
+  PACKET_RIGHT,
+  type RecordArea,
+  RecordBytes,
+  VCRC_WRONG,
+} from './record-bytes.ts';
 
 /** What becomes of a packet: it leaves, perhaps twice; it leaves and is lost; it does not leave. */
 export type Fate = 'sent' | 'copied' | 'lost' | 'nowhere';
@@ -111,7 +118,7 @@ export class PacketObserver {
     const note = isDamaged ? 'damaged on its way by a fault' : '';
     this.#tap?.packetPassed('inbound', floats[offset >> 3]!, from, place, packetBytes, note);
     if (this.#isBytes) return this.#codec.unpack(from, place, packetBytes, offset);
-    return isDamaged ? VCRC_WRONG : PACKET_RIGHT;
+    return verdictOf(flags);
   }
 
   /** Flips the bit that a fault has struck. */
@@ -130,6 +137,12 @@ export class PacketObserver {
     const bodyBytes = bodyBytesOf(shape, words[word + WORD_PAYLOAD_BYTES]!, words[word + WORD_PACKET_FLAGS]!);
     return offset + PACKET_PAYLOAD_OFFSET + rounded(bodyBytes);
   }
+}
+
+/** What is wrong with a packet of which only fields travel: what a fault has done to it. */
+export function verdictOf(flags: number): number {
+  if ((flags & FLAG_CORRUPTED) === 0) return PACKET_RIGHT;
+  return (flags & FLAG_DAMAGED_INSIDE) === 0 ? VCRC_WRONG : ICRC_WRONG;
 }
 
 const notes: Readonly<Record<Fate, string>> = {

@@ -24,8 +24,6 @@ import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import {
-  FLAG_CORRUPTED,
-  FLAG_DAMAGED_INSIDE,
   FLOW_CONTROL,
   LINK_TRAINING,
   PACKET,
@@ -40,10 +38,10 @@ import {
 import { ReceiveCounters, type TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
-import { PACKET_RIGHT } from './record-bytes.ts';
+import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT } from './record-bytes.ts';
 import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
-import { PacketObserver, type WireTap } from './wire-observer.ts';
+import { PacketObserver, verdictOf, type WireTap } from './wire-observer.ts';
 import { type PacketHeaders, WireSender, type WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
@@ -386,14 +384,18 @@ export class WirePort implements LateSender {
       this.#reader.release(offset);
       return;
     }
-    const isCorrupted = this.#observer.isIdle
-      ? (flags & FLAG_CORRUPTED) !== 0
-      : this.#observer.received(offset) !== PACKET_RIGHT;
-    if (isCorrupted && (flags & FLAG_DAMAGED_INSIDE) !== 0) counters.invariantCrcErrors++;
-    const statistics = isCorrupted ? counters.corrupted : counters.delivered;
-    statistics.count(opcode, packetBytesIn(flags), payloadBytes);
-    if (isCorrupted) this.consume(offset);
-    else this.#receiver.packetArrived(offset, payloadBytes);
+    const verdict = this.#observer.isIdle ? verdictOf(flags) : this.#observer.received(offset);
+    if (verdict === PACKET_RIGHT) {
+      // Where bytes have travelled, they alone say what the packet is.
+      const arrivedBytes = words[word + WORD_PAYLOAD_BYTES]!;
+      counters.delivered.count(words[word + WORD_OPCODE]!, packetBytesIn(flags), arrivedBytes);
+      this.#receiver.packetArrived(offset, arrivedBytes);
+      return;
+    }
+    if (verdict === ICRC_WRONG) counters.invariantCrcErrors++;
+    else if (verdict === PACKET_MALFORMED) counters.malformedPackets++;
+    counters.corrupted.count(opcode, packetBytesIn(flags), payloadBytes);
+    this.consume(offset);
   }
 
   #scheduleFlowControl(nowPs: Picoseconds): void {

@@ -20,7 +20,7 @@ import {
   Random,
   SingleRunner,
 } from '../../../sim/index.ts';
-import { WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.ts';
+import { type WireConfig, WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.ts';
 import { FakeFunction } from '../../dma/dma-bench.ts';
 import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
 import { linkPair } from '../../pcie/link-bench.ts';
@@ -106,10 +106,17 @@ export const oneLineCaches = {
 export interface BenchOptions {
   readonly hca?: Partial<HcaConfig>;
   readonly dma?: Partial<DmaConfig>;
+  readonly wire?: Partial<WireConfig>;
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
 }
+
+const wireConfigOf = ({ wire }: BenchOptions): WireConfig => ({
+  ...defaultsOf(wireParameters),
+  trainingUs: 0,
+  ...wire,
+});
 
 export class DataPathNode {
   readonly lp: LogicalProcess;
@@ -189,7 +196,7 @@ export class DataPathNode {
     this.#mapIcm();
     this.wire = new WirePort({
       lp,
-      config: { ...defaultsOf(wireParameters), trainingUs: 0 },
+      config: wireConfigOf(options),
       writer: new ChannelWriter(out),
       reader: this.wireReader,
       references: this.references,
@@ -306,7 +313,7 @@ export class DataPathBench {
   readonly #runner: SingleRunner;
 
   constructor(options: BenchOptions = {}) {
-    const bytes = wireChannelBytes({ ...defaultsOf(wireParameters), trainingUs: 0 });
+    const bytes = wireChannelBytes(wireConfigOf(options));
     const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
     const random = options.shuffleSeed === undefined ? undefined : new Random(options.shuffleSeed);
     const shuffle = random === undefined ? undefined : random.unit;
