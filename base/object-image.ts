@@ -6,7 +6,7 @@
  *
  * Objects made since are forgotten, for nothing that was there leads to them any more. A function is kept as it is: what code
  * closes over must be constant, and objects that only closures lead to must be among the roots (test/machine-image.spec.ts
- * holds the model to both, by V8's own graph of the heap and by the sources).
+ * holds the model to both, by the engine's own graph of the heap and by the sources).
  *
  * Private fields are seen where they are ordinary ones, which they are in all built forms of the model (build/plain-fields.ts);
  * {@link seesPrivateFields} says whether that is so here.
@@ -191,7 +191,7 @@ const isWritable = (object: Fields, key: PropertyKey): boolean =>
 
 type RestoreShape = (objects: readonly Fields[], values: readonly unknown[]) => void;
 
-/** A loop of its own for each shape of which there are many is ten times as fast: V8 then knows what objects come. */
+/** A loop of its own for each shape of which there are many is ten times as fast, since it then sees one shape only. */
 const compiledFrom = 64;
 
 /** @returns undefined for few objects, and where a page's security policy lets nothing be compiled */

@@ -24,7 +24,7 @@ const pageShift = 12;
 const pageBytes = 2 ** pageShift;
 
 /**
- * Memory of ended machines, zeroed: what is made anew for each machine forces V8 to collect and the kernel to find pages. All of it is of
+ * Memory of ended machines, zeroed: what is made anew for each machine costs a collection of the heap and new pages of the kernel. All of it is of
  * one size, that of the machines that ended last.
  */
 const retired = { sizeBytes: 0, buffers: [] as SharedArrayBuffer[] };

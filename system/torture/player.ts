@@ -392,7 +392,7 @@ class Player {
 
   // Connecting.
 
-  /** Tells the peers where QPs and areas are now, and connects the QPs that are new at this turn. */
+  /** Publishes to the peers where QPs and areas are now, and connects the QPs that are new at this turn. */
   async #connect(turn: number): Promise<void> {
     const { exchange } = this.#program;
     const links = this.#plan.qps.flatMap((_, index) => {

@@ -144,7 +144,7 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   return [
     ...differs('what the programs saw', first.results, second.results),
     ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
-    ...(again.isUnwatched === true ? [] : differs('what the linter tells', first.lint, second.lint)),
+    ...(again.isUnwatched === true ? [] : differs('what the linter reports', first.lint, second.lint)),
     ...judgeCosts(second).map((what) => ({ judge: 'costs', what })),
   ];
 }

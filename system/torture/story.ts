@@ -57,7 +57,7 @@ interface TurnOfProgram {
 export interface Again {
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
-  /** Nobody looks on: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
+  /** Without observers: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
   readonly isUnwatched?: true;
   /** Everybody looks on as well: timeline, log of registers, capture of the cable, and costs, for which players mark what they post. */
   readonly isObserved?: true;

@@ -10,7 +10,7 @@ import { isCurrent, type SendPlan, sendsOf } from './story.ts';
 const verdict = (name: string, played: Played): string[] =>
   judges.find((judge) => judge.name === name)!.judge(played);
 
-/** The story with one completion told otherwise, or not at all. */
+/** The story with one completion altered, or left out. */
 const told = (played: Played, one: CompletionSeen, other: readonly CompletionSeen[]): Played => ({
   ...played,
   seen: played.seen.map(

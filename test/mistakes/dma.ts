@@ -51,8 +51,8 @@ export const dmaMistakes: readonly Mistake[] = [
 `,
   },
   {
-    name: 'tag-wait-booked-as-link',
-    what: 'What the read engine waits for tags is booked as waiting for the link.',
+    name: 'tag-wait-counted-as-link',
+    what: 'What the read engine waits for tags is counted as waiting for the link.',
     kind: 'wrong stage',
     scene: 'few-credits',
     file: 'hw/dma/read-engine.ts',

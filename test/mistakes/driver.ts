@@ -29,7 +29,7 @@ export const driverMistakes: readonly Mistake[] = [
   },
   {
     name: 'unpin-before-the-device',
-    what: 'The pages of a region are unpinned before the device has been told to let go of them.',
+    what: 'The pages of a region are unpinned before the device has released them.',
     kind: 'wrong order',
     file: 'driver/mr.ts',
     find: `  await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });

@@ -57,7 +57,7 @@ export const hcaMistakes: readonly Mistake[] = [
   },
   {
     name: 'credits-without-probe',
-    what: 'A QP without credits and with nothing under way sends no probe, so that nobody tells it of new credits.',
+    what: 'A QP without credits and with nothing under way sends no probe, so that no acknowledgement brings it new credits.',
     kind: 'check skipped',
     scene: 'credits',
     file: 'hw/hca/requester/requester.ts',
@@ -181,7 +181,7 @@ export const hcaMistakes: readonly Mistake[] = [
   },
   {
     name: 'srq-limit-stays-armed',
-    what: 'The limit of an SRQ is not disarmed by the event that tells of it.',
+    what: 'The limit of an SRQ is not disarmed by the event that reports it.',
     kind: 'counter not reset',
     file: 'hw/hca/receive-queue/receive-wqe-fetch.ts',
     find: '    srqs.limit[srq] = 0;\n',

@@ -89,8 +89,8 @@ export const hostMistakes: readonly Mistake[] = [
     replace: '    if (users > 1) return none;\n',
   },
   {
-    name: 'discard-not-told',
-    what: 'Who follows translations of a process is not told when it discards pages.',
+    name: 'discard-not-notified',
+    what: 'Who follows translations of a process is not notified when it discards pages.',
     kind: 'fence left out',
     scene: 'pages-on-demand',
     file: 'host/mm/area-changes.ts',

@@ -66,7 +66,7 @@ export const pcieMistakes: readonly Mistake[] = [
   },
   {
     name: 'full-buffer-not-resumed',
-    what: 'Nobody wakes the transmitter when its full buffer has room again.',
+    what: 'The transmitter is not woken when its full buffer has room again.',
     kind: 'lost event',
     file: 'hw/pcie/link-port.ts',
     find: 'if (transmitter.resumePs < duePs) duePs = transmitter.resumePs;',

@@ -12,7 +12,7 @@ export const reportMistakes: readonly Mistake[] = [
   },
   {
     name: 'corrupted-at-the-sender',
-    what: 'Of the packets that were corrupted the report tells those that the sender received.',
+    what: 'Of the packets that were corrupted the report counts those that the sender received.',
     kind: 'wrong address',
     file: 'system/machine/report/build-report.ts',
     find: 'corrupted: packetsOf(receiver.wire.corrupted),',
@@ -132,7 +132,7 @@ export const reportMistakes: readonly Mistake[] = [
   },
   {
     name: 'analyser-without-epoch',
-    what: 'The analyser tells instants since the last epoch.',
+    what: 'The analyser writes instants since the last epoch.',
     kind: 'wrong time',
     file: 'system/machine/analysis/attach.ts',
     find: 'instantOf: (ps) => exactPs(lp.epochUs, ps),',

@@ -82,7 +82,7 @@ export const wireMistakes: readonly Mistake[] = [
     replace: '(portLatencyNs + switchLatencyNs)',
   },
   {
-    name: 'held-packet-not-told-of-credits',
+    name: 'held-packet-without-credit-notice',
     what: 'A packet held back that is due and waits for credits, before all others, is not looked at when they come.',
     kind: 'lost event',
     file: 'wire/wire-sender.ts',

@@ -13,7 +13,7 @@ beforeAll(async () => {
 }, 60_000);
 
 describe('a story with all observers', () => {
-  it('tells the same, and all TLPs have an owner', () => {
+  it('reports the same, and all TLPs have an owner', () => {
     expect(textOf(observed.report)).toBe(textOf(usual.report));
     expect(textOf(observed.results)).toBe(textOf(usual.results));
     expect(observed.costs?.operations.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** Counts of the report and times of the programs: a story that went well, told otherwise. */
+/** Counts of the report and times of the programs: a story that went well, altered. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { IBV_WC_RETRY_EXC_ERR } from '../../../userlib/index.ts';
 import type { NodeReport } from '../../machine/report/schema.ts';
@@ -43,7 +43,7 @@ const withCqes = (add: number): Played =>
 describe('the judge of counts', () => {
   it('finds nothing in a story that went well', () => expect(judgeCounts(played)).toEqual([]));
 
-  it('finds CQEs that nobody took, and completions that no CQE brought', () => {
+  it('finds CQEs that no program took, and completions that no CQE brought', () => {
     expect(judgeCounts(withCqes(1000)).join()).toMatch(/CQEs written/);
     expect(judgeCounts(withCqes(-1)).join()).toMatch(/CQEs written/);
   });

@@ -1,4 +1,4 @@
-/** What hardware holds, and rules that software breaks: a story that went well, told otherwise. */
+/** What hardware holds, and rules that software breaks: a story that went well, altered. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drawStory } from '../draw-story.ts';
 import { type Played, playStory } from '../run-story.ts';

@@ -1,4 +1,4 @@
-/** Each judge finds what it is for: a story that went well, told otherwise. */
+/** Each judge finds what it is for: a story that went well, altered. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   IBV_WC_LOC_PROT_ERR,
@@ -22,7 +22,7 @@ beforeAll(async () => {
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 });
 
-/** What the judge of a name says of the story as it is told. */
+/** What the judge of a name finds in the story as it is altered. */
 const verdict = (name: string, told: Partial<Played> = {}): string[] =>
   judges.find((judge) => judge.name === name)!.judge({ ...played, ...told });
 
@@ -100,7 +100,7 @@ describe('the judges', () => {
     expect(verdict('completions', told).join()).toMatch(/completed 2 times/);
   });
 
-  it('find a completion of a request that nobody posted', () => {
+  it('find a completion of a request that was not posted', () => {
     const [program, completion] = firstWhere(() => true);
     const told = withCompletion(program, completion, [completion, { ...completion, id: 1_000_000 }]);
     expect(verdict('completions', told).join()).toMatch(/never posted/);
@@ -142,7 +142,7 @@ describe('the judges', () => {
     }
   });
 
-  it('find a byte at the end that nobody wrote', () => {
+  it('find a byte at the end that was not written', () => {
     for (const program of [0, 1]) {
       const told = seenAs(program, ({ finals }) => ({
         finals: finals.map((bytes, area) => (area === 0 ? altered(bytes) : bytes)),
@@ -234,7 +234,7 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, nodes: refused } }).join()).toMatch(/RNR NAKs/);
   });
 
-  it('find time booked on a time-out that there was not', () => {
+  it('find time counted for a time-out that there was not', () => {
     const operations = Object.fromEntries(
       Object.entries(played.report.operations).map(([name, row]) => [
         name,
@@ -242,23 +242,25 @@ describe('the judges', () => {
       ]),
     );
     expect(verdict('report', { report: { ...played.report, operations } }).join()).toMatch(
-      /booked on ackTimeout/,
+      /counted for ackTimeout/,
     );
     const nodes = played.report.nodes.map((node) => ({
       ...node,
       hca: { ...node.hca, transport: { ackTimeout: 1 } },
     }));
-    expect(verdict('report', { report: { ...played.report, nodes } }).join()).toMatch(/booked on ackTimeout/);
+    expect(verdict('report', { report: { ...played.report, nodes } }).join()).toMatch(
+      /counted for ackTimeout/,
+    );
   });
 
-  it('find RNR NAKs without time booked on their delays, unless each may have come behind an answer that was lost', () => {
+  it('find RNR NAKs without time counted for their delays, unless each may have come after an answer that was lost', () => {
     const told = (transport: Readonly<Record<string, number>>): string => {
       const nodes = played.report.nodes.map((node) => ({ ...node, hca: { ...node.hca, transport } }));
       return verdict('report', { report: { ...played.report, nodes } }).join();
     };
-    expect(told({ rnrNakReceived: 1 })).toMatch(/booked on rnrDelay/);
+    expect(told({ rnrNakReceived: 1 })).toMatch(/counted for rnrDelay/);
     expect(told({ rnrNakReceived: 1, missingResponse: 1 })).toBe('');
-    expect(told({ rnrNakReceived: 2, missingResponse: 1 })).toMatch(/booked on rnrDelay/);
+    expect(told({ rnrNakReceived: 2, missingResponse: 1 })).toMatch(/counted for rnrDelay/);
     expect(told({ missingResponse: 1 })).toBe('');
   });
 

@@ -1,4 +1,4 @@
-/** Packets of a scene that went well, told otherwise: each rule finds what breaks it. */
+/** Packets of a scene that went well, altered: each rule finds what breaks it. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LinkPacket } from '../../machine/node/packet-log.ts';
 import { type Played, playStory } from '../run-story.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   );
 }, 60_000);
 
-/** The story with the first packet of node 0 that `which` names told otherwise. */
+/** The story with the first packet of node 0 that `which` names altered. */
 function telling(
   direction: 'toHost' | 'toDevice',
   which: (packet: LinkPacket) => boolean,
@@ -58,7 +58,7 @@ describe('the judge of packets', () => {
     expect(telling('toHost', isRead, () => ({ address: 1, lengthBytes: 4095 }))).toMatch(/more than MRRS/);
   });
 
-  it('finds a completion that does not go on where the one before ended, and one of nobody', () => {
+  it('finds a completion that does not go on where the one before ended, and one without a request', () => {
     const short = telling('toDevice', isData, ({ lengthBytes }) => ({ lengthBytes: lengthBytes - 1 }));
     expect(short).toMatch(/RCB/);
     expect(short).toMatch(/are to come/);

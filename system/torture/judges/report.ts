@@ -159,7 +159,7 @@ function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string
   });
 }
 
-/** Time is booked on waiting for a time-out or an RNR delay when there was one, and only then. */
+/** Time is counted as waiting for a time-out or an RNR delay when there was one, and only then. */
 function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[] {
   const isSimple =
     flows.every(({ from, sends }) => from.seen.unfinished.length === 0 && sends.every(isDone)) &&
@@ -176,7 +176,7 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
         0,
       );
       const isRight = count === 0 ? accountedPs === 0 : accountedPs > 0 || !mustWait[stage];
-      return isRight ? [] : [`${accountedPs} ps are booked on ${stage}, and ${event} counts ${count}`];
+      return isRight ? [] : [`${accountedPs} ps are counted for ${stage}, and ${event} counts ${count}`];
     },
   );
 }

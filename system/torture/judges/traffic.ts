@@ -55,7 +55,7 @@ interface End {
 
 const flowsByPlayed = new WeakMap<Played, Flow[]>();
 
-/** Both directions of every link whose programs told what they saw. */
+/** Both directions of every link whose programs reported what they saw. */
 export function flowsOf(played: Played): Flow[] {
   let flows = flowsByPlayed.get(played);
   if (flows === undefined) {

@@ -101,7 +101,7 @@ async function play(program: ProgramContext, number: 0 | 1): Promise<JsonValue> 
     await barrier(program, `round ${round} is over`);
   }
   if (isOverrun) {
-    await barrier(program, 'nobody polls');
+    await barrier(program, 'no program polls');
     if (number === 0) await flood(program, cq, qps, area);
     await program.cpu.sleep(lapPs);
     if (number === 1)

@@ -108,7 +108,7 @@ function draw(random: Random): SceneDraft {
     timeoutCode,
     pieceCount: 1,
   };
-  // Around the time-out, so that the answer meets the repeated request.
+  // Around the time-out, so that the answer crosses the repeated request.
   const timeOutNs = timeOutNsOf(timeoutCode);
   const faults = Array.from(
     { length: 1 + random.below(6) },

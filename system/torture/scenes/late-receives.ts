@@ -173,7 +173,7 @@ function judge({ args: given, results, report, faults }: ScenePlayed): string[] 
   leastAccountedPs = refusals * delayPs;
   const accountedPs = report.operations['SEND']?.milestonesPs['rnrDelay'] ?? 0;
   if (isWell && accountedPs < leastAccountedPs)
-    found.push(`${accountedPs} ps are told as RNR delay, ${refusals} RNR NAKs take ${leastAccountedPs}`);
+    found.push(`${accountedPs} ps are counted as RNR delay, ${refusals} RNR NAKs take ${leastAccountedPs}`);
   return found;
 }
 

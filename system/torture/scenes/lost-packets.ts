@@ -117,7 +117,7 @@ function draw(random: Random): SceneDraft {
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = Array.from({ length: count }, (): FaultEntry => {
     const node = isLong || random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
-    // An early loss meets what comes behind it still under way.
+    // At an early loss, what comes after it is still in flight.
     const most = isLong || random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
     const nth = 1 + random.below(Math.min(most, (due[node] ?? asked) + (isSingle ? 0 : 4)));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
@@ -384,7 +384,7 @@ function judgeSingle({ args, faults, report, set }: ScenePlayed): string[] {
     ),
   );
   if (under >= requests.length && (transport['ackTimeout'] ?? 0) > 0)
-    found.push(`${transport['ackTimeout']} time-outs, and what came behind the lost packet told of it`);
+    found.push(`${transport['ackTimeout']} time-outs, and what came after the lost packet showed the loss`);
   // A copy of a READ's request has it answered from its begin again, between the answers to others.
   const hasCopies = losses.length < faults.length;
   if (node === 1 && !hasCopies && requests.every(({ opcode }) => isRead(opcode))) {
@@ -399,7 +399,7 @@ function judgeSingle({ args, faults, report, set }: ScenePlayed): string[] {
 
 export const lostPackets: Scene = {
   name: 'lost-packets',
-  about: 'packets are lost near the wrap of the PSNs, often one that a later one tells of',
+  about: 'packets are lost near the wrap of the PSNs, often one whose loss a later one shows',
   module: import.meta.url,
   programs: askerAndAnswerer,
   draw,

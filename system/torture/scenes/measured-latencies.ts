@@ -119,7 +119,7 @@ export const measuredLatencies: Scene = {
     const { opcode, lengthBytes } = args as unknown as Args;
     const measured = results[0] as unknown as readonly Measured[];
     const row = report.operations[operationNames[opcode]!];
-    if (row === undefined || row.latencyPs === null) return ['the report knows of no requests'];
+    if (row === undefined || row.latencyPs === null) return ['the report has no requests'];
     const sorted = measured.map(({ latencyPs }) => latencyPs).toSorted((left, right) => left - right);
     const count = sorted.length;
     // The library notes the time within its calls.

@@ -106,7 +106,7 @@ function draw(random: Random): SceneDraft {
   };
 }
 
-/** A version of a told page: who reads finds both numbers in every pair of bytes. */
+/** A version of a told page: its reader finds both numbers in every pair of bytes. */
 function toldPage(page: number, version: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pageBytes).fill(1 + page);
   for (let at = 0; at < pageBytes; at += 2) bytes[at] = version;

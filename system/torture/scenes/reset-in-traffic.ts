@@ -62,7 +62,7 @@ interface Args {
   readonly closesFirst: boolean;
 }
 
-/** What a program tells of one life of the device that died. */
+/** What a program reports of one generation of the device, which failed. */
 interface Life {
   /** Places of requests in their order, by QP and post. */
   readonly posted: readonly (readonly number[])[];
@@ -250,7 +250,7 @@ async function die(program: ProgramContext, args: Args, wrong: string[]): Promis
     }
     await cpu.sleep(psPerMs / 2);
   }
-  // Nobody else has this memory from here on.
+  // No other has this memory from here on.
   memory.write(area.address, new Uint8Array(area.lengthBytes).fill(taken));
   if (!closesFirst)
     for (const [at, qp] of qps.entries()) post(qp, requestAt(side, args, at, seen.posted[at]!.length));

@@ -1,5 +1,5 @@
 /**
- * A scene is a story told on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with
+ * A scene is a story made on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with
  * other numbers and on other hardware each time, and judged by what it expects to see itself.
  *
  *     seed ─► scene, arguments, hardware, faults ─► its programs on a machine ─► their results, report ─► its judge
@@ -16,7 +16,7 @@ import type { Again, Climate } from '../story.ts';
 /** How a story says which scene it is: plain data, like all of a story. */
 export interface ScenePlan {
   readonly name: string;
-  /** Told to each of its programs. */
+  /** Given to each of its programs. */
   readonly args: JsonValue;
   /** Simulated time that it may take beyond that of other stories. */
   readonly sleepsSeconds?: number;

@@ -139,7 +139,7 @@ async function makeQps(
   return qps;
 }
 
-/** Brings the QPs to where they send and receive, and tells the peer of them. @returns the peer's */
+/** Brings the QPs to where they send and receive, and publishes them to the peer. @returns the peer's */
 async function meet({ program, port }: RcEndpoint, qps: readonly IbvQp[]): Promise<News> {
   for (const qp of qps) await ready(qp, datagramPlan, { lid: 0, qpNum: 0, psn: 0 });
   const own: News = { lid: port.lid, qpNums: qps.map(({ qpNum }) => qpNum) };
@@ -175,7 +175,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       if (error !== 0) found.push(`datagram ${at} of round ${round} was refused with ${error}`);
     }
     const ended = await completionsOf({ endpoint, cq }, datagrams.length, 1000 * psPerMs);
-    // Nobody answers for a datagram: what becomes of it there is nothing to its sender (9.8.3).
+    // A datagram is not answered: what becomes of it there is nothing to its sender (9.8.3).
     const failed = ended.filter(({ status }) => status !== IBV_WC_SUCCESS);
     if (failed.length > 0 || ended.length < datagrams.length)
       found.push(

@@ -1,6 +1,6 @@
 /**
  * CQs are armed for any completion, or for solicited ones alone, and messages of all kinds come, the last of them perhaps too
- * long. A CQ armed for solicited completions tells of those that ask for it, and of every failure (IBTA 11.4.2.2).
+ * long. A CQ armed for solicited completions reports those that ask for it, and of every failure (IBTA 11.4.2.2).
  */
 import { psPerMs, psPerNs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';

@@ -5,7 +5,7 @@
  *     far address ──► mailbox | CQ | queues | records | data | ICM pages of its own contexts
  *                     └─ the last MiB of the guest's file, which nothing else in the guest uses
  *
- * Its numbers, keys and addresses are such that a number that a rough guest draws meets none of them (one in 2^24 of the
+ * Its numbers, keys and addresses are such that a number that a rough guest draws is none of them (one in 2^24 of the
  * random ones), and its contexts lie in pages of its own. It may suffer: its QPs break, its requests end in error, or
  * never. So what is judged is only what must not be: an entry that is no completion of something posted, one that comes
  * twice or before its turn, and bytes that change where nothing was to be written.

@@ -36,7 +36,7 @@ describe.skipIf(unavailable !== undefined)('the memory of a guest', () => {
     expect(ram.mapped(0, pageBytes)).toHaveLength(1);
   });
 
-  it("is the guest's own to write, and nobody's when the guest has gone", () => {
+  it("is the guest's own to write, and no one's when the guest has gone", () => {
     ram.write(pageBytes - 1, Uint8Array.of(1, 2));
     expect(ram.damages()).toEqual([]);
     expect([...ram.read(pageBytes - 2, 4)]).toEqual([0x5a, 1, 2, 0x5a]);

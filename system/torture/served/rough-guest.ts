@@ -57,7 +57,7 @@ export class RoughGuest {
   readonly coverage = noRoughCoverage();
   /** What it did last, oldest first. */
   readonly actions: string[] = [];
-  /** Somebody in it who keeps to the rules. */
+  /** The program in it that keeps to the rules. */
   readonly bystander: Bystander;
   readonly #life: GuestLife;
   readonly #random: Random;
