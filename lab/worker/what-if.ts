@@ -1,8 +1,8 @@
 /** "What if": the closed form of one message at once, and simulations of the same machine beside it. */
-import { Machine } from '../../browser.ts';
 import { bottleneckOf, linkBound } from '../../system/bottleneck/index.ts';
+import { BootedMachines } from '../../system/machine/booted-machines.ts';
 import { configurationOf, profileListing } from '../../system/machine/profile/index.ts';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramOptions } from '../../system/machine/program.ts';
 import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../system/model/index.ts';
 import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
 import { latencyClient, latencyServer } from '../../system/workloads/perf-latency.ts';
@@ -19,6 +19,9 @@ import type {
 
 /** Sizes of a curve, from a byte to 64 KiB. */
 const curveSizes = [1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536] as const;
+
+/** Points of one configuration boot once: the third begins from the image of the second. */
+const machines = new BootedMachines();
 
 const latencyIterations = 12;
 const rateIterations = 300;
@@ -48,8 +51,10 @@ function termsOf(path: Path, { verb, sizeBytes, inlineBytes }: LabMessage): read
 /** Messages one after the other between the two hosts of a machine of its own. */
 export async function latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency> {
   const args = argsOf(message, { isLatency: true, iterations: latencyIterations, qpCount: 1 });
-  await using simulated = await Machine.create(optionsOf(machine));
-  const [result] = (await run(simulated, args)) as unknown as [LatencyResult];
+  await using lease = await machines.take(optionsOf(machine), () => programsOf(args));
+  const { machine: simulated } = lease;
+  await simulated.run();
+  const [result] = (await simulated.results()) as unknown as [LatencyResult];
   const { operations, checks, configHash } = await simulated.report();
   const { averagePs, firstPs, iterations } = result;
   const stages = Object.values(operations).flatMap(({ count, milestonesPs }) =>
@@ -72,8 +77,10 @@ export async function rate(
   qpCount: number,
 ): Promise<SimulatedRate> {
   const args = argsOf(message, { isLatency: false, iterations: rateIterations, qpCount });
-  await using simulated = await Machine.create(optionsOf(machine));
-  const sides = (await run(simulated, args)) as unknown as readonly [PerfSide, PerfSide];
+  await using lease = await machines.take(optionsOf(machine), () => programsOf(args));
+  const { machine: simulated } = lease;
+  await simulated.run();
+  const sides = (await simulated.results()) as unknown as readonly [PerfSide, PerfSide];
   const { durationPs, messagesPerSecond, averageBytesPerSecond } = sides[0].result as BandwidthResult;
   const { config } = simulated;
   const { binds, next } = bottleneckOf({
@@ -96,15 +103,15 @@ export async function rate(
   };
 }
 
-async function run(machine: Machine, args: PerfArgs): Promise<(JsonValue | undefined)[]> {
+function programsOf(args: PerfArgs): readonly ProgramOptions[] {
   const [client, server] = args.isLatency
     ? [latencyClient, latencyServer]
     : [bandwidthClient, bandwidthServer];
   const plain = args as unknown as JsonValue;
-  await machine.load({ node: 0, name: 'client', run: client, args: plain });
-  await machine.load({ node: 1, name: 'server', run: server, args: plain });
-  await machine.run();
-  return machine.results();
+  return [
+    { node: 0, name: 'client', run: client, args: plain },
+    { node: 1, name: 'server', run: server, args: plain },
+  ];
 }
 
 function argsOf(

@@ -1,0 +1,16 @@
+/** "What if": points of one configuration begin from the image of a booted machine, with the figures of fresh machines. */
+import { expect, it } from 'vitest';
+import type { LabMessage } from '../protocol.ts';
+import { latency, rate } from './what-if.ts';
+
+it('answers the same in whatever order it is asked, from an image or after a boot', async () => {
+  const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
+  const message: LabMessage = { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 };
+  const first = await latency(machine, message);
+  await rate(machine, message, 2);
+  expect(first.isBalanced).toBe(true);
+  expect(await latency(machine, message)).toEqual(first);
+  const other = { ...machine, set: { 'wire.cableMetres': 100 } };
+  expect((await latency(other, message)).meanPs).toBeGreaterThan(first.meanPs);
+  expect(await latency(machine, message)).toEqual(first);
+});
