@@ -1,8 +1,10 @@
 /** The editor, by CodeMirror: TypeScript, remarks at their lines, the lines that the programs are at. */
 import { javascript } from '@codemirror/lang-javascript';
+import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
 import { EditorState, RangeSetBuilder, StateEffect, StateField } from '@codemirror/state';
 import { Decoration, type DecorationSet, EditorView } from '@codemirror/view';
+import { tags } from '@lezer/highlight';
 import { basicSetup } from 'codemirror';
 import type { ProgramRemark } from '../protocol.ts';
 
@@ -56,6 +58,19 @@ const dress = EditorView.theme({
   '.cm-scroller': { maxHeight: '70vh', fontFamily: 'ui-monospace, monospace' },
 });
 
+/** Colours that can be read on the page's paper, light and dark; CodeMirror's own are for a light one alone. */
+const colours = HighlightStyle.define([
+  { tag: tags.keyword, color: 'light-dark(#7d1f8a, #d6a4e8)' },
+  { tag: [tags.string, tags.special(tags.string), tags.regexp], color: 'light-dark(#1b6b2a, #8fd694)' },
+  { tag: [tags.number, tags.bool, tags.null], color: 'light-dark(#9a3412, #fdba74)' },
+  { tag: tags.comment, color: 'var(--dim)', fontStyle: 'italic' },
+  {
+    tag: [tags.definition(tags.variableName), tags.definition(tags.propertyName)],
+    color: 'light-dark(#0b4f94, #8ec5ff)',
+  },
+  { tag: [tags.typeName, tags.className, tags.namespace], color: 'light-dark(#0f5f6a, #7fdbe6)' },
+]);
+
 export class Editor {
   readonly #onChange: (text: string) => void;
   #view: EditorView | undefined;
@@ -79,6 +94,7 @@ export class Editor {
       const extensions = [
         basicSetup,
         javascript({ typescript: true }),
+        syntaxHighlighting(colours),
         lintGutter(),
         programLines,
         dress,
