@@ -1,6 +1,7 @@
 export * from './address-path.ts';
 export * from './bar-map.ts';
 export * from './capability-flags.ts';
+export * from './cm-messages.ts';
 export * from './command-status.ts';
 export * from './commands.ts';
 export * from './cqc.ts';

@@ -12,6 +12,7 @@ export const MadClass = {
   SUBN_LID_ROUTED: 0x01,
   SUBN_ADM: 0x03,
   PERF_MGMT: 0x04,
+  COMMUNICATION: 0x07,
   VENDOR_9: 0x09,
   VENDOR_A: 0x0a,
   CONG_MGMT: 0x21,

@@ -5,11 +5,13 @@
  * first answer for a PSN that is open in it and in no other: then the two are one connection. Nothing but the packets is looked at, so
  * captures of strangers read alike. Source: IBTA vol 1, 9.7.
  */
+
 import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../wire/aeth.ts';
 import { opcodeRow } from '../../wire/opcodes.ts';
 import type { WirePacket } from '../../wire/packet-bytes.ts';
 import { psnAdd, psnDistance } from '../../wire/psn.ts';
 import { rnrTimerPsByCode } from '../../wire/rnr-timer.ts';
+import { cmWords } from './cm-words.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */
 export interface CapturedPacket {
@@ -261,6 +263,8 @@ function operationWords(opcode: number): string {
 function requestWords({ bth, headers, payload }: WirePacket): string {
   const { RETH: reth, AtomicETH: atomic, ImmDt: immediate, IETH: invalidated, DETH: deth } = headers;
   const parts = [`${operationWords(bth.opcode)}, PSN ${bth.psn}`];
+  const management = deth === undefined ? undefined : cmWords(payload);
+  if (management !== undefined) parts.push(management);
   if (payload.length > 0) parts.push(`${payload.length} bytes`);
   if (reth !== undefined)
     parts.push(`${reth.dmaLength} at ${hex(reth.virtualAddress)} key ${hex(reth.rKey)}`);

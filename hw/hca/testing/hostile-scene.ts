@@ -50,7 +50,7 @@ interface Victim {
  */
 function isGhost({ bytes }: HostilePacket): boolean {
   const base = (bytes[1]! & 3) === 3 ? 48 : 8;
-  return bytes[base] === Opcode.RC_ACKNOWLEDGE && bytes[base + 12]! >> 5 === 0;
+  return bytes[base] === Opcode.RC_ACKNOWLEDGE && ((bytes[base + 12]! >> 5) & 3) === 0;
 }
 
 export class HostileScene {

@@ -1,0 +1,68 @@
+/** A message of communication management in words, as a line of a conversation has it. */
+import { cmMessages, ipCmHeader, ipServicePrefix, MadClass, mad, madBytes } from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
+
+const PORT_SPACE_MASK = 0xffff_ffff_ff00_0000n;
+const IPV4 = 4;
+/** An IPv4 address is the last four of its sixteen bytes. */
+const IPV4_PLACE = 12;
+
+/** Words of a MAD of this class, or undefined of any other payload. */
+export function cmWords(payload: Uint8Array): string | undefined {
+  if (payload.length !== madBytes) return undefined;
+  const header = mad.decode(payload);
+  if (header.managementClass !== MadClass.COMMUNICATION) return undefined;
+  const attributeId = viewOf(payload).getUint16(mad.fields.attributeId.wordOffset);
+  const { data } = header;
+  switch (attributeId) {
+    case 0x10: {
+      const { localCommId, serviceId, localQpn, startingPsn, privateData } = cmMessages[0x10].decode(data);
+      const service = `${serviceWords(serviceId)}${addressWords(serviceId, privateData)}`;
+      return `CM REQ ${hex(localCommId)}: ${service}, QP ${localQpn}, PSN ${startingPsn}`;
+    }
+    case 0x13: {
+      const { localCommId, remoteCommId, localQpn, startingPsn } = cmMessages[0x13].decode(data);
+      return `CM REP ${hex(localCommId)} to ${hex(remoteCommId)}: QP ${localQpn}, PSN ${startingPsn}`;
+    }
+    case 0x12: {
+      const { remoteCommId, reason } = cmMessages[0x12].decode(data);
+      return `CM REJ to ${hex(remoteCommId)}: reason ${reason}`;
+    }
+    case 0x17:
+      return `CM SIDR_REQ: ${serviceWords(cmMessages[0x17].decode(data).serviceId)}`;
+    case 0x18:
+      return `CM SIDR_REP: QP ${cmMessages[0x18].decode(data).qpn}`;
+    case 0x11:
+    case 0x14:
+    case 0x15:
+    case 0x16: {
+      const message = cmMessages[attributeId];
+      const { localCommId, remoteCommId } = message.decode(data);
+      return `CM ${message.name} ${hex(localCommId)} to ${hex(remoteCommId)}`;
+    }
+    default:
+      return `CM message ${hex(attributeId)}`;
+  }
+}
+
+const isOfIp = (serviceId: bigint): boolean => (serviceId & PORT_SPACE_MASK) === ipServicePrefix;
+
+/** Who asks, where the private data begins with IP addresses. */
+function addressWords(serviceId: bigint, privateData: Uint8Array): string {
+  if (!isOfIp(serviceId)) return '';
+  const { ipVersion, sourceAddress, sourcePort } = ipCmHeader.decode(
+    privateData.subarray(0, ipCmHeader.sizeBytes),
+  );
+  const address =
+    ipVersion === IPV4
+      ? sourceAddress.subarray(IPV4_PLACE).join('.')
+      : Array.from(sourceAddress, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return ` from ${address} port ${sourcePort}`;
+}
+
+function serviceWords(serviceId: bigint): string {
+  if (!isOfIp(serviceId)) return `service ${hex(serviceId)}`;
+  return `port ${serviceId & 0xffffn} of space ${hex((serviceId >> 16n) & 0xffn)}`;
+}
+
+const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
