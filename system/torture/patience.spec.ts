@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { drawStory } from './draw-story.ts';
 import { patienceOf, withBearableRnr } from './patience.ts';
 import type { Story } from './story.ts';
+import { rnrDelayPs } from './verbs-model.ts';
 
 /** A story with one QP of these attributes for each row, in one program. */
 function storyOf(
@@ -47,6 +48,16 @@ describe('RNR delays of broken stories', () => {
         ),
       ),
     ).toEqual([10, 0, 12]);
+  });
+
+  it('are so long in story 980001455, which once asked for a missing receive every 40 µs for minutes', () => {
+    const story = drawStory(980_001_455);
+    const endless = story.programs
+      .flatMap(({ qps }) => qps)
+      .filter(({ transport, rnrRetry }) => transport === 'RC' && rnrRetry === 7);
+    expect([story.climate, endless.length > 0]).toEqual(['broken', true]);
+    for (const { rnrTimer } of endless)
+      expect((16 * patienceOf(story)) / rnrDelayPs(rnrTimer)).toBeLessThanOrEqual(500_000);
   });
 
   it('stay as drawn where retries end, and in other climates', () => {

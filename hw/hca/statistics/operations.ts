@@ -45,11 +45,15 @@ export const operationNames: Readonly<Record<number, string>> = {
   [WqeOpcode.NOP]: 'NOP',
   [WqeOpcode.SEND]: 'SEND',
   [WqeOpcode.SEND_IMM]: 'SEND_IMM',
+  [WqeOpcode.SEND_INVAL]: 'SEND_INV',
   [WqeOpcode.RDMA_WRITE]: 'WRITE',
   [WqeOpcode.RDMA_WRITE_IMM]: 'WRITE_IMM',
   [WqeOpcode.RDMA_READ]: 'READ',
   [WqeOpcode.ATOMIC_CS]: 'CMP_SWAP',
   [WqeOpcode.ATOMIC_FA]: 'FETCH_ADD',
+  [WqeOpcode.BIND_MW]: 'BIND_MW',
+  [WqeOpcode.FMR]: 'FAST_REG_MR',
+  [WqeOpcode.LOCAL_INVAL]: 'LOCAL_INV',
 };
 
 const OPCODE_COUNT = 32;

@@ -2,6 +2,7 @@
 import { ConfigurationError } from '../../../base/assert.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';
+import { boundWindows } from './bound-windows.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
 import { crowdOfQueues } from './crowd-of-queues.ts';
@@ -53,6 +54,7 @@ import { wrongDomain } from './wrong-domain.ts';
 export const scenes: readonly Scene[] = [
   abandonedQueues,
   attributesChanged,
+  boundWindows,
   copiedByWords,
   credits,
   crowdOfQueues,
