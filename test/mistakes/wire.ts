@@ -33,8 +33,8 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'The buffer of a corrupted packet is not given back to the sender.',
     kind: 'resource not returned',
     file: 'wire/wire-port.ts',
-    find: '    if (isCorrupted) this.consume(offset);\n',
-    replace: '    if (isCorrupted) this.#reader.release(offset);\n',
+    find: '    this.consume(offset);\n',
+    replace: '    this.#reader.release(offset);\n',
   },
   {
     name: 'credits-at-once',
