@@ -25,6 +25,7 @@ import type { Invocation } from './invocation.ts';
 import type { MoveOutcome } from './move-page.ts';
 import type { PerfRow } from './perf-run.ts';
 import type { PlotPage } from './plot-page.ts';
+import type { WhyResult } from './why.ts';
 
 /** `hca move --report`: the report of the machine, and what it takes to run it again. */
 export interface ReportOutput extends Report {
@@ -200,6 +201,13 @@ interface ExplainOutput extends Explanation {
   readonly configHash: string;
 }
 
+/** `hca why --json`: why requests failed or never ended. */
+interface WhyOutput extends WhyResult {
+  readonly schema: 'hca-why/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+}
+
 /** Whatever a command writes as JSON. */
 export type JsonOutput =
   | ReportOutput
@@ -224,4 +232,5 @@ export type JsonOutput =
   | StudiesOutput
   | AskOutput
   | ValidateOutput
-  | ExplainOutput;
+  | ExplainOutput
+  | WhyOutput;

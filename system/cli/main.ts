@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain | lab`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -40,6 +40,7 @@ import { addTimelineOptions } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
 import { addWireCommand } from './wire.ts';
+import { addWhyCommand } from './why.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out', 'timeline', 'vcd'] as const;
@@ -159,6 +160,7 @@ function programOf(): Command {
   addValidateCommand(program);
   addExplainCommand(program);
   addLabCommand(program);
+  addWhyCommand(program);
   program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -176,7 +178,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun, validate or explain; see --help',
+        'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun, validate, explain or why; see --help',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -12,6 +12,7 @@ import {
   packetCorrupted,
   packetLost,
   packetRetransmitted,
+  requestChecks,
   stageNames,
   type TimelineKindName,
   type TimelineRecord,
@@ -60,7 +61,9 @@ const texts: Texts = {
   eqDoorbell: () => 'EQ doorbell',
   cacheHit: (record) => `hit: ${first(record)}`,
   cacheMiss: (record) => `miss: ${first(record)}`,
-  refused: (record) => `refused: ${first(record)}`,
+  accessRefused: (record) => `refused: ${first(record)}`,
+  requestRefused: ({ values }) => `request refused: ${requestChecks[values[1]!]}`,
+  errorCompletion: ({ values }) => `completion with syndrome 0x${values[2]!.toString(16)}`,
   level: ({ track }) => track.name,
   posted: ({ values }) => `posted ${operationText(values[2]!)}`,
   operation: ({ values }) => operationText(values[2]!),
@@ -96,8 +99,12 @@ export function argumentsOf(record: TimelineRecord): readonly (readonly [string,
 function argumentText({ kind, track }: TimelineRecord, name: string, value: number): string | number {
   if (name === 'type') return TLP_KIND_NAMES[value]!;
   if (name === 'trafficClass') return trafficClassNames[value]!;
-  if (name === 'opcode') return kind === 'packet' ? (opcodeRow(value)?.name ?? value) : operationText(value);
+  if (name === 'opcode')
+    return kind === 'packet' || kind === 'requestRefused'
+      ? (opcodeRow(value)?.name ?? value)
+      : operationText(value);
   if (name === 'stage') return stageNames[value]!;
+  if (name === 'check') return requestChecks[value]!;
   if (name === 'step') return interruptSteps[value]!;
   if (name === 'flow') return flows[value]!;
   if (name === 'flags' && (value & packetAsksForAck) !== 0) return `${value} (asks for an ACK)`;

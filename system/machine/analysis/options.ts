@@ -66,6 +66,8 @@ export const traceDefaults = {
 export function checkCrossing(analysis: AnalysisOptions | undefined, where: string): void {
   if (analysis?.trace?.sinkOf !== undefined)
     throw new ConfigurationError('analysis.trace.sinkOf', 'a function', `a file for ${where}`);
+  if (analysis?.timeline?.onPost !== undefined)
+    throw new ConfigurationError('analysis.timeline.onPost', 'a function', `none for ${where}`);
   if (analysis?.timeline?.sink !== undefined)
     throw new ConfigurationError('analysis.timeline.sink', 'a function', `no sink for ${where}: timeline()`);
 }

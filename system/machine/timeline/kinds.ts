@@ -12,6 +12,7 @@ export const timelineCategories = [
   'dma',
   'doorbells',
   'caches',
+  'checks',
   'levels',
   'operations',
   'interrupts',
@@ -61,8 +62,27 @@ export const timelineKinds = {
   cacheHit: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
   /** A look-up that waits for a read; asked again, it counts no second time. */
   cacheMiss: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
-  /** A refused translation. `answer`: see hw/hca/memory/translation.ts. */
-  refused: { category: 'caches', shape: 'instant', values: ['user', 'entry', 'answer'] },
+  /**
+   * A translation by key that ends an access: `answer` as below, what it found, and what it was held to, both ends of a region where there
+   * are two; -1 where there is nothing.
+   */
+  accessRefused: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['user', 'key', 'answer', 'address', 'lengthBytes', 'found', 'heldTo', 'heldToEnd'],
+  },
+  /** A request of the QP `requesterQpn` that put the responder's QP into the error state: `check` by the table below. */
+  requestRefused: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['qpn', 'check', 'opcode', 'psn', 'found', 'heldTo', 'requesterQpn'],
+  },
+  /** A CQE with an error, `syndrome` as in abi/cqe.ts. */
+  errorCompletion: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['qpn', 'wqeCounter', 'syndrome', 'isSend'],
+  },
   /** Entries held from now on. */
   level: { category: 'levels', shape: 'level', values: ['entries'] },
   /** The request became visible to the device. */
@@ -131,6 +151,28 @@ export type InterruptStep = (typeof interruptSteps)[number];
 export const interruptStepNumbers = Object.fromEntries(
   interruptSteps.map((name, number) => [name, number]),
 ) as Readonly<Record<InterruptStep, number>>;
+
+/** Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own. */
+export const requestChecks = [
+  'sequenceOrLength',
+  'readResources',
+  'qpRight',
+  'atomicAlignment',
+  'access',
+  'receive',
+] as const;
+export type RequestCheck = (typeof requestChecks)[number];
+
+export const requestCheckNumbers = Object.fromEntries(
+  requestChecks.map((name, number) => [name, number]),
+) as Readonly<Record<RequestCheck, number>>;
+
+/** Answers of a translation (hw/hca/memory/translation.ts). */
+export const answerBadKey = 2;
+export const answerBadPd = 3;
+export const answerOutOfBounds = 4;
+export const answerMissingRight = 5;
+export const answerPageFault = 7;
 
 /** Stages of an operation, by the number that a record has. */
 export const stageNames: readonly string[] = operationStages;

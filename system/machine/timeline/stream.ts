@@ -19,6 +19,8 @@ export interface TimelineOptions {
   readonly recordsMax?: number;
   /** Takes the records of each process, `recordsMax` at a time; only in partition `single`. Left out: {@link Machine.timeline}. */
   readonly sink?: (observations: ProcessObservations) => void;
+  /** Called within each post of a send request, of which it is the number on its host: the stack shows who posts. Only in partition `single`. */
+  readonly onPost?: (node: number, ordinal: number) => void;
 }
 
 export const timelineRecordsMax = 200_000;
@@ -28,7 +30,10 @@ export class Stream {
   readonly #log: ObservationLog;
   readonly #categories: ReadonlySet<TimelineCategory>;
 
+  readonly #onPost: TimelineOptions['onPost'];
+
   constructor(lp: LogicalProcess, options: TimelineOptions) {
+    this.#onPost = options.onPost;
     const { fromPs = 0, toPs = Number.POSITIVE_INFINITY, recordsMax = timelineRecordsMax } = options;
     this.lp = lp;
     this.#log = new ObservationLog(lp.name, lp, { recordsMax, fromPs, toPs, sink: options.sink });
@@ -70,6 +75,11 @@ export class Stream {
   cycles(kind: TimelineKindName, track: number, clock: Clock, from: number, to: number, a = 0, b = 0): void {
     const fromPs = clock.edgePs(from);
     this.#log.note(kindNumbers[kind], track, fromPs, clock.edgePs(to) - fromPs, a, b);
+  }
+
+  /** A host posts its send request of this number. */
+  posted(ordinal: number): void {
+    this.#onPost?.(Number(this.lp.name.replace(/^\D+/, '')), ordinal);
   }
 
   addOpenEnd(noteOpen: () => void): void {

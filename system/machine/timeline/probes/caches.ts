@@ -65,7 +65,6 @@ export function watchTranslations(stream: Stream, translator: Translator, users:
       noteAccess(stream, mpt, user, key, isMptMiss ? PENDING : TRANSLATED, awaited[user]!, 'key');
       if (answer === TRANSLATED && !hasAskedMtt && port.mttLine >= 0)
         stream.instant('cacheHit', mtt, stream.lp.nowPs, user, entryOf(port, address));
-      if (answer > PENDING) stream.instant('refused', mpt, stream.lp.nowPs, user, key, answer);
       return answer;
     });
   });

@@ -7,10 +7,8 @@ import type { Stream } from '../stream.ts';
 import { watchAdapter } from './adapter.ts';
 import { watchAccount, watchFifos, watchLevel } from './blocks.ts';
 import { watchContexts, watchTranslations } from './caches.ts';
-
-/** The track of a queue pair's operations. */
-export const queuePairTrack = (stream: Stream, qpn: number): number =>
-  stream.track('queue pairs', `QP 0x${qpn.toString(16)}`);
+import { watchChecks } from './checks.ts';
+import { queuePairTrack } from './queue-pair-track.ts';
 
 export function watchHca(stream: Stream, hca: Hca): void {
   const { dataPath, control, domain, dmaRead, dmaWrite, pcieFunction } = hca;
@@ -30,6 +28,7 @@ export function watchHca(stream: Stream, hca: Hca): void {
   watchPacketBuffers(stream, hca);
   watchAdapter(stream, hca);
   if (stream.has('caches')) watchCaches(stream, hca);
+  if (stream.has('checks')) watchChecks(stream, hca);
   if (stream.has('doorbells')) watchDoorbells(stream, hca);
   if (stream.has('operations')) watchOperations(stream, hca);
   if (stream.has('interrupts')) watchModeration(stream, hca);

@@ -15,7 +15,7 @@ import type { Stream } from '../stream.ts';
 import { watchTransmitFifos } from './adapter.ts';
 import { watchFifos } from './blocks.ts';
 import { watchCore } from './core.ts';
-import { queuePairTrack } from './hca.ts';
+import { queuePairTrack } from './queue-pair-track.ts';
 
 export interface WatchedHost {
   readonly host: Host;
@@ -86,6 +86,7 @@ function watchPosts(stream: Stream, operations: OperationLog, times: OperationTi
     posted(qpn, wqeCounter, opcode, ownPs, operation);
     const entry = times.entryOf(qpn, wqeCounter);
     if (entry >= 0) ordinals.set(entry, ordinal);
+    stream.posted(ordinal);
     stream.instant('posted', queuePairTrack(stream, qpn), ownPs, qpn, wqeCounter, opcode, ordinal++);
     noteLevel(qpn, 1, ownPs);
   });

@@ -1,0 +1,178 @@
+/**
+ * `hca why TEST|FILE`: runs a test of `hca perf`, or the programs of a file, and tells of each request that failed or never ended why: the
+ * check that refused, what it found, what it was held to, and the line that posted the request.
+ */
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Command } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { visible } from '../../base/visible.ts';
+import { RunError } from '../../sim/index.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { ProgramFunction } from '../machine/program.ts';
+import type { TimelineOptions } from '../machine/timeline/index.ts';
+import { packageFolder } from '../package-folder.ts';
+import { type Failure, failuresOf, type Unfinished, unfinishedOf } from '../timeline/why.ts';
+import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import { argumentsOf, invocationOf } from './invocation.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  type MachineChoice,
+  machineHashOf,
+} from './options.ts';
+import { checkWritable, Screen, writeJson } from './output.ts';
+import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts';
+import { loadPrograms } from './perf-run.ts';
+import { runMachine } from './run.ts';
+
+interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice {
+  readonly json?: string;
+}
+
+/** How a run ended, and why requests of it failed. */
+export interface WhyResult {
+  /** What the run itself ended with; left out where all programs have ended. */
+  readonly error?: string;
+  readonly failures: readonly Failure[];
+  readonly unfinished: readonly Unfinished[];
+  /** Records that found a stream full: what they would have told is missing. */
+  readonly dropped: number;
+}
+
+/** Adds the command with its options. */
+export function addWhyCommand(program: Command): void {
+  const command = program
+    .command('why')
+    .description(
+      'tell why requests of a test or of a program failed or never ended, and where they were posted',
+    )
+    .argument(
+      '<test|file>',
+      'a test of hca perf, or a file that exports host0 and host1, the programs of both hosts',
+    )
+    .option('--json <file>', 'write it as JSON; - is standard output')
+    .action(why);
+  addFaultOptions(addMachineOptions(addPerfOptions(command)));
+}
+
+async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
+  const machine = hcaMachineOptionsOf(options);
+  checkWritable(options.json);
+  const screen = new Screen(options.json);
+  const load = isProgramFile(name) ? await programsOf(name) : testOf(name, options);
+  const result = await whyOf(machine, load);
+  screen.print(textOf(result));
+  if (options.json === undefined) return;
+  const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
+  writeJson(options.json, { schema: 'hca-why/1', invocation, configHash: machineHashOf(machine), ...result });
+}
+
+type Load = (machine: Machine) => Promise<void>;
+
+const isProgramFile = (name: string): boolean => /\.[cm]?[jt]s$/.test(name);
+
+function testOf(name: string, options: PerfChoice): Load {
+  const workloads = workloadsOf(startOf(name), options);
+  if (workloads.length > 1)
+    throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
+  return (machine) => loadPrograms(machine, perfArgsOf(workloads[0]!));
+}
+
+/** @throws ConfigurationError for a file that cannot be loaded or exports no program */
+async function programsOf(file: string): Promise<Load> {
+  let found: Readonly<Record<string, unknown>>;
+  try {
+    found = (await import(pathToFileURL(resolve(file)).href)) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    throw new ConfigurationError('FILE', file, `a module that loads (${String(error)})`);
+  }
+  const programs = ['host0', 'host1'].flatMap((name, node) =>
+    typeof found[name] === 'function' ? [{ node, run: found[name] as ProgramFunction }] : [],
+  );
+  if (programs.length === 0)
+    throw new ConfigurationError('FILE', file, 'a module that exports host0 or host1');
+  return async (machine) => {
+    for (const { node, run } of programs) await machine.load({ node, name: `host${node}`, run });
+  };
+}
+
+/** Runs a machine and asks its records. */
+export async function whyOf(options: MachineOptions, load: Load): Promise<WhyResult> {
+  const lines = new Map<string, string>();
+  const timeline: TimelineOptions = {
+    categories: ['operations', 'packets', 'checks'],
+    onPost: (node, ordinal) => {
+      const line = callerOf(new Error('posted').stack ?? '');
+      if (line !== undefined) lines.set(`${node} ${ordinal}`, line);
+    },
+  };
+  await using machine = await Machine.create({ ...options, analysis: { timeline } });
+  await load(machine);
+  let error: string | undefined;
+  try {
+    await runMachine(machine);
+  } catch (thrown) {
+    if (!(thrown instanceof RunError)) throw thrown;
+    error = thrown.message;
+  }
+  const recorded = await machine.timeline();
+  const postedAt = (node: number, ordinal: number): string | undefined => lines.get(`${node} ${ordinal}`);
+  return {
+    ...(error === undefined ? {} : { error }),
+    failures: failuresOf(recorded, postedAt),
+    unfinished: unfinishedOf(recorded, postedAt),
+    dropped: recorded.dropped.reduce((sum, { dropped }) => sum + dropped, 0),
+  };
+}
+
+/** Whose frames are not the program's: those of the library between it and the device, and of Node. */
+const library = ['userlib', 'system', 'host', 'sim', 'dist'].map((folder) =>
+  join(packageFolder, folder, '/'),
+);
+const isLibrary = (frame: string): boolean =>
+  frame.includes('node:') || library.some((folder) => frame.includes(folder));
+
+/** File and line of the first frame that is not the library's. */
+function callerOf(stack: string): string | undefined {
+  const frame = stack
+    .split('\n')
+    .slice(1)
+    .find((line) => line.includes(':') && !isLibrary(line));
+  return /(?:file:\/\/)?([^\s()]+:\d+):\d+\)?$/.exec(frame ?? '')?.[1];
+}
+
+const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
+
+function textOf({ error, failures, unfinished, dropped }: WhyResult): string {
+  const lines = failures.map(
+    ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
+      `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
+        `${operation === undefined ? '' : ` (${operation}, post ${ordinal})`}: ${status} at ${usText(atPs)}`,
+      ...(postedAt === undefined ? [] : [`  posted at ${visible(postedAt)}`]),
+      ...reasonLines(reasons),
+    ],
+  );
+  const open = unfinished.map(
+    ({ node, qpn, wqeCounter, operation, ordinal, postedPs, postedAt, reasons }) => [
+      `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} (${operation}, post ${ordinal}): posted at ${usText(postedPs)}, never ended`,
+      ...(postedAt === undefined ? [] : [`  posted at ${visible(postedAt)}`]),
+      ...reasonLines(reasons),
+    ],
+  );
+  return [
+    ...(error === undefined ? [] : [`The run ended with: ${error}`]),
+    ...lines.flat(),
+    ...open.flat(),
+    ...(failures.length + unfinished.length === 0 ? ['Every request of both hosts ended well.'] : []),
+    ...(dropped === 0 ? [] : [`${dropped} records found their stream full: reasons may be missing.`]),
+  ].join('\n');
+}
+
+const reasonLines = (reasons: Failure['reasons']): string[] =>
+  reasons.flatMap(({ where, atPs, text, found, heldTo, clause }) => [
+    `  ${where}, ${usText(atPs)}: ${text}${clause === undefined ? '' : ` (${clause})`}`,
+    ...(found === undefined ? [] : [`    found ${found}; held to ${heldTo}`]),
+  ]);

@@ -1,0 +1,129 @@
+/**
+ * Checks that refuse: what a translation found and what it was held to, requests that the responder refuses, and completions with an error.
+ * They are rare, so each is noted with all that it takes to say why.
+ */
+import { EventType } from '../../../../abi/eqe.ts';
+import { type Hca, portNames } from '../../../../hw/hca/index.ts';
+import { opcodeRow } from '../../../../wire/index.ts';
+import { around } from '../around.ts';
+import {
+  answerBadKey,
+  answerBadPd,
+  answerMissingRight,
+  answerOutOfBounds,
+  answerPageFault,
+  type RequestCheck,
+  requestCheckNumbers,
+} from '../kinds.ts';
+import type { Stream } from '../stream.ts';
+import { queuePairTrack } from './queue-pair-track.ts';
+
+export function watchChecks(stream: Stream, hca: Hca): void {
+  watchAccess(stream, hca);
+  watchRequests(stream, hca);
+  watchErrors(stream, hca);
+}
+
+/** Translations by key that end an access. */
+function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
+  const { translator, mptCache } = core;
+  const track = stream.track('checks', 'translation', { names: portNames });
+  translator.users.forEach((port, user) => {
+    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights) => {
+      const answer = translate(key, pd, address, lengthBytes, rights);
+      if (answer < answerBadKey || answer === answerPageFault) return answer;
+      const line = mptCache.directory.find(key >>> 8);
+      const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
+        if (line < 0) return [key, NONE, 0];
+        const start = mptCache.start[line]!;
+        if (answer === answerBadKey)
+          return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
+        if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
+        if (answer === answerOutOfBounds) return [address, start, start + mptCache.length[line]!];
+        return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
+      })();
+      const { nowPs } = stream.lp;
+      stream.interval(
+        'accessRefused',
+        track,
+        nowPs,
+        nowPs,
+        user,
+        key,
+        answer,
+        address,
+        lengthBytes,
+        found,
+        heldTo,
+        heldToEnd,
+      );
+      return answer;
+    });
+  });
+}
+
+const NONE = -1;
+
+/** A request that puts its QP into the error state, and the check that it failed; see request-checks.ts, request-memory.ts. */
+function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
+  const { qps, received } = core;
+  around(blocks.errors, 'refused', (refused) => (qp, eventType, cycle) => {
+    const pair = qps.rows[qp]!;
+    const [check, found, heldTo] = ((): readonly [RequestCheck, number, number] => {
+      if (eventType === EventType.WQ_ACCESS_ERROR) return ['access', 0, 0];
+      if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
+      const name = opcodeRow(received.opcode)?.name ?? '';
+      const isAtomic = name === 'RC_COMPARE_SWAP' || name === 'RC_FETCH_ADD';
+      const isRead = name === 'RC_RDMA_READ_REQUEST';
+      const underWay = blocks.responses.newCount(qp);
+      if ((isAtomic || isRead) && underWay >= pair.readResourcesMax)
+        return ['readResources', underWay + 1, pair.readResourcesMax];
+      const right = isAtomic ? RIGHT_ATOMIC : isRead ? RIGHT_READ : name.includes('WRITE') ? RIGHT_WRITE : 0;
+      if (isAtomic && received.virtualAddress % 8 !== 0)
+        return ['atomicAlignment', received.virtualAddress, 8];
+      if ((pair.remoteRights & right) !== right && received.payloadBytes <= pair.mtuBytes)
+        return ['qpRight', right, pair.remoteRights];
+      return ['sequenceOrLength', received.payloadBytes, pair.mtuBytes];
+    })();
+    const track = queuePairTrack(stream, qps.numberOf[qp]!);
+    const atPs = domain.clock.edgePs(cycle);
+    stream.interval(
+      'requestRefused',
+      track,
+      atPs,
+      atPs,
+      qps.numberOf[qp]!,
+      requestCheckNumbers[check],
+      received.opcode,
+      received.psn,
+      found,
+      heldTo,
+      pair.remoteQpn,
+    );
+    refused(qp, eventType, cycle);
+  });
+}
+
+/** Rights of a QP for its peer, as QPC has them (hw/hca/objects/qp-table.ts). */
+const RIGHT_READ = 1;
+const RIGHT_WRITE = 2;
+const RIGHT_ATOMIC = 4;
+
+/** Completions that are not successful, of both queues. */
+function watchErrors(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
+  around(blocks.completions, 'post', (post) => (posted, cycle) => {
+    if (posted.syndrome !== 0) {
+      const qpn = core.qps.numberOf[posted.qp]!;
+      stream.instant(
+        'errorCompletion',
+        queuePairTrack(stream, qpn),
+        domain.clock.edgePs(cycle),
+        qpn,
+        posted.wqeCounter,
+        posted.syndrome,
+        posted.isSend,
+      );
+    }
+    post(posted, cycle);
+  });
+}
