@@ -365,17 +365,20 @@ function retryReasons(
 /** Signalled requests without a completion at the end of a run, with what is known of each. */
 export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly Unfinished[] {
   const records = [...timeline.records()];
-  const ended = new Set<string>();
-  const open: Unfinished[] = [];
-  for (let place = records.length - 1; place >= 0; place--) {
-    const record = records[place]!;
-    const { kind, values } = record;
-    const key = `${nodeOf(record)} ${values[0]} ${values[1]}`;
-    if (kind === 'operation' || kind === 'failed' || kind === 'errorCompletion') ended.add(key);
-    if (kind !== 'posted') continue;
-    if (!ended.delete(key)) open.push(unfinished(record, records.slice(place), postedAt));
+  const keyOf = (record: TimelineRecord): string => `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
+  // A life begins at the instant of its post, and may stand ahead of it: so ends are counted first. Requests of one WQE end in order.
+  const ends = new Map<string, number>();
+  for (const record of records) {
+    const isEnd = record.kind === 'operation' || (record.kind === 'errorCompletion' && record.values[3] === 1);
+    if (isEnd) ends.set(keyOf(record), (ends.get(keyOf(record)) ?? 0) + 1);
   }
-  return open.toReversed();
+  return records.flatMap((record, place) => {
+    if (record.kind !== 'posted') return [];
+    const left = ends.get(keyOf(record)) ?? 0;
+    if (left === 0) return [unfinished(record, records.slice(place), postedAt)];
+    ends.set(keyOf(record), left - 1);
+    return [];
+  });
 }
 
 function unfinished(
