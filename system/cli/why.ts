@@ -1,5 +1,5 @@
 /**
- * `hca why TEST|FILE`: runs a test of `hca perf`, or the programs of a file, and tells of each request that failed or never ended why: the
+ * `hca why TEST|FILE`: runs a test of `hca perf`, or the programs of a file, and finds for each request that failed or never ended why: the
  * check that refused, what it found, what it was held to, and the line that posted the request.
  */
 import { join, resolve } from 'node:path';
@@ -10,9 +10,17 @@ import { visible } from '../../base/visible.ts';
 import { RunError } from '../../sim/index.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { ProgramFunction } from '../machine/program.ts';
+import type { FaultReport } from '../machine/report/schema.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
-import { type Failure, failuresOf, type Unfinished, unfinishedOf } from '../timeline/why.ts';
+import {
+  type Failure,
+  failuresOf,
+  type Losses,
+  lossesOf,
+  type Unfinished,
+  unfinishedOf,
+} from '../timeline/why.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import {
@@ -38,7 +46,10 @@ export interface WhyResult {
   readonly error?: string;
   readonly failures: readonly Failure[];
   readonly unfinished: readonly Unfinished[];
-  /** Records that found a stream full: what they would have told is missing. */
+  readonly losses: Losses;
+  /** Injected faults, and how often each fired. */
+  readonly faults: readonly FaultReport[];
+  /** Records that found a stream full: what they would have shown is missing. */
   readonly dropped: number;
 }
 
@@ -124,6 +135,8 @@ export async function whyOf(options: MachineOptions, load: Load): Promise<WhyRes
     ...(error === undefined ? {} : { error }),
     failures: failuresOf(recorded, postedAt),
     unfinished: unfinishedOf(recorded, postedAt),
+    losses: lossesOf(recorded),
+    faults: (await machine.report()).faults ?? [],
     dropped: recorded.dropped.reduce((sum, { dropped }) => sum + dropped, 0),
   };
 }
@@ -146,7 +159,7 @@ function callerOf(stack: string): string | undefined {
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
 
-function textOf({ error, failures, unfinished, dropped }: WhyResult): string {
+function textOf({ error, failures, unfinished, losses, faults, dropped }: WhyResult): string {
   const lines = failures.map(
     ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
       `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
@@ -166,7 +179,14 @@ function textOf({ error, failures, unfinished, dropped }: WhyResult): string {
     ...(error === undefined ? [] : [`The run ended with: ${error}`]),
     ...lines.flat(),
     ...open.flat(),
-    ...(failures.length + unfinished.length === 0 ? ['Every request of both hosts ended well.'] : []),
+    ...(failures.length + unfinished.length === 0 ? ['Every send request of both hosts ended well.'] : []),
+    ...reasonLines(losses.first),
+    ...(losses.count > losses.first.length
+      ? [`  and ${losses.count - losses.first.length} more packets that were lost or corrupted`]
+      : []),
+    ...faults.map(
+      ({ fault, fired }) => `Injected: ${fault}: fired ${fired === 1 ? 'once' : `${fired} times`}.`,
+    ),
     ...(dropped === 0 ? [] : [`${dropped} records found their stream full: reasons may be missing.`]),
   ].join('\n');
 }

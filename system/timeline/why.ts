@@ -87,6 +87,35 @@ const qpRightNames = ['remote read', 'remote write', 'atomic'];
 const qpRightsText = (rights: number): string =>
   qpRightNames.filter((_, bit) => ((rights >> bit) & 1) === 1).join(', ') || 'none';
 
+/** The records ahead of one, looked through backwards: a failure's cause is near, and runs have many of both. */
+class Earlier {
+  readonly records: readonly TimelineRecord[];
+  readonly #end: number;
+
+  constructor(records: readonly TimelineRecord[], end: number) {
+    this.records = records;
+    this.#end = end;
+  }
+
+  until(end: number): Earlier {
+    return new Earlier(this.records, end);
+  }
+
+  findLastIndex(isIt: (record: TimelineRecord) => boolean): number {
+    let at = this.#end - 1;
+    while (at >= 0 && !isIt(this.records[at]!)) at--;
+    return at;
+  }
+
+  findLast(isIt: (record: TimelineRecord) => boolean): TimelineRecord | undefined {
+    return this.records[this.findLastIndex(isIt)];
+  }
+
+  filter(isIt: (record: TimelineRecord) => boolean): readonly TimelineRecord[] {
+    return this.records.filter((record, at) => at < this.#end && isIt(record));
+  }
+}
+
 /** All failures of a run, in the order of time. @param timeline with the categories operations, packets and checks */
 export function failuresOf(timeline: Timeline, postedAt: PostedAt): readonly Failure[] {
   const records = [...timeline.records()];
@@ -127,15 +156,13 @@ function postOf(
   qpn: number,
   wqeCounter: number,
 ): TimelineRecord | undefined {
-  return records
-    .slice(0, place)
-    .findLast(
-      (record) =>
-        record.kind === 'posted' &&
-        nodeOf(record) === node &&
-        record.values[0] === qpn &&
-        record.values[1] === wqeCounter,
-    );
+  return new Earlier(records, place).findLast(
+    (record) =>
+      record.kind === 'posted' &&
+      nodeOf(record) === node &&
+      record.values[0] === qpn &&
+      record.values[1] === wqeCounter,
+  );
 }
 
 function reasonsOf(
@@ -146,7 +173,7 @@ function reasonsOf(
   const record = records[place]!;
   const [qpn = 0, , syndrome = 0, isSend = 0] = record.values;
   const node = nodeOf(record);
-  const before = records.slice(0, place);
+  const before = new Earlier(records, place);
   if (syndrome === CqeSyndrome.WR_FLUSH_ERR) return flushReasons(before, record);
   if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return accessReasons(before, node);
   if (syndrome === CqeSyndrome.LOCAL_LENGTH_ERR && isSend === 0)
@@ -170,10 +197,7 @@ const isRefusedByPeer = (syndrome: number): boolean =>
   syndrome === CqeSyndrome.REMOTE_OP_ERR;
 
 /** A flushed request did nothing wrong: the QP was in the error state, after what ended ahead of it. */
-function flushReasons(
-  before: readonly TimelineRecord[],
-  { values, track }: TimelineRecord,
-): readonly Reason[] {
+function flushReasons(before: Earlier, { values, track }: TimelineRecord): readonly Reason[] {
   const cause = before.findLast(
     (record) =>
       record.track.process === track.process &&
@@ -197,7 +221,7 @@ function flushReasons(
 }
 
 /** The last translation that a device refused. */
-function accessReasons(before: readonly TimelineRecord[], node: number): readonly Reason[] {
+function accessReasons(before: Earlier, node: number): readonly Reason[] {
   const refused = before.findLast(
     ({ kind, track }) => kind === 'accessRefused' && track.process === `hca${node}`,
   );
@@ -243,14 +267,14 @@ function accessReason({ track, atPs, values }: TimelineRecord): Reason {
 }
 
 /** What the responder refused of this QP, and the check behind it. */
-function peerReasons(before: readonly TimelineRecord[], node: number, qpn: number): readonly Reason[] {
+function peerReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
   const peers = [`hca${node ^ 1}`, `hca${node}`];
   const at = before.findLastIndex(
     ({ kind, track, values }) =>
       kind === 'requestRefused' && peers.includes(track.process) && values[6] === qpn,
   );
   if (at < 0) return [];
-  const refused = before[at]!;
+  const refused = before.records[at]!;
   const [ownQpn = 0, check = 0, opcode = 0, psn = 0, found = 0, heldTo = 0] = refused.values;
   const name = requestChecks[check]!;
   const request = `${opcodeRow(opcode)?.name ?? hex(opcode)}, PSN ${psn}`;
@@ -258,7 +282,7 @@ function peerReasons(before: readonly TimelineRecord[], node: number, qpn: numbe
     where: `${refused.track.process} responder of QP ${hex(ownQpn)}`,
     atPs: Number(refused.atPs),
   };
-  const earlier = before.slice(0, at);
+  const earlier = before.until(at);
   switch (name) {
     case 'access':
       return [
@@ -326,7 +350,7 @@ function peerReasons(before: readonly TimelineRecord[], node: number, qpn: numbe
 
 /** What was sent and what came back, while a request was tried again and again. */
 function retryReasons(
-  before: readonly TimelineRecord[],
+  before: Earlier,
   record: TimelineRecord,
   posted: TimelineRecord | undefined,
 ): readonly Reason[] {
@@ -336,7 +360,8 @@ function retryReasons(
   const out = packets.filter((packet) => nodeOf(packet) === (node ^ 1));
   const back = packets.filter((packet) => nodeOf(packet) === node && packet.values[1] === record.values[0]);
   const has = (bit: number) => (packet: TimelineRecord) => (packet.values[4]! & bit) !== 0;
-  const rnrCount = back.filter(({ values }) => values[5]! >>> 5 === 1).length;
+  const came = back.filter((packet) => !has(packetLost | packetCorrupted)(packet));
+  const rnrCount = came.filter(({ values }) => values[5]! >>> 5 === 1).length;
   const counts = [
     `${out.length} packets left host ${node} since the post`,
     `${out.filter(has(packetRetransmitted)).length} of them again`,
@@ -351,7 +376,7 @@ function retryReasons(
         record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR
           ? 'the peer had no receive, as often as the QP was to try'
           : 'no acknowledgement came within the time-out, as often as the QP was to try',
-      found: `${rnrCount} RNR NAKs, ${back.length - rnrCount} other answers`,
+      found: `${rnrCount} RNR NAKs, ${came.length - rnrCount} other packets to this QP`,
       heldTo:
         record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR
           ? 'rnrRetry of the QP'
@@ -359,17 +384,50 @@ function retryReasons(
       clause: 'IBTA vol 1, 9.7.5.2.8',
     },
     { where: `cable from hca${node}`, atPs: sincePs, text: counts.join(', ') },
+    {
+      where: `cable to hca${node}`,
+      atPs: sincePs,
+      text: `${back.length} packets left for this QP, ${back.filter(has(packetLost)).length} of them never arrived, ${back.filter(has(packetCorrupted)).length} arrived corrupted`,
+    },
   ];
+}
+
+/** Losses of which each is listed; the rest is counted. */
+const lossesMax = 10;
+
+/** Packets that never arrived, or arrived corrupted: what a program may wait for without end. */
+export interface Losses {
+  readonly count: number;
+  /** The first of them. */
+  readonly first: readonly Reason[];
+}
+
+export function lossesOf(timeline: Timeline): Losses {
+  const lost = [...timeline.records()].filter(
+    ({ kind, values }) => kind === 'packet' && (values[4]! & (packetLost | packetCorrupted)) !== 0,
+  );
+  const first = lost.slice(0, lossesMax).map((record) => {
+    const [opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0, flags = 0] = record.values;
+    const what = (flags & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted';
+    return {
+      where: `cable to hca${nodeOf(record)}`,
+      atPs: Number(record.atPs),
+      text: `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes, ${what}`,
+    };
+  });
+  return { count: lost.length, first };
 }
 
 /** Signalled requests without a completion at the end of a run, with what is known of each. */
 export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly Unfinished[] {
   const records = [...timeline.records()];
-  const keyOf = (record: TimelineRecord): string => `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
+  const keyOf = (record: TimelineRecord): string =>
+    `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
   // A life begins at the instant of its post, and may stand ahead of it: so ends are counted first. Requests of one WQE end in order.
   const ends = new Map<string, number>();
   for (const record of records) {
-    const isEnd = record.kind === 'operation' || (record.kind === 'errorCompletion' && record.values[3] === 1);
+    const isEnd =
+      record.kind === 'operation' || (record.kind === 'errorCompletion' && record.values[3] === 1);
     if (isEnd) ends.set(keyOf(record), (ends.get(keyOf(record)) ?? 0) + 1);
   }
   return records.flatMap((record, place) => {

@@ -29,8 +29,8 @@ function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
   const { translator, mptCache } = core;
   const track = stream.track('checks', 'translation', { names: portNames });
   translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights) => {
-      const answer = translate(key, pd, address, lengthBytes, rights);
+    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights, pair) => {
+      const answer = translate(key, pd, address, lengthBytes, rights, pair);
       if (answer < answerBadKey || answer === answerPageFault) return answer;
       const line = mptCache.directory.find(key >>> 8);
       const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {

@@ -1,25 +1,24 @@
-import { fileURLToPath } from 'node:url';
+/** From a completion with an error, and from a run that hangs, back to the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { loadPrograms } from '../cli/perf-run.ts';
-import { type WhyResult, whyOf } from '../cli/why.ts';
-import { parsedFault } from '../machine/faults/index.ts';
-import type { PerfArgs } from '../workloads/perf-plan.ts';
+import { loadPrograms } from '../system/cli/perf-run.ts';
+import { type WhyResult, whyOf } from '../system/cli/why.ts';
+import { parsedFault } from '../system/machine/faults/index.ts';
+import type { PerfArgs } from '../system/workloads/perf-plan.ts';
+import { bystanders, programOf } from './machines.ts';
+import { cases as protectionCases } from './programs/protection.ts';
 
-const program = (file: string): string => new URL(`../../test/programs/${file}.ts`, import.meta.url).href;
-
-let cases: readonly string[];
+const cases = Object.keys(protectionCases);
 let protection: WhyResult;
 beforeAll(async () => {
-  const module = await import(fileURLToPath(program('protection')));
-  cases = Object.keys(module.cases);
   protection = await whyOf({}, async (machine) => {
-    for (const [node, exportName] of ['requester', 'responder'].entries())
-      await machine.load({ node, name: exportName, run: { url: program('protection'), exportName } });
+    // The requester waits for the bystander's progress.
+    const programs = ['requester', 'responder'].map((name, node) => programOf('protection', name, node));
+    for (const program of [...programs, ...bystanders()]) await machine.load(program);
   });
-}, 240_000);
+});
 
-/** What the first reasons of a case say, by words of its name; and what was found against what. */
-const told: readonly (readonly [RegExp, RegExp])[] = [
+/** Texts of the first reasons of a case, by words of its name; and what was found against what. */
+const reported: readonly (readonly [RegExp, RegExp])[] = [
   [/shorter than/, /ended with LOC_LEN_ERR/],
   [/QP without the right/, /does not accept this operation.*asked for: .*given: /],
   [/unaligned/, /no multiple of 8.*found 0x|no multiple of 8.*0x/],
@@ -34,7 +33,7 @@ const textOf = ({ reasons }: WhyResult['failures'][number]): string =>
   reasons.map(({ text, found = '', heldTo = '' }) => `${text} ${found} ${heldTo}`).join(' ');
 
 describe('why a request failed', () => {
-  it('is told of every case of protection, with what was found and what it was held to', () => {
+  it('is found for every case of protection, with what was found and what it was held to', () => {
     const sends = protection.failures.filter(
       ({ node, queue, status }) => node === 0 && queue === 'send' && status !== 'WR_FLUSH_ERR',
     );
@@ -43,7 +42,7 @@ describe('why a request failed', () => {
       new Set(['LOC_PROT_ERR', 'REM_ACCESS_ERR', 'REM_INV_REQ_ERR', 'REM_OP_ERR']),
     );
     cases.forEach((name, index) => {
-      const [, pattern] = told.find(([words]) => words.test(name))!;
+      const [, pattern] = reported.find(([words]) => words.test(name))!;
       expect(textOf(sends[index]!), name).toMatch(pattern);
     });
   });
@@ -59,7 +58,7 @@ describe('why a request failed', () => {
     for (const { reasons } of flushed) expect(reasons[0]!.text).toContain('went to the error state when');
   });
 
-  it('is told of receives: too short, and into memory that is not theirs', () => {
+  it('is found for receives: too short, and into memory that is not theirs', () => {
     const receives = protection.failures.filter(
       ({ queue, status }) => queue === 'receive' && status !== 'WR_FLUSH_ERR',
     );
@@ -72,7 +71,7 @@ describe('why a request failed', () => {
     ...{ inlineBytes: 0, usesEvents: false, cqModeration: 1, mtuBytes: 0 },
   };
 
-  it('of exhausted retries counts what left and what never arrived', async () => {
+  it('counts, for exhausted retries, what left and what never arrived', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=3-100')];
     const { failures, error } = await whyOf({ faults }, (machine) => loadPrograms(machine, args));
     expect(error).toBeDefined();
@@ -81,7 +80,19 @@ describe('why a request failed', () => {
     expect(textOf(first!)).toMatch(/no acknowledgement.*packets left host 0.*[1-9]\d* never arrived/);
   });
 
-  it('says so when every request ended well', async () => {
+  it('of a hang is the packet that never arrived, and the fault that took it', async () => {
+    const faults = [parsedFault('packet=lost,node=0,nth=4')];
+    const unreliable: PerfArgs = { ...args, verb: 'send', connection: 'UC' };
+    const { losses, error, ...found } = await whyOf({ faults }, (machine) =>
+      loadPrograms(machine, unreliable),
+    );
+    expect(error).toContain('nothing is left to do, but programs have not ended');
+    expect(losses.count).toBe(1);
+    expect(losses.first[0]!.text).toMatch(/^UC_SEND_ONLY to QP 0x\w+, PSN \d+, 64 bytes, never arrived$/);
+    expect(found.faults[0]!.fired).toBe(1);
+  });
+
+  it('is empty when every request ended well', async () => {
     const { failures, unfinished, error } = await whyOf({}, (machine) => loadPrograms(machine, args));
     expect([failures, unfinished, error]).toEqual([[], [], undefined]);
   });
