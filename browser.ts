@@ -8,11 +8,13 @@
  * a simulation keeps its thread busy.
  */
 // What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
+
 export type { Finding } from './analyser/lint/findings.ts';
 export type { RuleName, Severity } from './analyser/lint/rules.ts';
 export type { TraceCategory } from './analyser/trace-event.ts';
 export type { TraceFormat } from './analyser/trace-text.ts';
 export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
+export type { ObjectImage } from './base/object-image.ts';
 export type { TextSink } from './base/runtime.ts';
 export type { Cycles, Picoseconds, Unit } from './base/units.ts';
 export type { OnDemandStatistics } from './driver/on-demand/pager.ts';
