@@ -39,8 +39,8 @@ import { addSweepCommand } from './sweep.ts';
 import { addTimelineOptions } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
-import { addWireCommand } from './wire.ts';
 import { addWhyCommand } from './why.ts';
+import { addWireCommand } from './wire.ts';
 
 /** Options that name files: those that are written, and those that are read. */
 const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out', 'timeline', 'vcd'] as const;
