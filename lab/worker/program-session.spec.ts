@@ -108,7 +108,7 @@ describe('a program of the reader', () => {
   });
 
   it('shares no variable with the other host', async () => {
-    const text = 'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run, host1 = run;';
+    const text = 'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';
     expect((await outcomeOf(text)).results).toEqual(['1', '1']);
   });
 });

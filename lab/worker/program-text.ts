@@ -61,8 +61,11 @@ export function evaluated(code: string, library: object): ProgramExports {
     if (libraryNames.has(name)) return library;
     throw new ProgramTextError(`imports ${name}: a program of the lab has only 'hca-emulator'`, undefined);
   };
-  // The examples of the repository run themselves when they are started by their name: here they are not.
-  const plain = code.replaceAll('import.meta.main', '     false      ');
+  // The examples of the repository run themselves when they are started by their name: here they are not. What would run then may
+  // await, which the body of a plain function may not.
+  const plain = code
+    .replaceAll('if (import.meta.main) {', 'if (false) async () => {')
+    .replaceAll('import.meta.main', '     false      ');
   try {
     new Function('require', 'exports', `'use strict';${plain}\n//# sourceURL=${fileName}`)(required, exports);
   } catch (error) {

@@ -26,13 +26,16 @@ hca_id:→mlx4_0
 →page_size_cap:→→→0xfffffe00
 →max_qp:→→→→163768
 →max_qp_wr:→→→16351
-→device_cap_flags:→→0x04001c26
+→device_cap_flags:→→0x05221c26
 →→→→→BAD_PKEY_CNTR
 →→→→→BAD_QKEY_CNTR
 →→→→→CHANGE_PHY_PORT
 →→→→→PORT_ACTIVE_EVENT
 →→→→→SYS_IMAGE_GUID
 →→→→→RC_RNR_NAK_GEN
+→→→→→MEM_WINDOW
+→→→→→MEM_MGT_EXTENSIONS
+→→→→→MEM_WINDOW_TYPE_2B
 →→→→→RAW_IP_CSUM
 →max_sge:→→→32
 →max_sge_rd:→→→30
@@ -72,7 +75,7 @@ hca_id:→mlx4_0
 →→→→→NO SUPPORT
 →completion timestamp_mask:→→→0x0000ffffffffffff
 →hca_core_clock:→→→427000kHZ
-→device_cap_flags_ex:→→0x4001C26
+→device_cap_flags_ex:→→0x5221C26
 →tso_caps:
 →→max_tso:→→→0
 →rss_caps:

@@ -77,7 +77,7 @@ describe('hca diff', () => {
   it('ends with 0 when all is equal, with 1 and the causes first when it is not', () => {
     expect(hca('diff', 'a.json', 'a.json')).toEqual({
       code: 0,
-      out: 'All 125 figures are equal.\n',
+      out: 'All 127 figures are equal.\n',
       err: '',
     });
     const { code, out, err } = hca('diff', 'a.json', 'b.json');
