@@ -4,7 +4,7 @@
  *     node examples/rc-pingpong.ts
  */
 import * as ibv from '../index.ts';
-import { Machine, type ProgramContext, renderReport } from '../index.ts';
+import { Machine, type ProgramContext, type Report, renderReport } from '../index.ts';
 
 const size = 4096;
 const rxDepth = 500;
@@ -107,15 +107,15 @@ async function pingpong({
   return (cpu.localPs - startPs) / iterations / 1e6;
 }
 
-export async function main(iterations = 1000): Promise<{ roundTripUs: number; report: string }> {
+export async function main(iterations = 1000): Promise<{ roundTripUs: number; report: Report }> {
   await using machine = await Machine.create();
   for (const node of [0, 1]) await machine.load({ node, run: pingpong, args: iterations });
   await machine.run();
   const [roundTripUs] = (await machine.results()) as number[];
-  return { roundTripUs: roundTripUs!, report: renderReport(await machine.report()) };
+  return { roundTripUs: roundTripUs!, report: await machine.report() };
 }
 
 if (import.meta.main) {
   const { roundTripUs, report } = await main();
-  console.log(`${report}\n1000 iters of ${size} bytes: ${roundTripUs.toFixed(2)} usec/iter`);
+  console.log(`${renderReport(report)}\n1000 iters of ${size} bytes: ${roundTripUs.toFixed(2)} usec/iter`);
 }

@@ -7,11 +7,15 @@ import { ProgramSession } from './program-session.ts';
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
 const textOf = (name: string): string => labPrograms.find((each) => each.name === name)!.text;
 
-async function outcomeOf(text: string, more: Partial<ProgramOrder> = {}): Promise<ProgramProgress> {
+async function outcomeOf(
+  text: string,
+  more: Partial<ProgramOrder> = {},
+  stepPs = 200_000_000,
+): Promise<ProgramProgress> {
   const session = new ProgramSession();
   expect(await session.load({ text, machine, faults: [], ...more })).toEqual([]);
   for (;;) {
-    const progress = await session.runFor(200_000_000);
+    const progress = await session.runFor(stepPs);
     if (progress.hasEnded) return progress;
   }
 }
@@ -103,12 +107,13 @@ describe('a program of the reader', () => {
 
   it('that waits for ever ends, with the call that it waits in', async () => {
     const text = "export async function host0({ exchange }) {\n  await exchange.take('nothing');\n}";
-    const { remarks } = await outcomeOf(text);
+    const { remarks } = await outcomeOf(text, {}, 10_000_000_000_000);
     expect(remarks[0]!.text).toMatch(/nothing/);
   });
 
   it('shares no variable with the other host', async () => {
-    const text = 'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';
+    const text =
+      'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';
     expect((await outcomeOf(text)).results).toEqual(['1', '1']);
   });
 });

@@ -16,6 +16,9 @@ import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } fr
 
 const hosts = [0, 1] as const;
 
+/** Calls by which a program reads and writes memory: an access ends where the next call begins. */
+const accesses = /^(?:read|write|touch|load|store)/;
+
 export class ProgramSession implements LabProgram {
   #machine: Machine | undefined;
   #calls: ProgramCalls[] = [];
@@ -123,7 +126,7 @@ export class ProgramSession implements LabProgram {
       ...nodes.flatMap(({ races }, node) =>
         (races ?? []).map(
           (race): ProgramRemark => ({
-            line: this.#calls[node]?.lineAt(Number(race.program.atPs)),
+            line: this.#calls[node]?.lineAt(Number(race.program.atPs), accesses),
             severity: 'error',
             text: raceText(race, node, this.#calls[node]?.lineAt(Number(race.device.atPs), /^post/)),
           }),
