@@ -1,7 +1,6 @@
-/** Makes a context cache with its DMA requesters and its room in the HCA's memory; the same for every kind of context. */
+/** Makes a context cache with its room in the HCA's memory; the same for every kind of context. */
 
 import type { ClockDomain } from '../../../sim/index.ts';
-import { TrafficClass } from '../../dma/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import { ContextCache } from './context-cache.ts';
@@ -33,18 +32,8 @@ export function makeContextCache<K extends ContextKind>(
   sync: (slot: number) => void,
 ): ContextCache<ContextUser<K>> {
   const { icm, dmaRead, dmaWrite, sram, config, domain } = parts;
-  const holder: { cache?: ContextCache<ContextUser<K>> } = {};
-  const space = (): void => holder.cache!.retryDeferred(domain.cycle + 1);
-  const readRequester = dmaRead.addRequester(
-    { name: `${kind}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
-    { done: (line, _status, cycle) => holder.cache!.fillDone(line, cycle), space },
-  );
-  const writeRequester = dmaWrite.addRequester(
-    { name: `${kind}Write`, trafficClass: TrafficClass.context, fifoDepth: WRITE_DEPTH },
-    { space },
-  );
   const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
-  const cache = new ContextCache<ContextUser<K>>({
+  return new ContextCache<ContextUser<K>>({
     entries,
     ways,
     policy: config.cacheReplacement,
@@ -54,15 +43,13 @@ export function makeContextCache<K extends ContextKind>(
     table: contexts,
     addressOf: (objectNumber) => icm.contextAddress(kind, objectNumber),
     sync,
+    domain,
+    name: kind,
     dmaRead,
     dmaWrite,
-    readRequester,
-    writeRequester,
     sram: sram.bytes,
     sramOffset: sram.allocate(staging),
-    writeDepth: WRITE_DEPTH + 1,
+    writeDepth: WRITE_DEPTH,
     onMiss: parts.onContextMiss,
   });
-  holder.cache = cache;
-  return cache;
 }

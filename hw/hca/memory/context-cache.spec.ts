@@ -17,16 +17,7 @@ function bench(entries: number, ways = entries, ports = 3) {
   const dma = new MemoryDma(memory, domain, sram, LATENCY_CYCLES);
   const table = new ContextTable(CONTEXT_BYTES, 16);
   for (let slot = 0; slot < 16; slot++) table.allocate(100 + slot);
-  const holder: { cache?: ContextCache } = {};
   const synced: number[] = [];
-  const readRequester = dma.addRequester(
-    { name: 'read', trafficClass: 8, fifoDepth: ports },
-    { done: (line: number, _status: number, cycle: number) => holder.cache!.fillDone(line, cycle) },
-  );
-  const writeRequester = dma.addRequester(
-    { name: 'write', trafficClass: 8, fifoDepth: 2 },
-    { space: () => holder.cache!.retryDeferred(domain.cycle) },
-  );
   const cache = new ContextCache({
     entries,
     ways,
@@ -40,15 +31,14 @@ function bench(entries: number, ways = entries, ports = 3) {
       synced.push(slot);
       table.bytes[table.offsetOf(slot)] = slot + 1;
     },
+    domain,
+    name: 'qpc',
     dmaRead: dma,
     dmaWrite: dma,
-    readRequester,
-    writeRequester,
     sram,
     sramOffset: 0,
-    writeDepth: 3,
+    writeDepth: 2,
   });
-  holder.cache = cache;
   const woken: string[] = [];
   const userAt = (port: number) => ({ wake: (cycle: number) => void woken.push(`${port}@${cycle}`) });
   cache.connect({ first: userAt(0), second: userAt(1), third: userAt(2) });

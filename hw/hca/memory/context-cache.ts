@@ -9,7 +9,8 @@
  */
 
 import type { Cycles } from '../../../base/units.ts';
-import type { BlockState } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import type { MissWaiter } from './ports.ts';
@@ -30,12 +31,13 @@ export interface ContextCacheSetup<U extends string> {
   readonly addressOf: (objectNumber: number) => number;
   /** Brings the context bytes of a slot up to date before they are written out. */
   readonly sync: (slot: number) => void;
+  readonly domain: ClockDomain;
+  /** What its requesters are named after. */
+  readonly name: string;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
-  readonly readRequester: number;
-  readonly writeRequester: number;
   readonly sram: Uint8Array;
-  /** Room for one context per port being read, then for `writeDepth` contexts being written. */
+  /** Room for one context per port being read, then for `writeDepth` and one contexts being written. */
   readonly sramOffset: number;
   /** Depth of the write requester's fifo: at most so many write-backs are under way. */
   readonly writeDepth: number;
@@ -89,6 +91,8 @@ export class ContextCache<U extends string = string> {
   readonly directory: SetAssociativeDirectory;
   writeBackCount = 0;
   readonly #setup: ContextCacheSetup<U>;
+  readonly #readRequester: number;
+  readonly #writeRequester: number;
   readonly #isDirty: Uint8Array;
   readonly #isFilling: Uint8Array;
   /** Ports waiting for each line, as a bit set. */
@@ -99,11 +103,22 @@ export class ContextCache<U extends string = string> {
 
   constructor(setup: ContextCacheSetup<U>) {
     this.#setup = setup;
+    const { name, domain, portCount, writeDepth } = setup;
+    const trafficClass = TrafficClass.context;
+    const space = (): void => this.#retryDeferred(domain.cycle + 1);
+    this.#readRequester = setup.dmaRead.addRequester(
+      { name: `${name}Read`, trafficClass, fifoDepth: portCount, weight: 4 },
+      { done: (line, _status, cycle) => this.#fillDone(line, cycle), space },
+    );
+    this.#writeRequester = setup.dmaWrite.addRequester(
+      { name: `${name}Write`, trafficClass, fifoDepth: writeDepth },
+      { space },
+    );
     this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
     this.#isDirty = new Uint8Array(setup.entries);
     this.#isFilling = new Uint8Array(setup.entries);
     this.#waiters = new Int32Array(setup.entries);
-    this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
+    this.#ports = Array.from({ length: portCount }, (_, port) => new ContextPort(this, port));
   }
 
   /** See Block.connect. */
@@ -205,7 +220,7 @@ export class ContextCache<U extends string = string> {
   }
 
   /** DMA read of line `cookie` is complete. */
-  fillDone(cookie: number, cycle: Cycles): void {
+  #fillDone(cookie: number, cycle: Cycles): void {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
     const waiters = this.#waiters[cookie]! | this.#deferred;
@@ -221,16 +236,17 @@ export class ContextCache<U extends string = string> {
   }
 
   /** DMA room became free. */
-  retryDeferred(cycle: Cycles): void {
+  #retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
     this.#wakeAll(ports, cycle + 1);
   }
 
   #startFill(port: number, slot: number): void {
-    const { table, dmaRead, dmaWrite, readRequester, writeRequester, sramOffset } = this.#setup;
+    const { table, dmaRead, dmaWrite, sramOffset } = this.#setup;
     const line = this.#idleVictim(slot);
-    if (line === -1 || !dmaRead.canRequest(readRequester) || !dmaWrite.canRequest(writeRequester)) {
+    const canRead = dmaRead.canRequest(this.#readRequester);
+    if (line === -1 || !canRead || !dmaWrite.canRequest(this.#writeRequester)) {
       this.#deferred |= 1 << port;
       return;
     }
@@ -243,7 +259,7 @@ export class ContextCache<U extends string = string> {
     this.#isDirty[line] = 0;
     this.#isFilling[line] = 1;
     this.#waiters[line] = 1 << port;
-    dmaRead.request(readRequester, address, table.contextBytes, staging, line);
+    dmaRead.request(this.#readRequester, address, table.contextBytes, staging, line);
   }
 
   /** A line may hold another context: earlier lookups are invalid. */
@@ -257,8 +273,8 @@ export class ContextCache<U extends string = string> {
   }
 
   #writeBack(line: number): void {
-    const { table, dmaWrite, writeRequester, sram, sramOffset, portCount, writeDepth } = this.#setup;
-    const staging = sramOffset + (portCount + (this.writeBackCount % writeDepth)) * table.contextBytes;
+    const { table, dmaWrite, sram, sramOffset, portCount, writeDepth } = this.#setup;
+    const staging = sramOffset + (portCount + (this.writeBackCount % (writeDepth + 1))) * table.contextBytes;
     const slot = this.directory.tags[line]!;
     const objectNumber = table.numberOf[slot]!;
     if (objectNumber === -1) return;
@@ -267,7 +283,7 @@ export class ContextCache<U extends string = string> {
     sram.set(table.bytes.subarray(offset, offset + table.contextBytes), staging);
     this.writeBackCount++;
     dmaWrite.request(
-      writeRequester,
+      this.#writeRequester,
       this.#setup.addressOf(objectNumber),
       table.contextBytes,
       sram,

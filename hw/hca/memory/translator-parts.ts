@@ -1,6 +1,5 @@
-/** Makes the translator with its DMA requester and its room in the HCA's memory. */
+/** Makes the translator with its room in the HCA's memory. */
 import type { ClockDomain } from '../../../sim/index.ts';
-import { TrafficClass } from '../../dma/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import type { DmaReads, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
@@ -18,25 +17,16 @@ export interface TranslatorParts {
 
 export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCache: MttCache): Translator {
   const { config, icm, dmaRead, sram, domain } = parts;
-  const holder: { translator?: Translator } = {};
-  const readRequester = dmaRead.addRequester(
-    { name: 'translation', trafficClass: TrafficClass.translation, fifoDepth: PORT_COUNT, weight: 4 },
-    {
-      done: (translatorPort, status, cycle) => holder.translator!.fillDone(translatorPort, status, cycle),
-      space: () => holder.translator!.retryDeferred(domain.cycle + 1),
-    },
-  );
-  const translator = new Translator({
+  return new Translator({
     mptCache,
     mttCache,
     missCycles: config.cacheMissCycles,
     portCount: PORT_COUNT,
+    domain,
     icm,
     dmaRead,
-    readRequester,
+    readDepth: PORT_COUNT,
     sram: sram.bytes,
     sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
   });
-  holder.translator = translator;
-  return translator;
 }

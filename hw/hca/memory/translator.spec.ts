@@ -53,14 +53,7 @@ function bench(lines = 8, ways = 2) {
     mtt: place(MTT_ICM, 8, 16),
   });
   icm.map(0, ICM_HOST, 0x800);
-  const holder: { translator?: Translator } = {};
   const woken: { port: number; cycle: number }[] = [];
-  const readRequester = dma.addRequester(
-    { name: 'translation', trafficClass: 9, fifoDepth: 2 },
-    {
-      done: (port: number, status: number, cycle: number) => holder.translator!.fillDone(port, status, cycle),
-    },
-  );
   const mptCache = new MptCache(lines, ways, 'lru');
   const mttCache = new MttCache(lines, ways, 'lru');
   const translator = new Translator({
@@ -68,13 +61,13 @@ function bench(lines = 8, ways = 2) {
     mttCache,
     missCycles: MISS_CYCLES,
     portCount: PORTS,
+    domain,
     icm,
     dmaRead: dma,
-    readRequester,
+    readDepth: 2,
     sram,
     sramOffset: 0,
   });
-  holder.translator = translator;
   const userAt = (port: number) => ({ wake: (cycle: number) => void woken.push({ port, cycle }) });
   translator.connect({
     wqeFetch: userAt(0),

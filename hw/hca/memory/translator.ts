@@ -12,7 +12,8 @@
 
 import type { BusAddress, Cycles, VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
-import type { BlockState } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
@@ -61,9 +62,11 @@ export interface TranslatorSetup {
   readonly mttCache: MttCache;
   readonly missCycles: number;
   readonly portCount: number;
+  readonly domain: ClockDomain;
   readonly icm: IcmMap;
   readonly dmaRead: DmaReads;
-  readonly readRequester: number;
+  /** Depth of the read requester's fifo: at most so many reads are under way. */
+  readonly readDepth: number;
   readonly sram: Uint8Array;
   /** Room for two lines of 64 bytes per port: one of the MPT and one of the MTT. */
   readonly sramOffset: number;
@@ -75,6 +78,7 @@ export class Translator {
   contiguousBytes: Wide = 0;
 
   readonly #setup: TranslatorSetup;
+  readonly #readRequester: number;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
   readonly #ports: readonly TranslationPort[];
@@ -101,8 +105,15 @@ export class Translator {
   readonly #bufferedTag: Float64Array;
 
   constructor(setup: TranslatorSetup) {
-    const { portCount, sram } = setup;
+    const { portCount, sram, dmaRead, readDepth, domain } = setup;
     this.#setup = setup;
+    this.#readRequester = dmaRead.addRequester(
+      { name: 'translation', trafficClass: TrafficClass.translation, fifoDepth: readDepth, weight: 4 },
+      {
+        done: (port, status, cycle) => this.#fillDone(port, status, cycle),
+        space: () => this.#retryDeferred(domain.cycle + 1),
+      },
+    );
     this.#mptDirectory = setup.mptCache.directory;
     this.#mttDirectory = setup.mttCache.directory;
     this.#ports = Array.from(
@@ -360,7 +371,7 @@ export class Translator {
   }
 
   /** The DMA read begun for `port` is complete. */
-  fillDone(port: number, status: number, cycle: Cycles): void {
+  #fillDone(port: number, status: number, cycle: Cycles): void {
     if (this.#isFilling[port] === 0) return;
     this.#isFilling[port] = 0;
     const tag = this.#fillTag[port]!;
@@ -371,11 +382,11 @@ export class Translator {
     }
     const wakeCycle = cycle + 1 + this.#setup.missCycles;
     this.#ports[port]!.user!.wake(wakeCycle);
-    this.retryDeferred(wakeCycle);
+    this.#retryDeferred(wakeCycle);
   }
 
   /** DMA room or a line became free: ports turned away ask again. */
-  retryDeferred(cycle: Cycles): void {
+  #retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
     for (let port = 0; ports >> port !== 0; port++)
@@ -434,13 +445,13 @@ export class Translator {
     tag: number,
     address: BusAddress,
   ): typeof PENDING | F {
-    const { dmaRead, readRequester, sramOffset } = this.#setup;
+    const { dmaRead, sramOffset } = this.#setup;
     if (this.#isFilling[port] === 1) return PENDING;
     if (address < 0 || this.#failedTag[port] === tag * 2 + kind) {
       this.#failedTag[port] = -1;
       return failure;
     }
-    if (!dmaRead.canRequest(readRequester)) {
+    if (!dmaRead.canRequest(this.#readRequester)) {
       this.#deferred |= 1 << port;
       return PENDING;
     }
@@ -451,7 +462,7 @@ export class Translator {
     this.#fillGeneration[port] = this.#generation;
     this.#bufferedTag[port * 2 + kind] = -1;
     dmaRead.request(
-      readRequester,
+      this.#readRequester,
       address,
       lengthBytes,
       sramOffset + (port * 2 + kind) * MTT_LINE_BYTES,
