@@ -103,20 +103,16 @@ export class ObservationLog {
     return number;
   }
 
-  /** Something happens at `atPs` of the present epoch and lasts for `durationPs`. */
+  /**
+   * Something happens at `atPs` of the present epoch and lasts for `durationPs`.
+   * @param numbers of the kind, at most {@link OBSERVATION_VALUES}; those left out are 0
+   */
   note(
     kind: number,
     track: number,
     atPs: Picoseconds,
     durationPs: number,
-    a = 0,
-    b = 0,
-    c = 0,
-    d = 0,
-    e = 0,
-    f = 0,
-    g = 0,
-    h = 0,
+    ...numbers: readonly number[]
   ): void {
     const { epochUs } = this.#clock;
     const { fromPs, toPs, recordsMax } = this.#limits;
@@ -134,14 +130,7 @@ export class ObservationLog {
     kinds[at] = kind;
     tracks[at] = track;
     const first = at * OBSERVATION_VALUES;
-    values[first] = a;
-    values[first + 1] = b;
-    values[first + 2] = c;
-    values[first + 3] = d;
-    values[first + 4] = e;
-    values[first + 5] = f;
-    values[first + 6] = g;
-    values[first + 7] = h;
+    for (let n = 0; n < OBSERVATION_VALUES; n++) values[first + n] = numbers[n] ?? 0;
   }
 
   /** `noteOpen` notes what has begun and not ended, as far as it has come: for a look in mid-run, which leaves it open. */

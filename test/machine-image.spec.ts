@@ -126,7 +126,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
 });
 
 describe('an image has all that the state of a machine is in', () => {
-  it('of what V8 finds alive: the rest never changes', () => {
+  it('of what the engine finds alive: the rest never changes', () => {
     const machines: MachineOptions[] = [
       {},
       {

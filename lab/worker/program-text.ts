@@ -84,7 +84,7 @@ export function lineIn(error: unknown): number | undefined {
   return line > linesBefore ? line - linesBefore : undefined;
 }
 
-/** The innermost place in the text: `program.ts:12:5` in V8's and SpiderMonkey's stacks alike. */
+/** The innermost place in the text: `program.ts:12:5` in the stacks of Chromium and Firefox alike. */
 function lineOfStack(error: unknown): number {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const place = new RegExp(`${fileName.replace('.', '\\.')}:(\\d+)(?::\\d+)?\\)?$`, 'm').exec(stack);

@@ -54,21 +54,14 @@ export class Stream {
     track: number,
     fromPs: number,
     toPs: number,
-    a = 0,
-    b = 0,
-    c = 0,
-    d = 0,
-    e = 0,
-    f = 0,
-    g = 0,
-    h = 0,
+    ...numbers: readonly number[]
   ): void {
-    this.#log.note(kindNumbers[kind], track, fromPs, toPs - fromPs, a, b, c, d, e, f, g, h);
+    this.#log.note(kindNumbers[kind], track, fromPs, toPs - fromPs, ...numbers);
   }
 
   /** Notes what happens at an instant of the epoch. */
-  instant(kind: TimelineKindName, track: number, atPs: number, a = 0, b = 0, c = 0, d = 0): void {
-    this.#log.note(kindNumbers[kind], track, atPs, 0, a, b, c, d);
+  instant(kind: TimelineKindName, track: number, atPs: number, ...numbers: readonly number[]): void {
+    this.#log.note(kindNumbers[kind], track, atPs, 0, ...numbers);
   }
 
   /** Notes, by edges of a clock, what lasts from one to another. */
