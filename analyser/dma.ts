@@ -6,14 +6,14 @@
  * The traffic class that travels with a request of the model says what it is for; what it belongs to follows from where
  * the driver put its queues, records and tables.
  */
-import { cqc, cqRecord, eqc, mpt, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
+import { cqc, cqRecord, eqc, mpt, mttEntry, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
 import { viewOf } from '../base/bytes.ts';
 import { TrafficClass, trafficClassNames } from '../hw/dma/index.ts';
 import { STATUS_SUCCESS, type TappedCompletion, type TappedData } from '../hw/pcie/index.ts';
 import type { CompletionFollower } from './completions.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { tableAt } from './follow/icm-map.ts';
-import { type AnyLayout, anyLayout, fieldsSetIn, fieldText } from './layout-fields.ts';
+import { type AnyLayout, anyLayout, fieldsSetIn, fieldText, type ShownField } from './layout-fields.ts';
 import type { Linter } from './lint/linter.ts';
 import { checkCqRecord, checkReceiveRecord } from './lint/queue-rules.ts';
 import type { Trace } from './trace.ts';
@@ -209,7 +209,7 @@ export class DmaFollower {
       return {
         text: `MTT ${hex(index)} … ${bytes.length / mttEntryBytes} entries`,
         objects: {},
-        sections: [],
+        sections: [{ title: 'MTT', fields: mttFieldsOf(bytes, index) }],
       };
     const layout = contextLayouts[table.name];
     const isWhole =
@@ -224,6 +224,12 @@ export class DmaFollower {
     };
   }
 }
+
+/** Fields of MTT entries that follow each other, each by its place in the table: `[0x12].pageAddress`. */
+const mttFieldsOf = (bytes: Uint8Array, first: number): ShownField[] =>
+  Array.from({ length: Math.floor(bytes.length / mttEntryBytes) }, (_, at) =>
+    fieldsSetIn(anyLayout(mttEntry), bytes, at * mttEntryBytes, `[${hex(first + at)}].`),
+  ).flat();
 
 export const classNameOf = (trafficClass: number): string =>
   trafficClassNames[trafficClass] ?? `class ${trafficClass}`;

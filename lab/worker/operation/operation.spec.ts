@@ -74,6 +74,17 @@ describe('one WRITE of 4 KiB with warm caches', async () => {
     expect(cold.latencyPs).toBeGreaterThan(shown.latencyPs);
     const contexts = cold.records.filter((record) => valueIn(record, 'trafficClass') === 'context');
     expect(contexts.flatMap((record) => fieldsOf(cold, record)).join()).toContain('serviceType=');
+
+    // The entry of the memory translation names the page that the payload is read from.
+    const ofClass = (name: string): PictureRecord[] =>
+      cold.records.filter((record) => valueIn(record, 'trafficClass') === name);
+    const read = ofClass('payloadRead').find(({ track }) => cold.tracks[track]!.process === 'host0')!;
+    const page = Number(valueIn(read, 'address')) & ~0xfff;
+    const translations = ofClass('translation').flatMap((record) => fieldsOf(cold, record));
+    expect(translations.join(' ')).toMatch(
+      new RegExp(`(\\[0x[0-9a-f]+\\])\\.pageAddress=0x${page.toString(16)} \\1\\.present=1`),
+    );
+    expect(translations.join()).toContain('lengthBytes=0x1000');
   });
 });
 
