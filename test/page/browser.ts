@@ -1,15 +1,15 @@
 /**
- * Tests in a page of headless Chromium. Where the browser cannot be had (no apt, another platform) they are skipped and say why;
+ * Tests in a page of a browser. Where none can be had (no apt, another platform) they are skipped and say why;
  * under CI a browser that cannot be had fails.
  */
 import { expect, it } from 'vitest';
 import { SimulatorError } from '../../base/assert.ts';
-import { chromiumTree } from './chromium.ts';
+import { browsersTree } from './tree.ts';
 
-/** Folder of the browser, or why there is none. */
+/** Folder of the browsers, or why there is none. */
 async function browser(): Promise<{ readonly tree: string } | { readonly reason: string }> {
   try {
-    return { tree: await chromiumTree() };
+    return { tree: await browsersTree() };
   } catch (error) {
     if (!(error instanceof SimulatorError)) throw error;
     return { reason: error.message };
@@ -18,7 +18,7 @@ async function browser(): Promise<{ readonly tree: string } | { readonly reason:
 
 const found = await browser();
 
-/** A test that is given the folder of the browser. */
+/** A test that is given the folder of the browsers. */
 export function inBrowser(name: string, test: (tree: string) => Promise<void>): void {
   if ('tree' in found) it(name, () => test(found.tree));
   else if (process.env['CI'] === 'true') it(name, () => expect.fail(found.reason));

@@ -1,6 +1,6 @@
 /**
- * A headless Chromium out of Debian's packages, unpacked into the cache of system/linux-lab and not installed; and a page shown in
- * it. The page says what came of it by a POST to the server that it came from: nothing else is asked of the browser.
+ * A headless Chromium, and a page shown in it. The page says what came of it by a POST to the server that it came from: nothing else is
+ * asked of the browser.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,37 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type Browser, launch } from 'puppeteer-core';
-import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
-import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { silentProgress } from '../../system/linux-lab/progress.ts';
-
-/**
- * The C library is the machine's: Chromium starts itself anew for its other processes, which a loader of the tree's own (as
- * tree-program.ts uses) does not live through.
- */
-const chromiumKit: Kit = {
-  name: 'chromium',
-  title: 'Chromium',
-  suites: ['bookworm'],
-  preferredSuite: undefined,
-  packages: ['chromium-headless-shell'],
-  standIns: [
-    ...['libc6', 'debconf', 'dpkg', 'ucf', 'adduser', 'systemd', 'perl', 'perl-base', 'x11-common'],
-    ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'xdg-utils', 'x11-utils'],
-  ],
-  isKernel: false,
-};
-
-/** Folder of the unpacked browser; fetches what is missing. @throws ConfigurationError when it cannot be had */
-export async function chromiumTree(): Promise<string> {
-  const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
-  const [folder] = await ensureKits([chromiumKit], cache);
-  return folder!;
-}
-
-/** One library is in a folder beside. */
-const libraries = [...libraryFolders, 'usr/lib/x86_64-linux-gnu/pulseaudio'];
+import { environmentOf } from './tree.ts';
 
 /** No network but loopback, no profile of anybody's, no sandbox (which root may not have). */
 const switches = [
@@ -50,13 +20,6 @@ const switches = [
 ];
 
 const executableOf = (tree: string): string => join(tree, 'usr/lib/chromium/chromium-headless-shell');
-
-const environmentOf = (tree: string, home: string): Record<string, string> => ({
-  PATH: process.env['PATH'] ?? '',
-  HOME: home,
-  LD_LIBRARY_PATH: libraries.map((folder) => join(tree, folder)).join(':'),
-  FONTCONFIG_PATH: join(tree, 'etc/fonts'),
-});
 
 /** The browser, to be driven: closed, and its profile removed, when it goes out of scope. */
 export async function drivenBrowser(tree: string): Promise<AsyncDisposable & { readonly browser: Browser }> {

@@ -1,0 +1,47 @@
+/**
+ * Chromium and Firefox out of Debian's packages, unpacked into the cache of system/linux-lab and not installed: one tree, for most of
+ * what they need is the same.
+ */
+import { join } from 'node:path';
+import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
+import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
+import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { silentProgress } from '../../system/linux-lab/progress.ts';
+
+/**
+ * The C library is the machine's: browsers start themselves anew for their other processes, which a loader of the tree's own (as
+ * tree-program.ts uses) does not live through. Icons, printers and settings of a desktop are not needed without a window.
+ */
+const browsersKit: Kit = {
+  name: 'browsers',
+  title: 'Chromium and Firefox',
+  suites: ['bookworm'],
+  preferredSuite: undefined,
+  packages: ['chromium-headless-shell', 'firefox-esr'],
+  standIns: [
+    ...['libc6', 'debconf', 'dpkg', 'ucf', 'adduser', 'systemd', 'perl', 'perl-base', 'x11-common', 'procps'],
+    ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'xdg-utils', 'x11-utils'],
+    ...['debianutils', 'adwaita-icon-theme', 'dconf-gsettings-backend', 'hicolor-icon-theme', 'dbus'],
+    ...['gtk-update-icon-cache', 'shared-mime-info', 'libgtk-3-common', 'libcups2', 'libcolord2'],
+    ...['libpam-systemd'],
+  ],
+  isKernel: false,
+};
+
+/** Folder of the unpacked browsers; fetches what is missing. @throws ConfigurationError when they cannot be had */
+export async function browsersTree(): Promise<string> {
+  const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
+  const [folder] = await ensureKits([browsersKit], cache);
+  return folder!;
+}
+
+/** Some libraries are in folders beside. */
+const libraries = [...libraryFolders, 'usr/lib/x86_64-linux-gnu/pulseaudio', 'usr/lib/firefox-esr'];
+
+/** What a browser of the tree is started with. */
+export const environmentOf = (tree: string, home: string): Record<string, string> => ({
+  PATH: process.env['PATH'] ?? '',
+  HOME: home,
+  LD_LIBRARY_PATH: libraries.map((folder) => join(tree, folder)).join(':'),
+  FONTCONFIG_PATH: join(tree, 'etc/fonts'),
+});
