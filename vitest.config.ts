@@ -42,6 +42,8 @@ export default defineConfig({
   plugins: [...builtForm],
   test: {
     setupFiles: [nodeRuntime],
+    // What `hca` runs is run by specs as it is (system/cli/testing).
+    server: { deps: { external: [/\/dist\/checkout\//] } },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // Vitest leaves one core to itself, and of two that is half: a file keeps its one less than one and a half busy.

@@ -20,7 +20,7 @@ async function reportOf(main: string, command: readonly string[]): Promise<strin
 }
 
 describe('the built form', () => {
-  it.each(['single', 'per-device'])('gives the report that the sources give, %s', async (partition) => {
+  it.each(['single', 'per-node'])('gives the report that the sources give, %s', async (partition) => {
     const command = ['move', 'LICENSE', '--traditional', 'none', '--partition', partition];
     const source = await reportOf(join(root, 'system/cli/main.ts'), command);
     expect(await reportOf(join(built, 'system/cli/main.js'), command)).toBe(source);

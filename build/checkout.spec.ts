@@ -14,9 +14,9 @@ const builds = (): string[] => readdirSync(join(tree.folder, 'dist/checkout'));
 const command = [join(tree.folder, 'bin/hca.js'), '--version'];
 const version = (): string =>
   execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-const main = join(tree.folder, 'system/cli/main.ts');
+const source = join(tree.folder, 'system/cli/command-line.ts');
 const edit = (from: string, to: string): void =>
-  writeFileSync(main, readFileSync(main, 'utf8').replace(from, to));
+  writeFileSync(source, readFileSync(source, 'utf8').replace(from, to));
 
 describe('a start in a checkout', () => {
   it('builds what is not built, two at once as one does, and what is built it only runs', async () => {
@@ -37,8 +37,8 @@ describe('a start in a checkout', () => {
   });
 
   it('runs nothing when the sources cannot be built, and says why', () => {
-    appendFileSync(main, '\nclass {');
-    expect(version).toThrow(/main\.ts/);
+    appendFileSync(source, '\nclass {');
+    expect(version).toThrow(/command-line\.ts/);
     edit('\nclass {', '');
   });
 

@@ -1,14 +1,13 @@
 /** README and pages name only commands, options, files and pages that there are. */
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
+import { hca, hcaWithin } from '../system/cli/testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const main = join(root, 'bin/hca.js');
 const skipped = new Set(['node_modules', 'dist', '.git']);
 
 /** Every file below the root, by its path from there. What is skipped may change meanwhile: another spec builds the package. */
@@ -34,25 +33,19 @@ function commandsOf(text: string): string[][] {
 }
 
 const helps = new Map<string, string>();
-function helpOf(command: string): string {
-  const help =
-    helps.get(command) ?? execFileSync(process.execPath, [main, command, '--help'], { encoding: 'utf8' });
-  helps.set(command, help);
-  return help;
-}
-
-const program = execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' });
-const known = [...program.matchAll(/^ {2}(\w+) \[options\]/gm)].map(([, name]) => name!);
+for (const name of (await hca('--help')).out.matchAll(/^ {2}(\w+) \[options\]/gm))
+  helps.set(name[1]!, (await hca(name[1]!, '--help')).out);
 
 function unknownOptionsIn(text: string): string[] {
   return commandsOf(text).flatMap(([command, ...words]) => {
     if (!/^[a-z]+$/.test(command!)) return [];
-    if (!known.includes(command!)) return [`hca ${command}`];
+    const help = helps.get(command!);
+    if (help === undefined) return [`hca ${command}`];
     const options = words
       .filter((word) => /^--?[a-z]/i.test(word))
       .map((word) => word.replace(/[=.].*|,$/, ''));
     return options
-      .filter((option) => !new RegExp(`^ +.*${option}[ ,]`, 'm').test(helpOf(command!)))
+      .filter((option) => !new RegExp(`^ +.*${option}[ ,]`, 'm').test(help))
       .map((option) => `hca ${command} ${option}`);
   });
 }
@@ -75,7 +68,7 @@ function missingTestsIn(text: string): string[] {
 
 describe('every page', () => {
   it('says commands and options that there are', () => {
-    expect(known.length).toBeGreaterThan(7);
+    expect(helps.size).toBeGreaterThan(7);
     expect(pages.flatMap((page) => commandsOf(textOf(page))).length).toBeGreaterThan(40);
     expect(pages.flatMap((page) => unknownOptionsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
       [],
@@ -106,20 +99,16 @@ describe('every page', () => {
 
 describe('the README shows', () => {
   const readme = textOf('README.md');
-  const hca = (args: readonly string[]): string[] =>
-    execFileSync(process.execPath, [main, ...args], {
-      encoding: 'utf8',
-      cwd: root,
-      env: { ...process.env, COLUMNS: '120' },
-    }).split('\n');
+  const linesOf = async (words: readonly string[]): Promise<string[]> =>
+    (await hcaWithin({ cwd: root, columns: 120 }, words)).out.split('\n');
   /** The lines below a command, up to an empty one or the end of the block. */
   const shownBelow = (command: string): string[] => {
     const [, block = ''] = readme.split(`$ ${command}\n`);
     return block.split(/\n\n|\n```/)[0]!.split('\n');
   };
 
-  it('what npm start prints on a terminal of 120 columns, line by line, but for wall time and hash', () => {
-    const printed = hca(['move', 'LICENSE', '--html', 'dist/start.html']);
+  it('what npm start prints on a terminal of 120 columns, line by line, but for wall time and hash', async () => {
+    const printed = await linesOf(['move', 'LICENSE', '--html', 'dist/start.html']);
     const shown = shownBelow('npm start -- LICENSE').filter((line) => !line.startsWith('…'));
     expect(shown.length).toBeGreaterThan(20);
     for (const line of shown) {
@@ -134,13 +123,13 @@ describe('the README shows', () => {
     }
   });
 
-  it('what hca perf measures', () => {
+  it('what hca perf measures', async () => {
     const rows = shownBelow('npx hca perf write-lat --all -m 2048 --iters 60').slice(1);
     expect(rows).toHaveLength(3);
     for (const row of rows) {
       const figures = row.trim().split(/\s+/).slice(0, 5);
       const args = ['perf', 'write-lat', '-m', '2048', '--iters', '60', '--size', figures[0]!];
-      expect(hca(args)[1]!.trim().split(/\s+/).slice(0, 5)).toEqual(figures);
+      expect((await linesOf(args))[1]!.trim().split(/\s+/).slice(0, 5)).toEqual(figures);
     }
   });
 });

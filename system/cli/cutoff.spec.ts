@@ -1,18 +1,12 @@
 /** Where measured lines cross, and what the command says and writes. */
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { type Sample, simulatedCrossing } from './cutoff-crossing.ts';
+import { hca } from './testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
-
-const start = promisify(execFile);
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
-const hca = (...args: string[]) => start(process.execPath, [main, ...args]);
 
 describe('a simulated crossing', () => {
   const lines = { eager: (size: number) => 1000 + 2 * size, cached: (size: number) => 6000 + size };
@@ -49,8 +43,10 @@ describe('hca cutoff', () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-cutoff-'));
     try {
       const [json, html] = [join(folder, 'c.json'), join(folder, 'c.html')];
-      const { stdout } = await hca('cutoff', '--sizes', '4K..32K', '--json', json, '--html', html);
-      for (const waiting of ['poll', 'event']) expect(stdout).toContain(`waiting by ${waiting}`);
+      const files = ['--json', json, '--html', html];
+      const { code, out } = await hca('cutoff', '--sizes', '4K..32K', ...files);
+      expect(code).toBe(0);
+      for (const waiting of ['poll', 'event']) expect(out).toContain(`waiting by ${waiting}`);
       const { schema, results } = JSON.parse(readFileSync(json, 'utf8'));
       expect(schema).toBe('hca-cutoff/1');
       for (const { crossings } of results) {
@@ -82,8 +78,8 @@ describe('hca cutoff', () => {
   ] as const)(
     'finds by simulation and by formula the same crossing to registration %s within a twentieth, for polling and for events',
     async (_name, which, args) => {
-      const { stdout } = await hca('cutoff', ...args, '--json', '-');
-      const { sizes, results } = JSON.parse(stdout);
+      const { out } = await hca('cutoff', ...args, '--json', '-');
+      const { sizes, results } = JSON.parse(out);
       expect(results.map(({ waiting }: { waiting: string }) => waiting)).toEqual(['poll', 'event']);
       for (const { crossings } of results) {
         const { simulatedBytes, formulaBytes } = crossings[which];
@@ -101,9 +97,8 @@ describe('hca cutoff', () => {
     [['--waiting', 'asleep'], 'poll, event, both'],
     [['--set', 'messaging.cutofBytes=1'], 'cutoffBytes'],
   ])('answers %s with one line and exit code 2', async (args, text) => {
-    const failure = await hca('cutoff', ...args).catch((error: unknown) => error);
-    const { code, stderr } = failure as { readonly code: number; readonly stderr: string };
-    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
-    expect(stderr).toContain(text);
+    const { code, err } = await hca('cutoff', ...args);
+    expect([code, err.trim().split('\n').length]).toEqual([2, 1]);
+    expect(err).toContain(text);
   });
 });

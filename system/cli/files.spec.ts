@@ -1,4 +1,4 @@
-/** What becomes of files when disks are full, readers go away, and names lead elsewhere. Run as a user's shell runs it. */
+/** What becomes of files when disks are full, readers go away, and names lead elsewhere. Run as a user's shell runs it, where that matters. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -14,16 +14,15 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
 import { checkedFaults, readFaults } from '../machine/faults/index.ts';
 import { profileValues } from '../machine/profile/configuration.ts';
+import { type Ended, hcaWithin, mainPath } from './testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const root = mkdtempSync(join(tmpdir(), 'hca-files-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
@@ -32,15 +31,9 @@ beforeEach(() => {
   folder = mkdtempSync(join(root, 'case-'));
 });
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
 /** A line of bash in the folder, in which `hca` is the command line. */
-function shell(line: string): Ended {
-  const start = `set -o pipefail; hca() { "${process.execPath}" "${main}" "$@"; }; ${line}`;
+function shell(line: string): Omit<Ended, 'code'> & { readonly code: number | null } {
+  const start = `set -o pipefail; hca() { "${process.execPath}" "${mainPath}" "$@"; }; ${line}`;
   const options = { cwd: folder, encoding: 'utf8', timeout: 100_000 } as const;
   const { status, stdout, stderr } = spawnSync('bash', ['-c', start], options);
   return { code: status, out: stdout, err: stderr };
@@ -74,7 +67,7 @@ describe('standard output', () => {
   });
 
   it('whose reader goes away does not cost the file that was asked for', () => {
-    const { out } = shell('hca perf write-bw --all --iters 5 --json out.json | head -1');
+    const { out } = shell('hca perf write-bw --all --iters 2 --json out.json | head -1');
     expect(out).toContain('#bytes');
     const { rows } = JSON.parse(readFileSync(pathOf('out.json'), 'utf8')) as { rows: unknown[] };
     expect(rows).toHaveLength(23);
@@ -109,7 +102,7 @@ describe('what an output names', () => {
     expect(isWhole('out.json')).toBe(true);
   });
 
-  it('is never what is read, nor written twice, by whatever name', () => {
+  it('is never what is read, nor written twice, by whatever name', async () => {
     writeFileSync(pathOf('in.json'), good);
     symlinkSync('in.json', pathOf('soft.json'));
     linkSync(pathOf('in.json'), pathOf('hard.json'));
@@ -123,7 +116,7 @@ describe('what an output names', () => {
       'move README --report new.json --json ./new.json',
       'compare --json new.json --html new.json',
     ]) {
-      const { code, err } = shell(`hca ${args}`);
+      const { code, err } = await hcaWithin({ cwd: folder }, args.split(' '));
       expect([args, code, err]).toEqual([args, 2, expect.stringMatching(/is not (read|written) as well\n$/)]);
     }
     expect(readFileSync(pathOf('in.json'), 'utf8')).toBe(good);
@@ -131,19 +124,19 @@ describe('what an output names', () => {
 });
 
 describe('what an input names', () => {
-  it('is a regular file: nothing is waited for', () => {
+  it('is a regular file: nothing is waited for', async () => {
     execFileSync('mkfifo', [pathOf('pipe')]);
     for (const path of ['/dev/zero', pathOf('pipe')]) {
       expect(() => profileValues(path)).toThrow('not a regular file');
       expect(() => readFaults(path)).toThrow('not a regular file');
     }
     for (const args of ['move pipe', 'move /dev/zero', 'devinfo --profile /dev/zero']) {
-      const { code, err } = shell(`hca ${args}`);
+      const { code, err } = await hcaWithin({ cwd: folder }, args.split(' '));
       expect([args, code, err]).toEqual([args, 2, expect.stringMatching(/a? regular file/)]);
     }
   });
 
-  it('may be nested as deep as it likes, and is refused in one line', () => {
+  it('may be nested as deep as it likes, and is refused in one line', async () => {
     const nest = (open: string, close: string): string => `${open.repeat(200_000)}1${close.repeat(200_000)}`;
     const values = { objects: nest('{"a":', '}'), lists: nest('[', ']') };
     const refused = (read: () => unknown): void => {
@@ -162,7 +155,7 @@ describe('what an input names', () => {
         refused(() => checkedFaults(readFaults(pathOf('deep.json')), 2));
       }
     }
-    const { code, err } = shell('hca devinfo --profile ./deep.json');
+    const { code, err } = await hcaWithin({ cwd: folder }, ['devinfo', '--profile', './deep.json']);
     expect([code, err]).toEqual([2, expect.stringMatching(/^hca: [^\n]*\n$/)]);
   });
 

@@ -1,19 +1,17 @@
 /** What the commands write, held to the published schemas; a field that no schema has is an error. */
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Ajv, type ValidateFunction } from 'ajv';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import { publishedTexts } from '../pages/json-schemas.ts';
 import { serve } from '../serve/index.ts';
 import { jsonText } from './output.ts';
+import { hca, hcaWithin, mainPath } from './testing/in-process.ts';
 
 // Whole simulations on machines with few cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const folder = makeTemporaryFolder('hca-schemas-');
 afterAll(() => folder.remove());
 
@@ -42,14 +40,10 @@ const json = join(folder.path, 'out.json');
 const report = join(folder.path, 'report.json');
 const read = (file: string): Output => JSON.parse(readFileSync(file, 'utf8')) as Output;
 
-/** Runs a command, whatever its exit code is, and reads what it wrote. */
-function written(args: readonly string[]): Output {
-  try {
-    execFileSync(process.execPath, [main, ...args, '--json', json], { stdio: 'pipe', cwd: folder.path });
-  } catch (error) {
-    const { status } = error as { readonly status: number | null };
-    if (status !== 1) throw error;
-  }
+/** Runs a command that may find something, and reads what it wrote. */
+async function written(args: readonly string[]): Promise<Output> {
+  const { code, err } = await hcaWithin({ cwd: folder.path }, [...args, '--json', json]);
+  expect([0, 1], err).toContain(code);
   return read(json);
 }
 
@@ -71,14 +65,21 @@ describe('an output is what its published schema says:', () => {
     ['hca-torture/1', ['torture', '--seeds', '1..3', '--jobs', '1']],
     ['hca-torture-story/1', ['torture', '--seed', '121']],
     ['hca-torture-served/1', ['torture', '--served', '--seed', '1']],
-  ])('%s of %j', (schema, args) => {
-    const output = written(args);
+  ])('%s of %j', async (schema, args) => {
+    const output = await written(args);
     expect([output.schema, faultsOf(output)]).toEqual([schema, []]);
   });
 
-  it('hca-move/1, hca-report/1 and hca-run/1 of a move', () => {
+  it('hca-move/1, hca-report/1 and hca-run/1 of a move', async () => {
     const options = ['--traditional', '100', '--partition', 'single', '--watch', 'races', '--set'];
-    const output = written(['move', main, '--report', report, ...options, 'pcie.iommu.isEnabled=true']);
+    const output = await written([
+      'move',
+      mainPath,
+      '--report',
+      report,
+      ...options,
+      'pcie.iommu.isEnabled=true',
+    ]);
     expect([output.schema, faultsOf(output)]).toEqual(['hca-move/1', []]);
     expect([read(report).schema, faultsOf(read(report))]).toEqual(['hca-report/1', []]);
     const facts = read(join(folder.path, 'report.run.json'));
@@ -92,19 +93,19 @@ it('hca-serve-report/1 of a device that was not used', async () => {
   expect(faultsOf(JSON.parse(jsonText(await machine.ended)) as Output)).toEqual([]);
 });
 
-it('hca-diff/1 and hca-rerun/1', () => {
+it('hca-diff/1 and hca-rerun/1', async () => {
   const perf = ['perf', 'write-bw', '-n', '20', '-s', '64', '--json'];
   for (const [name, change] of [
     ['a', []],
     ['b', ['--set', 'pcie.link.lanes=1']],
   ] as const)
-    execFileSync(process.execPath, [main, ...perf, join(folder.path, `${name}.json`), ...change]);
+    await hca(...perf, join(folder.path, `${name}.json`), ...change);
   const [a, b] = [join(folder.path, 'a.json'), join(folder.path, 'b.json')];
   for (const args of [
     ['diff', a, b],
     ['rerun', b],
   ]) {
-    const output = written(args);
+    const output = await written(args);
     expect([output.schema, faultsOf(output)]).toEqual([`hca-${args[0]}/1`, []]);
   }
 });

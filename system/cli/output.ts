@@ -231,6 +231,19 @@ function wrappedLine(line: string, columns: number): string {
   return [...lines, rest].join('\n');
 }
 
+let isScreenOff = false;
+
+/** Runs something that prints nothing: files, standard error and exit code are as ever. */
+export async function withoutScreen(run: () => Promise<void>): Promise<void> {
+  const before = isScreenOff;
+  isScreenOff = true;
+  try {
+    await run();
+  } finally {
+    isScreenOff = before;
+  }
+}
+
 /** Prints unless standard output belongs to JSON. */
 export class Screen {
   readonly #isQuiet: boolean;
@@ -241,11 +254,11 @@ export class Screen {
 
   /** Writes as it is. */
   write(text: string): void {
-    if (!this.#isQuiet) process.stdout.write(text);
+    if (!this.#isQuiet && !isScreenOff) process.stdout.write(text);
   }
 
   /** Writes sentences and tables for the width of the terminal. */
   print(text = ''): void {
-    if (!this.#isQuiet) process.stdout.write(`${wrapped(text, terminalColumns())}\n`);
+    this.write(`${wrapped(text, terminalColumns())}\n`);
   }
 }

@@ -1,53 +1,41 @@
 /** Outputs compared and made again, from the shell: figures, exit codes, and what is refused. */
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import type { Invocation } from './invocation.ts';
+import { type Ended, hcaProcessWithin, hcaWithin } from './testing/in-process.ts';
 
 // Whole simulations on machines with few cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const folder = makeTemporaryFolder('hca-rerun-spec-');
 afterAll(() => folder.remove());
 
 const pathOf = (name: string): string => join(folder.path, name);
 
-function hca(...args: string[]): {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-} {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-    cwd: folder.path,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return { code: status, out: stdout, err: stderr };
-}
+/** Runs `hca` in the folder. */
+const hca = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder.path }, args);
 
 type Json = { invocation: Invocation } & Record<string, unknown>;
 const read = (name: string): Json => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Json;
 const write = (name: string, value: unknown): void => writeFileSync(pathOf(name), JSON.stringify(value));
 
-beforeAll(() => {
+beforeAll(async () => {
   write('lanes.json', { extends: 'connectx3-fdr', values: { 'pcie.link.lanes': 4 } });
   write('plan.json', { version: 1, faults: [{ packet: 'lost', nth: 9 }] });
   writeFileSync(pathOf('moved.bin'), Buffer.alloc(5000, 3));
   const perf = ['perf', 'write-bw', '-s', '4096', '-n', '60', '--partition', 'per-node'];
-  hca(...perf, '--json', 'a.json');
-  hca(...perf, '--profile', './lanes.json', '--faults', 'plan.json', '--seed', '7', '--json', 'b.json');
+  await hca(...perf, '--json', 'a.json');
+  await hca(...perf, '--profile', './lanes.json', '--faults', 'plan.json', '--seed', '7', '--json', 'b.json');
   const move = ['move', 'moved.bin', '--traditional', 'none', '--chunk', '1K', '--report'];
-  hca(...move, 'single.json', '--partition', 'single');
-  hca(...move, 'workers.json', '--partition', 'per-node', '--no-shortcuts', '--json', 'moved.json');
+  await hca(...move, 'single.json', '--partition', 'single');
+  await hca(...move, 'workers.json', '--partition', 'per-node', '--no-shortcuts', '--json', 'moved.json');
 });
 
 describe('an invocation', () => {
-  it('has parameters, seed and faults, whatever they came from, and nothing of where the run was computed', () => {
+  it('has parameters, seed and faults, whatever they came from, and nothing of where the run was computed', async () => {
     const { invocation, configHash } = read('b.json');
     expect(invocation).toMatchObject({
       command: 'perf',
@@ -63,7 +51,7 @@ describe('an invocation', () => {
     expect(JSON.stringify(invocation)).not.toMatch(/per-node|tmp|\/|plan/);
   });
 
-  it('leaves reports of all partitions the same, byte for byte', () => {
+  it('leaves reports of all partitions the same, byte for byte', async () => {
     expect(readFileSync(pathOf('workers.json'), 'utf8')).toBe(readFileSync(pathOf('single.json'), 'utf8'));
     expect(read('single.json').invocation.input).toEqual({
       file: 'moved.bin',
@@ -74,13 +62,13 @@ describe('an invocation', () => {
 });
 
 describe('hca diff', () => {
-  it('ends with 0 when all is equal, with 1 and the causes first when it is not', () => {
-    expect(hca('diff', 'a.json', 'a.json')).toEqual({
+  it('ends with 0 when all is equal, with 1 and the causes first when it is not', async () => {
+    expect(await hca('diff', 'a.json', 'a.json')).toEqual({
       code: 0,
       out: 'All 127 figures are equal.\n',
       err: '',
     });
-    const { code, out, err } = hca('diff', 'a.json', 'b.json');
+    const { code, out, err } = await hca('diff', 'a.json', 'b.json');
     expect([code, err]).toEqual([1, '']);
     const places = ['parameter pcie.link.lanes', 'averageBytesPerSecond', 'caches'].map((word) =>
       out.indexOf(word),
@@ -90,51 +78,52 @@ describe('hca diff', () => {
     expect(out).toContain('fault packet=lost,nth=9,node=0');
   });
 
-  it('fits a terminal of 80 columns', () => {
-    const env = { ...process.env, COLUMNS: '80' };
-    const options = { cwd: folder.path, env, encoding: 'utf8' } as const;
-    const { stdout } = spawnSync(process.execPath, [main, 'diff', 'a.json', 'b.json', '--all'], options);
-    expect(Math.max(...stdout.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
+  it('fits a terminal of 80 columns', async () => {
+    const { out } = await hcaWithin({ cwd: folder.path, columns: 80 }, ['diff', 'a.json', 'b.json', '--all']);
+    expect(Math.max(...out.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
   });
 
-  it('tolerates what the options allow, and compares figures alone where they ask for it', () => {
+  it('tolerates what the options allow, and compares figures alone where they ask for it', async () => {
     const changed = read('a.json') as unknown as { rows: { result: { durationPs: number } }[] };
     changed.rows[0]!.result.durationPs *= 1.04;
     write('slower.json', changed);
-    expect(hca('diff', 'a.json', 'slower.json', '--tolerance', '3%').code).toBe(1);
+    expect((await hca('diff', 'a.json', 'slower.json', '--tolerance', '3%')).code).toBe(1);
     expect(
-      hca('diff', 'a.json', 'slower.json', '--tolerance', '3%', '--tolerance', 'durationPs=5%').code,
+      (await hca('diff', 'a.json', 'slower.json', '--tolerance', '3%', '--tolerance', 'durationPs=5%')).code,
     ).toBe(0);
     write('seeded.json', { ...read('a.json'), invocation: read('b.json').invocation });
-    expect(hca('diff', 'a.json', 'seeded.json').code).toBe(1);
-    expect(hca('diff', 'a.json', 'seeded.json', '--figures').code).toBe(0);
+    expect((await hca('diff', 'a.json', 'seeded.json')).code).toBe(1);
+    expect((await hca('diff', 'a.json', 'seeded.json', '--figures')).code).toBe(0);
   });
 
-  it('writes the same as JSON', () => {
-    const { out } = hca('diff', 'a.json', 'b.json', '--json', '-');
+  it('writes the same as JSON', async () => {
+    const { out } = await hca('diff', 'a.json', 'b.json', '--json', '-');
     expect(JSON.parse(out)).toMatchObject({ schema: 'hca-diff/1', compared: 'hca-perf/2', isEqual: false });
   });
 
-  it('shows what a file says as text, whatever it is', () => {
+  it('shows what a file says as text, whatever it is', async () => {
     write('odd.json', { ...read('a.json'), 'x\u001b[31m': 1, text: '\u001b[2J' });
-    const { out } = hca('diff', 'a.json', 'odd.json');
+    const { out } = await hca('diff', 'a.json', 'odd.json');
     expect(out).toContain('x\\x1b[31m');
     expect(out).not.toContain('\u001b');
   });
 
-  it('follows a symbolic link', () => {
+  it('follows a symbolic link', async () => {
     symlinkSync('a.json', pathOf('link.json'));
-    expect(hca('diff', 'a.json', 'link.json').code).toBe(0);
+    expect((await hca('diff', 'a.json', 'link.json')).code).toBe(0);
   });
 });
 
 describe('hca rerun', () => {
-  it.each([['a.json'], ['b.json'], ['single.json'], ['moved.json']])('makes the same again of %s', (name) => {
-    const { code, out, err } = hca('rerun', name);
-    expect([code, err]).toEqual([0, '']);
-    expect(out).toMatch(/^Again: hca (perf|move) /);
-    expect(out).toContain('The same came of it.');
-  });
+  it.each([['a.json'], ['b.json'], ['single.json'], ['moved.json']])(
+    'makes the same again of %s',
+    async (name) => {
+      const { code, out, err } = await hca('rerun', name);
+      expect([code, err]).toEqual([0, '']);
+      expect(out).toMatch(/^Again: hca (perf|move) /);
+      expect(out).toContain('The same came of it.');
+    },
+  );
 
   it.each([
     ['compare', ['compare', '--sizes', '64,128', '--paths', 'write,read', '--count', '2']],
@@ -144,38 +133,40 @@ describe('hca rerun', () => {
     ['torture', ['torture', '--seeds', '1..2', '--jobs', '1']],
     ['torture', ['torture', '--seed', '121', '--save', 'story.json']],
     ['torture', ['torture', '--story', 'story.json']],
-  ])('makes the same again of %s %j', (_command, args) => {
-    expect(hca(...args, '--json', 'made.json').code).toBe(0);
-    const { code, out } = hca('rerun', 'made.json', '--json', '-');
+  ])('makes the same again of %s %j', async (_command, args) => {
+    expect((await hca(...args, '--json', 'made.json')).code).toBe(0);
+    const { code, out } = await hca('rerun', 'made.json', '--json', '-');
     expect(JSON.parse(out)).toMatchObject({ schema: 'hca-rerun/1', isEqual: true });
     expect(code).toBe(0);
   });
 
-  it('says what is not the same', () => {
+  it('does so in a process', async () => {
+    const words = ['rerun', 'a.json'];
+    expect(await hcaProcessWithin({ cwd: folder.path }, words)).toEqual(await hca(...words));
+  });
+
+  it('says what is not the same', async () => {
     const { rows, ...rest } = read('a.json') as Json & { rows: { elapsedPs: number }[] };
     write('other.json', { ...rest, rows: [{ ...rows[0]!, elapsedPs: 5 }] });
-    const { code, out } = hca('rerun', 'other.json');
+    const { code, out } = await hca('rerun', 'other.json');
     expect([code, out]).toEqual([1, expect.stringContaining('rows.size=4096.elapsedPs')]);
   });
 
-  it('finds the file that was moved beside the report, or at the given place, and holds it to its bytes', () => {
-    const elsewhere = (...args: string[]) => {
-      const { status, stderr } = spawnSync(process.execPath, [main, 'rerun', ...args], {
-        cwd: '/',
-        encoding: 'utf8',
-      });
-      return [status, stderr];
+  it('finds the file that was moved beside the report, or at the given place, and holds it to its bytes', async () => {
+    const elsewhere = async (...args: string[]) => {
+      const { code, err } = await hcaWithin({ cwd: '/' }, ['rerun', ...args]);
+      return [code, err];
     };
-    expect(elsewhere(pathOf('single.json'))).toEqual([0, '']);
+    expect(await elsewhere(pathOf('single.json'))).toEqual([0, '']);
     copyFileSync(pathOf('moved.bin'), pathOf('kept.bin'));
     writeFileSync(pathOf('moved.bin'), Buffer.alloc(5000, 4));
-    expect(elsewhere(pathOf('single.json'))).toEqual([
+    expect(await elsewhere(pathOf('single.json'))).toEqual([
       2,
       expect.stringMatching(/^hca: .*5000 bytes, SHA-256 [0-9a-f]{64}\n$/),
     ]);
-    expect(elsewhere(pathOf('single.json'), '--file', pathOf('kept.bin'))).toEqual([0, '']);
+    expect(await elsewhere(pathOf('single.json'), '--file', pathOf('kept.bin'))).toEqual([0, '']);
     rmSync(pathOf('moved.bin'));
-    expect(elsewhere(pathOf('single.json'))).toEqual([
+    expect(await elsewhere(pathOf('single.json'))).toEqual([
       2,
       expect.stringContaining('say where it is with --file'),
     ]);
@@ -190,7 +181,7 @@ describe('one line and exit code 2', () => {
     ['plan.json', 'an output of hca move'],
     ['newer.json', 'update hca'],
     ['deep.json', ''],
-  ])('of diff and of rerun for %s', (name, words) => {
+  ])('of diff and of rerun for %s', async (name, words) => {
     writeFileSync(pathOf('moved.txt'), 'no JSON');
     write('newer.json', { ...read('a.json'), schema: 'hca-perf/3' });
     const nest = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`;
@@ -199,20 +190,20 @@ describe('one line and exit code 2', () => {
       ['diff', 'a.json', name],
       ['rerun', name],
     ]) {
-      const { code, out, err } = hca(...args);
+      const { code, out, err } = await hca(...args);
       expect([args, code, out, err]).toEqual([args, 2, '', expect.stringMatching(/^hca: [^\n]*\n$/)]);
       expect(err).toContain(words);
     }
   });
 
-  it('of diff for two kinds, for a tolerance that is none, and for a file that it reads', () => {
+  it('of diff for two kinds, for a tolerance that is none, and for a file that it reads', async () => {
     for (const args of [
       ['diff', 'a.json', 'single.json'],
       ['diff', 'a.json', 'b.json', '--tolerance', '5'],
       ['diff', 'a.json', 'b.json', '--json', 'b.json'],
       ['diff', 'a.json'],
     ]) {
-      const { code, err } = hca(...args);
+      const { code, err } = await hca(...args);
       expect([args, code, err.trim().split('\n').length]).toEqual([args, 2, 1]);
     }
   });
@@ -235,13 +226,15 @@ describe('one line and exit code 2', () => {
       'no list of arguments',
       (output) => ({ ...output, invocation: { ...output.invocation, arguments: 'write-bw' } }),
     ],
-    [
-      'an argument that this version does not know',
-      (output) => withArguments(output, ['write-bw', '--size', 'huge']),
-    ],
-  ])('of rerun for an invocation with %s', (_what, changed) => {
+  ])('of rerun for an invocation with %s', async (_what, changed) => {
     write('strange.json', changed(read('a.json')));
-    const { code, err } = hca('rerun', 'strange.json');
+    const { code, err } = await hca('rerun', 'strange.json');
+    expect([code, err]).toEqual([2, expect.stringMatching(/^hca: [^\n]*\n$/)]);
+  });
+
+  it('of rerun for an argument that this version does not know', async () => {
+    write('strange.json', withArguments(read('a.json'), ['write-bw', '--size', 'huge']));
+    const { code, err } = await hca('rerun', 'strange.json');
     expect([code, err]).toEqual([2, expect.stringMatching(/^hca: [^\n]*\n$/)]);
   });
 });

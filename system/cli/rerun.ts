@@ -2,7 +2,6 @@
  * `hca rerun OUTPUT`: runs again what an output says it was made of, and says whether the same comes of it. Exit code 0 when it
  * does, 1 when not, 2 for a file that does not say enough or whose input is not there.
  */
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,13 +9,13 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { packageFolder, packageNameAndVersion } from '../package-folder.ts';
+import { packageNameAndVersion } from '../package-folder.ts';
 import { type Output, reportDiff, type Tolerance } from '../report-diff/index.ts';
 import { collectedTolerance } from './diff.ts';
 import { diffText } from './diff-text.ts';
 import { checkedInvocation, commandLineOf, type InvocationInput } from './invocation.ts';
 import { defaultFile } from './move.ts';
-import { checkWritable, exitBadInput, exitFailed, Screen, writeJson } from './output.ts';
+import { checkWritable, exitBadInput, exitFailed, Screen, withoutScreen, writeJson } from './output.ts';
 import { readOutput } from './output-file.ts';
 
 interface RerunOptions {
@@ -26,7 +25,10 @@ interface RerunOptions {
   readonly json?: string;
 }
 
-export function addRerunCommand(program: Command): void {
+/** Runs the command line with these words. */
+type Run = (words: readonly string[]) => Promise<void>;
+
+export function addRerunCommand(program: Command, run: Run): void {
   program
     .command('rerun')
     .description('run again what a report or JSON output was made of, and say whether it is the same')
@@ -40,10 +42,10 @@ export function addRerunCommand(program: Command): void {
     )
     .option('--all', 'show every figure that differs, not only the largest')
     .option('--json <file>', 'write the differences as JSON; - is standard output')
-    .action(rerun);
+    .action((file: string, options: RerunOptions, command: Command) => rerun(file, options, command, run));
 }
 
-async function rerun(file: string, options: RerunOptions, command: Command): Promise<void> {
+async function rerun(file: string, options: RerunOptions, command: Command, run: Run): Promise<void> {
   checkWritable(options.json);
   const screen = new Screen(options.json);
   const before = readOutput(file);
@@ -51,7 +53,7 @@ async function rerun(file: string, options: RerunOptions, command: Command): Pro
   const input = await inputOf(invocation.input, options.file, file);
   const words = commandLineOf(invocation, input);
   screen.print(`Again: hca ${words.map(shellWord).join(' ')}`);
-  const after = outputOf(words, before.schema);
+  const after = await outputOf(words, before.schema, run);
   if (after === undefined) return;
   const found = reportDiff(before, after, options.tolerance);
   const { version } = packageNameAndVersion();
@@ -104,22 +106,24 @@ async function sha256Of(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Runs the command line in a process of its own, as a user's shell does; undefined when it wrote nothing. */
-function outputOf(words: readonly string[], schema: string): Output | undefined {
+/** What the command writes when it is run again; undefined when it wrote nothing. */
+async function outputOf(words: readonly string[], schema: string, run: Run): Promise<Output | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'hca-rerun-'));
+  const { exitCode } = process;
   try {
     const file = join(folder, 'again.json');
     const how = schema.startsWith('hca-report/') ? '--report' : '--json';
-    const main = join(packageFolder, 'bin', 'hca.js');
     // First, since behind -- there are only files.
     const [command, ...rest] = words;
-    const { status } = spawnSync(process.execPath, [main, command!, `${how}=${file}`, ...rest], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    if (existsSync(file)) return readOutput(file);
-    // It has said why.
-    process.exitCode = status === exitBadInput ? exitBadInput : exitFailed;
-    return undefined;
+    await withoutScreen(() => run([command!, `${how}=${file}`, ...rest]));
+    if (!existsSync(file)) {
+      // It has said why.
+      if (process.exitCode !== exitBadInput) process.exitCode = exitFailed;
+      return undefined;
+    }
+    // Whether a run that is made again had failed is among its figures.
+    process.exitCode = exitCode;
+    return readOutput(file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

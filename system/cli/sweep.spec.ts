@@ -3,45 +3,27 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readSqlite } from '../sweep/index.ts';
+import { type Ended, hcaWithin, mainPath } from './testing/in-process.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-cli-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 const inFolder = (name: string): string => join(folder, name);
 const textOf = (name: string): string => readFileSync(inFolder(name), 'utf8');
+/** Behind the line that says of which sweep they are. */
+const rowsOf = (name: string): string[] => textOf(name).trim().split('\n').slice(1);
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-const started = (args: readonly string[]) =>
-  spawn(process.execPath, [main, 'sweep', ...args], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-
-function sweep(...args: string[]): Promise<Ended> {
-  return new Promise((resolve) => {
-    const child = started(args);
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (bytes) => {
-      out += String(bytes);
-    });
-    child.stderr.on('data', (bytes) => {
-      err += String(bytes);
-    });
-    child.on('close', (code) => resolve({ code, out, err }));
-  });
-}
+/** Runs `hca sweep` in the folder. */
+const sweep = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder }, ['sweep', ...args]);
 
 /** Kills the sweep as soon as its file has so many rows. */
 async function killedAfter(rowCount: number, file: string, args: readonly string[]): Promise<void> {
-  const child = started(args);
+  const options = { cwd: folder, stdio: 'ignore' } as const;
+  const child = spawn(process.execPath, [mainPath, 'sweep', ...args], options);
   const ended = new Promise((resolve) => child.on('close', resolve));
   const poll = setInterval(() => {
     if (existsSync(file) && readFileSync(file, 'utf8').split('\n').length > rowCount + 1)
@@ -68,7 +50,7 @@ beforeAll(async () => {
 
 describe('a sweep', () => {
   it('writes a row for each point under the name of its specification, and says what it comes to', async () => {
-    const rows = textOf('plain.jsonl').trim().split('\n').slice(1);
+    const rows = rowsOf('plain.jsonl');
     expect(rows).toHaveLength(6);
     const { out } = await sweep('plain.yaml', '--sqlite', 'plain.sqlite');
     expect(out).toContain('6 points; plain.jsonl has 6 of them. 0 to go');
@@ -101,8 +83,9 @@ describe('a sweep', () => {
   it('has the same bytes with two workers, however machines are run, and by options', async () => {
     await sweep('plain.yaml', '--out', 'two.jsonl', '--jobs', '2');
     expect(textOf('two.jsonl')).toBe(textOf('plain.jsonl'));
-    await sweep('plain.yaml', '--out', 'nodes.jsonl', '--partition', 'per-node', '--no-shortcuts');
-    expect(textOf('nodes.jsonl')).toBe(textOf('plain.jsonl'));
+    const slow = ['--partition', 'per-node', '--no-shortcuts', '--shard', '2/3'];
+    await sweep('plain.yaml', '--out', 'nodes.jsonl', ...slow);
+    expect(rowsOf('nodes.jsonl')).toEqual([1, 4].map((point) => rowsOf('plain.jsonl')[point]));
     const options = ['--workload', 'write-bw,iters=40,region=4K', '--vary', 'size=64,4K,8K'];
     await sweep(...options, '--vary', 'hca.mttCacheLines=16..32*2', '--jobs', '2');
     expect(textOf('sweep.jsonl')).toBe(textOf('plain.jsonl'));

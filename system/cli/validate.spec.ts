@@ -1,24 +1,16 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { GroupResult, RowResult } from '../validate/index.ts';
+import { type Ended, hcaWithin } from './testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-validate-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const validate = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
-  new Promise((resolve) => {
-    const options = { env: { ...process.env, COLUMNS: '80' } };
-    execFile(process.execPath, [main, 'validate', ...args], options, (error, out, err) =>
-      resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-    );
-  });
+const validate = (...args: string[]): Promise<Ended> => hcaWithin({ columns: 80 }, ['validate', ...args]);
 
 describe('hca validate', () => {
   it.each([
