@@ -236,6 +236,20 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   }
 }
 
+/** How many requests of each verb met each kind of fault, and in how many ways they ended. */
+function printFaults({ ends, endsByFault, faults }: Coverage, screen: Screen): void {
+  const kinds = Object.keys(faults).toSorted();
+  const verbs = Object.keys(ends).toSorted();
+  if (kinds.length === 0 || verbs.length === 0) return;
+  const cell = (verb: string, kind: string): string => {
+    const counts = Object.values(endsByFault[`${verb}, ${kind}`] ?? {});
+    const requests = counts.reduce((sum, count) => sum + count, 0);
+    return requests === 0 ? '' : `${requests} / ${counts.length}`;
+  };
+  const rows = verbs.map((verb) => [verb, ...kinds.map((kind) => cell(verb, kind))]);
+  screen.print(tableOf('Requests beside faults / ways they ended', ['transport and verb', ...kinds], rows));
+}
+
 function* numbersFrom(first: number, count: number): Generator<number> {
   for (let index = 0; index < count; index++) yield first + index;
 }
@@ -253,6 +267,7 @@ function printTally({ stories, refused, coverage, failures }: Tally, seconds: nu
     .toSorted(([left], [right]) => (left < right ? -1 : 1))
     .map(([verb, counts]) => [verb, ...ends.map((end) => counts[end] ?? 0)]);
   screen.print(tableOf('Requests by how they ended', ['transport and verb', ...ends], rows));
+  printFaults(coverage, screen);
   const counted = (title: string, counts: Readonly<Record<string, number>>): void => {
     if (Object.keys(counts).length > 0)
       screen.print(tableOf(title, ['what', 'times'], Object.entries(counts).toSorted()));

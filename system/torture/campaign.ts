@@ -3,6 +3,7 @@
  * model never returns is terminated with its worker, and is a finding.
  */
 import { Piscina } from 'piscina';
+import { noCoverage } from './coverage.ts';
 import type { StoryOrder, StoryOutcome } from './torture-worker.ts';
 
 /**
@@ -69,13 +70,12 @@ async function play(pool: Piscina, order: StoryOrder, processorMs: number): Prom
     const what = isEndless
       ? `the model had not come back after ${((performance.now() - beganMs) / 1000).toFixed(0)} s`
       : `the worker failed: ${error instanceof Error ? error.message : String(error)}`;
-    const nothing = { ends: {}, faults: {}, steps: {}, objects: {}, parameters: {} };
     return {
       seed,
       climate: 'calm',
       findings: [{ judge: 'machine', what }],
       refused: undefined,
-      coverage: nothing,
+      coverage: noCoverage,
     };
   } finally {
     clearInterval(looking);

@@ -1,7 +1,8 @@
 /**
- * What stories have covered: verbs by transport and end, faults, steps, and how much of each parameter's range.
+ * What stories have covered: verbs by transport, fault and end, faults, steps, and how much of each parameter's range.
  */
 import { wcStatusStr } from '../../userlib/index.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
 import type { ParameterValue } from '../machine/profile/parameter-tree.ts';
 import { verbNameOf } from './render-story.ts';
 import type { Played } from './run-story.ts';
@@ -11,6 +12,8 @@ import { isOnDemandArea, type Story, sendsOf } from './story.ts';
 export interface Coverage {
   /** `transport verb` to `end` to count. */
   readonly ends: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** `transport verb, fault` to `end` to count: each request of a story once for each kind of fault in it. */
+  readonly endsByFault: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly steps: Readonly<Record<string, number>>;
   /** What programs own, and how. */
@@ -25,24 +28,33 @@ interface ParameterRange {
   readonly greatest: ParameterValue;
 }
 
-export const noCoverage: Coverage = { ends: {}, faults: {}, steps: {}, objects: {}, parameters: {} };
+export const noCoverage: Coverage = {
+  ends: {},
+  endsByFault: {},
+  faults: {},
+  steps: {},
+  objects: {},
+  parameters: {},
+};
 
 export function coverageOf({ story, seen }: Played): Coverage {
-  const ends: Record<string, Record<string, number>> = {};
-  for (const { program, qp, plan } of sendsOf(story)) {
-    const { transport } = story.programs[program]!.qps[qp]!;
-    const verb = `${transport} ${verbNameOf(plan.opcode)}`;
-    const row = ends[verb] ?? {};
-    ends[verb] = row;
-    const end = seen[program]?.completions.find(({ id }) => id === plan.id);
-    const name = end === undefined ? 'silent' : wcStatusStr(end.status);
-    row[name] = (row[name] ?? 0) + 1;
-  }
   const faults: Record<string, number> = {};
   for (const fault of story.faults) {
-    const [kind, how] = Object.entries(fault)[0]!;
-    const name = typeof how === 'string' ? `${kind}=${how}` : kind;
+    const name = faultNameOf(fault);
     faults[name] = (faults[name] ?? 0) + 1;
+  }
+  const ends: Record<string, Record<string, number>> = {};
+  const endsByFault: Record<string, Record<string, number>> = {};
+  const endOfId = seen.map(
+    (observations) => new Map(observations?.completions.map(({ id, status }) => [id, wcStatusStr(status)])),
+  );
+  for (const { program, qp, plan } of sendsOf(story)) {
+    const { transport } = story.programs[program]!.qps[qp]!;
+    const isByWindow = plan.through !== undefined && plan.remote !== undefined;
+    const verb = `${transport} ${verbNameOf(plan.opcode)}${isByWindow ? ' by a window' : ''}`;
+    const end = endOfId[program]?.get(plan.id) ?? 'silent';
+    count(ends, verb, end);
+    for (const fault of Object.keys(faults)) count(endsByFault, `${verb}, ${fault}`, end);
   }
   const steps: Record<string, number> = {};
   for (const { early, steps: later } of story.programs)
@@ -50,7 +62,18 @@ export function coverageOf({ story, seen }: Played): Coverage {
   const parameters = Object.fromEntries(
     Object.entries(story.set).map(([path, value]) => [path, { count: 1, least: value, greatest: value }]),
   );
-  return { ends, faults, steps, objects: objectsOf(story), parameters };
+  return { ends, endsByFault, faults, steps, objects: objectsOf(story), parameters };
+}
+
+function count(rows: Record<string, Record<string, number>>, key: string, end: string): void {
+  const row = rows[key] ?? {};
+  rows[key] = row;
+  row[end] = (row[end] ?? 0) + 1;
+}
+
+function faultNameOf(fault: FaultEntry): string {
+  const [kind, how] = Object.entries(fault)[0]!;
+  return typeof how === 'string' ? `${kind}=${how}` : kind;
 }
 
 function objectsOf({ programs, scene }: Story): Record<string, number> {
@@ -58,7 +81,8 @@ function objectsOf({ programs, scene }: Story): Record<string, number> {
   const count = (name: string): void => {
     objects[name] = (objects[name] ?? 0) + 1;
   };
-  for (const { areas, qps } of programs) {
+  for (const { areas, qps, windows = [] } of programs) {
+    for (const { isType2 } of windows) count(isType2 ? 'window of type 2' : 'window of type 1');
     for (const area of areas) count(isOnDemandArea(area) ? `${area.kind} on demand` : `${area.kind} pinned`);
     for (const { transport, renewal } of qps)
       count(renewal === undefined ? `${transport} QP` : `${transport} QP again (${renewal.how})`);
@@ -69,6 +93,7 @@ function objectsOf({ programs, scene }: Story): Record<string, number> {
 export function joinCoverage(left: Coverage, right: Coverage): Coverage {
   return {
     ends: joined(left.ends, right.ends, (one, other) => joined(one, other, sum)),
+    endsByFault: joined(left.endsByFault, right.endsByFault, (one, other) => joined(one, other, sum)),
     faults: joined(left.faults, right.faults, sum),
     steps: joined(left.steps, right.steps, sum),
     objects: joined(left.objects, right.objects, sum),

@@ -15,6 +15,7 @@ import {
   IBV_WR_RDMA_WRITE_WITH_IMM,
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_IMM,
+  IBV_WR_SEND_WITH_INV,
 } from '../../userlib/index.ts';
 import { partitions } from '../machine/partition/placement.ts';
 import { withControl } from './draw-control.ts';
@@ -151,7 +152,10 @@ const verbsOf: Readonly<Record<Transport, readonly number[]>> = {
 
 /** Whether a request takes a receive at the other end. */
 export const consumesReceive = (opcode: number): boolean =>
-  opcode === IBV_WR_SEND || opcode === IBV_WR_SEND_WITH_IMM || opcode === IBV_WR_RDMA_WRITE_WITH_IMM;
+  opcode === IBV_WR_SEND ||
+  opcode === IBV_WR_SEND_WITH_IMM ||
+  opcode === IBV_WR_SEND_WITH_INV ||
+  opcode === IBV_WR_RDMA_WRITE_WITH_IMM;
 
 export const isAtomicVerb = (opcode: number): boolean =>
   opcode === IBV_WR_ATOMIC_CMP_AND_SWP || opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;

@@ -13,6 +13,8 @@ export interface PostSeen {
   readonly error: number;
   /** Whether it was posted to complete with a completion of its own. */
   readonly isSignalled: boolean;
+  /** The key that it makes, uses or invalidates: of a window. */
+  readonly key?: number;
 }
 
 export interface CompletionSeen {
@@ -55,6 +57,12 @@ export interface Observations {
   }[];
   readonly deregistrations: readonly {
     readonly area: number;
+    readonly fromPs: number;
+    readonly toPs: number;
+  }[];
+  /** Windows that were given back, and when the call began and ended. */
+  readonly deallocations: readonly {
+    readonly window: number;
     readonly fromPs: number;
     readonly toPs: number;
   }[];

@@ -11,6 +11,7 @@ import {
   ackCqEvents,
   allocPd,
   type BadWr,
+  bindMw,
   closeDevice,
   createAh,
   createCompChannel,
@@ -29,6 +30,7 @@ import {
   getCqEvent,
   getDeviceList,
   IBV_ACCESS_LOCAL_WRITE,
+  IBV_MW_TYPE_1,
   IBV_QP_EN_SQD_ASYNC_NOTIFY,
   IBV_QP_STATE,
   IBV_QPS_ERR,
@@ -45,7 +47,9 @@ import {
   IBV_SRQ_LIMIT,
   IBV_WC_SUCCESS,
   IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_READ,
+  IBV_WR_SEND_WITH_INV,
   type IbvAh,
   type IbvCompChannel,
   type IbvContext,
@@ -80,6 +84,7 @@ import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
 import { basePatiencePs, patienceOf, peerPatienceFactor } from './patience.ts';
+import { PlayerWindows } from './player-windows.ts';
 import {
   isCurrent,
   isOnDemandArea,
@@ -94,6 +99,7 @@ import {
   type SgePlan,
   type Step,
   type Story,
+  type Told,
   turnOfQp,
 } from './story.ts';
 
@@ -193,6 +199,9 @@ class Player {
   /** Receives that have been posted and not completed, by id. */
   readonly #pendingReceives = new Map<number, Deferred>();
   readonly #scratch: { readonly mr: IbvMr; readonly address: number; readonly lengthBytes: number }[] = [];
+  /** How requests to send have ended, by id. */
+  readonly #statuses = new Map<number, number>();
+  readonly #windows: PlayerWindows;
   #turn = 0;
   #context: IbvContext | undefined;
   #port: PortAttr | undefined;
@@ -206,6 +215,7 @@ class Player {
     givenBack: [],
     peeks: [],
     deregistrations: [],
+    deallocations: [],
     broken: [],
     finals: [],
     finalPs: 0,
@@ -226,6 +236,7 @@ class Player {
     this.#index = index;
     this.#plan = story.programs[index]!;
     this.#patiencePs = patienceOf(story);
+    this.#windows = new PlayerWindows(story, this.#plan, program.exchange);
   }
 
   /** The core's own time; beyond 2^53 ps, two and a half hours, to the nearest number. */
@@ -261,6 +272,7 @@ class Player {
       await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
     }
     if (!isConnected) await this.#announceTurns();
+    await this.#windows.giveUp();
     await this.#rendezvous('sent');
     await this.#linger();
     this.#look();
@@ -287,6 +299,7 @@ class Player {
       const { address, lengthBytes } = this.#areas[index]!;
       this.#areas[index]!.mr = await regMr(this.#pds[isForeign ? 1 : 0]!, address, lengthBytes, access);
     }
+    await this.#windows.allocate(this.#pds[0]!);
     await this.#makeQueues(this.#context);
   }
 
@@ -620,6 +633,19 @@ class Player {
         return this.#churn(step.pages);
       case 'giveBack':
         return this.#giveBack(step.area, step.page, step.pages);
+      case 'tell':
+        return this.#tell(step.what, step.bind);
+      case 'await':
+        await this.#hear(step.what, step.bind);
+        return;
+      case 'deallocateWindow':
+        return this.#deallocateWindow(step.window);
+      case 'refillTarget': {
+        // What the program has taken back is its own at this very instant.
+        await this.#program.cpu.settle();
+        this.#fill(step.area, 8 * this.#plan.areas[step.area]!.atomicWords);
+        return;
+      }
       case 'turn':
       case 'exit':
         return;
@@ -628,7 +654,7 @@ class Player {
 
   async #post(index: number, plans: readonly SendPlan[]): Promise<void> {
     const open = this.#qps[index];
-    let left = plans;
+    let left = await this.#possible(plans);
     while (left.length > 0) {
       if (open?.qp === undefined || open.peer === undefined) return;
       const before = left.length;
@@ -637,6 +663,77 @@ class Player {
       if (left.length === before && !(await this.#until('room in a send queue', () => this.#hasRoom(open))))
         return;
     }
+  }
+
+  /** The requests for which the program has what they need: a request by the key of a window that is not bound is none. */
+  async #possible(plans: readonly SendPlan[]): Promise<readonly SendPlan[]> {
+    const found: SendPlan[] = [];
+    for (const plan of plans) {
+      const isByPeersKey = plan.through !== undefined && plan.opcode !== IBV_WR_LOCAL_INV;
+      if (isByPeersKey && (await this.#hear('bound', plan.through)) === null) continue;
+      if (this.#windows.isPossible(plan)) found.push(plan);
+    }
+    return found;
+  }
+
+  async #tell(what: Told, bind: number): Promise<void> {
+    if (what === 'bound') {
+      await this.#until('a bind', () => !this.#isOutstanding(({ id }) => id === bind));
+      const isBound = this.#statuses.get(bind) === IBV_WC_SUCCESS;
+      const key = isBound ? this.#windows.ownKey(bind) : undefined;
+      return this.#windows.tell(what, bind, (key ?? null) as unknown as JsonValue);
+    }
+    if (what === 'used') {
+      await this.#until(
+        'the uses of a window',
+        () => !this.#isOutstanding(({ through }) => through === bind),
+      );
+      return this.#windows.tell(what, bind, true);
+    }
+    const takers = this.#takersOf(bind);
+    await this.#until(
+      'a window to be taken back',
+      () => !this.#isOutstanding(({ id }) => takers.includes(id)),
+    );
+    return this.#windows.tell(
+      what,
+      bind,
+      takers.every((id) => this.#statuses.get(id) === IBV_WC_SUCCESS),
+    );
+  }
+
+  /** Ids of the requests of this program that invalidate what a bind has bound. */
+  #takersOf(bind: number): number[] {
+    const isTaker = ({ opcode, through, flaw }: SendPlan): boolean =>
+      through === bind && (opcode === IBV_WR_LOCAL_INV || opcode === IBV_WR_SEND_WITH_INV) && flaw === 'none';
+    return this.#plan.steps.flatMap((step) =>
+      step.do === 'post' ? step.wrs.filter(isTaker).map(({ id }) => id) : [],
+    );
+  }
+
+  /** @returns what the other program has told of a binding; null when it did not, or will not */
+  async #hear(what: Told, bind: number): Promise<JsonValue> {
+    if (!this.#windows.isToBeTold(what, bind)) return null;
+    let told: JsonValue | undefined;
+    await this.#until(
+      `news that a window is ${what}`,
+      async () => {
+        told = await this.#windows.heard(what, bind);
+        return told !== undefined;
+      },
+      peerPatienceFactor * this.#patiencePs,
+    );
+    return told ?? null;
+  }
+
+  #isOutstanding(isMeant: (plan: SendPlan) => boolean): boolean {
+    return this.#qps.some(({ outstanding }) => outstanding.some(isMeant));
+  }
+
+  async #deallocateWindow(window: number): Promise<void> {
+    const fromPs = this.#nowPs;
+    if (await this.#windows.deallocate(window))
+      this.#seen.deallocations.push({ window, fromPs, toPs: this.#nowPs });
   }
 
   /** One call of post_send. @returns what found no room */
@@ -650,13 +747,15 @@ class Player {
     for (const [at, wr] of wrs.entries()) wr.next = wrs[at + 1] ?? null;
     const bad: BadWr<IbvSendWr> = { wr: null, index: 0 };
     const fromPs = this.#nowPs;
-    const error = postSend(qp, wrs[0]!, bad);
+    const error = postList(qp, wrs[0]!, bad);
     const toPs = this.#nowPs;
     const postedCount = error === 0 ? plans.length : bad.index;
     if (postedCount > 0) this.#seen.doorbells++;
     for (const [at, plan] of plans.slice(0, postedCount).entries()) {
       const isSignalled = open.plan.isSignalAll || (wrs[at]!.sendFlags & IBV_SEND_SIGNALED) !== 0;
-      this.#seen.posts.push({ id: plan.id, qp: index, fromPs, toPs, error: 0, isSignalled });
+      const key = this.#windows.posted(plan, this.#areas);
+      const ofWindow = key === undefined ? {} : { key };
+      this.#seen.posts.push({ id: plan.id, qp: index, fromPs, toPs, error: 0, isSignalled, ...ofWindow });
       this.#sendsById.set(plan.id, plan);
       open.outstanding.push(plan);
       open.sinceSignal = isSignalled ? 0 : open.sinceSignal + 1;
@@ -692,7 +791,10 @@ class Player {
       sendFlags: flags,
       immData: plan.imm ?? 0,
     };
-    const { remote } = plan;
+    const { remote, bind } = plan;
+    const window = plan.through === undefined ? undefined : this.#windows.keyOf(plan);
+    if (bind !== undefined) wr.bindMw = this.#windows.bindOf(plan, bind, this.#areas);
+    else if (window !== undefined && remote === undefined) wr.invalidateRkey = window.rkey;
     if (open.ah !== undefined) {
       wr.wr = { ud: { ah: open.ah, remoteQpn: open.peer!.qpNum, remoteQkey: qkey } };
     } else if (remote !== undefined) {
@@ -702,7 +804,10 @@ class Player {
       const former = open.formerPeer?.areas[remote.area]?.[1] ?? wrongKey;
       const key = plan.flaw === 'remoteKey' || former === rkey ? wrongKey : former;
       const isKeyWrong = plan.flaw === 'remoteKey' || plan.flaw === 'oldRemoteKey';
-      const at = { remoteAddr: address + offset, rkey: isKeyWrong ? key : rkey };
+      const at = {
+        remoteAddr: (window?.base ?? address) + offset,
+        rkey: window?.rkey ?? (isKeyWrong ? key : rkey),
+      };
       wr.wr = isAtomicVerb(plan.opcode)
         ? {
             atomic: {
@@ -779,14 +884,14 @@ class Player {
     return this.#qps.some(({ outstanding }) => outstanding.some(({ sges }) => isIn(sges, area)));
   }
 
-  /** Fills an area with bytes it never had. */
-  #fill(area: number): void {
+  /** Fills an area, from an offset on, with bytes it never had. */
+  #fill(area: number, from = 0): void {
     const { address, lengthBytes } = this.#areas[area]!;
-    const bytes = new Uint8Array(lengthBytes);
+    const bytes = new Uint8Array(lengthBytes - from);
     const fill = this.#fills[area]! + 1;
     this.#fills[area] = fill;
-    patternInto(bytes, this.#index, area, fill);
-    this.#program.memory.write(address, bytes);
+    patternInto(bytes, this.#index, area, fill, from);
+    this.#program.memory.write(address + from, bytes);
     this.#seen.fills.push({ area, fill, atPs: this.#nowPs });
   }
 
@@ -1021,6 +1126,7 @@ class Player {
     else if (isOk && send?.sges.some(({ area }) => this.#plan.areas[area]!.kind === 'sink'))
       seen.bytes = base64(this.#gather(send.sges));
     this.#seen.completions.push(seen);
+    if (send !== undefined) this.#statuses.set(wc.wrId, wc.status);
     const open = this.#qps[qp];
     const place = open?.outstanding.findIndex(({ id }) => id === wc.wrId) ?? -1;
     if (place >= 0) open!.outstanding.splice(0, place + 1);
@@ -1132,6 +1238,7 @@ class Player {
   async #leaveEarly(): Promise<void> {
     this.#noteUnfinished();
     await this.#announceTurns();
+    await this.#windows.giveUp();
     for (const where of ['sent', 'looked']) await this.#announce(where);
   }
 
@@ -1153,6 +1260,8 @@ class Player {
     for (const channel of this.#channels)
       if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
     for (const srq of this.#srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));
+    for (const window of this.#windows.openWindows)
+      await leave('window', () => this.#windows.deallocate(window));
     for (const mr of this.#renewed) await leave('MR', () => deregMr(mr));
     for (const { mr } of this.#scratch) await leave('MR', () => deregMr(mr));
     for (const { mr } of this.#areas) if (mr !== undefined) await leave('MR', () => deregMr(mr));
@@ -1171,6 +1280,13 @@ class Player {
       return false;
     }
   }
+}
+
+/** A lone bind of a window of type 1 has a call of its own. */
+function postList(qp: IbvQp, wr: IbvSendWr, bad: BadWr<IbvSendWr>): number {
+  const { bindMw: bind, wrId, sendFlags, next } = wr;
+  if (bind?.mw.type !== IBV_MW_TYPE_1 || next !== null) return postSend(qp, wr, bad);
+  return bindMw(qp, bind.mw, { wrId, sendFlags, bindInfo: bind.bindInfo });
 }
 
 const isIn = (sges: readonly SgePlan[], area: number): boolean => sges.some((sge) => sge.area === area);

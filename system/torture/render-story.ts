@@ -2,14 +2,25 @@
 import {
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_BIND_MW,
+  IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_IMM,
+  IBV_WR_SEND_WITH_INV,
 } from '../../userlib/index.ts';
 import { sceneOf } from './scenes/index.ts';
-import { lengthOf, type ReceivePlan, type SendPlan, type SgePlan, type Step, type Story } from './story.ts';
+import {
+  type BindPlan,
+  lengthOf,
+  type ReceivePlan,
+  type SendPlan,
+  type SgePlan,
+  type Step,
+  type Story,
+} from './story.ts';
 
 const verbNames: Readonly<Record<number, string>> = {
   [IBV_WR_SEND]: 'SEND',
@@ -19,6 +30,9 @@ const verbNames: Readonly<Record<number, string>> = {
   [IBV_WR_RDMA_READ]: 'READ',
   [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
   [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
+  [IBV_WR_BIND_MW]: 'BIND_MW',
+  [IBV_WR_LOCAL_INV]: 'LOCAL_INV',
+  [IBV_WR_SEND_WITH_INV]: 'SEND with invalidate',
 };
 
 export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opcode ${opcode}`;
@@ -71,7 +85,11 @@ export function renderStory(story: Story): string[] {
         lines.push(
           `turn ${index + 1}, program ${program}: CQs ${cqs.join(' ')}, areas ${areas.join(' ')} made anew${isMoved ? ' elsewhere' : ''}`,
         );
-  for (const [program, { early, steps }] of programs.entries()) {
+  for (const [program, { windows = [], early, steps }] of programs.entries()) {
+    if (windows.length > 0)
+      lines.push(
+        `program ${program}: windows of type ${windows.map(({ isType2 }) => (isType2 ? 2 : 1)).join(' ')}`,
+      );
     for (const step of early) lines.push(`program ${program} first: ${describeStep(step)}`);
     for (const step of steps) lines.push(`program ${program}: ${describeStep(step)}`);
   }
@@ -108,9 +126,12 @@ function describeStep(step: Step): string {
   }
 }
 
-function describeSend({ id, opcode, sges, remote, isSignalled, isFenced, isInline, flaw }: SendPlan): string {
+function describeSend(send: SendPlan): string {
+  const { id, opcode, sges, remote, bind, through, isSignalled, isFenced, isInline, flaw } = send;
   const there = remote === undefined ? '' : ` at peer's area ${remote.area}+${remote.offset}`;
   const flags = [
+    bind === undefined ? '' : describeBind(bind),
+    through === undefined ? '' : `by the key of bind ${through}`,
     isSignalled ? 'signalled' : '',
     isFenced ? 'fenced' : '',
     isInline ? 'inline' : '',
@@ -118,6 +139,11 @@ function describeSend({ id, opcode, sges, remote, isSignalled, isFenced, isInlin
   ];
   return `${verbNameOf(opcode)} ${id} of ${lengthOf(sges)} bytes ${buffers(sges)}${there} ${flags.filter(Boolean).join(', ')}`.trimEnd();
 }
+
+const describeBind = ({ window, area, offset, length, access, isZeroBased }: BindPlan): string =>
+  length === 0
+    ? `window ${window} to nothing`
+    : `window ${window} to area ${area}+${offset}:${length}, rights 0x${access.toString(16)}${isZeroBased ? ', from 0' : ''}`;
 
 const describeReceive = ({ id, sges, flaw }: ReceivePlan): string =>
   `${id} of ${lengthOf(sges)} bytes ${buffers(sges)}${flaw === 'none' ? '' : ` flaw ${flaw}`}`;

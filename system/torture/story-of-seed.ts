@@ -2,6 +2,7 @@
 import { Random } from '../../sim/index.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
+import { withWindows } from './draw-windows.ts';
 import { sceneOf, scenes } from './scenes/index.ts';
 import type { Scene } from './scenes/scene.ts';
 import type { Again, Story } from './story.ts';
@@ -20,11 +21,15 @@ const slowShare = 0.25;
 export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
-  if (!random.chance(sceneShare)) return orLookedAtAgain(drawStory(seed));
+  if (!random.chance(sceneShare)) return orLookedAtAgain(playersOfSeed(seed));
   const drawn = scenes[random.below(scenes.length)]!;
   const isTaken = drawn.isSlow !== true || random.chance(slowShare);
   return orLookedAtAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
 }
+
+/** A story of players, and what came later than the first seeds that pages and specs name: the rest of it stays as it was. */
+export const playersOfSeed = (seed: number): Story =>
+  withWindows(new Random(seed, 'windows'), drawStory(seed));
 
 /** Of the stories that are not played again otherwise. */
 const plainShare = 0.15;

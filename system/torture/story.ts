@@ -87,6 +87,8 @@ export interface ProgramPlan {
   readonly cqs: readonly CqPlan[];
   readonly srqs: readonly SrqPlan[];
   readonly qps: readonly QpPlan[];
+  /** Memory windows, allocated in the beginning. */
+  readonly windows?: readonly WindowPlan[];
   /** Receives that are posted before anybody sends. */
   readonly early: readonly Step[];
   readonly steps: readonly Step[];
@@ -107,6 +109,11 @@ export interface AreaPlan {
   readonly isForeign: boolean;
   /** Aligned 8-byte words at the beginning that only atomics touch. */
   readonly atomicWords: number;
+}
+
+export interface WindowPlan {
+  /** Of type 2, which is bound to one QP, and free before; else of type 1. */
+  readonly isType2: boolean;
 }
 
 export interface CqPlan {
@@ -176,8 +183,31 @@ const flaws = [
   /** The keys that the area had before it was registered anew. */
   'oldLocalKey',
   'oldRemoteKey',
+  /** Of a request by a window's key: another variant of it, a range beyond the window, a right that it does not give. */
+  'windowKey',
+  'windowBounds',
+  'windowRight',
+  /** Of a bind: beyond the region, or over a region that allows none. */
+  'bindBounds',
+  'bindRight',
+  /** An invalidation, by the owner or by its peer, of a variant of the key that is not the window's. */
+  'invalidKey',
+  'remoteInvalidKey',
 ] as const;
 export type Flaw = (typeof flaws)[number];
+
+/** To what a bind binds a window: a range of an area of the program. */
+export interface BindPlan {
+  /** Place among the program's windows. */
+  readonly window: number;
+  readonly area: number;
+  readonly offset: number;
+  /** 0 takes the binding of a window of type 1 back. */
+  readonly length: number;
+  /** IBV_ACCESS_REMOTE_… */
+  readonly access: number;
+  readonly isZeroBased: boolean;
+}
 
 export interface SendPlan {
   /** Number of the request in the whole story: its work request id. */
@@ -192,6 +222,9 @@ export interface SendPlan {
   readonly isSolicited: boolean;
   readonly isInline: boolean;
   readonly imm?: number;
+  readonly bind?: BindPlan;
+  /** Id of the bind whose key it uses to reach the peer's memory, or invalidates. */
+  readonly through?: number;
   /** 64-bit operands in hexadecimal: JSON has no such numbers. */
   readonly compareAdd?: string;
   readonly swap?: string;
@@ -203,6 +236,9 @@ export interface ReceivePlan {
   readonly sges: readonly SgePlan[];
   readonly flaw: Flaw;
 }
+
+/** What programs tell each other of a binding. */
+export type Told = 'bound' | 'used' | 'gone';
 
 export type Step =
   | { readonly do: 'post'; readonly qp: number; readonly wrs: readonly SendPlan[] }
@@ -240,6 +276,13 @@ export type Step =
    * zeros afterwards. A source is filled anew at once, and given back only while no request of the program reads it.
    */
   | { readonly do: 'giveBack'; readonly area: number; readonly page: number; readonly pages: number }
+  /** Tells the other end of a binding's connection its key (null when there is none), that its requests have ended, or that the binding is gone. */
+  | { readonly do: 'tell'; readonly what: Told; readonly bind: number }
+  /** Waits until a program has told that; at once when none does. */
+  | { readonly do: 'await'; readonly what: Told; readonly bind: number }
+  | { readonly do: 'deallocateWindow'; readonly window: number; readonly bind: number }
+  /** Fills an area that peers write to with other bytes, but for the words of atomics. */
+  | { readonly do: 'refillTarget'; readonly area: number }
   /** Waits for all programs, and renews what the story says; posting on a QP of that turn does so as well. */
   | { readonly do: 'turn'; readonly turn: number }
   /** Ends the program here, with everything open. */

@@ -1,15 +1,18 @@
 /**
  * A small reference model of the verbs: what a work request may end in, given what is wrong with it and what happened to its
- * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3 and 10.10, 11.6.2;
+ * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and 10.10, 11.6.2;
  * written from the standard, not from the device.
  */
 import {
+  IBV_WC_BIND_MW,
   IBV_WC_COMP_SWAP,
   IBV_WC_FETCH_ADD,
   IBV_WC_LOC_ACCESS_ERR,
   IBV_WC_LOC_LEN_ERR,
   IBV_WC_LOC_PROT_ERR,
   IBV_WC_LOC_QP_OP_ERR,
+  IBV_WC_LOCAL_INV,
+  IBV_WC_MW_BIND_ERR,
   IBV_WC_RDMA_READ,
   IBV_WC_RDMA_WRITE,
   IBV_WC_RECV,
@@ -17,9 +20,12 @@ import {
   IBV_WC_REM_ACCESS_ERR,
   IBV_WC_REM_INV_REQ_ERR,
   IBV_WC_REM_OP_ERR,
+  IBV_WC_RETRY_EXC_ERR,
   IBV_WC_SEND,
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_BIND_MW,
+  IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -42,11 +48,40 @@ export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   tooLong: [IBV_WC_REM_INV_REQ_ERR],
   oldLocalKey: [IBV_WC_LOC_PROT_ERR],
   oldRemoteKey: [IBV_WC_REM_ACCESS_ERR],
+  windowKey: [IBV_WC_REM_ACCESS_ERR],
+  windowBounds: [IBV_WC_REM_ACCESS_ERR],
+  windowRight: [IBV_WC_REM_ACCESS_ERR],
+  bindBounds: [IBV_WC_MW_BIND_ERR],
+  bindRight: [IBV_WC_MW_BIND_ERR],
+  // A memory management operation error (11.6.2).
+  invalidKey: [IBV_WC_MW_BIND_ERR],
+  // The responder says nothing and takes nothing more (9.9.3, class J).
+  remoteInvalidKey: [IBV_WC_RETRY_EXC_ERR],
 };
+
+/** What may have become of a request whose window is taken back meanwhile; what a READ still brings may fail in the middle. */
+export const endsOfLostWindow: readonly number[] = [IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR];
+
+/** Flaws of requests that carry no data, or where it does not matter how much. */
+export const isFlawOfAnyLength = (flaw: Flaw): boolean =>
+  ['misaligned', 'qpRight', 'bindBounds', 'bindRight', 'invalidKey', 'remoteInvalidKey'].includes(flaw);
+
+/** Requests that end on their own side: nothing of them crosses the cable. */
+export const isLocal = (opcode: number): boolean => opcode === IBV_WR_BIND_MW || opcode === IBV_WR_LOCAL_INV;
 
 /** Flaws that the responder finds: it answers with a NAK and goes to the error state as well (9.9.3, class C). */
 export const isFoundByResponder = (flaw: Flaw): boolean =>
-  flaw !== 'none' && !['localKey', 'localBounds', 'localRight', 'oldLocalKey'].includes(flaw);
+  flaw !== 'none' && !flawsOfRequester.includes(flaw);
+
+const flawsOfRequester: readonly Flaw[] = [
+  'localKey',
+  'localBounds',
+  'localRight',
+  'oldLocalKey',
+  'bindBounds',
+  'bindRight',
+  'invalidKey',
+];
 
 /** What a receive ends in that the message does not fit, or whose buffers are not good. */
 export const endsOfBadReceive: readonly number[] = [
@@ -54,6 +89,9 @@ export const endsOfBadReceive: readonly number[] = [
   IBV_WC_LOC_PROT_ERR,
   IBV_WC_LOC_QP_OP_ERR,
 ];
+
+/** What a receive ends in whose message names a key that is not to be invalidated. */
+export const endOfBadInvalidation: number = IBV_WC_REM_INV_REQ_ERR;
 
 /** What its sender ends in (9.9.3: remote operational error, invalid request). */
 export const endsOfBadReceiver: readonly number[] = [IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_REQ_ERR];
@@ -63,6 +101,8 @@ export function completionOpcodeOf(opcode: number): number {
   if (opcode === IBV_WR_RDMA_READ) return IBV_WC_RDMA_READ;
   if (opcode === IBV_WR_RDMA_WRITE || opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_RDMA_WRITE;
   if (opcode === IBV_WR_ATOMIC_CMP_AND_SWP) return IBV_WC_COMP_SWAP;
+  if (opcode === IBV_WR_BIND_MW) return IBV_WC_BIND_MW;
+  if (opcode === IBV_WR_LOCAL_INV) return IBV_WC_LOCAL_INV;
   return opcode === IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD : IBV_WC_SEND;
 }
 

@@ -8,7 +8,8 @@ import type { Played } from '../run-story.ts';
 import { patternInto, type SendPlan } from '../story.ts';
 import { isFoundByResponder } from '../verbs-model.ts';
 import { isGivenBack, isTakenAway } from './contents.ts';
-import { flowsOf } from './traffic.ts';
+import { backOf, flowsOf } from './traffic.ts';
+import { windowStateOf } from './windows.ts';
 
 interface Operation {
   readonly plan: SendPlan;
@@ -20,11 +21,14 @@ interface Operation {
 
 export function judgeAtomics(played: Played): string[] {
   const byWord = new Map<string, Operation[]>();
-  for (const flow of flowsOf(played))
-    for (const { plan, post, end } of flow.sends) {
+  const flows = flowsOf(played);
+  for (const flow of flows)
+    for (const history of flow.sends) {
+      const { plan, post, end } = history;
       if (!isAtomicVerb(plan.opcode) || plan.remote === undefined) continue;
       // What is wrong at the requester only need not keep the responder from it: the old value then finds no place.
       if (isFoundByResponder(plan.flaw)) continue;
+      if (windowStateOf(flow, backOf(flows, flow), history) === 'gone') continue;
       const key = `${flow.to.program}.${plan.remote.area}.${plan.remote.offset}`;
       const isDone =
         end?.status === IBV_WC_SUCCESS &&

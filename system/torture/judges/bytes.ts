@@ -20,7 +20,8 @@ import type { Played } from '../run-story.ts';
 import { isOnDemandArea, patternInto, type SgePlan, type Story } from '../story.ts';
 import { isDisordered } from './cable-faults.ts';
 import { firstDifference, gatheredOf, isGivenBack } from './contents.ts';
-import { type Flow, flowsOf } from './traffic.ts';
+import { backOf, type Flow, flowsOf } from './traffic.ts';
+import { goneOfWindow } from './windows.ts';
 
 /** Something that may have put bytes into an area. */
 interface Writing {
@@ -56,7 +57,7 @@ class Shadow {
     this.#addGivenBack();
     const flows = flowsOf(this.#played);
     for (const flow of flows) {
-      this.#addRemote(flow);
+      this.#addRemote(flow, backOf(flows, flow));
       this.#addArrivals(flow);
       this.#addOwn(flow);
     }
@@ -132,10 +133,14 @@ class Shadow {
     return gatheredOf(this.#played.seen[program]!, program, sges, atPs);
   }
 
-  #addRemote(flow: Flow): void {
-    for (const { plan, post, end, lengthBytes } of flow.sends) {
+  #addRemote(flow: Flow, back: Flow): void {
+    for (const history of flow.sends) {
+      const { plan, post, end, lengthBytes } = history;
       const isWrite = plan.opcode === IBV_WR_RDMA_WRITE || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM;
       if (!isWrite || plan.remote === undefined || lengthBytes === 0) continue;
+      // What a window's key does not give is refused before it touches memory, and so is what comes by one that is gone.
+      const goneAt = goneOfWindow(flow, back, history);
+      if (post.fromPs >= goneAt || (plan.through !== undefined && plan.flaw !== 'none')) continue;
       const { area, offset } = plan.remote;
       this.#add(flow.to.program, area, {
         offset,
@@ -146,7 +151,7 @@ class Shadow {
         fromPs: post.fromPs,
         toPs: this.#mayComeAgain(flow)
           ? Number.POSITIVE_INFINITY
-          : (this.#endOf(flow, post.id) ?? end?.toPs ?? Number.POSITIVE_INFINITY),
+          : Math.min(goneAt, this.#endOf(flow, post.id) ?? end?.toPs ?? Number.POSITIVE_INFINITY),
         isCertain: this.#isCertain(flow, post.id),
         by: `WRITE ${plan.id}`,
       });

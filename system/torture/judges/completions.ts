@@ -10,7 +10,9 @@ import {
   IBV_WC_RNR_RETRY_EXC_ERR,
   IBV_WC_SUCCESS,
   IBV_WC_WITH_IMM,
+  IBV_WC_WITH_INV,
   IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_SEND_WITH_INV,
   wcStatusStr,
 } from '../../../userlib/index.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
@@ -20,15 +22,19 @@ import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan, type SgePlan, type Story } from '../story.ts';
 import {
   completionOpcodeOf,
+  endOfBadInvalidation,
   endOfFlaw,
   endsOfBadReceive,
   endsOfBadReceiver,
+  endsOfLostWindow,
+  isFlawOfAnyLength,
   isFoundByResponder,
   receiveOpcodeOf,
   rnrDelayPs,
 } from '../verbs-model.ts';
 import { copiesOf, lossesOf } from './cable-faults.ts';
-import { type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
+import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
+import { windowStateOf } from './windows.ts';
 
 export function judgeCompletions(played: Played): string[] {
   const found: string[] = [];
@@ -36,18 +42,13 @@ export function judgeCompletions(played: Played): string[] {
     if (seen !== null) found.push(...judgeUniqueness(program, seen));
   const flows = flowsOf(played);
   for (const flow of flows) {
-    const back = flows.find(
-      ({ link, from }) => link === flow.link && from !== flow.from && isOtherEnd(flow, from),
-    )!;
+    const back = backOf(flows, flow);
     found.push(...judgeOrder(flow), ...judgeArrivals(flow, back, played.story), ...judgeFields(flow));
     if (played.story.climate !== 'broken')
       found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(played.story, flow, back));
   }
   return found;
 }
-
-const isOtherEnd = ({ to }: Flow, from: Flow['from']): boolean =>
-  to.program === from.program && to.qp === from.qp;
 
 const named = ({ from }: Flow, { plan }: SendHistory): string =>
   `request ${plan.id} (program ${from.program}, QP ${from.qp})`;
@@ -154,6 +155,14 @@ function judgeFields(flow: Flow): string[] {
       sent.plan.imm === undefined ? 0 : IBV_WC_WITH_IMM,
     );
     if (sent.plan.imm !== undefined) expect(who, 'immediate data', end.imm, sent.plan.imm);
+    const isInvalidating = sent.plan.opcode === IBV_WR_SEND_WITH_INV;
+    expect(
+      who,
+      'the flag of an invalidated key',
+      end.flags & IBV_WC_WITH_INV,
+      isInvalidating ? IBV_WC_WITH_INV : 0,
+    );
+    if (isInvalidating) expect(who, 'the key', end.imm, sent.post.key!);
   }
   return found;
 }
@@ -170,6 +179,8 @@ function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
         found.push(`${named(flow, history)} succeeded after ${failed.plan.id} had failed`);
       if (mustFail(story, flow, history))
         found.push(`${named(flow, history)} ended in SUCCESS in spite of its flaw: ${history.plan.flaw}`);
+      if (history.lengthBytes > 0 && windowStateOf(flow, back, history) === 'gone')
+        found.push(`${named(flow, history)} ended in SUCCESS by the key of a window that was gone`);
       continue;
     }
     const reason = failed === undefined ? unexplained(story, flow, back, history, end) : afterFailure(end);
@@ -180,7 +191,12 @@ function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
   for (const [index, receive] of flow.arrivals.entries()) {
     const { end } = receive;
     if (end.status === IBV_WC_SUCCESS) continue;
-    if (!endsOfBadReceive.includes(end.status) || !isBadReceive(flow, receive, flow.brought[index]))
+    const sent = flow.brought[index];
+    const isRight =
+      sent?.plan.flaw === 'remoteInvalidKey'
+        ? end.status === endOfBadInvalidation
+        : endsOfBadReceive.includes(end.status) && isBadReceive(flow, receive, sent);
+    if (!isRight)
       found.push(
         `receive ${receive.plan.id} (program ${flow.to.program}) ended in ${wcStatusStr(end.status)}, and nothing is wrong with it`,
       );
@@ -209,6 +225,9 @@ function unexplained(
   if (status === IBV_WC_WR_FLUSH_ERR)
     return isInError(flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
   if (endOfFlaw[plan.flaw].includes(status)) return undefined;
+  const isByWindow = plan.through !== undefined && plan.remote !== undefined;
+  if (isByWindow && endsOfLostWindow.includes(status) && windowStateOf(flow, back, history) !== 'bound')
+    return undefined;
   if (endsOfBadReceiver.includes(status))
     return isReceiverBad(flow, history) ? undefined : 'nothing is wrong with what receives it';
   if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
@@ -333,7 +352,7 @@ function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
     const arrival = flow.arrivals[flow.brought.indexOf(history)];
     return arrival !== undefined && lengthBytes > arrival.roomBytes;
   }
-  if (plan.flaw === 'misaligned' || plan.flaw === 'qpRight') return true;
+  if (isFlawOfAnyLength(plan.flaw)) return true;
   // The key of a request for zero bytes is not checked (C9-88, 9.7.4.1.6).
   if (plan.flaw !== 'none' && lengthBytes > 0) return true;
   // An unreliable connection is never answered.

@@ -94,7 +94,9 @@ function judgeTouches(played: Played, node: number): string[] {
       if (end?.status !== IBV_WC_SUCCESS || lengthBytes === 0 || from.plan.transport !== 'RC') continue;
       if (isHere(from.program) && !plan.isInline)
         for (const { area, length } of plan.sges) if (length > 0) regions.add(`${from.program}.${area}`);
-      if (isHere(to.program) && plan.remote !== undefined) regions.add(`${to.program}.${plan.remote.area}`);
+      // A window has an entry of its own.
+      const isOfRegion = plan.remote !== undefined && plan.through === undefined;
+      if (isOfRegion && isHere(to.program)) regions.add(`${to.program}.${plan.remote!.area}`);
     }
   const misses = played.report.nodes[node]!.hca.caches['mpt']?.misses ?? 0;
   return misses < regions.size

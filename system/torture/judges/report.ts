@@ -9,15 +9,18 @@ import {
   IBV_WC_WR_FLUSH_ERR,
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_BIND_MW,
+  IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_IMM,
+  IBV_WR_SEND_WITH_INV,
 } from '../../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan } from '../story.ts';
-import { rnrDelayPs } from '../verbs-model.ts';
+import { isLocal, rnrDelayPs } from '../verbs-model.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */
@@ -29,6 +32,9 @@ const operationNames: Readonly<Record<number, string>> = {
   [IBV_WR_RDMA_READ]: 'READ',
   [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
   [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
+  [IBV_WR_BIND_MW]: 'BIND_MW',
+  [IBV_WR_LOCAL_INV]: 'LOCAL_INV',
+  [IBV_WR_SEND_WITH_INV]: 'SEND_INV',
 };
 
 /** Quantiles and ends of a report's histograms are exact to within this part. */
@@ -129,7 +135,7 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
     )
       continue;
     for (const { plan, post, end } of sends)
-      if (end?.status === IBV_WC_SUCCESS && end.toPs - post.fromPs < leastPs)
+      if (!isLocal(plan.opcode) && end?.status === IBV_WC_SUCCESS && end.toPs - post.fromPs < leastPs)
         return [
           `request ${plan.id} took ${end.toPs - post.fromPs} ps to the other host and back, the cable and its ports take ${leastPs}`,
         ];
@@ -192,6 +198,8 @@ const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math
 /** Of each packet: LRH and BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8); then its extended headers (9.3, table 38). */
 const frameBytes = 8 + 12 + 4 + 2;
 const immediateBytes = 4;
+/** Of the key to be invalidated (IETH). */
+const keyBytes = 4;
 const datagramBytes = 8;
 const rdmaBytes = 16;
 const atomicRequestBytes = 28;
@@ -213,6 +221,8 @@ function bytesOf(plan: SendPlan, isDatagram: boolean, lengthBytes: number, mtu: 
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       return payload + rdmaBytes + (plan.imm === undefined ? 0 : immediateBytes);
+    case IBV_WR_SEND_WITH_INV:
+      return payload + keyBytes;
     default:
       return payload + (isDatagram ? datagramBytes : 0) + (plan.imm === undefined ? 0 : immediateBytes);
   }
@@ -229,6 +239,7 @@ function judgePackets({ report, story }: Played, flows: readonly Flow[]): string
     if (story.programs[from.program]!.node === story.programs[to.program]!.node) continue;
     const mtu = from.plan.transport === 'UD' ? 4096 : mtuBytes(from.plan.mtu);
     for (const { plan, lengthBytes } of sends) {
+      if (isLocal(plan.opcode)) continue;
       const isRead = plan.opcode === IBV_WR_RDMA_READ;
       const isAtomic =
         plan.opcode === IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;

@@ -55,6 +55,10 @@ interface End {
 
 const flowsByPlayed = new WeakMap<Played, Flow[]>();
 
+/** The other direction of a flow's connection. */
+export const backOf = (flows: readonly Flow[], { link, to }: Flow): Flow =>
+  flows.find((other) => other.link === link && other.from === to)!;
+
 /** Both directions of every link whose programs reported what they saw. */
 export function flowsOf(played: Played): Flow[] {
   let flows = flowsByPlayed.get(played);
