@@ -73,7 +73,9 @@ function count(rows: Record<string, Record<string, number>>, key: string, end: s
 
 function faultNameOf(fault: FaultEntry): string {
   const [kind, how] = Object.entries(fault)[0]!;
-  return typeof how === 'string' ? `${kind}=${how}` : kind;
+  const rule = ['qpn', 'psn', 'opcode', 'only', 'chance'].filter((field) => fault[field] !== undefined);
+  const by = rule.length === 0 ? '' : ` by ${rule.join(' and ')}`;
+  return `${typeof how === 'string' ? `${kind}=${how}` : kind}${by}`;
 }
 
 function objectsOf({ programs, scene }: Story): Record<string, number> {

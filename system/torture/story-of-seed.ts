@@ -1,6 +1,7 @@
 /** Which story a seed is: one of players, or a scene. */
 import { Random } from '../../sim/index.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
+import { withPacketRules } from './draw-packet-rules.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
 import { sceneOf, scenes } from './scenes/index.ts';
@@ -27,9 +28,17 @@ export function storyOfSeed(seed: number, scene?: string): Story {
   return orLookedAtAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
 }
 
-/** A story of players, and what came later than the first seeds that pages and specs name: the rest of it stays as it was. */
-export const playersOfSeed = (seed: number): Story =>
-  withWindows(new Random(seed, 'windows'), drawStory(seed));
+/** From here on stories of players have what came later; a seed below stays the story that commits and pages name. */
+const firstNewerSeed = 1_700_000_000;
+
+const playersOfSeed = (seed: number): Story => (seed < firstNewerSeed ? drawStory(seed) : newerStory(seed));
+
+/** A story of players with what came later: windows, and faults by rule. Each from a stream of its own: the rest stays as it was. */
+export const newerStory = (seed: number): Story =>
+  withPacketRules(
+    new Random(seed, 'packet rules'),
+    withWindows(new Random(seed, 'windows'), drawStory(seed)),
+  );
 
 /** Of the stories that are not played again otherwise. */
 const plainShare = 0.15;

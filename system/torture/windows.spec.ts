@@ -1,5 +1,6 @@
 /** Memory windows in stories of players: drawn beside the rest of a story, played without a finding, judged. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Random } from '../../sim/index.ts';
 import {
   IBV_WC_REM_ACCESS_ERR,
   IBV_WC_SUCCESS,
@@ -8,18 +9,19 @@ import {
   IBV_WR_SEND_WITH_INV,
 } from '../../userlib/index.ts';
 import { drawStory } from './draw-story.ts';
+import { withWindows } from './draw-windows.ts';
 import { judges } from './judges/index.ts';
 import type { CompletionSeen } from './observations.ts';
 import { renderStory } from './render-story.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
 import { type ProgramPlan, type SendPlan, type Story, sendsOf } from './story.ts';
-import { playersOfSeed } from './story-of-seed.ts';
 
+const windowed = (seed: number): Story => withWindows(new Random(seed, 'windows'), drawStory(seed));
 const hasWindows = ({ programs }: Story): boolean => programs.some(({ windows }) => windows !== undefined);
 const opcodesOf = (story: Story): Set<number> => new Set([...sendsOf(story)].map(({ plan }) => plan.opcode));
 
 describe('windows in stories', () => {
-  const drawn = Array.from({ length: 300 }, (_, seed) => playersOfSeed(seed));
+  const drawn = Array.from({ length: 300 }, (_, seed) => windowed(seed));
 
   it('come to about a fifth of the stories of players, with every way to take them back', () => {
     const some = drawn.filter(hasWindows);
@@ -69,7 +71,7 @@ describe('windows in stories', () => {
 
   // 135, 554, 700: keys that are gone are used; 466: by a queue whose device is broken; 473, 745: both kinds of invalidation.
   it.each([135, 466, 473, 554, 700, 745])('of seed %i are played without a finding', async (seed) => {
-    const story = { ...playersOfSeed(seed), again: undefined };
+    const story = { ...windowed(seed), again: undefined };
     const { findings } = await runStory(story);
     expect(findings, renderStory(story).join('\n')).toEqual([]);
   });
@@ -83,10 +85,7 @@ describe('the judges of a story with windows', () => {
 
   beforeAll(async () => {
     const play = (seed: number): Promise<Played> =>
-      playStory(
-        { ...playersOfSeed(seed), again: undefined },
-        { partition: 'single', shuffleSeed: undefined },
-      );
+      playStory({ ...windowed(seed), again: undefined }, { partition: 'single', shuffleSeed: undefined });
     calm = await play(473);
     flawed = await play(135);
   });

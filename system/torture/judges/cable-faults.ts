@@ -2,12 +2,17 @@
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { Story } from '../story.ts';
 
-/** Packets that a fault concerns. */
+/** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/faults.md). */
+const rules = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots'];
+
+/** Packets that a fault concerns at most. */
 function packetsOf(fault: FaultEntry): number {
-  const text = String(fault['nth'] ?? 1);
-  if (text === 'every' || text.endsWith('-')) return Number.POSITIVE_INFINITY;
+  const isRule = rules.some((field) => fault[field] !== undefined);
+  const text = String(fault['nth'] ?? (isRule ? 'every' : 1));
+  const shots = Number(fault['shots'] ?? Number.POSITIVE_INFINITY);
+  if (text === 'every' || text.endsWith('-')) return shots;
   const [first, last] = text.split('-').map(Number);
-  return last === undefined ? 1 : last - first! + 1;
+  return Math.min(shots, last === undefined ? 1 : last - first! + 1);
 }
 
 const sumOver = ({ faults }: Story, kinds: readonly string[]): number =>

@@ -4,6 +4,9 @@ import { drawStory } from '../draw-story.ts';
 import { type Played, playStory, textOf } from '../run-story.ts';
 import { judgeCosts } from './costs.ts';
 
+/** Calm: a program sends to itself. */
+const loopbackSeed = 39;
+
 let observed: Played;
 let usual: Played;
 beforeAll(async () => {
@@ -18,6 +21,17 @@ describe('a story with all observers', () => {
     expect(textOf(observed.results)).toBe(textOf(usual.results));
     expect(observed.costs?.operations.length).toBeGreaterThan(0);
     expect(judgeCosts(observed)).toEqual([]);
+  });
+
+  it('has what the own device received among its own, where QPs of one program are connected', async () => {
+    const story = drawStory(loopbackSeed);
+    const isLoopback = story.links.some(({ ends: [one, other] }) => one.program === other.program);
+    expect(isLoopback).toBe(true);
+    const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;
+    const { costs, ...played } = await playStory(story, how);
+    expect(judgeCosts({ ...played, costs })).toEqual([]);
+    const elsewhere = { ...story, links: story.links.slice(0, 0) };
+    expect(judgeCosts({ ...played, costs, story: elsewhere })).not.toEqual([]);
   });
 
   it('is judged by nothing where no costs are attributed', () => {

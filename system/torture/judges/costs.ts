@@ -4,8 +4,9 @@
  */
 import { trafficClassNames } from '../../../hw/dma/index.ts';
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
-import type { DeviceCost } from '../../machine/costs/index.ts';
+import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
+import { peerOfQp, type Story } from '../story.ts';
 
 /** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
@@ -13,17 +14,17 @@ const attributedNames = trafficClassNames.filter((name) => !unattributed.has(nam
 
 /** @returns nothing where costs were not attributed */
 export function judgeCosts(played: Played): string[] {
-  const { costs, report, error } = played;
+  const { story, costs, report, error } = played;
   if (costs === undefined || error !== undefined) return [];
   return report.nodes.flatMap(({ pcie }, node) => {
-    const owned = ownedTlps(costs, node);
+    const owned = ownedTlps(story, costs, node);
     const found = attributedNames.flatMap((name) => {
       const counted = pcie.toHost.classes[name]?.tlps ?? 0;
       return owned(name) === counted
         ? []
         : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
     });
-    const ofOperations = ownedTlps({ ...costs, others: [] }, node)('cqe');
+    const ofOperations = ownedTlps(story, { ...costs, others: [] }, node)('cqe');
     const due = completedSends(played, node);
     if (ofOperations < due)
       found.push(`node ${node}: ${ofOperations} CQEs are of operations, ${due} requests in them ended well`);
@@ -44,9 +45,21 @@ const completedSends = ({ story, seen }: Played, node: number): number =>
   }, 0);
 
 /** TLPs of a class that a node's device sent: those of all owners together. */
-function ownedTlps({ operations, others }: Costs, node: number): (name: string) => number {
-  const costs: DeviceCost[] = operations.map((cost) => (cost.node === node ? cost : cost.peer));
+function ownedTlps(story: Story, { operations, others }: Costs, node: number): (name: string) => number {
+  const costs: DeviceCost[] = operations.flatMap((cost) => [
+    ...(cost.node === node ? [cost] : []),
+    ...(receiverOf(story, cost) === node ? [cost.peer] : []),
+  ]);
   for (const other of others) if (other.node === node) costs.push(other.control, other.unmarked);
   return (name) =>
     costs.reduce((sum, { readTlps, writeTlps }) => sum + (readTlps[name] ?? 0) + (writeTlps[name] ?? 0), 0);
+}
+
+/** The node that received what an operation sent: the own one, where a program's QP is connected to another of its own. */
+function receiverOf(story: Story, { node, program, name }: OperationCost): number {
+  const [index, qp] = [/^player(\d+)$/.exec(program), /^post on QP (\d+)$/.exec(name)].map((match) =>
+    Number(match?.[1]),
+  ) as [number, number];
+  const peer = peerOfQp(story, index, qp);
+  return peer === undefined ? 1 - node : story.programs[peer.program]!.node;
 }

@@ -1,0 +1,121 @@
+/**
+ * Faults that name packets by their headers, by chance and by number of shots (docs/faults.md), beside those by number that a story
+ * has. Each has a number of shots: when they are used up, the cable is good. Added to a finished story from random numbers of its
+ * own, so that the rest of it stays as it was.
+ */
+import type { Random } from '../../sim/index.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
+import type { Story } from './story.ts';
+
+/** Of the stories whose packets get lost, and of those in which more than packets fails. */
+const share = { lossy: 0.5, broken: 0.3 };
+/** Of the stories with such rules, how many have the packets of their cable as bytes. */
+const bytesShare = 0.3;
+
+/** @returns the story, in some cases with rules */
+export function withPacketRules(random: Random, story: Story): Story {
+  const { climate, faults, set } = story;
+  if (climate !== 'lossy' && climate !== 'broken') return story;
+  if (!random.chance(share[climate])) return story;
+  const rules = Array.from({ length: 1 + random.below(3) }, () => drawRule(random));
+  const isBytes = random.chance(bytesShare) && !('wire.packetForm' in set);
+  return {
+    ...story,
+    set: isBytes ? { ...set, 'wire.packetForm': 'bytes' } : set,
+    faults: [...faults, ...rules],
+  };
+}
+
+/** Opcodes whose packets stories send, by name. */
+const opcodes = [
+  'RC_ACKNOWLEDGE',
+  'RC_ATOMIC_ACKNOWLEDGE',
+  'RC_FETCH_ADD',
+  'RC_COMPARE_SWAP',
+  'RC_RDMA_READ_REQUEST',
+  'RC_RDMA_READ_RESPONSE_FIRST',
+  'RC_RDMA_READ_RESPONSE_MIDDLE',
+  'RC_RDMA_READ_RESPONSE_LAST',
+  'RC_RDMA_READ_RESPONSE_ONLY',
+  'RC_RDMA_WRITE_FIRST',
+  'RC_RDMA_WRITE_MIDDLE',
+  'RC_RDMA_WRITE_LAST',
+  'RC_RDMA_WRITE_ONLY',
+  'RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE',
+  'RC_SEND_FIRST',
+  'RC_SEND_LAST',
+  'RC_SEND_ONLY',
+  'RC_SEND_ONLY_WITH_IMMEDIATE',
+  'RC_SEND_ONLY_WITH_INVALIDATE',
+  'UC_RDMA_WRITE_LAST',
+  'UC_SEND_ONLY',
+  'UD_SEND_ONLY',
+];
+const classes = ['requests', 'responses', 'datagrams'];
+/** The driver numbers QPs from here on; a program has up to some twenty. */
+const firstQpn = 0x208;
+const qpnCount = 24;
+
+function drawRule(random: Random): FaultEntry {
+  const effect = drawEffect(random);
+  const header = drawHeader(random);
+  const isByChance = Object.keys(header).length === 0 || random.chance(0.3);
+  const chance = isByChance
+    ? { chance: `${1 + random.below(random.chance(0.5) ? 10 : 60)}%`, seed: random.uint32() }
+    : {};
+  // With a number as well: not the first such packet, but one after it.
+  const nth = isByChance || random.chance(0.7) ? {} : { nth: `${1 + random.below(12)}-` };
+  return {
+    ...effect,
+    ...header,
+    ...chance,
+    ...nth,
+    shots: 1 + random.below(random.chance(0.7) ? 3 : 12),
+    node: random.below(2),
+  };
+}
+
+function drawEffect(random: Random): FaultEntry {
+  const delayNs = 1 + random.below([1000, 30_000, 3_000_000][random.below(3)]!);
+  switch (random.below(8)) {
+    case 0:
+      return { packet: 'late', delay: `${1 + random.below(20_000)}ns` };
+    case 1:
+      return { packet: 'duplicated', delay: `${delayNs}ns` };
+    case 2:
+      return { packet: 'reordered', by: 1 + random.below(20), delay: `${delayNs}ns` };
+    case 3:
+      return { packet: 'congested' };
+    case 4:
+    case 5:
+      return { packet: 'lost' };
+    default:
+      return {
+        packet: 'corrupted',
+        where: ['anywhere', 'header', 'payload'][random.below(3)]!,
+        ...(random.chance(0.5) ? { crc: 'icrc' } : {}),
+      };
+  }
+}
+
+/** Empty: packets of any kind. */
+function drawHeader(random: Random): FaultEntry {
+  switch (random.below(6)) {
+    case 0:
+      return {};
+    case 1:
+      return { only: classes[random.below(random.chance(0.9) ? 2 : 3)]! };
+    case 2:
+      return { opcode: opcodes[random.below(opcodes.length)]! };
+    case 3:
+      return { qpn: firstQpn + random.below(qpnCount) };
+    default:
+      return { psn: drawPsns(random), ...(random.chance(0.6) ? { only: classes[random.below(2)]! } : {}) };
+  }
+}
+
+/** From the first of each connection on, so that a packet that is repeated may be lost again. */
+function drawPsns(random: Random): string {
+  const first = random.below(random.chance(0.6) ? 6 : 60);
+  return random.chance(0.6) ? `+${first}` : `+${first}-${first + random.below(8)}`;
+}
