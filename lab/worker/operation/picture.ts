@@ -28,6 +28,7 @@ import { Decoder } from './decoder.ts';
 import { milestonesOf } from './milestones.ts';
 import { type CablePacket, cablePackets } from './packet-headers.ts';
 import { type WatchArgs, type WatchResult, watchedClient, watchedServer } from './programs.ts';
+import { Recording } from './recording.ts';
 import { faultsOf, scenarios, sizeOf, warmUps } from './scenarios.ts';
 
 /** What a run gave. */
@@ -111,6 +112,7 @@ async function watch({
   const scenario = scenarios[name];
   const warmUpCount = isWarm ? warmUps : 0;
   const args: WatchArgs = { scenario, sizeBytes: sizeOf(scenario, sizeBytes), mtuBytes, warmUpCount };
+  const recording = new Recording();
   const pieces: string[] = [];
   const { profile, set, seed } = machine;
   await using simulated = await Machine.create({
@@ -119,23 +121,28 @@ async function watch({
     seed,
     faults: faultsOf(scenario, warmUpCount),
     analysis: {
-      timeline: {},
+      timeline: recording.options,
       capture: { ends: [{ node: 0 }], sizeBytes: captureBytes },
       trace: {
         ...traceDefaults,
         categories: ['doorbells', 'dma', 'events', 'interrupts'],
-        sinkOf: () => ({ write: (text) => pieces.push(text), close: () => undefined }),
+        sinkOf: () => ({ write: (text) => recording.isKeeping && pieces.push(text), close: () => undefined }),
       },
     },
   });
   const plain = args as unknown as JsonValue;
-  await simulated.load({ node: 0, name: 'client', run: watchedClient, args: plain });
+  await simulated.load({
+    node: 0,
+    name: 'client',
+    run: (program) => watchedClient(program, () => recording.keep()),
+    args: plain,
+  });
   await simulated.load({ node: 1, name: 'server', run: watchedServer, args: plain });
   await simulated.run();
   const [result] = (await simulated.results()) as unknown as [WatchResult];
   const { configHash, checks } = await simulated.report();
   return {
-    timeline: await simulated.timeline(),
+    timeline: recording.timeline(await simulated.timeline()),
     bus: busEvents(pieces),
     packets: cablePackets(await simulated.capture()),
     result,
@@ -216,5 +223,8 @@ function levelsOf(
     if (atPs <= fromPs) known.steps = [[fromPs, value]];
     else known.steps.push([atPs, value]);
   }
-  return [...levels.values()].filter(({ steps }) => steps.some(([atPs]) => atPs > fromPs));
+  const nameOf = ({ process, name }: PictureLevel): string => `${process} ${name}`;
+  return [...levels.values()]
+    .filter(({ steps }) => steps.some(([atPs]) => atPs > fromPs))
+    .toSorted((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
 }

@@ -186,8 +186,11 @@ async function completion({ cq, channel }: Side): Promise<IbvWc> {
   return wc[0]!;
 }
 
-/** Host 0: has the bytes, and posts. */
-export async function watchedClient(program: ProgramContext): Promise<JsonValue> {
+/**
+ * Host 0: has the bytes, and posts.
+ * @param begins called when the operation that is watched comes next
+ */
+export async function watchedClient(program: ProgramContext, begins: () => void): Promise<JsonValue> {
   const args = program.args as unknown as WatchArgs;
   const { scenario, sizeBytes, warmUpCount } = args;
   const { cpu, exchange } = program;
@@ -198,6 +201,7 @@ export async function watchedClient(program: ProgramContext): Promise<JsonValue>
     await exchange.take('warm');
   }
   await exchange.put('watched', true);
+  begins();
   await cpu.sleep(afterglowPs);
   await cpu.settle();
   const fromPs = cpu.localPs;

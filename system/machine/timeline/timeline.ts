@@ -40,7 +40,8 @@ export class Timeline {
   /** Per process. */
   readonly dropped: readonly DroppedRecords[];
   readonly count: number;
-  readonly #parts: readonly ProcessObservations[];
+  /** As each process has recorded it. */
+  readonly parts: readonly ProcessObservations[];
   readonly #firstTrack: readonly number[];
   /** Of each record in order: its process, and its place there. */
   readonly #part: Uint16Array;
@@ -48,7 +49,7 @@ export class Timeline {
 
   /** @param parts in the order of their names */
   constructor(parts: readonly ProcessObservations[]) {
-    this.#parts = parts;
+    this.parts = parts;
     this.processes = parts.map(({ process }) => process);
     this.dropped = parts.map(({ process, columns, droppedCount }) => ({
       process,
@@ -73,7 +74,7 @@ export class Timeline {
   record(index: number): TimelineRecord {
     const part = this.#part[index]!;
     const place = this.#place[index]!;
-    const { us, ps, durationPs, kind, track, values } = this.#parts[part]!.columns;
+    const { us, ps, durationPs, kind, track, values } = this.parts[part]!.columns;
     const trackNumber = this.#firstTrack[part]! + track[place]!;
     const first = place * OBSERVATION_VALUES;
     return {
@@ -103,7 +104,7 @@ export class Timeline {
         atPs < toPs && (typeof atPs === 'bigint' ? atPs + BigInt(durationPs) : atPs + durationPs) >= fromPs
       );
     };
-    return new Timeline(this.#parts.map((part) => selected(part, isWithin)));
+    return new Timeline(this.parts.map((part) => selected(part, isWithin)));
   }
 
   /** All records in order. */
@@ -113,8 +114,8 @@ export class Timeline {
 
   /** Each process's own order by instant first, then all of them, the earliest next. */
   #merge(): void {
-    const orders = this.#parts.map(({ columns }) => orderOf(columns));
-    const next = this.#parts.map(() => 0);
+    const orders = this.parts.map(({ columns }) => orderOf(columns));
+    const next = this.parts.map(() => 0);
     for (let index = 0; index < this.count; index++) {
       let chosen = -1;
       for (let part = 0; part < orders.length; part++) {
@@ -132,7 +133,7 @@ export class Timeline {
   }
 
   #isEarlier(part: number, place: number, other: number, otherPlace: number): boolean {
-    const [mine, its] = [this.#parts[part]!.columns, this.#parts[other]!.columns];
+    const [mine, its] = [this.parts[part]!.columns, this.parts[other]!.columns];
     return (mine.us[place]! - its.us[otherPlace]! || mine.ps[place]! - its.ps[otherPlace]!) < 0;
   }
 }
