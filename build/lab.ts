@@ -2,7 +2,7 @@
  * What runs in a browser: the library in one module, and the lab as a folder of static files that fetches nothing from elsewhere.
  *
  *     hca-emulator.js                                `hca-emulator/browser`
- *     index.html, style.css, page.js, model.js …     the lab: its page and its workers
+ *     index.html, style.css, page.js, model.js …     the lab: its page, whose views are loaded as they are shown, and its workers
  *     _headers                                       the headers that the lab needs, as static hosts read them
  *
  * The model is rewritten as in the other builds (bundle.ts), so that it is as fast.
@@ -86,7 +86,9 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
   });
   const chunks = output.filter((each) => each.type === 'chunk');
   const names = new Set(chunks.map(({ fileName }) => fileName));
-  const foreign = chunks.flatMap(({ imports }) => imports.filter((name) => !names.has(name)));
+  const foreign = chunks.flatMap(({ imports, dynamicImports }) =>
+    [...imports, ...dynamicImports].filter((name) => !names.has(name)),
+  );
   if (foreign.length > 0) throw new Error(`the modules for a browser would import ${foreign.join(', ')}`);
   return chunks;
 }
@@ -105,6 +107,7 @@ export async function labInto(folder: string): Promise<void> {
   const chunks = await browserModules({
     page: join(root, 'lab/page/main.ts'),
     model: join(root, 'lab/worker/main.ts'),
+    form: join(root, 'lab/worker/form.ts'),
     program: join(root, 'lab/worker/program.ts'),
   });
   mkdirSync(folder, { recursive: true });

@@ -196,6 +196,9 @@ export interface OperationPicture {
   readonly isBalanced: boolean;
 }
 
+/** What is compared of two operations. */
+export type OperationOutcome = Pick<OperationPicture, 'latencyPs' | 'hits' | 'misses'>;
+
 /** One way of the same bytes from host 0 to host 1. */
 export interface TransferQuestion {
   readonly machine: LabMachine;
@@ -239,16 +242,21 @@ export interface TransferPicture {
   readonly isBalanced: boolean;
 }
 
-/** The worker that computes. */
-export interface LabModel {
+/** The worker of the closed form: it answers at once, whatever is being simulated. */
+export interface LabForm {
   /** Names of the profiles, with what they stand for. */
   profiles(): { readonly name: string; readonly doc: string }[];
   /** @throws when the profile or a path does not exist */
   parameters(profile: string, paths: readonly string[]): LabParameter[];
   estimate(machine: LabMachine, message: LabMessage): Estimate;
+}
+
+/** The worker that simulates. */
+export interface LabModel {
   latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency>;
   rate(machine: LabMachine, message: LabMessage, qpCount: number): Promise<SimulatedRate>;
   operation(question: OperationQuestion): Promise<OperationPicture>;
+  outcome(question: OperationQuestion): Promise<OperationOutcome>;
   transfer(question: TransferQuestion): Promise<TransferPicture>;
 }
 

@@ -10,16 +10,20 @@ import { html, nothing, render, type TemplateResult } from 'lit-html';
 import { ModelWorker } from './model-worker.ts';
 import { addressOf, defaultState, type LabState, stateOf, type ViewName, viewNames } from './state.ts';
 import type { Lab, View } from './view.ts';
-import { OperationView } from './views/operation.ts';
-import { OtherWayView } from './views/other-way.ts';
-import { ProgramView } from './views/program.ts';
-import { WhatIfView } from './views/what-if.ts';
 
 const titles: Readonly<Record<ViewName, string>> = {
   operation: 'One operation, as it happens',
   'other-way': 'The other way',
   'what-if': 'What if',
   program: 'Write it yourself',
+};
+
+/** Each in a file of its own, which is loaded when it is first shown. */
+const makers: Readonly<Record<ViewName, (lab: Lab) => Promise<View>>> = {
+  operation: async (lab) => new (await import('./views/operation.ts')).OperationView(lab),
+  'other-way': async (lab) => new (await import('./views/other-way.ts')).OtherWayView(lab),
+  'what-if': async (lab) => new (await import('./views/what-if.ts')).WhatIfView(lab),
+  program: async (lab) => new (await import('./views/program.ts')).ProgramView(lab),
 };
 
 /** What a page needs to hold a machine's memory. */
@@ -35,19 +39,13 @@ class Page implements Lab {
   state: LabState = defaultState;
   readonly model = new ModelWorker();
   readonly #root: HTMLElement;
-  readonly #views: Readonly<Record<ViewName, View>>;
+  readonly #views = new Map<ViewName, View>();
   #refused: readonly string[] = [];
   #isDrawing = false;
   #address = '';
 
   constructor(root: HTMLElement) {
     this.#root = root;
-    this.#views = {
-      operation: new OperationView(this),
-      'other-way': new OtherWayView(this),
-      'what-if': new WhatIfView(this),
-      program: new ProgramView(this),
-    };
   }
 
   async open(): Promise<void> {
@@ -55,14 +53,27 @@ class Page implements Lab {
     this.#address = location.hash;
     this.#refused = refused;
     this.state = state;
-    this.#views[state.view].changed();
+    // Starting takes a worker longer than loading takes a view.
+    if (state.view === 'operation' || state.view === 'other-way') void this.model.ask;
+    this.draw();
+    await this.#changed();
+  }
+
+  /** The view that the state asks for computes anew what has changed; it is made first, when it has not been shown yet. */
+  async #changed(): Promise<void> {
+    const { view: name } = this.state;
+    const view = this.#views.get(name) ?? (await makers[name](this));
+    // Meanwhile the reader may have gone on, and back.
+    if (!this.#views.has(name)) this.#views.set(name, view);
+    if (this.state.view !== name) return;
+    this.#views.get(name)!.changed();
     this.draw();
   }
 
   change(changes: Partial<LabState>): void {
     this.state = { ...this.state, ...changes };
     this.#refused = [];
-    this.#views[this.state.view].changed();
+    void this.#changed();
     this.draw();
     void this.#writeAddress();
   }
@@ -74,7 +85,7 @@ class Page implements Lab {
     queueMicrotask(() => {
       this.#isDrawing = false;
       render(this.#page(), this.#root);
-      this.#views[this.state.view].drawn?.();
+      this.#views.get(this.state.view)?.drawn?.();
     });
   }
 
@@ -105,7 +116,7 @@ class Page implements Lab {
         <button class="theme" @click=${switchTheme} aria-label="Light or dark">◐</button>
       </header>
       ${this.#refused.length === 0 ? nothing : html`<p class="warning" role="alert">Of the address, this had no sense and was left out: ${this.#refused.join(', ')}</p>`}
-      <main>${this.#views[view].draw()}</main>
+      <main>${this.#views.get(view)?.draw() ?? html`<p role="status">Loading …</p>`}</main>
       <footer>All figures are computed in this page by the model; the address holds all that they depend on.</footer>
     `;
   }

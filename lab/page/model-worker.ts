@@ -1,23 +1,24 @@
-/** The worker that computes, as the page has it: one for each page, started when it is first asked. */
+/** The workers that compute, as the page has them: one that simulates, one for the closed form; started when they are first asked. */
 import { type Remote, wrap } from 'comlink';
-import type { LabModel } from '../protocol.ts';
+import type { LabForm, LabModel } from '../protocol.ts';
 
 export class ModelWorker {
-  #worker: Worker | undefined;
   #model: Remote<LabModel> | undefined;
+  #form: Remote<LabForm> | undefined;
 
+  /** What is simulated comes one after the other. */
   get ask(): Remote<LabModel> {
-    if (this.#model === undefined) {
-      this.#worker = new Worker(new URL('./model.js', import.meta.url), { type: 'module', name: 'model' });
-      this.#model = wrap<LabModel>(this.#worker);
-    }
+    this.#model ??= wrap<LabModel>(
+      new Worker(new URL('./model.js', import.meta.url), { type: 'module', name: 'model' }),
+    );
     return this.#model;
   }
 
-  /** Ends what it computes; the next question starts another. */
-  stop(): void {
-    this.#worker?.terminate();
-    this.#worker = undefined;
-    this.#model = undefined;
+  /** What answers at once. */
+  get form(): Remote<LabForm> {
+    this.#form ??= wrap<LabForm>(
+      new Worker(new URL('./form.js', import.meta.url), { type: 'module', name: 'form' }),
+    );
+    return this.#form;
   }
 }

@@ -1,6 +1,41 @@
 /** What a picture shows at one instant: states of blocks, what is on its way and where, levels; and the instants at which something changes. */
 import type { OperationPicture, PictureLevel, PictureRecord } from '../protocol.ts';
 
+/** Records of a picture by what they are asked for at every instant: gathered once, when it is first drawn. */
+interface Gathered {
+  readonly crossing: readonly PictureRecord[];
+  readonly written: readonly PictureRecord[];
+  /** Those that begin or take effect at an instant. */
+  readonly byInstant: ReadonlyMap<number, readonly PictureRecord[]>;
+  /** By process and name, as they are asked for. */
+  readonly ofCell: Map<string, readonly PictureRecord[]>;
+}
+
+const known = new WeakMap<OperationPicture, Gathered>();
+
+function gathered(picture: OperationPicture): Gathered {
+  const found = known.get(picture);
+  if (found !== undefined) return found;
+  const byInstant = new Map<number, PictureRecord[]>();
+  for (const record of picture.records) {
+    const { kind, fromPs, arrivesPs = fromPs, inMemoryPs = fromPs } = record;
+    if (kind === 'operation') continue;
+    for (const ps of new Set([fromPs, arrivesPs, inMemoryPs])) {
+      const same = byInstant.get(ps);
+      if (same === undefined) byInstant.set(ps, [record]);
+      else same.push(record);
+    }
+  }
+  const made: Gathered = {
+    crossing: picture.records.filter(({ kind }) => crossing.has(kind)),
+    written: picture.records.filter(({ inMemoryPs }) => inMemoryPs !== undefined),
+    byInstant,
+    ofCell: new Map(),
+  };
+  known.set(picture, made);
+  return made;
+}
+
 /** An instant alone, as a look-up of a cache, is seen so long. */
 const flashPs = 12_000;
 
@@ -12,10 +47,10 @@ export interface UnderWay {
 }
 
 /** Everything that crosses a link at an instant. */
-export function underWay({ records }: OperationPicture, atPs: number): UnderWay[] {
-  return records.flatMap((record) => {
-    const { kind, fromPs, toPs, arrivesPs } = record;
-    if (!crossing.has(kind) || atPs < fromPs) return [];
+export function underWay(picture: OperationPicture, atPs: number): UnderWay[] {
+  return gathered(picture).crossing.flatMap((record) => {
+    const { fromPs, toPs, arrivesPs } = record;
+    if (atPs < fromPs) return [];
     // What is lost goes half of a way that has no end.
     const endPs = arrivesPs ?? toPs + lostPs;
     if (atPs >= endPs) return [];
@@ -30,8 +65,8 @@ const crossing: ReadonlySet<string> = new Set(['tlp', 'updateFc', 'packet', 'flo
 const lostPs = 100_000;
 
 /** Writes that have arrived at a root complex and wait for the memory. */
-export const waiting = ({ records }: OperationPicture, atPs: number): PictureRecord[] =>
-  records.filter(
+export const waiting = (picture: OperationPicture, atPs: number): PictureRecord[] =>
+  gathered(picture).written.filter(
     ({ arrivesPs, inMemoryPs }) =>
       arrivesPs !== undefined && inMemoryPs !== undefined && arrivesPs <= atPs && atPs < inMemoryPs,
   );
@@ -61,8 +96,25 @@ export function cellState(picture: OperationPicture, process: string, name: stri
 }
 
 /** Records that a cell of the diagram tells of. */
-export function recordsOfCell(picture: OperationPicture, process: string, name: string): PictureRecord[] {
-  const { records, tracks } = picture;
+export function recordsOfCell(
+  picture: OperationPicture,
+  process: string,
+  name: string,
+): readonly PictureRecord[] {
+  const { ofCell } = gathered(picture);
+  const key = `${process} ${name}`;
+  const found = ofCell.get(key);
+  if (found !== undefined) return found;
+  const own = recordsFor(picture, process, name);
+  ofCell.set(key, own);
+  return own;
+}
+
+function recordsFor(
+  { records, tracks }: OperationPicture,
+  process: string,
+  name: string,
+): readonly PictureRecord[] {
   const isOwn = ({ track }: PictureRecord): boolean => tracks[track]!.process === process;
   if (name === 'memory') return records.filter((each) => isOwn(each) && each.inMemoryPs !== undefined);
   if (name === 'root complex') return [];
@@ -97,13 +149,10 @@ export function instantsOf(picture: OperationPicture, of?: readonly PictureRecor
 }
 
 /** Records that begin or take effect at an instant, what says most first. */
-export function happeningAt({ records }: OperationPicture, atPs: number): PictureRecord[] {
-  const found = records.filter(
-    ({ fromPs, arrivesPs, inMemoryPs, kind }) =>
-      (fromPs === atPs || arrivesPs === atPs || inMemoryPs === atPs) && kind !== 'operation',
+export const happeningAt = (picture: OperationPicture, atPs: number): readonly PictureRecord[] =>
+  (gathered(picture).byInstant.get(atPs) ?? []).toSorted(
+    (left, right) => Number(right.decoded.length > 0) - Number(left.decoded.length > 0),
   );
-  return found.toSorted((left, right) => Number(right.decoded.length > 0) - Number(left.decoded.length > 0));
-}
 
 /** Value of a level at an instant; undefined before it is known. */
 export const levelAt = ({ steps }: PictureLevel, atPs: number): number | undefined =>

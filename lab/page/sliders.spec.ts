@@ -1,7 +1,7 @@
 /** The sliders of the lab: each turns a parameter that there is, to values that it may have. */
 import { describe, expect, it } from 'vitest';
 import { configurationOf } from '../../system/machine/profile/index.ts';
-import { estimate, parameters } from '../worker/what-if.ts';
+import { estimate, parameters } from '../worker/closed-form.ts';
 import { sliders, valuesOf } from './sliders.ts';
 
 describe('the sliders', () => {

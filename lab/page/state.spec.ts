@@ -27,12 +27,17 @@ const states: fc.Arbitrary<LabState> = fc.record({
   scenario: fc.constantFrom(...scenarioNames),
   isWarm: fc.boolean(),
   atPs: fc.integer({ min: -1_000_000, max: 100_000_000_000 }),
+  block: fc.constantFrom('', 'hca0 requester', 'hca1 mtt cache', 'host0 core 0'),
+  event: fc.option(fc.nat(10_000_000), { nil: undefined }),
   span: fc.constantFrom(...comparePaths),
   program: fc.oneof(
     fc.record({ name: fc.constantFrom('rpc', 'ring') }),
     fc.record({ text: fc.string({ unit: 'grapheme', maxLength: 2000 }) }),
   ),
   fault: fc.constantFrom('', 'packet=corrupted,nth=1,node=1', 'interrupt=lost,nth=3'),
+  ranPs: fc.nat(1_000_000_000),
+  stepPs: fc.integer({ min: 1, max: 1_000_000_000 }),
+  side: fc.constantFrom(0, 1),
 });
 
 describe('the address of a picture', () => {
@@ -56,6 +61,8 @@ describe('the address of a picture', () => {
     ['mtu=300', 'mtu=300'],
     ['seed=4294967296', 'seed=4294967296'],
     ['set=hca.mttCacheLines', 'set=hca.mttCacheLines'],
+    ['event=-1', 'event=-1'],
+    ['block=<script>', 'block=<script>'],
     ['fault=<script>', 'fault=<script>'],
     ['text=!!!', 'text=!!!…'],
   ])('leaves out %s, and names it', async (address, refused) => {

@@ -31,11 +31,20 @@ export interface LabState {
   readonly isWarm: boolean;
   /** The instant that is shown, after the post. */
   readonly atPs: number;
+  /** The block whose events are stepped through, as `hca0 requester`; empty: everything. */
+  readonly block: string;
+  /** The event that is shown, by its place among the operation's; undefined: what happens at the instant. */
+  readonly event: number | undefined;
   /** The way whose whole time the axis shows, of the other ways. */
   readonly span: ComparePath;
   /** A program by its name, or its own text. */
   readonly program: { readonly name: string } | { readonly text: string };
   readonly fault: string;
+  /** How long the program has run, and how far a step of it goes. */
+  readonly ranPs: number;
+  readonly stepPs: number;
+  /** The machine that the sliders are of: 0 is A, 1 is B. */
+  readonly side: 0 | 1;
 }
 
 export const defaultState: LabState = {
@@ -46,9 +55,14 @@ export const defaultState: LabState = {
   scenario: 'write',
   isWarm: false,
   atPs: 0,
+  block: '',
+  event: undefined,
   span: 'sockets',
   program: { name: 'ping-pong' },
   fault: '',
+  ranPs: 0,
+  stepPs: 1_000_000,
+  side: 0,
 };
 
 /** What an address gave. */
@@ -75,8 +89,13 @@ export async function addressOf(state: LabState): Promise<string> {
   put('operation', state.scenario, defaultState.scenario);
   if (state.isWarm) query.set('caches', 'warm');
   put('at', state.atPs, defaultState.atPs);
+  put('block', state.block, defaultState.block);
+  if (state.event !== undefined) query.set('event', String(state.event));
   put('span', state.span, defaultState.span);
   put('fault', state.fault, '');
+  put('ran', state.ranPs, defaultState.ranPs);
+  put('step', state.stepPs, defaultState.stepPs);
+  if (state.side === 1) query.set('side', 'B');
   if ('text' in program) query.set('text', await packed(program.text));
   else put('program', program.name, (defaultState.program as { name: string }).name);
   // Colons and commas may stand in a fragment, and are easier to read.
@@ -109,12 +128,21 @@ export async function stateOf(address: string): Promise<Opened> {
     scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
     atPs: fields.instant('at', defaultState.atPs),
+    block: fields.text('block', /^(?:host|hca)\d [\w :.-]{1,60}$/, ''),
+    event: query.has('event') ? fields.integer('event', undefined, 0, eventsMax) : undefined,
     span: fields.word<ComparePath>('span', comparePaths, defaultState.span),
     program: await fields.program(),
     fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
+    ranPs: fields.integer('ran', defaultState.ranPs, 0, ranPsMax),
+    stepPs: fields.integer('step', defaultState.stepPs, 1, ranPsMax),
+    side: fields.word('side', ['A', 'B'], 'A') === 'B' ? 1 : 0,
   };
   return { state, refused: fields.refused };
 }
+
+const eventsMax = 10_000_000;
+/** Ten seconds of simulated time. */
+const ranPsMax = 10_000_000_000_000;
 
 /** Reads fields, and remembers which were of no use. */
 class Fields {
@@ -132,7 +160,12 @@ class Fields {
     return found ?? this.#refuse(name, value, without);
   }
 
-  integer(name: string, without: number, least: number, most: number): number {
+  integer<Without extends number | undefined>(
+    name: string,
+    without: Without,
+    least: number,
+    most: number,
+  ): number | Without {
     const value = this.#query.get(name);
     if (value === null) return without;
     const number = Number(value);

@@ -1,5 +1,5 @@
 /** Rows of what happened over one axis of time, with a line at the instant that is shown. */
-import { html, type TemplateResult } from 'lit-html';
+import { html, nothing, svg, type TemplateResult } from 'lit-html';
 import { guard } from 'lit-html/directives/guard.js';
 import { timeText } from '../../system/text/format.ts';
 
@@ -11,9 +11,11 @@ interface AxisItem {
   readonly title: string;
 }
 
-interface AxisRow {
+export interface AxisRow {
   readonly title: string;
   readonly items: readonly AxisItem[];
+  /** How full something is, from each instant on: drawn as a curve from 0 to the most. */
+  readonly levels?: readonly (readonly [atPs: number, value: number])[];
 }
 
 export interface Axis {
@@ -40,7 +42,7 @@ export function timeAxis(axis: Axis, atPs: number, pick: (atPs: number) => void)
   return html`<div class="axis">
     <div class="axis-names" aria-hidden="true">${rows.map(({ title }) => html`<span>${title}</span>`)}</div>
     <div class="axis-rows" @click=${picked} role="img" aria-label="What happened over time; the same events are stepped through above">
-      ${guard([axis], () => rows.map((row) => drawnRow(row, place)))}
+      ${guard([axis], () => rows.map((row) => drawnRow(row, axis, place)))}
       <i class="axis-now" style="left:${place(atPs)}"></i>
       <div class="axis-ticks">${guard([axis], () =>
         ticks.map((ps) => html`<span style="left:${place(ps)}">${timeText(Math.round(ps))}</span>`),
@@ -49,8 +51,35 @@ export function timeAxis(axis: Axis, atPs: number, pick: (atPs: number) => void)
   </div>`;
 }
 
-const drawnRow = ({ title: name, items }: AxisRow, place: (ps: number) => string): TemplateResult =>
+const drawnRow = (
+  { title: name, items, levels }: AxisRow,
+  axis: Axis,
+  place: (ps: number) => string,
+): TemplateResult =>
   html`<div class="axis-row" data-name=${name}>${items.map(
     ({ fromPs, toPs, colour, title }) =>
       html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}></i>`,
-  )}</div>`;
+  )}${levels === undefined ? nothing : drawnLevels(name, levels, axis)}</div>`;
+
+/** Of the curve's own scale: it is stretched over the row. */
+const [curveWidth, curveHeight] = [1000, 20] as const;
+
+function drawnLevels(
+  name: string,
+  levels: NonNullable<AxisRow['levels']>,
+  { fromPs, toPs }: Axis,
+): TemplateResult {
+  const most = Math.max(...levels.map(([, value]) => value));
+  const least = Math.min(...levels.map(([, value]) => value));
+  // A credit limit counts from power-on: what it grows by is seen, and where it began is said.
+  const floor = least > (most - least) * 4 ? least : 0;
+  const xOf = (ps: number): string =>
+    ((curveWidth * (Math.max(ps, fromPs) - fromPs)) / (toPs - fromPs)).toFixed(2);
+  const yOf = (value: number): string =>
+    (curveHeight - 1 - ((curveHeight - 2) * (value - floor)) / Math.max(1, most - floor)).toFixed(2);
+  const path = levels.map(([ps, value], at) =>
+    at === 0 ? `M${xOf(ps)} ${yOf(value)}` : `H${xOf(ps)}V${yOf(value)}`,
+  );
+  return html`<svg class="axis-level" viewBox="0 0 ${curveWidth} ${curveHeight}" preserveAspectRatio="none"><title>${name}: from ${floor} to ${most}</title>
+    ${svg`<path d="${path.join('')}H${curveWidth}V${curveHeight}H0Z"></path>`}</svg>`;
+}

@@ -1,22 +1,25 @@
-/** The worker that computes what the page asks for. */
+/** The worker that simulates what the page asks for. */
 import { expose } from 'comlink';
-import type { LabModel } from '../protocol.ts';
+import type { LabModel, OperationQuestion } from '../protocol.ts';
 import { operation } from './operation/picture.ts';
 import { remembered } from './remembered.ts';
 import { transfer } from './transfer.ts';
-import { estimate, latency, parameters, profiles, rate } from './what-if.ts';
+import { latency, rate } from './what-if.ts';
 
 /** Answers kept of each kind. A picture of an operation is some hundred KiB. */
 const figuresMax = 200;
 const picturesMax = 32;
 
+const pictures = remembered(operation, picturesMax);
+
 const model: LabModel = {
-  estimate,
   latency: remembered(latency, figuresMax),
-  parameters,
-  profiles,
   rate: remembered(rate, figuresMax),
-  operation: remembered(operation, picturesMax),
+  operation: pictures,
+  outcome: async (question: OperationQuestion) => {
+    const { latencyPs, hits, misses } = await pictures(question);
+    return { latencyPs, hits, misses };
+  },
   transfer: remembered(transfer, picturesMax),
 };
 

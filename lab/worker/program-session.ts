@@ -133,8 +133,10 @@ export class ProgramSession implements LabProgram {
         ),
       ),
     ];
+    const ended = (await machine.programs()).map(({ endedPs }) => endedPs);
     return {
-      atPs: machine.nowPs,
+      // The end, and not the turn in which it came.
+      atPs: ended.every((ps) => ps !== undefined) ? Math.max(...ended.map(Number)) : machine.nowPs,
       hasEnded: this.#hasEnded,
       log: (await machine.log()).map(({ node, atPs, text }) => ({ node, atPs: Number(atPs), text })),
       results: (await machine.results()).map((result) =>

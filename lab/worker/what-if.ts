@@ -1,52 +1,17 @@
-/** "What if": the closed form of one message at once, and simulations of the same machine beside it. */
+/** "What if", simulated: the same messages on a machine of their own, one in flight and many. */
 import { bottleneckOf, linkBound } from '../../system/bottleneck/index.ts';
 import { BootedMachines } from '../../system/machine/booted-machines.ts';
-import { configurationOf, profileListing } from '../../system/machine/profile/index.ts';
 import type { JsonValue, ProgramOptions } from '../../system/machine/program.ts';
-import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../system/model/index.ts';
 import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
 import { latencyClient, latencyServer } from '../../system/workloads/perf-latency.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../../system/workloads/perf-plan.ts';
-import type {
-  Estimate,
-  LabMachine,
-  LabMessage,
-  LabParameter,
-  LabTerm,
-  SimulatedLatency,
-  SimulatedRate,
-} from '../protocol.ts';
-
-/** Sizes of a curve, from a byte to 64 KiB. */
-const curveSizes = [1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536] as const;
+import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
 /** Points of one configuration boot once: the third begins from the image of the second. */
 const machines = new BootedMachines();
 
 const latencyIterations = 12;
 const rateIterations = 300;
-
-/** What the closed form says, at once. @throws ConfigurationError naming what is wrong with the machine */
-export function estimate(machine: LabMachine, message: LabMessage): Estimate {
-  const path = new Path(configurationOf(choiceOf(machine)), message.mtuBytes);
-  const terms = termsOf(path, message);
-  const curve = curveSizes.map((sizeBytes) => ({
-    sizeBytes,
-    ps: totalPs(termsOf(path, { ...message, sizeBytes })),
-  }));
-  return { totalPs: totalPs(terms), terms, curve };
-}
-
-function termsOf(path: Path, { verb, sizeBytes, inlineBytes }: LabMessage): readonly LabTerm[] {
-  if (verb === 'read') return readLatency(path, sizeBytes);
-  const post = {
-    verb,
-    lengthBytes: sizeBytes,
-    isInline: sizeBytes <= inlineBytes,
-    qpInlineBytes: inlineBytes,
-  } as const;
-  return verb === 'send' ? sendLatency(path, post) : writeLatency(path, post);
-}
 
 /** Messages one after the other between the two hosts of a machine of its own. */
 export async function latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency> {
@@ -131,20 +96,4 @@ function argsOf(
   };
 }
 
-const choiceOf = ({ profile, set }: LabMachine) => ({ profile, set });
 const optionsOf = ({ profile, set, seed }: LabMachine) => ({ profile, set, seed });
-
-/** What the page shows beside a slider. */
-export function parameters(profile: string, paths: readonly string[]): LabParameter[] {
-  const listing = profileListing();
-  const values = listing.profiles.find(({ name }) => name === profile)?.values ?? {};
-  return paths.map((path) => {
-    const row = listing.parameters.find((each) => each.path === path);
-    if (row === undefined) throw new Error(`no parameter ${path}`);
-    const { unit, doc, source } = row;
-    return { path, unit, doc, source, default: values[path] ?? row.default };
-  });
-}
-
-export const profiles = (): { name: string; doc: string }[] =>
-  profileListing().profiles.map(({ name, doc }) => ({ name, doc }));

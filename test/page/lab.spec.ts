@@ -12,10 +12,11 @@ import { words } from '../../lab/page/bars.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
 import { spentUntil } from '../../lab/page/spent.ts';
+import { estimate } from '../../lab/worker/closed-form.ts';
 import { operation } from '../../lab/worker/operation/picture.ts';
 import { ProgramSession } from '../../lab/worker/program-session.ts';
 import { transfer } from '../../lab/worker/transfer.ts';
-import { estimate, latency } from '../../lab/worker/what-if.ts';
+import { latency } from '../../lab/worker/what-if.ts';
 import { serveLab } from '../../system/lab-server/index.ts';
 import { countText, timeText } from '../../system/text/format.ts';
 import { inBrowser } from './browser.ts';
@@ -52,10 +53,29 @@ async function atAddress(
 const textOf = (page: Page): Promise<string> => page.evaluate('document.body.innerText') as Promise<string>;
 const untilText = (page: Page, pattern: RegExp): Promise<unknown> =>
   page.waitForFunction(`${pattern}.test(document.body.innerText)`, { timeout: limitMs });
-const press = (page: Page, name: string): Promise<void> =>
-  page.evaluate(
-    `[...document.querySelectorAll('button')].find((each) => each.innerText === ${JSON.stringify(name)}).click()`,
-  ) as Promise<void>;
+/** Presses a button by its text, when it is there. */
+async function press(page: Page, name: string): Promise<void> {
+  const button = `[...document.querySelectorAll('button')].find((each) => each.innerText === ${JSON.stringify(name)})`;
+  await page.waitForFunction(button, { timeout: limitMs });
+  await page.evaluate(`${button}.click()`);
+}
+
+/** What the page says, when nothing is being computed any more. */
+async function settledText(page: Page): Promise<string> {
+  await page.waitForFunction(`!/imulating …|Loading …|running/.test(document.body.innerText)`, {
+    timeout: limitMs,
+  });
+  return textOf(page);
+}
+
+/** Opens the page's own address anew. @returns what it says then */
+async function textOfReopened(page: Page, ready: RegExp): Promise<string> {
+  const address = page.url();
+  await page.goto('about:blank');
+  await page.goto(address);
+  await untilText(page, ready);
+  return settledText(page);
+}
 
 inBrowser('"One operation" draws the instants and bytes that its records have in Node.js', async (tree) => {
   const question = { machine, scenario: 'write', sizeBytes: 4096, mtuBytes: 0, isWarm: true } as const;
@@ -69,6 +89,20 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
     expect(text).toContain(`${timeText(lastBytesPs! - cqePs!)} before the last bytes are in the memory`);
     for (const { atPs, text: milestone } of picture.milestones)
       expect(text.replace(/\s+/g, ' ')).toContain(`${nsText(atPs)} ${milestone}`);
+
+    // The axis has the milestones, queues and credits; the caches' worth is the other picture's.
+    const drawnOn = (row: string): Promise<number> =>
+      page.evaluate(
+        `document.querySelectorAll('.axis-row[data-name="${row}"] > *').length`,
+      ) as Promise<number>;
+    expect(await drawnOn('milestones')).toBe(picture.milestones.length);
+    for (const { process, name } of picture.levels) expect(await drawnOn(`${process} ${name}`)).toBe(1);
+    expect(picture.levels.some(({ name }) => name.includes('credit limit'))).toBe(true);
+    const cold = await operation({ ...question, isWarm: false });
+    await untilText(page, /the caches save/);
+    expect(await textOf(page)).toContain(
+      `Cold it takes ${timeText(cold.latencyPs)} with ${cold.misses} misses: the caches save ${timeText(cold.latencyPs - picture.latencyPs)}.`,
+    );
 
     // The frame that contradicts the textbook: the CQE is there, TLPs with payload are on their way.
     await press(page, 'show this frame');
@@ -104,9 +138,43 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
     const doorbell = instantsOf(picture, recordsOfCell(picture, 'hca0', 'doorbells')).findLast(
       (ps) => ps < cqePs!,
     )!;
-    await page.waitForFunction(`location.hash.endsWith('at=${doorbell}')`);
+    await page.waitForFunction(`location.hash.endsWith('at=${doorbell}&block=hca0+doorbells')`);
   });
 });
+
+inBrowser(
+  'the address of a chosen block and event opens the same picture, with its MTT entries',
+  async (tree) => {
+    const picture = await operation({
+      machine,
+      scenario: 'write',
+      sizeBytes: 64,
+      mtuBytes: 0,
+      isWarm: false,
+    });
+    const fieldsOf = ({ decoded }: (typeof picture.records)[number]): readonly string[] =>
+      decoded.flatMap((at) => picture.decoded[at]!.sections.flatMap(({ fields }) => fields));
+    const event = picture.records.findIndex((record) =>
+      fieldsOf(record).some((field) => /pageAddress=/.test(field)),
+    );
+    const { fromPs } = picture.records[event]!;
+    await atAddress(tree, `#at=${fromPs}&block=hca0+dmaRead&event=${event}`, async (page) => {
+      await untilText(page, /the caches save/);
+      const text = await settledText(page);
+      expect(text).toContain('Chosen');
+      for (const field of fieldsOf(picture.records[event]!)) expect(text).toContain(field);
+      expect(await page.evaluate(`document.querySelector('.player select').value`)).toBe('hca0 dmaRead');
+      expect(await page.$$('.cell.chosen')).toHaveLength(1);
+      await press(page, 'Forward ▶');
+      const [next] = instantsOf(picture, recordsOfCell(picture, 'hca0', 'dmaRead')).filter(
+        (ps) => ps > fromPs,
+      );
+      await page.waitForFunction(`location.hash === '#at=${next}&block=hca0+dmaRead'`);
+      const stepped = await settledText(page);
+      expect(await textOfReopened(page, /the caches save/)).toBe(stepped);
+    });
+  },
+);
 
 inBrowser('"The other way" draws what the ledgers of both hosts have', async (tree) => {
   const picture = await transfer({ machine, path: 'sockets', sizeBytes: 4096 });
@@ -145,6 +213,18 @@ inBrowser('"What if" shows the figures of the closed form and of the simulation'
     const text = await textOf(page);
     expect(text).toContain(`${timeText(Math.round(totalPs))} by the closed form`);
     expect(text).toContain(`${timeText(Math.round(meanPs))} simulated`);
+    // A second machine beside it, with a longer cable, and both in the address.
+    await press(page, 'Compare with another');
+    await page.waitForFunction(`location.hash.endsWith('&side=B')`, { timeout: limitMs });
+    await page.focus('input[aria-label="Cable length"]');
+    await page.keyboard.press('End');
+    const far = { ...machine, set: { 'wire.cableMetres': 1000 } };
+    const farText = `${timeText(Math.round(estimate(far, message).totalPs))} by the closed form`;
+    await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(farText)})`, {
+      timeout: limitMs,
+    });
+    expect(await textOf(page)).toContain(`${timeText(Math.round(totalPs))} by the closed form`);
+    expect(page.url()).toContain('other.set=wire.cableMetres:1000&');
   });
 });
 
@@ -188,6 +268,17 @@ inBrowser('a program runs as in Node.js, and a mistake stands at its line', asyn
     for (const { line, text: remark } of progress.remarks) expect(shown).toContain(`line ${line}: ${remark}`);
     for (const { text: line } of progress.log) expect(shown).toContain(line);
     expect(await page.$$('.cm-lint-marker-error')).toHaveLength(1);
+    // How far it has run is in the address, and the same seed gives the same.
+    await page.waitForFunction(`location.hash.includes('ran=${progress.atPs + 1}&')`, { timeout: limitMs });
+    expect(await textOfReopened(page, /ended at/)).toBe(shown);
+    await press(page, 'Restart');
+    await untilText(page, /not started/);
+    await press(page, 'Step');
+    await untilText(page, /standing at/);
+    await page.waitForFunction(`location.hash.includes('ran=1000000&')`, { timeout: limitMs });
+    await press(page, 'Run');
+    await untilText(page, /ended at/);
+    expect(await textOf(page)).toBe(shown);
   });
 });
 

@@ -17,6 +17,7 @@ import { Player } from '../player.ts';
 import { spentUntil } from '../spent.ts';
 import { type Axis, timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
+import { chosen, frame, messageOf, playerRow, sizeField } from '../watched.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384] as const;
 /** The most interesting first: each is drawn when it has come. */
@@ -68,7 +69,7 @@ export class OtherWayView implements View {
         this.#player.goTo(atPs);
       }
     } catch (error) {
-      if (isWanted()) this.#error = error instanceof Error ? error.message : String(error);
+      if (isWanted()) this.#error = messageOf(error);
     } finally {
       if (isWanted()) {
         this.#isComputing = false;
@@ -93,54 +94,37 @@ export class OtherWayView implements View {
 
   draw(): TemplateResult {
     const axis = this.#axis;
-    return html`<section class="operation" aria-busy=${this.#isComputing}>
-      ${this.#fields()}
-      ${this.#error === undefined ? nothing : html`<p class="warning" role="alert">${this.#error}</p>`}
-      ${axis === undefined ? html`<p role="status">${this.#error === undefined ? 'Simulating …' : nothing}</p>` : this.#shown(axis)}
-    </section>`;
+    const shown = axis === undefined ? undefined : this.#shown(axis);
+    return frame(this.#isComputing, this.#fields(), this.#error, shown);
   }
 
   #fields(): TemplateResult {
     const { message, span } = this.#lab.state;
-    const sizesShown = sizes.includes(message.sizeBytes as never)
-      ? sizes
-      : [...sizes, message.sizeBytes].sort((left, right) => left - right);
-    return html`<div class="row">
-      <label>Bytes <select @change=${(event: Event) => this.#lab.change({ message: { ...message, sizeBytes: Number(chosen(event)) }, atPs: 0 })}>
-        ${sizesShown.map((size) => html`<option value=${size} ?selected=${size === message.sizeBytes}>${bytesText(size)}</option>`)}
-      </select></label>
+    return html`${sizeField('Bytes', sizes, message.sizeBytes, (sizeBytes) =>
+      this.#lab.change({ message: { ...message, sizeBytes }, atPs: 0 }),
+    )}
       <label>Axis as long as <select @change=${(event: Event) => this.#lab.change({ span: chosen(event) as ComparePath })}>
         ${comparePaths.map((path) => html`<option value=${path} ?selected=${path === span}>${pathTitles[path]}</option>`)}
-      </select></label>
-      <span role="status">${this.#isComputing ? 'simulating …' : ''}</span>
-    </div>`;
+      </select></label>`;
   }
 
   #shown(axis: Axis): TemplateResult {
     const player = this.#player;
-    const step = (direction: 1 | -1) => () => {
-      player.step(this.#instants, direction);
-      this.#keep();
-    };
-    const toggle = (): void => {
-      if (player.isPlaying) {
-        player.pause();
-        this.#keep();
-        this.#lab.draw();
-      } else player.play(playSeconds);
-    };
     const text = (cycles: number): string => countText(cycles);
     return html`
       <p>One message of ${bytesText(this.#lab.state.message.sizeBytes)} from host 0 to host 1, each way on a machine of its own, after one that
         warmed it up. Each row is what the cores of a host do.</p>
-      <div class="row player">
-        <button @click=${step(-1)} aria-label="Back to the previous change">◀ Back</button>
-        <button class="main" @click=${toggle}>${player.isPlaying ? 'Pause' : 'Play'}</button>
-        <button @click=${step(1)} aria-label="Forward to the next change">Forward ▶</button>
-        <label class="instant">Instant <input type="range" min=${axis.fromPs} max=${axis.toPs} step="1000" .value=${String(player.atPs)}
-          aria-valuetext="${timeText(player.atPs)} after the start" @input=${(event: Event) => this.#goTo(Number(chosen(event)))}>
-        <output>${(player.atPs / 1000).toFixed(3)} ns</output></label>
-      </div>
+      ${playerRow({
+        player,
+        playSeconds,
+        instants: this.#instants,
+        stepName: 'change',
+        since: 'start',
+        fromPs: axis.fromPs,
+        toPs: axis.toPs,
+        moved: () => this.#keep(),
+        draw: () => this.#lab.draw(),
+      })}
       ${timeAxis(axis, player.atPs, (ps) => this.#goTo(ps))}
       ${colourKey(this.#causes)}
       <h2>Where the cycles have gone until now</h2>
@@ -189,8 +173,6 @@ export class OtherWayView implements View {
     if (this.#lab.state.atPs !== this.#player.atPs) this.#lab.change({ atPs: this.#player.atPs });
   }
 }
-
-const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;
 
 const cableColour = 13;
 

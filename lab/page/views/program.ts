@@ -11,9 +11,10 @@ import { Latest } from '../latest.ts';
 import { ProgramWorker } from '../program-worker.ts';
 import { faultMenu, labPrograms } from '../programs.ts';
 import type { Lab, View } from '../view.ts';
+import { chosen, messageOf } from '../watched.ts';
 
 /** Simulated time of a turn of the worker while a program runs: short enough to be stopped in between. */
-const sliceNs = 200_000;
+const turnPs = 200_000_000;
 const steps = [
   { title: '10 ns', ps: 10_000 },
   { title: '100 ns', ps: 100_000 },
@@ -33,13 +34,13 @@ export class ProgramView implements View {
   #phase: Phase = 'new';
   #progress: ProgramProgress | undefined;
   #remarks: readonly ProgramRemark[] = [];
-  #stepPs: number = steps[2].ps;
   #shown = '';
+  #askedPs = 0;
 
   constructor(lab: Lab) {
     this.#lab = lab;
     this.#editor = new Editor((text) => {
-      if (text !== this.#text) this.#lab.change({ program: { text } });
+      if (text !== this.#text) this.#lab.change({ program: { text }, ranPs: 0 });
     });
   }
 
@@ -49,13 +50,21 @@ export class ProgramView implements View {
     return (labPrograms.find(({ name }) => name === program.name) ?? labPrograms[0]!).text;
   }
 
-  /** Another program, machine or fault: what ran is of the one before. */
+  /** Another program, machine or fault: what ran is of the one before. What an address says has run is run. */
   changed(): void {
-    const { machine, fault } = this.#lab.state;
+    const { machine, fault, ranPs } = this.#lab.state;
     const shown = JSON.stringify([this.#text, machine, fault]);
-    if (shown === this.#shown) return;
+    if (shown === this.#shown && ranPs === this.#askedPs) return;
     this.#shown = shown;
+    this.#askedPs = ranPs;
     this.#reset();
+    if (ranPs > 0) void this.#run(turnPs, ranPs);
+  }
+
+  /** How long the program has run, as an address says it; what ended at an instant has run until that one is over. */
+  get #ranPs(): number {
+    const atPs = this.#progress?.atPs ?? 0;
+    return this.#phase === 'ended' ? atPs + 1 : this.#phase === 'standing' ? atPs : 0;
   }
 
   #reset(): void {
@@ -66,41 +75,48 @@ export class ProgramView implements View {
     this.#remarks = [];
   }
 
-  async #run(steps: 'one' | 'all'): Promise<void> {
+  /** Runs on, so far at a time, until an instant or the end. */
+  async #run(stepPs: number, untilPs: number): Promise<void> {
     const isWanted = this.#latest.begin();
     try {
-      if (this.#phase === 'new') {
-        const { machine, fault } = this.#lab.state;
-        this.#phase = 'running';
-        this.#lab.draw();
-        const faults = fault === '' ? [] : fault.split('+');
-        const wrong = await this.#worker.load({ text: this.#text, machine, faults });
-        if (!isWanted()) return;
-        this.#remarks = wrong;
-        if (wrong.length > 0) {
-          this.#phase = 'ended';
-          return;
-        }
-      }
+      if (this.#phase === 'new' && !(await this.#load(isWanted))) return;
       this.#phase = 'running';
       this.#lab.draw();
-      do {
-        const progress = await this.#worker.runFor(steps === 'one' ? this.#stepPs : sliceNs * 1000);
+      while (this.#phase === 'running') {
+        const atPs = this.#progress?.atPs ?? 0;
+        const progress = await this.#worker.runFor(Math.min(stepPs, untilPs - atPs));
         if (!isWanted()) return;
         this.#progress = progress;
         this.#remarks = progress.remarks;
-        this.#phase = progress.hasEnded ? 'ended' : steps === 'one' ? 'standing' : 'running';
+        this.#phase = progress.hasEnded ? 'ended' : progress.atPs >= untilPs ? 'standing' : 'running';
         this.#lab.draw();
-      } while (this.#phase === 'running');
+      }
     } catch (error) {
       if (!isWanted()) return;
       this.#phase = 'ended';
-      this.#remarks = [
-        { line: undefined, severity: 'error', text: error instanceof Error ? error.message : String(error) },
-      ];
+      this.#remarks = [{ line: undefined, severity: 'error', text: messageOf(error) }];
     } finally {
-      if (isWanted()) this.#lab.draw();
+      if (isWanted()) this.#keep();
     }
+  }
+
+  /** @returns whether the program can be run */
+  async #load(isWanted: () => boolean): Promise<boolean> {
+    const { machine, fault } = this.#lab.state;
+    this.#phase = 'running';
+    this.#lab.draw();
+    const faults = fault === '' ? [] : fault.split('+');
+    const wrong = await this.#worker.load({ text: this.#text, machine, faults });
+    if (!isWanted()) return false;
+    this.#remarks = wrong;
+    if (wrong.length > 0) this.#phase = 'ended';
+    return wrong.length === 0;
+  }
+
+  /** How far it has come belongs into the address. */
+  #keep(): void {
+    this.#askedPs = this.#ranPs;
+    this.#lab.change({ ranPs: this.#askedPs });
   }
 
   /** Stands where it is; a program that does not come back is ended. */
@@ -108,24 +124,27 @@ export class ProgramView implements View {
     this.#latest.drop();
     if (this.#phase === 'running') this.#phase = this.#progress === undefined ? 'new' : 'standing';
     if (this.#phase === 'new') this.#worker.stop();
-    this.#lab.draw();
+    this.#keep();
   }
 
   draw(): TemplateResult {
-    const { program, machine, fault } = this.#lab.state;
+    const { program, machine, fault, stepPs } = this.#lab.state;
     const phase = this.#phase;
-    const run = (steps: 'one' | 'all') => () => void this.#run(steps);
+    const isDone = phase === 'running' || phase === 'ended';
+    const run = (): void => void this.#run(turnPs, Number.POSITIVE_INFINITY);
+    const step = (): void => void this.#run(stepPs, (this.#progress?.atPs ?? 0) + stepPs);
     const restart = (): void => {
       this.#reset();
-      this.#lab.draw();
+      this.#keep();
     };
+    const change = (changes: Partial<Lab['state']>): void => this.#lab.change({ ...changes, ranPs: 0 });
     return html`<section class="program">
       <div class="row">
-        <label>Program <select @change=${(event: Event) => this.#lab.change({ program: { name: chosen(event) } })}>
+        <label>Program <select @change=${(event: Event) => change({ program: { name: chosen(event) } })}>
           ${'text' in program ? html`<option selected>your own</option>` : nothing}
           ${labPrograms.map(({ name, title }) => html`<option value=${name} ?selected=${'name' in program && program.name === name}>${title}</option>`)}
         </select></label>
-        <label>Fault <select @change=${(event: Event) => this.#lab.change({ fault: chosen(event) })}>
+        <label>Fault <select @change=${(event: Event) => change({ fault: chosen(event) })}>
           ${[
             ...faultMenu,
             ...(faultMenu.some(({ text }) => text === fault) ? [] : [{ text: fault, title: fault }]),
@@ -134,15 +153,18 @@ export class ProgramView implements View {
           )}
         </select></label>
         <label>Seed <input type="number" min="0" max="4294967295" .value=${String(machine.seed)}
-          @change=${(event: Event) => this.#lab.change({ machine: { ...machine, seed: Number(chosen(event)) } })}></label>
+          @change=${(event: Event) => change({ machine: { ...machine, seed: Number(chosen(event)) } })}></label>
       </div>
       <div class="row">
-        <button class="main" ?disabled=${phase === 'running' || phase === 'ended'} @click=${run('all')}>Run</button>
-        <button ?disabled=${phase === 'running' || phase === 'ended'} @click=${run('one')}>Step</button>
-        <label>of <select @change=${(event: Event) => {
-          this.#stepPs = Number(chosen(event));
-        }}>
-          ${steps.map(({ title, ps }) => html`<option value=${ps} ?selected=${ps === this.#stepPs}>${title}</option>`)}</select></label>
+        <button class="main" ?disabled=${isDone} @click=${run}>Run</button>
+        <button ?disabled=${isDone} @click=${step}>Step</button>
+        <label>of <select @change=${(event: Event) => this.#lab.change({ stepPs: Number(chosen(event)) })}>
+          ${[
+            ...steps,
+            ...(steps.some(({ ps }) => ps === stepPs) ? [] : [{ title: timeText(stepPs), ps: stepPs }]),
+          ].map(
+            ({ title, ps }) => html`<option value=${ps} ?selected=${ps === stepPs}>${title}</option>`,
+          )}</select></label>
         <button ?disabled=${phase !== 'running'} @click=${() => this.#stop()}>Stop</button>
         <button ?disabled=${phase === 'new'} @click=${restart}>Restart</button>
         <span role="status">${this.#status()}</span>
@@ -210,5 +232,3 @@ export class ProgramView implements View {
       }`;
   }
 }
-
-const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;

@@ -14,12 +14,13 @@ import {
   type SimulatedLatency,
   type SimulatedRate,
 } from '../../protocol.ts';
-import { bars } from '../bars.ts';
+import { bars, words } from '../bars.ts';
 import { Chart } from '../chart.ts';
 import { Latest } from '../latest.ts';
 import { type Slider, sliders, valuesOf } from '../sliders.ts';
 import type { LabState } from '../state.ts';
 import type { Lab, View } from '../view.ts';
+import { chosen, messageOf, sizeField } from '../watched.ts';
 
 /** Sizes that are simulated beside the one that is asked for. */
 const pointSizes = [1, 256, 4096, 65_536] as const;
@@ -45,7 +46,6 @@ export class WhatIfView implements View {
   #known: Known[] = [];
   #parameters: readonly LabParameter[] = [];
   #profiles: readonly { readonly name: string; readonly doc: string }[] = [];
-  #side = 0;
   #isComputing = false;
 
   constructor(lab: Lab) {
@@ -54,6 +54,10 @@ export class WhatIfView implements View {
 
   changed(): void {
     void this.#compute();
+  }
+
+  get #side(): 0 | 1 {
+    return this.#lab.state.other === undefined ? 0 : this.#lab.state.side;
   }
 
   get #machines(): readonly LabMachine[] {
@@ -65,17 +69,16 @@ export class WhatIfView implements View {
     const isWanted = this.#latest.begin();
     const { message } = this.#lab.state;
     const machines = this.#machines;
-    this.#side = Math.min(this.#side, machines.length - 1);
-    const { ask } = this.#lab.model;
+    const { form } = this.#lab.model;
     this.#isComputing = true;
     try {
-      if (this.#profiles.length === 0) this.#profiles = await ask.profiles();
+      if (this.#profiles.length === 0) this.#profiles = await form.profiles();
       const paths = sliders.map(({ path }) => path);
-      this.#parameters = await ask.parameters(machines[this.#side]!.profile, paths);
+      this.#parameters = await form.parameters(machines[this.#side]!.profile, paths);
       const known: Known[] = machines.map(() => ({ points: [] }));
       for (const [side, machine] of machines.entries()) {
         try {
-          known[side]!.estimate = await ask.estimate(machine, message);
+          known[side]!.estimate = await form.estimate(machine, message);
         } catch (error) {
           known[side]!.error = messageOf(error);
         }
@@ -169,14 +172,10 @@ export class WhatIfView implements View {
       text: (value: Value) => string,
     ) =>
       values.map((value) => html`<option value=${value} ?selected=${value === now}>${text(value)}</option>`);
-    const sizesShown = sizes.includes(message.sizeBytes as never)
-      ? sizes
-      : [...sizes, message.sizeBytes].sort((a, b) => a - b);
     return html`<fieldset><legend>Message</legend>
       <label>Verb <select @change=${(event: Event) => change({ verb: chosen(event) as LabVerb })}>
         ${options(labVerbs, message.verb, (verb) => verb.toUpperCase())}</select></label>
-      <label>Size <select @change=${(event: Event) => change({ sizeBytes: Number(chosen(event)) })}>
-        ${options(sizesShown, message.sizeBytes, bytesText)}</select></label>
+      ${sizeField('Size', sizes, message.sizeBytes, (sizeBytes) => change({ sizeBytes }))}
       <label>MTU <select @change=${(event: Event) => change({ mtuBytes: Number(chosen(event)) })}>
         ${options([0, 256, 512, 1024, 2048, 4096], message.mtuBytes, (mtu) => (mtu === 0 ? 'of the port' : String(mtu)))}</select></label>
       <label>Inline up to <select @change=${(event: Event) => change({ inlineBytes: Number(chosen(event)) })}>
@@ -186,27 +185,19 @@ export class WhatIfView implements View {
 
   #sides({ machine, other }: LabState): TemplateResult {
     const machines = this.#machines;
-    const select = (side: number): void => {
-      this.#side = side;
-      this.#lab.draw();
-      void this.#compute();
-    };
     return html`<fieldset><legend>Machine</legend>
       <div class="row">
         ${machines.map(
           (
             _,
             side,
-          ) => html`<button type="button" class="tab" aria-pressed=${side === this.#side} @click=${() => select(side)}>
+          ) => html`<button type="button" class="tab" aria-pressed=${side === this.#side} @click=${() => this.#lab.change({ side: side === 1 ? 1 : 0 })}>
           <i class="mark c${side}"></i>${sideNames[side]}</button>`,
         )}
         ${
           other === undefined
-            ? html`<button type="button" @click=${() => {
-                this.#side = 1;
-                this.#lab.change({ other: machine });
-              }}>Compare with another</button>`
-            : html`<button type="button" @click=${() => this.#lab.change({ other: undefined })}>Remove B</button>`
+            ? html`<button type="button" @click=${() => this.#lab.change({ other: machine, side: 1 })}>Compare with another</button>`
+            : html`<button type="button" @click=${() => this.#lab.change({ other: undefined, side: 0 })}>Remove B</button>`
         }
       </div>
       <label>Profile <select @change=${(event: Event) => this.#put({ ...this.#machine, profile: chosen(event), set: {} })}>
@@ -307,21 +298,25 @@ export class WhatIfView implements View {
   }
 }
 
-const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** Half of what the closed form is held to. */
 const agreement = 0.015;
 
-/** The difference of both, with its name: the part of the time that a message alone would not have. */
-function distanceText({ totalPs }: Estimate, { meanPs }: SimulatedLatency): string {
+/** The difference of both, with its name: the part of the time that a message alone would not have, and what binds it. */
+function distanceText({ totalPs }: Estimate, { meanPs, stages }: SimulatedLatency): string {
   const difference = meanPs - totalPs;
   const share = Math.abs(difference) / totalPs;
   const percent = `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
-  if (share <= agreement) return `They agree within ${percent}: nothing waits for anything else.`;
+  const sumPs = stages.reduce((sum, { ps }) => sum + ps, 0);
+  const most = stages.toSorted((left, right) => right.ps - left.ps)[0];
+  const binds =
+    most === undefined
+      ? ''
+      : ` What binds a single one: ${words(most.name)}, ${Math.round((100 * most.ps) / sumPs)} % of the time to the completion.`;
+  if (share <= agreement)
+    return `They agree within ${percent}: nothing queues, nothing waits for anything else.${binds}`;
   return difference > 0
-    ? `The simulation takes ${timeText(Math.round(difference))} (${percent}) more: waiting for what the closed form has on chip or free (queueing, misses of caches).`
-    : `The simulation takes ${timeText(Math.round(-difference))} (${percent}) less: work that the closed form adds up overlaps.`;
+    ? `The simulation takes ${timeText(Math.round(difference))} (${percent}) more: queueing, for what the closed form has on chip or free (lines of caches, tags, credits, the poll that comes round).${binds}`
+    : `The simulation takes ${timeText(Math.round(-difference))} (${percent}) less: work that the closed form adds up overlaps.${binds}`;
 }
 
 function valueText(value: ParameterValue, unit: string): string {
