@@ -13,13 +13,16 @@ export interface TextSink {
   close(): void;
 }
 
-/** A thread that has been started. */
+/** A thread that runs one part of a machine. */
 export interface RuntimeThread {
   /** What comlink speaks to. */
   readonly endpoint: Endpoint;
   once(event: 'error', listener: (error: Error) => void): unknown;
   once(event: 'exit', listener: (exitCode: number) => void): unknown;
+  /** Ends it, whatever it does. */
   terminate(): Promise<unknown>;
+  /** Gives it back, when it has answered every call: it may serve another machine. */
+  release(): Promise<unknown>;
 }
 
 export interface Runtime {
@@ -42,7 +45,7 @@ export interface Runtime {
    * @throws ConfigurationError when the file cannot be written
    */
   openLog(file: string, sizeBytes: number): TextSink;
-  /** Starts a thread that runs one part of a machine: system/machine/partition/part-api.ts. `order` is plain data. */
+  /** Gives a thread that runs one part of a machine: system/machine/partition/part-api.ts. `order` is plain data. */
   startPart(order: unknown): RuntimeThread;
 }
 

@@ -1,10 +1,13 @@
-/** A worker thread of Node.js that runs one part of a machine. */
+/** A worker thread of Node.js that runs parts of machines, one after the other: see part-threads.ts. */
 import './node.ts';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import { InvariantError } from '../base/assert.ts';
 import { type PartOrder, partApiOf } from '../system/machine/partition/part-api.ts';
 import { endpointOf } from './endpoint.ts';
+import type { PartMessage } from './part-threads.ts';
 
 if (parentPort === null) throw new InvariantError('part worker', 'the main thread', 'a worker thread');
-Comlink.expose(partApiOf(workerData as PartOrder), endpointOf(parentPort));
+parentPort.on('message', ({ order, port }: PartMessage) =>
+  Comlink.expose(partApiOf(order as PartOrder), endpointOf(port)),
+);

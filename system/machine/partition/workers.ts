@@ -17,14 +17,17 @@ export class WorkerParts {
   readonly #threads: readonly RuntimeThread[];
   readonly #control: SharedControl;
   readonly #lost: readonly Promise<never>[];
+  /** Calls that a thread has not answered. */
+  readonly #openCalls: number[];
 
-  /** Starts a worker for each thread of the plan; what goes wrong in one shows at the first call. */
+  /** Takes a worker for each thread of the plan; what goes wrong in one shows at the first call. */
   constructor(plan: MachinePlan) {
     this.#control = new SharedControl(plan.control!);
     this.#threads = plan.placement.map((_, thread) => {
       const order: PartOrder = { plan, thread };
       return runtime().startPart(order);
     });
+    this.#openCalls = this.#threads.map(() => 0);
     this.#lost = this.#threads.map((worker, thread) => watchWorker(this.#control, thread, worker));
     this.ports = this.#threads.map((worker, thread) => this.#portOf(worker, thread));
   }
@@ -51,15 +54,24 @@ export class WorkerParts {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#threads.map((worker) => worker.terminate()));
+    await Promise.all(
+      this.#threads.map((worker, thread) =>
+        this.#openCalls[thread] === 0 ? worker.release() : worker.terminate(),
+      ),
+    );
   }
 
   #portOf(worker: RuntimeThread, thread: number): PartPort {
     const remote = Comlink.wrap<PartApi>(worker.endpoint);
     const call = async (method: keyof PartPort, args: readonly unknown[]): Promise<unknown> => {
-      const answer = await Promise.race([remote.call(method, args), this.#lost[thread]!]);
-      if ('error' in answer) throw errorOf(answer.error);
-      return answer.value;
+      this.#openCalls[thread]!++;
+      try {
+        const answer = await Promise.race([remote.call(method, args), this.#lost[thread]!]);
+        if ('error' in answer) throw errorOf(answer.error);
+        return answer.value;
+      } finally {
+        this.#openCalls[thread]!--;
+      }
     };
     const methods = partMethods.map(
       (method) => [method, (...args: unknown[]) => call(method, args)] as const,

@@ -1,0 +1,77 @@
+/**
+ * Threads that run parts of machines, one machine after the other: to start one and to load the model into it takes longer than
+ * many a machine runs.
+ *
+ *     part given out ─► a waiting thread, else a new one ─► released ─► waits ─► the next part, or the end of the process
+ *                                                        └► terminated, or lost: never given out again
+ *
+ * Between thread and machine there is a channel of its own for each part, so nothing of one machine ever reaches another. A thread
+ * that waits keeps no process alive.
+ */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import type { RuntimeThread } from '../base/runtime.ts';
+import { endpointOf } from './endpoint.ts';
+
+/** What a thread is sent for each part. */
+export interface PartMessage {
+  readonly order: unknown;
+  readonly port: MessagePort;
+}
+
+/** Threads of two machines of four hosts, cut wherever they can be. */
+const waitingMax = 16;
+
+/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
+const partWorkerUrl = new URL(
+  import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js',
+  import.meta.url,
+);
+
+const waiting: Worker[] = [];
+/** Threads that have ended or are about to. */
+const ended = new WeakSet<Worker>();
+
+function newWorker(): Worker {
+  const worker = new Worker(partWorkerUrl);
+  const end = (): void => {
+    ended.add(worker);
+    const place = waiting.indexOf(worker);
+    if (place >= 0) waiting.splice(place, 1);
+  };
+  // Of a thread that waits nobody else takes note; without a listener the error would end the process.
+  worker.on('error', end);
+  worker.once('exit', end);
+  return worker;
+}
+
+/** A thread for one part of a machine. @param order plain data */
+export function startPart(order: unknown): RuntimeThread {
+  const worker = waiting.pop() ?? newWorker();
+  worker.ref();
+  const { port1, port2 } = new MessageChannel();
+  const message: PartMessage = { order, port: port2 };
+  worker.postMessage(message, [port2]);
+  const listeners: (() => void)[] = [];
+  return {
+    endpoint: endpointOf(port1),
+    once(event: 'error' | 'exit', listener: (what: never) => void) {
+      worker.once(event, listener as (what: unknown) => void);
+      listeners.push(() => worker.off(event, listener as (what: unknown) => void));
+    },
+    async terminate() {
+      await worker.terminate();
+      port1.close();
+    },
+    async release() {
+      for (const remove of listeners) remove();
+      port1.close();
+      if (ended.has(worker)) return;
+      if (waiting.length === waitingMax) {
+        await worker.terminate();
+        return;
+      }
+      worker.unref();
+      waiting.push(worker);
+    },
+  };
+}
