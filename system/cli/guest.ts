@@ -6,7 +6,11 @@ import { constants as os } from 'node:os';
 import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import {
+  budgetOf,
   defaultCacheFolder,
+  figuresBetween,
+  type GuestBudget,
+  type GuestChoice,
   type GuestCommandResult,
   GuestError,
   type GuestReport,
@@ -14,7 +18,12 @@ import {
   guestFaultsOf,
   guestFiles,
   guestReportOf,
+  guestsByHand,
+  heldToBudget,
   kernelNames,
+  quoted,
+  type RunCost,
+  readBudget,
   renderGuestReport,
   runScenario,
   type ScenarioOptions,
@@ -56,6 +65,12 @@ interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice
   readonly cache: string;
   readonly mirror?: string;
   readonly fetchOnly?: boolean;
+  readonly copy: readonly string[];
+  readonly module: readonly string[];
+  readonly shell?: boolean;
+  readonly printQemu?: boolean;
+  readonly budget?: string;
+  readonly writeBudget?: string;
   readonly scenario?: string;
   readonly report?: string;
   readonly json?: string;
@@ -86,6 +101,22 @@ export function addGuestCommand(program: Command): void {
       collected,
       [],
     )
+    .option(
+      '--copy <file>',
+      'put a file or a folder into each guest, at /root or, as <file>:<place>, elsewhere; may be repeated',
+      collected,
+      [],
+    )
+    .option(
+      '--module <file.ko>',
+      'load a kernel module of your own, in place of a stock one of the same name if there is one; may be repeated',
+      collected,
+      [],
+    )
+    .option('--shell', 'a shell in guest 0 after the commands')
+    .option('--budget <file>', 'hold what each command costs at the HCAs to a budget')
+    .option('--write-budget <file>', 'write what each command costs as a budget')
+    .option('--print-qemu', 'print the commands that serve and boot the same by hand, and end')
     .option('--guests <n>', 'guests: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
     .option('--hcas <n>', 'HCAs (default: one for each guest)', integer(1, 2))
     .option('--cable', 'join two HCAs of one guest by a cable; without one each talks to itself')
@@ -108,12 +139,14 @@ export function addGuestCommand(program: Command): void {
   addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
 }
 
-async function guest(options: GuestCommandOptions): Promise<void> {
+async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
+  checkWritable(options.writeBudget);
   checkWritable(options.report);
   checkWritable(options.json);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
+    else if (options.printQemu) await printQemu(options, command, screen);
     else if (options.scenario !== undefined) await scenario(options.scenario, options, screen);
     else await session(options, screen);
   } catch (error) {
@@ -153,21 +186,64 @@ async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise
   screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
 }
 
+/** What guests there are, and with which files. */
+function guestChoice(
+  options: GuestCommandOptions,
+): Pick<GuestChoice, 'hcas' | 'guests' | 'cable' | 'ownFiles'> {
+  const { guests, hcas = guests, cable = guests > 1, copy, module } = options;
+  return { guests, hcas, cable, ownFiles: { copies: copy, modules: module } };
+}
+
+/** For whoever wants QEMU's options, gdb's stub or another emulator's device in them. */
+async function printQemu(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
+  const { cache, ...common } = commonOptions(options);
+  const choice = { ...common, ...guestChoice(options) };
+  const { socket, qemu } = await guestsByHand(choice, cache);
+  const { hcas, cable } = choice;
+  const shape = [...(hcas > 1 ? ['--hcas', String(hcas)] : []), ...(cable ? ['--cable'] : [])];
+  const words = ['--socket', socket, ...shape, ...servedWords(command)];
+  screen.print(`# The devices:\nnpx hca serve ${words.map(quoted).join(' ')}`);
+  qemu.forEach((line, index) => {
+    screen.print(`# Guest ${index}, in a terminal of its own; poweroff -f ends it:\n${line}`);
+  });
+  screen.print('# In each guest:\nmodprobe -a mlx4_core mlx4_ib ib_uverbs ib_umad rdma_ucm');
+}
+
+const ofServeAlone: ReadonlySet<string> = new Set(['--socket', '--hcas', '--cable', '--report', '--json']);
+
+/** Options given to `hca guest` that `hca serve` takes as they are. */
+function servedWords(command: Command): string[] {
+  const serve = command.parent?.commands.find((one) => one.name() === 'serve');
+  const served = serve?.options.filter(({ long }) => !ofServeAlone.has(long!)) ?? [];
+  const words = process.argv.slice(2);
+  const kept: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const [name = ''] = words[at]!.split('=', 1);
+    const option = command.options.find(({ long, short }) => name === long || name === short);
+    if (option === undefined) continue;
+    const hasOwnWord = option.required && name === words[at];
+    const given = words.slice(at, at + (hasOwnWord ? 2 : 1));
+    if (served.some(({ long }) => long === option.long)) kept.push(...given);
+    at += given.length - 1;
+  }
+  return kept;
+}
+
 async function session(options: GuestCommandOptions, screen: Screen): Promise<void> {
-  const hasShell = options.run.length === 0;
+  const hasShell = options.run.length === 0 || options.shell === true;
   if (hasShell && !(process.stdin.isTTY && process.stdout.isTTY))
     throw new ConfigurationError('--run', 'left out', 'a command, where there is no terminal for a shell');
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
-  const { guests, hcas = guests } = options;
+  const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run);
   const started = await GuestSession.start({
     ...commonOptions(options),
-    ...{ guests, hcas },
-    cable: options.cable ?? guests > 1,
+    ...guestChoice(options),
     ...(hasShell ? { console: 'terminal' as const } : {}),
   });
   await using machine = started;
   const commands: GuestCommandResult[] = [];
+  const costs: RunCost[] = [];
   // Ctrl-C ends the guests, and with them what runs there; the devices still report.
   const interrupt = (): void => {
     for (const signal of endingSignals) process.removeListener(signal, interrupt).once(signal, leave);
@@ -177,8 +253,13 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   let result: SessionResult;
   try {
     if (options.load) await machine.load();
+    for (const text of options.run) {
+      const before = await machine.figures();
+      commands.push(await runCommand(machine, text, options.timeout, screen));
+      const after = await machine.figures();
+      costs.push({ run: text, hcas: after.map((figures, hca) => figuresBetween(before[hca]!, figures)) });
+    }
     if (hasShell) await machine.shell();
-    for (const text of options.run) commands.push(await runCommand(machine, text, options.timeout, screen));
     result = await machine.finish();
   } catch (error) {
     if (!(error instanceof GuestError)) throw error;
@@ -189,7 +270,17 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
     for (const signal of endingSignals)
       process.removeListener(signal, interrupt).removeListener(signal, leave);
   }
-  show(guestReportOf(result, commands), options, screen);
+  show(guestReportOf(result, commands, costsOf(costs, options, budget)), options, screen);
+}
+
+/** What the report has of the commands' costs. */
+function costsOf(
+  costs: readonly RunCost[],
+  { writeBudget }: GuestCommandOptions,
+  budget: GuestBudget | undefined,
+): Pick<GuestReport, 'costs' | 'budget'> {
+  if (writeBudget !== undefined) writeJson(writeBudget, budgetOf(costs));
+  return { costs, ...(budget === undefined ? {} : { budget: heldToBudget(budget, costs) }) };
 }
 
 /** Runs one --run, showing its output as it comes. */

@@ -5,7 +5,7 @@
  * A field may be added without a new version. One whose name, type or meaning changes, or that goes, makes a new one.
  */
 
-import type { GuestReport, ScenarioOutcome } from '../linux-lab/index.ts';
+import type { GuestBudget, GuestReport, ScenarioOutcome } from '../linux-lab/index.ts';
 import type { FaultListing } from '../machine/faults/listing.ts';
 import type { ProfileListing } from '../machine/profile/index.ts';
 import type { Report } from '../machine/report/schema.ts';
@@ -138,6 +138,9 @@ type ServeOutput = ServeReport;
 /** `hca guest --json` and `--report`. */
 type GuestOutput = GuestReport;
 
+/** `hca guest --write-budget`, and what `--budget` reads. */
+type GuestBudgetOutput = GuestBudget;
+
 /** `hca guest --scenario --json` and `--report`. */
 export interface ScenarioOutput extends ScenarioOutcome {
   readonly schema: 'hca-guest-scenario/1';
@@ -224,6 +227,7 @@ export type JsonOutput =
   | ServedTortureOutput
   | ServeOutput
   | GuestOutput
+  | GuestBudgetOutput
   | ScenarioOutput
   | DiffOutput
   | RerunOutput

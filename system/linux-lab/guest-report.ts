@@ -3,6 +3,7 @@
 import { renderServeReport, type ServeReport } from '../serve/index.ts';
 import { tableOf } from '../text/table.ts';
 import type { CommandResult } from './agent.ts';
+import { type BudgetRow, budgetFaultsOf, budgetTable, type RunCost } from './budget.ts';
 import type { VectorComparison } from './interrupts.ts';
 import type { SessionResult, SessionVersions } from './session.ts';
 
@@ -17,19 +18,26 @@ export interface GuestReport {
   readonly schema: typeof guestReportSchema;
   readonly versions: SessionVersions;
   readonly commands: readonly GuestCommandResult[];
+  /** What each command cost at the HCAs; left out when nobody asked for a budget. */
+  readonly costs?: readonly RunCost[];
+  /** Each figure of the budget beside what was counted; left out without --budget. */
+  readonly budget?: readonly BudgetRow[];
   /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
   readonly interrupts: readonly VectorComparison[];
   /** See hca-serve-report/1. */
   readonly serve: ServeReport;
 }
 
-export function guestReportOf(result: SessionResult, commands: readonly GuestCommandResult[]): GuestReport {
-  const { versions, interrupts, report } = result;
-  return { schema: guestReportSchema, versions, commands, interrupts, serve: report };
+export function guestReportOf(
+  { versions, interrupts, report }: SessionResult,
+  commands: readonly GuestCommandResult[],
+  costs: Pick<GuestReport, 'costs' | 'budget'> = {},
+): GuestReport {
+  return { schema: guestReportSchema, versions, commands, ...costs, interrupts, serve: report };
 }
 
 /** What was wrong, a line each; none when nothing was. */
-export function guestFaultsOf({ commands, interrupts, serve }: GuestReport): string[] {
+export function guestFaultsOf({ commands, budget = [], interrupts, serve }: GuestReport): string[] {
   return [
     ...commands
       .filter(({ exitStatus }) => exitStatus !== 0)
@@ -38,6 +46,7 @@ export function guestFaultsOf({ commands, interrupts, serve }: GuestReport): str
           ? `guest${guest}: took too long: ${command}`
           : `guest${guest}: exit ${exitStatus}: ${command}`,
       ),
+    ...budgetFaultsOf(budget),
     ...differencesOf(interrupts),
     ...(serve.checks.balanced ? [] : ['the ledgers do not balance']),
     ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
@@ -55,11 +64,12 @@ export function differencesOf(interrupts: readonly VectorComparison[]): string[]
 }
 
 /** For a terminal. */
-export function renderGuestReport({ versions, interrupts, serve }: GuestReport): string {
+export function renderGuestReport({ versions, budget = [], interrupts, serve }: GuestReport): string {
   const { kernel, qemu, rdmaCore, perftest } = versions;
   return [
     renderServeReport(serve),
     ...(interrupts.length === 0 ? [] : [interruptTable(interrupts)]),
+    ...(budget.length === 0 ? [] : [budgetTable(budget)]),
     `Linux ${kernel}, rdma-core ${rdmaCore}, perftest ${perftest}, on QEMU ${qemu}`,
   ].join('\n');
 }

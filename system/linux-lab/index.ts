@@ -1,6 +1,16 @@
 /** Stock Linux guests on served HCAs: see README.md. */
 
+export {
+  budgetOf,
+  figuresBetween,
+  type GuestBudget,
+  heldToBudget,
+  type RunCost,
+  readBudget,
+} from './budget.ts';
+export { guestsByHand, quoted } from './by-hand.ts';
 export { GuestError } from './guest-error.ts';
+export type { GuestChoice } from './guest-options.ts';
 export {
   type GuestCommandResult,
   type GuestReport,

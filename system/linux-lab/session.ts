@@ -13,24 +13,19 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { nativeLibrary } from '../../guest/index.ts';
 import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';
+import { figuresOf, type GuestFigures } from './budget.ts';
+import { type GuestChoice, guestOptionsOf } from './guest-options.ts';
 import { shellCommand } from './image/init-scripts.ts';
+import { moduleNameOf } from './image/own-files.ts';
 import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
+import { withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
-export interface SessionOptions {
+export interface SessionOptions extends GuestChoice {
   readonly cache: CacheOptions;
-  /** A name of `kernelNames`, a folder or a package. */
-  readonly kernel: string;
-  readonly hcas: 1 | 2;
-  /** A cable between two HCAs; without one each has a loopback plug. */
-  readonly cable: boolean;
-  /** Two guests have an HCA each; one guest has all. */
-  readonly guests: 1 | 2;
-  readonly memoryMib: number;
-  readonly cpus: number;
   /** More of what `serve` can do: profile, parameters, faults, traces. */
   readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once'>;
   readonly console: LinuxGuestOptions['console'];
@@ -52,9 +47,6 @@ export interface SessionResult {
   readonly interrupts: readonly VectorComparison[];
   readonly report: ServeReport;
 }
-
-/** An emulated boot takes 4 s on an idle machine, and several times that on a busy one. */
-const bootTimeoutSeconds = 120;
 
 /** Of a terminal that does not say. */
 const usualRows = 24;
@@ -82,6 +74,8 @@ done`;
 export class GuestSession implements AsyncDisposable {
   readonly #guests: LinuxGuest[];
   readonly #guestOptions: readonly LinuxGuestOptions[];
+  /** Names of the user's own kernel modules. */
+  readonly #ownModules: readonly string[];
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
   readonly #removeFolder: () => void;
@@ -91,6 +85,7 @@ export class GuestSession implements AsyncDisposable {
   private constructor(
     guests: LinuxGuest[],
     options: readonly LinuxGuestOptions[],
+    ownModules: readonly string[],
     machine: ServedMachine,
     versions: SessionVersions,
     listening: { isOn: boolean },
@@ -98,6 +93,7 @@ export class GuestSession implements AsyncDisposable {
   ) {
     this.#guests = guests;
     this.#guestOptions = options;
+    this.#ownModules = ownModules;
     this.machine = machine;
     this.versions = versions;
     this.#removeFolder = removeFolder;
@@ -113,20 +109,22 @@ export class GuestSession implements AsyncDisposable {
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
     // Before anything is fetched: without it no guest can be served.
     nativeLibrary();
-    const files = await guestFiles(options.kernel, options.cache);
+    const stockFiles = await guestFiles(options.kernel, options.cache);
     // QEMU ends with this process by itself; its sockets would stay.
     const { path: folder, remove: removeFolder } = makeTemporaryFolder('hca-guest-');
     const listening = { isOn: true };
     let machine: ServedMachine | undefined;
     try {
-      const { hcas, cable } = options;
+      const { hcas, cable, ownFiles } = options;
+      const files = withOwnFiles(stockFiles, ownFiles, options.memoryMib, folder);
       machine = await serve(
         { ...options.serve, socket: join(folder, 'hca'), hcas, cable },
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
-      const each = guestOptions(options, files, machine.sockets, folder);
+      const each = guestOptionsOf(options, files, machine.sockets, folder);
       const guests = await startAll(each);
-      return new GuestSession(guests, each, machine, versionsOf(files), listening, removeFolder);
+      const ownModules = ownFiles?.modules.map(moduleNameOf) ?? [];
+      return new GuestSession(guests, each, ownModules, machine, versionsOf(files), listening, removeFolder);
     } catch (error) {
       await machine?.close();
       removeFolder();
@@ -156,6 +154,11 @@ export class GuestSession implements AsyncDisposable {
     return this.guest(guest).run(command, limits);
   }
 
+  /** What each HCA has counted so far. */
+  async figures(): Promise<GuestFigures[]> {
+    return (await this.machine.report()).nodes.map(figuresOf);
+  }
+
   /** Gives the user a shell on guest 0's console until it is ended. @throws GuestError */
   async shell(): Promise<void> {
     process.stdout.write('The drivers are loaded. End the shell (exit, or Ctrl-D) to power the guest off.\n');
@@ -171,7 +174,11 @@ export class GuestSession implements AsyncDisposable {
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
+        if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
         await guest.check(loadCommand(isManaged), 'loading the drivers');
+        // Those that stand in for stock ones are loaded by now.
+        for (const name of this.#ownModules)
+          await guest.check(`modprobe ${name}`, `loading your module ${name}`);
       }),
     );
   }
@@ -240,28 +247,8 @@ async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGue
   return started;
 }
 
-function guestOptions(
-  options: SessionOptions,
-  files: GuestFiles,
-  sockets: readonly string[],
-  folder: string,
-): LinuxGuestOptions[] {
-  const network = join(folder, 'network');
-  return Array.from({ length: options.guests }, (_, index) => ({
-    qemuRoot: files.qemuRoot,
-    kernel: files.kernel,
-    initramfs: files.initramfs,
-    name: `guest${index}`,
-    memoryMib: options.memoryMib,
-    cpus: options.cpus,
-    adapters: options.guests === 1 ? sockets : [sockets[index]!],
-    agentSocket: join(folder, `agent${index}`),
-    network: options.guests === 1 ? undefined : { socket: network, isServer: index === 0 },
-    kernelParameters: [],
-    console: options.console,
-    bootTimeoutSeconds,
-  }));
-}
+/** By its path: the shell takes busybox's own depmod, which does not prefer updates, for the bare name. */
+const listModules = '/usr/sbin/depmod';
 
 const networkCommand = (index: number): string =>
   [

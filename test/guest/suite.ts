@@ -19,14 +19,15 @@ import {
 
 export type Kernel = 'debian' | 'backports';
 
-const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
+/** Where guests of tests come from. */
+export const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
 
 /** Booting takes seconds, several times that on a busy machine. */
-const bootTimeoutMs = 240_000;
+export const bootTimeoutMs = 240_000;
 const stepTimeoutMs = 900_000;
 
 /** Why no guest can be had with this kernel; undefined when it can. Fetches what is missing. */
-async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
+export async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
   const reason = nativeUnavailableReason();
   if (reason !== undefined) return reason;
   try {
@@ -38,7 +39,8 @@ async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
   }
 }
 
-const optionsFor = (kernel: Kernel): ScenarioOptions => ({
+/** How guests of tests are started. */
+export const optionsFor = (kernel: Kernel): ScenarioOptions => ({
   kernel,
   cache,
   memoryMib: 1024,

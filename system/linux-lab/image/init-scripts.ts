@@ -10,6 +10,9 @@
 export const consoleDevice = 'ttyS0';
 const agentDevice = 'ttyS1';
 
+/** On the kernel's command line: the console has a shell, for a guest that is run by hand. */
+export const shellParameter = 'hca.shell';
+
 export const initScript = `#!/bin/sh
 export PATH=/usr/sbin:/usr/bin HOME=/root TERM=linux
 mount -t proc proc /proc
@@ -24,6 +27,8 @@ ln -sf /proc/self/fd /dev/fd
 hostname "$(sed -n 's/.*hca\\.name=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
 ulimit -l unlimited
 ip link set lo up
+grep -qw ${shellParameter} /proc/cmdline &&
+  { while :; do (cd /root; exec setsid -c sh -l) </dev/${consoleDevice} >/dev/${consoleDevice} 2>&1; done & }
 while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevice}; done
 `;
 

@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { budgetFaultsOf, budgetOf, figuresBetween, heldToBudget, readBudget } from './budget.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'guest-budget-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Reads a budget of this content for commands of the guest. */
+function read(content: unknown, commands: readonly string[] = ['a']): ReturnType<typeof readBudget> {
+  const file = join(folder, 'budget.json');
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return readBudget(file, commands);
+}
+
+const schema = 'hca-guest-budget/1';
+const costs = (...figures: Record<string, number>[]) => [{ run: 'a', hcas: figures }];
+
+describe('a budget of a guest', () => {
+  it('is read as it was written, and then holds', () => {
+    const counted = costs({ mmioWrites: 7, 'toHost.cqe': 3 });
+    const rows = heldToBudget(read(budgetOf(counted)), counted);
+    expect(rows.map(({ figure, holds }) => [figure, holds])).toEqual([
+      ['mmioWrites', true],
+      ['toHost.cqe', true],
+    ]);
+    expect(budgetFaultsOf(rows)).toEqual([]);
+  });
+
+  it('fails by the figure that got dearer, of the command and the HCA, beyond the tolerance', () => {
+    const budget = read({ schema, tolerance: 0.1, runs: costs({ interrupts: 1 }, { interrupts: 10 }) });
+    expect(budgetFaultsOf(heldToBudget(budget, costs({ interrupts: 1 }, { interrupts: 11 })))).toEqual([]);
+    expect(budgetFaultsOf(heldToBudget(budget, costs({ interrupts: 1 }, { interrupts: 12 })))).toEqual([
+      'over budget: interrupts of HCA 1: 12, budget 10: a',
+    ]);
+  });
+
+  it('holds exactly without a tolerance, and a figure that was never counted as 0', () => {
+    const budget = read({ schema, runs: costs({ mmioReads: 0, mmioWrites: 4 }) });
+    expect(heldToBudget(budget, costs({ mmioWrites: 5 })).map(({ holds }) => holds)).toEqual([true, false]);
+    expect(heldToBudget(budget, costs({ mmioReads: 1 })).map(({ holds }) => holds)).toEqual([false, true]);
+  });
+
+  it('holds what ran when a guest goes in the middle', () => {
+    const budget = read({ schema, runs: [...costs({}), { run: 'b', hcas: [{ mmioWrites: 1 }] }] }, [
+      'a',
+      'b',
+    ]);
+    expect(heldToBudget(budget, costs({}))).toEqual([]);
+  });
+
+  it.each([
+    ['no JSON', '{', 'a JSON file'],
+    ['a list', [], 'an object'],
+    ['another schema', { schema: 'hca-perf/2', runs: costs() }, 'schema'],
+    ['a tolerance below 0', { schema, tolerance: -1, runs: costs() }, 'tolerance'],
+    ['no runs', { schema, runs: [] }, 'runs'],
+    ['a run without its command', { schema, runs: [{ hcas: [] }] }, 'runs[0]'],
+    ['HCAs that are no list', { schema, runs: [{ run: 'a', hcas: {} }] }, 'runs[0].hcas'],
+    ['figures that are none', { schema, runs: [{ run: 'a', hcas: [3] }] }, 'runs[0].hcas[0]'],
+    ['a figure of text', { schema, runs: costs({ interrupts: '3' as never }) }, 'hcas[0].interrupts'],
+    ['other commands', { schema, runs: [{ run: 'b', hcas: [] }] }, '--run'],
+  ])('is refused before a guest boots: %s', (_, content, place) => {
+    expect(() => read(content)).toThrow(place);
+  });
+
+  it('counts between two readings, zeros left out', () => {
+    expect(figuresBetween({ a: 1, b: 2 }, { a: 1, b: 5, c: 4 })).toEqual({ b: 3, c: 4 });
+  });
+});

@@ -1,0 +1,41 @@
+/**
+ * Command lines by which a user runs guests without `hca guest`: QEMU out of the cache, with all that it gives to QEMU, at sockets
+ * that stay. Each console is the terminal in which its line is entered, with a shell of root's.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type GuestChoice, guestOptionsOf } from './guest-options.ts';
+import { shellParameter } from './image/init-scripts.ts';
+import { guestFiles } from './kernel-choice.ts';
+import { withOwnFiles } from './own-image.ts';
+import type { CacheOptions } from './packages/cache.ts';
+import { qemuCommandLine } from './qemu.ts';
+
+export interface ByHand {
+  /** For `hca serve --socket`. */
+  readonly socket: string;
+  /** For a shell, one for each guest. */
+  readonly qemu: readonly string[];
+}
+
+/** Fetches what is not there yet. @throws ConfigurationError for a kernel or files that cannot be had */
+export async function guestsByHand(choice: GuestChoice, cache: CacheOptions): Promise<ByHand> {
+  const folder = join(cache.folder, 'by-hand');
+  mkdirSync(folder, { recursive: true });
+  const stockFiles = await guestFiles(choice.kernel, cache);
+  const files = withOwnFiles(stockFiles, choice.ownFiles, choice.memoryMib, folder);
+  const socket = join(folder, 'hca');
+  const sockets = choice.hcas === 1 ? [socket] : [`${socket}.0`, `${socket}.1`];
+  const each = guestOptionsOf(choice, files, sockets, folder, [shellParameter]);
+  return {
+    socket,
+    qemu: each.map((options) => {
+      const { file, arguments: words } = qemuCommandLine(options);
+      return [file, ...words].map(quoted).join(' ');
+    }),
+  };
+}
+
+/** A word as a POSIX shell takes it. */
+export const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

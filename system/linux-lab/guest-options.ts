@@ -1,0 +1,45 @@
+/** What each guest of a session is started with. */
+import { join } from 'node:path';
+import type { OwnFiles } from './image/own-files.ts';
+import type { GuestFiles } from './kernel-choice.ts';
+import type { LinuxGuestOptions } from './linux-guest.ts';
+
+/** Which guests, and what is in them. */
+export interface GuestChoice {
+  /** A name of `kernelNames`, a folder or a package. */
+  readonly kernel: string;
+  readonly hcas: 1 | 2;
+  /** A cable between two HCAs; without one each has a loopback plug. */
+  readonly cable: boolean;
+  /** Two guests have an HCA each; one guest has all. */
+  readonly guests: 1 | 2;
+  readonly memoryMib: number;
+  readonly cpus: number;
+  /** The user's own files and modules; left out: none. */
+  readonly ownFiles?: OwnFiles;
+  readonly console: LinuxGuestOptions['console'];
+}
+
+/** An emulated boot takes 4 s on an idle machine, and several times that on a busy one. */
+const bootTimeoutSeconds = 120;
+
+/**
+ * @param sockets at which the HCAs are served
+ * @param folder for the sockets that QEMU makes
+ */
+export function guestOptionsOf(
+  { guests, memoryMib, cpus, console }: GuestChoice,
+  { qemuRoot, kernel, initramfs }: GuestFiles,
+  sockets: readonly string[],
+  folder: string,
+  kernelParameters: readonly string[] = [],
+): LinuxGuestOptions[] {
+  const network = join(folder, 'network');
+  return Array.from({ length: guests }, (_, index) => ({
+    ...{ qemuRoot, kernel, initramfs, memoryMib, cpus, console, kernelParameters, bootTimeoutSeconds },
+    name: `guest${index}`,
+    adapters: guests === 1 ? sockets : [sockets[index]!],
+    agentSocket: join(folder, `agent${index}`),
+    network: guests === 1 ? undefined : { socket: network, isServer: index === 0 },
+  }));
+}

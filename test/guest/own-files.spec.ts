@@ -1,0 +1,62 @@
+/** A guest with files and modules of the user's own, held to a budget: `hca guest --copy --module --budget`. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { figuresBetween, GuestSession, guestFiles } from '../../system/linux-lab/index.ts';
+import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
+
+const reason = await reasonAgainst('debian');
+
+describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of the user’s own', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'own-guest-'));
+  let session: GuestSession;
+  const run = (command: string) => session.run(0, command, { timeoutSeconds: 120 });
+
+  beforeAll(async () => {
+    expect(reason).toBeUndefined();
+    const script = join(folder, 'hello.sh');
+    writeFileSync(script, '#!/bin/sh\necho "hello, $1"\n', { mode: 0o755 });
+    const { kernelRoot, kernelVersion } = await guestFiles('debian', cache);
+    const stock = join(kernelRoot, 'lib/modules', kernelVersion, 'kernel/drivers');
+    const modules = ['net/dummy.ko', 'infiniband/hw/mlx4/mlx4_ib.ko'].map((path) => join(stock, path));
+    session = await GuestSession.start({
+      ...optionsFor('debian'),
+      ...{ hcas: 1, guests: 1, cable: false },
+      ownFiles: { copies: [script, `${script}:/lib/there/hello`], modules },
+    });
+    await session.load();
+  }, bootTimeoutMs);
+  afterAll(async () => {
+    await session?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('are there, and run', async () => {
+    const { output } = await run('/root/hello.sh you; /usr/lib/there/hello there');
+    expect(output).toBe('hello, you\nhello, there\n');
+  });
+
+  it('are modules that take the place of stock ones of the same name, and others besides', async () => {
+    const { output } = await run(
+      '/usr/sbin/modinfo -n mlx4_ib; /usr/sbin/modinfo -n dummy; lsmod | grep -c -e "^mlx4_ib " -e "^dummy "',
+    );
+    expect(
+      output
+        .trim()
+        .split('\n')
+        .map((line) => line.replace(/^.*\/updates/, 'updates')),
+    ).toEqual(['updates/mlx4_ib.ko', 'updates/dummy.ko', '2']);
+  });
+
+  it('cost what the device counts: a WRITE of perftest a CQE and a doorbell each, one way', async () => {
+    const [before] = await session.figures();
+    const { exitStatus } = await run(
+      "pair 'ib_write_bw -n 500 -s 64 -Q 1' 'ib_write_bw -n 500 -s 64 -Q 1 localhost'",
+    );
+    const [after] = await session.figures();
+    const counted = figuresBetween(before!, after!);
+    expect([exitStatus, counted['toHost.cqe'], counted['toHost.payloadWrite']]).toEqual([0, 500, 500]);
+    expect(counted['mmioWrites']).toBeGreaterThanOrEqual(500);
+  });
+});
