@@ -115,6 +115,12 @@ export interface StoryOutput {
   readonly tries?: number;
 }
 
+/** How often commands took a value, and how often they refused it. */
+interface FieldEnds {
+  readonly accepted: number;
+  readonly refused: number;
+}
+
 /** `hca torture --served --json`. */
 interface ServedTortureOutput {
   readonly schema: 'hca-torture-served/1';
@@ -128,7 +134,7 @@ interface ServedTortureOutput {
   /** How often each command ended with each status. */
   readonly commands: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** Unusual values of mailbox fields, by the end of their command. */
-  readonly fields: Readonly<Record<string, { readonly accepted: number; readonly refused: number }>>;
+  readonly fields: Readonly<Record<string, FieldEnds>>;
   readonly failures: readonly Pick<ServedStory, 'seed' | 'findings'>[];
 }
 
