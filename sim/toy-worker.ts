@@ -1,6 +1,6 @@
-/** A worker thread that runs some toys, for the specs: it gets what to run and answers with their digests. */
+/** A worker thread that runs toys, for the specs: it gets what to run, answers with their digests, and waits for the next order. */
 
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import type { Picoseconds } from '../base/units.ts';
 import { SharedControl, type SharedControlPlan } from './shared-control.ts';
 import type { RunOutcome } from './single-runner.ts';
@@ -26,17 +26,21 @@ export interface ToyAnswer {
   readonly error?: { readonly name: string; readonly message: string; readonly instantPs: Picoseconds };
 }
 
-const order = workerData as ToyOrder;
-const toys = order.configs.map((config) => new Toy(config));
-const runner = new WorkerRunner(
-  new SharedControl(order.plan),
-  order.worker,
-  toys.map((toy) => toy.process),
-  order.spinCount === undefined ? {} : { spinCount: order.spinCount },
-);
-for (const toy of toys) toy.start();
+/** The toys of an order, and the runner that has them run. @throws what their making throws, which ends the thread */
+function made(order: ToyOrder): { readonly toys: readonly Toy[]; readonly runner: WorkerRunner } {
+  const toys = order.configs.map((config) => new Toy(config));
+  const runner = new WorkerRunner(
+    new SharedControl(order.plan),
+    order.worker,
+    toys.map((toy) => toy.process),
+    order.spinCount === undefined ? {} : { spinCount: order.spinCount },
+  );
+  for (const toy of toys) toy.start();
+  return { toys, runner };
+}
 
-async function run(): Promise<ToyAnswer> {
+async function answerTo(order: ToyOrder): Promise<ToyAnswer> {
+  const { toys, runner } = made(order);
   const answer = () => ({ digests: toys.map((toy) => toy.digest), turnCount: runner.turnCount });
   try {
     let outcome: RunOutcome | undefined;
@@ -48,4 +52,4 @@ async function run(): Promise<ToyAnswer> {
   }
 }
 
-parentPort!.postMessage(await run());
+parentPort!.on('message', async (order: ToyOrder) => parentPort!.postMessage(await answerTo(order)));

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { DeadlockError, WorkerLostError } from './run-errors.ts';
 import { planSharedControl, SharedControl } from './shared-control.ts';
 import { type RunOutcome, SingleRunner } from './single-runner.ts';
@@ -31,6 +31,18 @@ interface Started {
   readonly answers: readonly Promise<ToyAnswer>[];
 }
 
+/** Threads that have answered: they take the next order, since to start one takes longer than most runs. */
+const waiting: Worker[] = [];
+afterAll(() => Promise.all(waiting.map((thread) => thread.terminate())));
+
+function newThread(): Worker {
+  const thread = new Worker(new URL('./toy-worker.ts', import.meta.url));
+  // Each run watches its threads.
+  thread.setMaxListeners(0);
+  thread.once('exit', () => waiting.splice(waiting.indexOf(thread) >>> 0, 1));
+  return thread;
+}
+
 /** Starts the toys in workers; `placement` has the indices of each worker's toys. */
 function start(
   configs: readonly ToyConfig[],
@@ -44,10 +56,17 @@ function start(
   const threads = placement.map((indices, worker) => {
     const own = indices.map((index) => configs[index]!);
     const order: ToyOrder = { plan, worker, configs: own, drainPs: DRAIN_PS, limitsPs: [NEVER], ...changes };
-    return new Worker(new URL('./toy-worker.ts', import.meta.url), { workerData: order });
+    const thread = waiting.pop() ?? newThread();
+    thread.postMessage(order);
+    return thread;
   });
   const answers = threads.map((thread, worker) => {
-    const answer = new Promise<ToyAnswer>((resolve) => thread.once('message', resolve));
+    const answer = new Promise<ToyAnswer>((resolve) =>
+      thread.once('message', (given: ToyAnswer) => {
+        waiting.push(thread);
+        resolve(given);
+      }),
+    );
     return Promise.race([answer, watchWorker(control, worker, thread)]);
   });
   return { threads, control, answers };
