@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
 import { drawStory } from './draw-story.ts';
 import { copiesOf, isDisordered, lossesOf } from './judges/cable-faults.ts';
-import { runStory } from './run-story.ts';
-import type { Story } from './story.ts';
+import { judgeLiveness } from './judges/liveness.ts';
+import { playStory, runStory } from './run-story.ts';
+import { isOnDemandArea, type Story, sendsOf } from './story.ts';
 import { newerStory, storyOfSeed } from './story-of-seed.ts';
 
 const drawn = Array.from({ length: 400 }, (_, seed) => newerStory(seed));
@@ -71,6 +72,41 @@ describe('faults of packets by rule', () => {
     expect(findings).toEqual([]);
   });
 });
+
+describe('the judge of liveness', () => {
+  it('finds a request that ended long after its retries, and nothing where no fault can have been the last', async () => {
+    const isJudged = (one: Story): boolean =>
+      rulesOf(one).length > 0 &&
+      one.programs.every(
+        ({ qps, areas, steps }) =>
+          steps.length < 40 &&
+          steps.every(({ do: what }) => what !== 'modify' && what !== 'quiesce') &&
+          qps.every(({ transport, timeout }) => transport === 'RC' && timeout > 5 && timeout < 15) &&
+          !areas.some(isOnDemandArea),
+      );
+    const story = { ...drawn.find(isJudged)!, again: undefined };
+    const played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
+    expect(judgeLiveness(played)).toEqual([]);
+    const sent = new Set([...sendsOf(story)].map(({ plan }) => plan.id));
+    const late = played.seen.map((seen) =>
+      seen === null
+        ? null
+        : {
+            ...seen,
+            completions: seen.completions.map((end) =>
+              end === seen.completions.findLast(({ id }) => sent.has(id))
+                ? { ...end, fromPs: end.fromPs + hoursPs, toPs: end.toPs + hoursPs }
+                : end,
+            ),
+          },
+    );
+    expect(judgeLiveness({ ...played, seen: late }).join()).toMatch(/its retries take \d+ at most/);
+    const endless = [{ packet: 'lost', chance: '1%', node: 0 }] as never;
+    expect(judgeLiveness({ ...played, seen: late, story: { ...story, faults: endless } })).toEqual([]);
+  });
+});
+
+const hoursPs = 1e16;
 
 /** The first small stories with such faults. */
 function playedSeeds(): number[] {

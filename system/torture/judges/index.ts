@@ -12,6 +12,7 @@ import { judgeCounts } from './counts.ts';
 import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
 import { judgeHeld } from './held.ts';
+import { judgeLiveness } from './liveness.ts';
 import { judgePackets } from './packets.ts';
 import { judgePhysics } from './physics.ts';
 import { judgeReport } from './report.ts';
@@ -42,6 +43,7 @@ export const judges: readonly Judge[] = [
   { name: 'report', judge: judgeReport },
   { name: 'counts', judge: judgeCounts },
   { name: 'physics', judge: judgePhysics },
+  { name: 'liveness', judge: judgeLiveness },
   ...ofHardware,
 ];
 
