@@ -111,6 +111,17 @@ describe('a program of the reader', () => {
     expect(remarks[0]!.text).toMatch(/nothing/);
   });
 
+  it.each([
+    ['several in one statement', 'export const host0 = async () => 1,\n  host1 = async () => 2;'],
+    ['by a pattern', 'export const { host0, two: host1 } = { host0: async () => 1, two: async () => 2 };'],
+    [
+      'of a type',
+      'type Run = () => Promise<number>;\nexport let host0: Run = async () => 1, host1: Run = async () => { const host2 = 2; return host2; };',
+    ],
+  ])('may export its hosts %s', async (_what, text) => {
+    expect((await outcomeOf(text)).results).toEqual(['1', '2']);
+  });
+
   it('shares no variable with the other host', async () => {
     const text =
       'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';

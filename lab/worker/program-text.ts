@@ -4,6 +4,7 @@
  *
  * Lines stay as they were, so a line of a stack is one of the text. The text is evaluated once for each host: two hosts share no variables.
  */
+import { parser } from '@lezer/javascript';
 import { transform } from 'sucrase';
 import type { ProgramFunction } from '../../browser.ts';
 
@@ -33,7 +34,7 @@ const fileName = 'program.ts';
 /** Types away, imports and exports as calls. @throws ProgramTextError with the line of what cannot be read */
 export function compiled(text: string): string {
   try {
-    const { code } = transform(text, {
+    const { code } = transform(withExportsApart(text), {
       transforms: ['typescript', 'imports'],
       disableESTransforms: true,
       preserveDynamicImport: true,
@@ -48,6 +49,29 @@ export function compiled(text: string): string {
       place === null ? undefined : Number(place[1]),
     );
   }
+}
+
+const typescript = parser.configure({ dialect: 'ts' });
+
+/**
+ * Exports of variables by a statement of their own at the end: sucrase takes of `export const a = x, b = y` and of patterns the first
+ * name alone. Every other letter stays at its line and column.
+ */
+function withExportsApart(text: string): string {
+  const names: string[] = [];
+  let apart = text;
+  for (const statement of typescript.parse(text).topNode.getChildren('ExportDeclaration')) {
+    const declaration = statement.getChild('VariableDeclaration');
+    if (declaration === null) continue;
+    const { from } = statement;
+    apart = `${apart.slice(0, from)}${' '.repeat('export'.length)}${apart.slice(from + 'export'.length)}`;
+    declaration.cursor().iterate(({ name, from: begin, to }) => {
+      if (name === 'VariableDefinition') names.push(text.slice(begin, to));
+      // What is declared within a value belongs to that value.
+      return !/Expression$|^ArrowFunction$/.test(name);
+    });
+  }
+  return names.length === 0 ? text : `${apart}\nexport { ${names.join(', ')} };`;
 }
 
 /**
