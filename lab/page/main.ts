@@ -35,6 +35,8 @@ const missing = (): string | undefined => {
   return undefined;
 };
 
+const dark = matchMedia('(prefers-color-scheme: dark)');
+
 class Page implements Lab {
   state: LabState = defaultState;
   readonly model = new ModelWorker();
@@ -102,6 +104,14 @@ class Page implements Lab {
     this.#address = location.hash;
   }
 
+  /** Charts have their colours as they were drawn: they are drawn anew. */
+  readonly #switchTheme = (): void => {
+    const { dataset } = document.documentElement;
+    const isDark = dataset['theme'] === undefined ? dark.matches : dataset['theme'] === 'dark';
+    dataset['theme'] = isDark ? 'light' : 'dark';
+    this.draw();
+  };
+
   #page(): TemplateResult {
     const { view } = this.state;
     return html`
@@ -113,22 +123,13 @@ class Page implements Lab {
               @click=${() => this.change({ view: name })}>${titles[name]}</button>`,
           )}
         </nav>
-        <button class="theme" @click=${switchTheme} aria-label="Light or dark">◐</button>
+        <button class="theme" @click=${this.#switchTheme} aria-label="Light or dark">◐</button>
       </header>
       ${this.#refused.length === 0 ? nothing : html`<p class="warning" role="alert">Of the address, this had no sense and was left out: ${this.#refused.join(', ')}</p>`}
       <main>${this.#views.get(view)?.draw() ?? html`<p role="status">Loading …</p>`}</main>
       <footer>All figures are computed in this page by the model; the address holds all that they depend on.</footer>
     `;
   }
-}
-
-function switchTheme(): void {
-  const { dataset } = document.documentElement;
-  const isDark =
-    dataset['theme'] === undefined
-      ? matchMedia('(prefers-color-scheme: dark)').matches
-      : dataset['theme'] === 'dark';
-  dataset['theme'] = isDark ? 'light' : 'dark';
 }
 
 const root = document.querySelector<HTMLElement>('#lab')!;
@@ -139,5 +140,6 @@ else {
   addEventListener('hashchange', () => {
     if (page.isElsewhere) void page.open();
   });
+  dark.addEventListener('change', () => page.draw());
   await page.open();
 }

@@ -311,7 +311,7 @@ function distanceText({ totalPs }: Estimate, { meanPs, stages }: SimulatedLatenc
   const binds =
     most === undefined
       ? ''
-      : ` What binds a single one: ${words(most.name)}, ${Math.round((100 * most.ps) / sumPs)} % of the time to the completion.`;
+      : ` What binds a single one: ${most.name === 'remote' ? 'the cable and the far device' : words(most.name)}, ${Math.round((100 * most.ps) / sumPs)} % of the time to the completion.`;
   if (share <= agreement)
     return `They agree within ${percent}: nothing queues, nothing waits for anything else.${binds}`;
   return difference > 0
