@@ -12,7 +12,7 @@ const headerOf = (source: string, sizeBytes = CM_MESSAGE_BYTES) =>
   ({ sizeBytes, byteOrder: 'big', source: `IBA ${source}` }) as const;
 
 /** Why a connection was refused (12.6.7.2): those that Linux sends. */
-const RejectReason = {
+export const RejectReason = {
   NO_QP: 1,
   NO_RESOURCES: 3,
   TIMEOUT: 4,

@@ -8,6 +8,10 @@ import { bits8, bits16, bits32, bytes, named, u8, u16, u32, u64 } from '../base/
 
 export const madBytes = 256;
 
+/** The QP of general services on every port, and the Q_Key that all of them have (13.5.1, 3.5.3). */
+export const generalServicesQpn = 1;
+export const generalServicesQkey = 0x8001_0000;
+
 export const MadClass = {
   SUBN_LID_ROUTED: 0x01,
   SUBN_ADM: 0x03,

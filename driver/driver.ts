@@ -10,6 +10,7 @@
  * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
 import { defaultsOf } from '../base/parameter.ts';
+import { CmService, type ConnectionCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
 import { HealthTimer, type Patient } from './health.ts';
 import { ProcessContext } from './kernel-context.ts';
@@ -20,6 +21,7 @@ import { type DriverConfig, driverParameters } from './parameters.ts';
 import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
 import { probeDevice } from './probe.ts';
+import type { KernelEventChannel } from './rdma-cm.ts';
 import { Teardown } from './remove.ts';
 import { resetDevice } from './reset.ts';
 
@@ -43,6 +45,7 @@ export class Driver implements KernelDevice, Patient {
   /** Doorbell pages still mapped by contexts that were cut off: no other context may ring them. */
   private readonly staleUars = new Set<number>();
   private readonly restarted: Signal;
+  private readonly connections: CmService;
   private teardown = new Teardown();
   private probed: Device | undefined;
   /** Still there after removal, so that what was not given back can be seen. */
@@ -64,6 +67,7 @@ export class Driver implements KernelDevice, Patient {
     this.config = config;
     this.name = name;
     this.restarted = platform.newSignal();
+    this.connections = new CmService(platform);
     this.health = new HealthTimer(platform, config, this);
   }
 
@@ -141,6 +145,29 @@ export class Driver implements KernelDevice, Patient {
     } finally {
       platform.kernelLeft?.(cpu);
     }
+  }
+
+  /** A process opens an event channel of rdma_cm; the first one has QP1 brought up. */
+  async openEventChannel(cpu: Cpu): Promise<KernelEventChannel> {
+    const { platform } = this;
+    platform.systemCallEntered?.(cpu, 'rdma_create_event_channel', 'control');
+    cpu.charge('driver', platform.costs.createObject);
+    if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
+    platform.kernelEntered?.(cpu);
+    try {
+      const channel = await this.connections.open(cpu, this.device, (stop) =>
+        this.teardown.push('QP1', stop),
+      );
+      await cpu.settle();
+      return channel;
+    } finally {
+      platform.kernelLeft?.(cpu);
+    }
+  }
+
+  /** Management datagrams and connections since QP1 was brought up; undefined while it is not. */
+  connectionCounts(): ConnectionCounts | undefined {
+    return this.connections.counts();
   }
 
   /** The device is in its slot again: brought up as after power-on. */

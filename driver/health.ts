@@ -70,7 +70,7 @@ export class HealthTimer {
     const { startTimer } = this.platform;
     if (startTimer === undefined) return;
     this.isRunning = true;
-    startTimer.call(this.platform, usToPs(this.config.healthIntervalUs), () => this.due());
+    startTimer.call(this.platform, usToPs(this.config.healthIntervalUs), () => this.due(), 'health');
   }
 
   private due(): void {

@@ -3,4 +3,5 @@ export type * from './kernel-verbs.ts';
 export type { OnDemandStatistics } from './on-demand/index.ts';
 export { driverParameters } from './parameters.ts';
 export type * from './platform.ts';
+export * from './rdma-cm.ts';
 export * from './uapi.ts';

@@ -6,6 +6,7 @@
  * it was. Queue memory and doorbell records are the process's own pages: the kernel pins them and gives their addresses to the device.
  */
 import type { Cpu, ProcessMemory } from './platform.ts';
+import type { KernelEventChannel } from './rdma-cm.ts';
 import type {
   AsyncEventRecord,
   DeviceAttr,
@@ -174,5 +175,7 @@ export interface KernelDevice {
   readonly isProbed: boolean;
   readonly nodeGuid: bigint;
   openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;
+  /** Opens an event channel of connection management (rdma_create_event_channel). */
+  openEventChannel(cpu: Cpu): Promise<KernelEventChannel>;
   resourceCounts(): ResourceCounts;
 }

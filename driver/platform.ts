@@ -165,6 +165,22 @@ interface DriverCosts {
   readonly eventDispatch: number;
 }
 
+/** Times are the core's own, `ownPs`; a WQE counter has 16 bits. */
+interface KernelOperations {
+  opened(qpNumber: number, wqeCount: number): void;
+  closed(qpNumber: number): void;
+  posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number): void;
+  completed(qpNumber: number, wqeCounter: number, ownPs: number): void;
+}
+
+/** A port of the subnet, as a table of static neighbours and paths names it. */
+export interface Neighbour {
+  /** IPv4 address as text. */
+  readonly address: string;
+  readonly lid: number;
+  readonly portGuid: bigint;
+}
+
 /** The machine under the driver. */
 export interface DriverPlatform {
   readonly pci: PciFunction;
@@ -182,8 +198,16 @@ export interface DriverPlatform {
   kernelLeft?(cpu: Cpu): void;
   /** Counts simulated time from now on, for time limits. */
   stopwatch(): Stopwatch;
-  /** Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer. */
-  startTimer?(delayPs: number, due: () => void): void;
+  /**
+   * Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer, and connections
+   * without time limits.
+   * @param purpose a check of the device's health, which keeps no run going, or what a protocol waits for
+   */
+  startTimer?(delayPs: number, due: () => void, purpose: 'health' | 'protocol'): void;
+  /** Notified of the work requests of the kernel's own QPs, as a library's tap is of a program's. Absent: not counted. */
+  readonly operations?: KernelOperations;
+  /** Ports that this host finds by their addresses, its own among them. Absent: connections are not managed. */
+  readonly neighbours?: readonly Neighbour[];
   /** Takes a line for the kernel's log. Absent: nothing is kept. */
   log?(text: string): void;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */

@@ -264,7 +264,8 @@ const tablesOf = (device: Device): readonly IcmTable[] => [
 
 const slotOf = (device: Device, qpn: number): number => qpn & (device.profile.counts.qpc - 1);
 
-async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+/** Maps what a context needs; the counterpart is {@link releaseContext}. */
+export async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
   const used: IcmTable[] = [];
   try {
     for (const table of tablesOf(device)) {
@@ -277,6 +278,6 @@ async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> 
   }
 }
 
-async function releaseContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+export async function releaseContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
   for (const table of [...tablesOf(device)].reverse()) await table.release(cpu, slotOf(device, qpn));
 }

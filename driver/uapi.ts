@@ -13,6 +13,7 @@ export const errnoNumbers = {
   EINTR: 4,
   ENODEV: 19,
   EOPNOTSUPP: 95,
+  EADDRINUSE: 98,
   ETIMEDOUT: 110,
 } as const;
 export type ErrnoName = keyof typeof errnoNumbers;

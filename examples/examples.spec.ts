@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../index.ts';
 import { main as keyValueLookup } from './key-value-lookup.ts';
 import { main as rcPingpong } from './rc-pingpong.ts';
+import { main as rdmaCmEcho } from './rdma-cm-echo.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -23,8 +24,14 @@ describe('the examples', () => {
     expect(wrong).toBe(0);
   });
 
+  it('connect by rdma_cm and send a message to and fro', async () => {
+    const { results, report } = await rdmaCmEcho();
+    expect(results).toEqual(['echo over a connection', 'hello']);
+    expect(renderReport(report)).toContain('The ledgers balance');
+  });
+
   it('are short enough to be read at one sitting', () => {
-    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts']) {
+    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts', 'rdma-cm-echo.ts']) {
       const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n');
       expect(lines.length, name).toBeLessThan(150);
     }

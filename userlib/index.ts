@@ -1,4 +1,5 @@
 export type { SrqAttr } from '../driver/kernel-verbs.ts';
+export type { RdmaCmEventType, RdmaConnParam, RdmaPortSpace, SocketAddress } from '../driver/rdma-cm.ts';
 export type {
   AhAttr,
   AsyncEventType,
@@ -64,5 +65,7 @@ export { pollCq, pollSettled, reqNotifyCq, spinCq } from './poll-cq.ts';
 export { postRecv, postSrqRecv } from './post-recv.ts';
 export { postSend } from './post-send.ts';
 export { createQp, destroyQp, type IbvQpInitAttr, modifyQp, queryQp } from './qp.ts';
+export * from './rdma-cm.ts';
+export * from './rdma-constants.ts';
 export { createSrq, destroySrq, type IbvSrqInitAttr, modifySrq, querySrq } from './srq.ts';
 export * from './verbs-error.ts';

@@ -198,6 +198,9 @@ export class TestProcess {
       isProbed: true,
       nodeGuid: 1n,
       openDevice: async () => context,
+      openEventChannel: () => {
+        throw new Error('not opened here');
+      },
       resourceCounts: () => {
         throw new Error('not for the library');
       },

@@ -206,7 +206,7 @@ export class ControlSide {
       (_, index) =>
         new HcaPort({
           portNumber: index + 1,
-          guid: nodeGuidOf(nodeIndex) + BigInt(index + 1),
+          guid: portGuidOf(nodeIndex, index + 1),
           logGids: capabilities.logGids,
           logPkeys: capabilities.logPkeys,
           maxVls: capabilities.maxVls,
@@ -251,3 +251,6 @@ export class ControlSide {
 }
 
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
+
+/** GUID of a port, from 1, of the HCA of a node. */
+export const portGuidOf = (nodeIndex: number, port: number): bigint => nodeGuidOf(nodeIndex) + BigInt(port);

@@ -6,6 +6,7 @@ export {
   GO_ON,
   NEVER_END,
 } from './commands/index.ts';
+export { portGuidOf } from './control-side.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { dataPathWires } from './data-path.ts';
 export { Hca, type HcaSetup } from './hca.ts';

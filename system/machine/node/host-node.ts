@@ -10,7 +10,7 @@
 import type { Analyser } from '../../../analyser/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Wide } from '../../../base/wide.ts';
-import { Driver, driverParameters } from '../../../driver/index.ts';
+import { Driver, driverParameters, type Neighbour } from '../../../driver/index.ts';
 import {
   type BusMap,
   type CoreThread,
@@ -23,6 +23,7 @@ import {
   type Signal,
 } from '../../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../../hw/dma/index.ts';
+import { portGuidOf } from '../../../hw/hca/index.ts';
 import { Iommu } from '../../../hw/iommu/index.ts';
 import {
   type EnumeratedFunction,
@@ -114,9 +115,12 @@ export class HostNode implements BusMap {
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
   readonly #timers = new Map<number, () => void>();
+  /** Those of them that only check the HCA's health. */
+  readonly #healthTimers = new Set<number>();
   readonly #timerHandler: number;
   readonly #kernel = {
-    startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
+    startTimer: (delayPs: number, due: () => void, purpose?: 'health' | 'protocol') =>
+      this.#startTimer(delayPs, due, purpose === 'health'),
     log: (text: string) =>
       void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
   };
@@ -237,21 +241,23 @@ export class HostNode implements BusMap {
     });
   }
 
-  /** Timers of the kernel that only check the HCA's health. (Those of a NIC's driver and connections do more.) */
+  /** Timers of the kernel that only check the HCA's health: those of connections do more. */
   get healthTimerCount(): number {
-    return this.driver === undefined ? 0 : this.#timers.size;
+    return this.#healthTimers.size;
   }
 
   /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
-  #startTimer(delayPs: number, due: () => void): void {
+  #startTimer(delayPs: number, due: () => void, isHealth: boolean): void {
     const number = this.#timerCount++;
     this.#timers.set(number, due);
+    if (isHealth) this.#healthTimers.add(number);
     this.lp.queue.schedule(this.lp.nowPs + delayPs, this.#timerHandler, number);
   }
 
   #timerDue(number: number): void {
     const due = this.#timers.get(number)!;
     this.#timers.delete(number);
+    this.#healthTimers.delete(number);
     due();
   }
 
@@ -318,7 +324,7 @@ export class HostNode implements BusMap {
     const functionId = this.config.pcie.rootComplex.deviceBus << 8;
     const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
     this.driver = new Driver(
-      { ...platform, ...this.#kernel },
+      { ...platform, ...this.#kernel, neighbours: neighboursOf(this.config), operations: this.operations },
       { ...defaultsOf(driverParameters), ...this.config.driver },
     );
     await this.driver.probe(cpu);
@@ -329,6 +335,18 @@ export class HostNode implements BusMap {
     this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel);
     await this.nic.probe(cpu);
   }
+}
+
+/**
+ * The ports of the subnet by their addresses: host n is 10.0.0.n+1, as its embedded subnet manager gives LIDs. Every host
+ * has the same table, as if it had been copied to all.
+ */
+function neighboursOf({ machine, hca }: MachineConfig): Neighbour[] {
+  return Array.from({ length: machine.nodeCount }, (_, node) => ({
+    address: `10.0.0.${node + 1}`,
+    lid: hca.control.portLid || node + 1,
+    portGuid: portGuidOf(node, 1),
+  }));
 }
 
 /** The interrupt controller as the gate in front of it needs it. */

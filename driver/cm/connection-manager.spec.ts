@@ -1,0 +1,423 @@
+/**
+ * The CM in every state: what each message does, what is repeated, and what is not taken. Messages and their order are those
+ * of IBTA volume 1, 12.9, and of the captures of stock Linux in reference/wire (cm-*).
+ */
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { mad } from '../../abi/mad.ts';
+import { CmAttribute, type CmValues, cmMad, decodeCm } from './cm-mad.ts';
+import type { CmState } from './connection.ts';
+import { CmBench, type MessageName, type Program, parameters } from './testing-cm.ts';
+
+/** 12.7.20: 4.096 µs × 2^code. A path of life time 18 both ways, and a CM that answers within code 20. */
+const answerPs = 2 * 4_096_000 * 2 ** 18 + 4_096_000 * 2 ** 20;
+const minutePs = 60e12;
+const hourPs = 60 * minutePs;
+const conversationOfRping = ['REQ >', '< REP', 'RTU >', 'DREQ >', '< DREP'];
+
+let bench: CmBench;
+beforeEach(() => {
+  bench = new CmBench();
+});
+
+const stateOf = ({ connection }: Program): CmState => connection!.state;
+const droppedAt = (node: number) => {
+  const entries = Object.entries(bench.managers[node]!.dropped).filter(([, count]) => count > 0);
+  return Object.fromEntries(entries);
+};
+const message = <A extends CmAttribute>(attribute: A, values: CmValues<A>): Uint8Array =>
+  cmMad(attribute, 9n, values);
+/** Loses the first `count` messages of a name. */
+const lose = (name: MessageName, count: number): void => {
+  let left = count;
+  bench.pass = (sent) => sent.name !== name || left-- <= 0;
+};
+
+describe('a connection', () => {
+  it('capture cm-rping: is asked for, accepted, used and ended by these messages', async () => {
+    const [active, passive] = await bench.established();
+    expect([active.events, passive.events]).toEqual([['replied', 'established'], ['established']]);
+    active.connection!.disconnect(bench.cpu);
+    await bench.deliver();
+    expect([stateOf(active), stateOf(passive)]).toEqual(['DreqSent', 'DreqRcvd']);
+    passive.connection!.disconnect(bench.cpu);
+    await bench.deliver();
+    expect(bench.conversation).toEqual(conversationOfRping);
+    expect([stateOf(active), stateOf(passive)]).toEqual(['Timewait', 'Timewait']);
+    await bench.elapse(minutePs);
+    expect(active.events.slice(2)).toEqual(['disconnected', 'timewait exit']);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+  });
+
+  it('IBTA 12.7.31: Starting PSN is that of the first packet that its receiver sends, as in capture cm-wt', async () => {
+    const [{ connection: active }, { connection: passive }] = await bench.established();
+    const request = decodeCm(CmAttribute.REQ, bench.sent[0]!.bytes);
+    const reply = decodeCm(CmAttribute.REP, bench.sent[1]!.bytes);
+    expect(passive!.sqPsn).toBe(request.startingPsn);
+    expect(active!.rqPsn).toBe(request.startingPsn);
+    expect(active!.sqPsn).toBe(reply.startingPsn);
+    expect(passive!.rqPsn).toBe(reply.startingPsn);
+    expect(request.startingPsn).not.toBe(reply.startingPsn);
+  });
+
+  it('IBTA 12.7.29, 12.7.30: the resources of one side bound the depth of the other', async () => {
+    const [{ connection: active }, { connection: passive }] = await bench.established();
+    // Both asked for 2 resources and a depth of 3.
+    expect(active).toMatchObject({ responderResources: 3, initiatorDepth: 2, remoteQpn: 0x52 });
+    expect(passive).toMatchObject({ responderResources: 2, initiatorDepth: 3, remoteQpn: 0x48 });
+  });
+
+  it('capture cm-reject: is refused with reason 8 where nobody listens', async () => {
+    const program = bench.connect();
+    await bench.deliver();
+    expect(program.events).toEqual(['rejected 8']);
+    const rej = decodeCm(CmAttribute.REJ, bench.sent[1]!.bytes);
+    expect(rej).toMatchObject({
+      localCommId: 0,
+      remoteCommId: program.connection!.localId,
+      messageRejected: 0,
+    });
+    expect(stateOf(program)).toBe('Idle');
+  });
+
+  it('IBTA 12.6.7.2: is refused by a program with reason 28', async () => {
+    const taken = bench.listen();
+    const program = bench.connect();
+    await bench.deliver();
+    taken[0]!.connection!.reject(bench.cpu, Uint8Array.of(5));
+    await bench.deliver();
+    expect(program.events).toEqual(['rejected 28']);
+    expect(bench.managers[1]!.connectionCount).toBe(0);
+  });
+
+  it('both sides may end at once, and each answers the other', async () => {
+    const [active, passive] = await bench.established();
+    active.connection!.disconnect(bench.cpu);
+    passive.connection!.disconnect(bench.cpu);
+    await bench.deliver();
+    expect([stateOf(active), stateOf(passive)]).toEqual(['Timewait', 'Timewait']);
+    expect(active.events.at(-1)).toBe('disconnected');
+    expect(passive.events.at(-1)).toBe('disconnected');
+  });
+});
+
+describe('a lost message', () => {
+  it('a REQ is sent again when its time is up', async () => {
+    lose('REQ', 2);
+    const taken = bench.listen();
+    bench.connect();
+    await bench.elapse(2 * answerPs);
+    expect(taken).toHaveLength(1);
+    const times = bench.sent.filter(({ name }) => name === 'REQ').map(({ atPs }) => atPs);
+    expect(times).toEqual([0, answerPs, 2 * answerPs]);
+    // The same message, transaction ID and all.
+    expect(bench.sent[2]!.bytes).toEqual(bench.sent[0]!.bytes);
+  });
+
+  it('a REQ that is never answered ends after 15 retries, and the peer is notified', async () => {
+    lose('REQ', 99);
+    const program = bench.connect();
+    await bench.elapse(16 * answerPs - 1);
+    expect(program.events).toEqual([]);
+    await bench.elapse(1);
+    expect(program.events).toEqual(['unreachable']);
+    expect(bench.sent.filter(({ name }) => name === 'REQ')).toHaveLength(16);
+    expect(decodeCm(CmAttribute.REJ, bench.sent.at(-1)!.bytes).reason).toBe(4);
+    expect(bench.managers[0]!.connectionCount).toBe(0);
+  });
+
+  it.each(['REP', 'RTU', 'DREQ', 'DREP'] as const)('a lost %s changes nothing but the time', async (name) => {
+    lose(name, 1);
+    const taken = bench.listen();
+    const active = bench.connect();
+    await bench.deliver();
+    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    await bench.elapse(answerPs);
+    active.connection!.readyToUse(bench.cpu);
+    // The REP has come twice: an MRA has the passive side wait for 69 s more.
+    await bench.elapse(3 * minutePs);
+    expect([stateOf(active), stateOf(taken[0]!)]).toEqual(['Established', 'Established']);
+    active.connection!.disconnect(bench.cpu);
+    await bench.elapse(answerPs);
+    taken[0]!.connection!.disconnect(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(active.events).toEqual(['replied', 'established', 'disconnected', 'timewait exit']);
+    expect(taken[0]!.events).toEqual(['established', 'disconnected', 'timewait exit']);
+  });
+
+  it('a DREQ that is never answered ends after 15 retries all the same', async () => {
+    const [active] = await bench.established();
+    bench.pass = () => false;
+    active.connection!.disconnect(bench.cpu);
+    await bench.elapse(16 * answerPs);
+    expect(active.events.at(-1)).toBe('disconnected');
+    expect(stateOf(active)).toBe('Timewait');
+  });
+});
+
+describe('a message that comes twice', () => {
+  it('changes nothing, whichever it is', async () => {
+    bench.pass = () => 2;
+    const [active, passive] = await bench.established();
+    active.connection!.disconnect(bench.cpu);
+    await bench.deliver();
+    passive.connection!.disconnect(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(active.events).toEqual(['replied', 'established', 'disconnected', 'timewait exit']);
+    expect(passive.events).toEqual(['established', 'disconnected', 'timewait exit']);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+  });
+
+  it('IBTA 12.6.6: a REQ while the program thinks is answered by MRA, and the asker waits longer', async () => {
+    const taken = bench.listen();
+    const program = bench.connect();
+    await bench.elapse(answerPs);
+    expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA']);
+    expect([stateOf(program), stateOf(taken[0]!)]).toEqual(['MraReqRcvd', 'MraReqSent']);
+    // Service time-out 24, 68.7 s, and the path: ten times the answer's time goes by without a REQ.
+    await bench.elapse(10 * answerPs);
+    expect(bench.conversation).toHaveLength(3);
+    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    await bench.deliver();
+    expect(program.events).toEqual(['replied']);
+  });
+
+  it('IBTA 12.6.6: a REP while the active program thinks is answered by MRA', async () => {
+    const taken = bench.listen();
+    const program = bench.connect();
+    await bench.deliver();
+    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    await bench.elapse(answerPs);
+    expect(bench.conversation).toEqual(['REQ >', '< REP', '< REP', 'MRA >']);
+    expect([stateOf(program), stateOf(taken[0]!)]).toEqual(['MraRepSent', 'MraRepRcvd']);
+    program.connection!.readyToUse(bench.cpu);
+    await bench.deliver();
+    expect(taken[0]!.events).toEqual(['established']);
+  });
+});
+
+describe('a stale connection', () => {
+  it('IBTA 12.9.8.3.1: a REQ for a QP that has a connection is refused with reason 10, and the old one ends', async () => {
+    const [old, passive] = await bench.established();
+    const taken = bench.listen();
+    const again = bench.connect(0x48);
+    await bench.deliver();
+    expect(again.events).toEqual(['rejected 10']);
+    expect([stateOf(old), stateOf(passive)]).toEqual(['DreqRcvd', 'DreqSent']);
+    old.connection!.disconnect(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(taken).toEqual([]);
+    // The QP is free again, and its next REQ is taken.
+    bench.connect(0x48);
+    await bench.deliver();
+    expect(taken).toHaveLength(1);
+  });
+});
+
+describe('what does not belong to a connection', () => {
+  const ids = (program: Program) => ({
+    localCommId: program.connection!.remoteId,
+    remoteCommId: program.connection!.localId,
+  });
+
+  it.each([
+    ['RTU', CmAttribute.RTU, {}],
+    ['DREQ', CmAttribute.DREQ, { remoteQpn: 0x48 }],
+    ['DREP', CmAttribute.DREP, {}],
+    ['REJ', CmAttribute.REJ, { reason: 28, messageRejected: 2 }],
+    ['REP', CmAttribute.REP, { localQpn: 5 }],
+    ['MRA', CmAttribute.MRA, { messageMraed: 0 }],
+  ] as const)('a %s with a foreign communication ID is dropped', async (_name, attribute, values) => {
+    const [active] = await bench.established();
+    const own = ids(active);
+    bench.forge(0, message(attribute, { ...own, ...values, localCommId: own.localCommId + 7 }));
+    bench.forge(0, message(attribute, { ...own, ...values, remoteCommId: own.remoteCommId + 7 }));
+    expect(stateOf(active)).toBe('Established');
+    expect(droppedAt(0)).toEqual({ unmatched: 2 });
+  });
+
+  it('a DREQ for another QP is dropped', async () => {
+    const [active] = await bench.established();
+    bench.forge(0, message(CmAttribute.DREQ, { ...ids(active), remoteQpn: 0x49 }));
+    expect(stateOf(active)).toBe('Established');
+    expect(droppedAt(0)).toEqual({ unmatched: 1 });
+  });
+
+  it('a DREQ of a connection that is gone is answered by DREP', async () => {
+    bench.forge(0, message(CmAttribute.DREQ, { localCommId: 5, remoteCommId: 6, remoteQpn: 7 }));
+    expect(bench.conversation).toEqual(['DREP >']);
+    expect(decodeCm(CmAttribute.DREP, bench.sent[0]!.bytes)).toMatchObject({
+      localCommId: 6,
+      remoteCommId: 5,
+    });
+  });
+
+  it('a REJ by time-out of a CA that is not the asker’s is dropped', async () => {
+    const taken = bench.listen();
+    const program = bench.connect();
+    await bench.deliver();
+    const additionalInformation = new Uint8Array(72);
+    additionalInformation[7] = 0xee;
+    const from = { localCommId: program.connection!.localId, remoteCommId: 0 };
+    bench.forge(
+      1,
+      message(CmAttribute.REJ, { ...from, reason: 4, rejectInfoLength: 8, additionalInformation }),
+    );
+    expect([stateOf(taken[0]!), droppedAt(1)]).toEqual(['ReqRcvd', { unmatched: 1 }]);
+  });
+
+  it('IBTA 13.4.8.3: a MAD of another version, method or attribute is dropped', async () => {
+    const good = message(CmAttribute.RTU, {});
+    for (const [field, value] of [
+      ['baseVersion', 2],
+      ['classVersion', 1],
+      ['method', 1],
+      ['attributeId', 99],
+      ['status', 1],
+    ] as const) {
+      const bytes = good.slice();
+      mad.fields[field].set(new DataView(bytes.buffer), 0, value);
+      bench.forge(0, bytes);
+    }
+    expect(droppedAt(0)).toEqual({ malformed: 5 });
+  });
+
+  it('whatever bytes a message has, connections stand and nothing is thrown', async () => {
+    const [active, passive] = await bench.established();
+    bench.listen(() => 'full');
+    const attributes = Object.values(CmAttribute);
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 232, maxLength: 232 }),
+        fc.constantFrom(...attributes),
+        fc.constantFrom(0, 1),
+        (body, attribute, node) => {
+          const bytes = cmMad(attribute, 1n, {});
+          bytes.set(body, 24);
+          // Not the one number that is right.
+          bytes[24] = 0x55;
+          bench.forge(node, bytes);
+        },
+      ),
+      { numRuns: 500, seed: 19 },
+    );
+    expect([stateOf(active), stateOf(passive)]).toEqual(['Established', 'Established']);
+  });
+});
+
+describe('a full backlog', () => {
+  it('leaves a REQ unanswered, and takes it when it comes again and there is room', async () => {
+    let room = 0;
+    const taken = bench.listen(() => (room-- > 0 ? 'taken' : 'full'));
+    const programs = [bench.connect(1), bench.connect(2)];
+    await bench.deliver();
+    expect([taken.length, bench.conversation]).toEqual([0, ['REQ >', 'REQ >']]);
+    expect(droppedAt(1)).toEqual({ backlogFull: 2 });
+    room = 1;
+    await bench.elapse(answerPs);
+    expect(taken).toHaveLength(1);
+    room = 1;
+    await bench.elapse(answerPs);
+    expect(taken).toHaveLength(2);
+    expect(programs.map(({ events }) => events)).toEqual([[], []]);
+  });
+});
+
+describe('a peer that dies', () => {
+  /** Brings both to a state; then node `dies` sends and answers nothing more. */
+  const deaths: readonly [CmState, number, string[]][] = [
+    ['ReqSent', 1, ['unreachable']],
+    ['RepSent', 0, ['unreachable']],
+    ['Established', 1, ['replied', 'established', 'disconnected', 'timewait exit']],
+    ['DreqSent', 1, ['replied', 'established', 'disconnected', 'timewait exit']],
+    ['DreqRcvd', 0, ['established', 'disconnected', 'timewait exit']],
+  ];
+
+  it.each(deaths)('leaves the other in %s, which ends by itself', async (state, dies, events) => {
+    const silence = (): void => {
+      bench.pass = ({ from }) => from !== dies;
+    };
+    const taken = bench.listen();
+    const active = bench.connect();
+    if (state === 'ReqSent') silence();
+    await bench.deliver();
+    if (state !== 'ReqSent') {
+      taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+      if (state === 'RepSent') silence();
+      await bench.deliver();
+    }
+    if (state === 'Established' || state.startsWith('Dreq')) {
+      active.connection!.readyToUse(bench.cpu);
+      await bench.deliver();
+    }
+    if (state === 'Established') silence();
+    if (state === 'DreqSent') bench.pass = ({ from }) => from !== dies;
+    if (state !== 'ReqSent' && state !== 'RepSent') {
+      active.connection!.disconnect(bench.cpu);
+      await bench.deliver();
+    }
+    if (state === 'DreqRcvd') {
+      silence();
+      taken[0]!.connection!.disconnect(bench.cpu);
+    }
+    await bench.elapse(hourPs);
+    const survivor = dies === 1 ? active : taken[0]!;
+    expect(survivor.events).toEqual(events);
+    expect(bench.managers[1 - dies]!.connectionCount).toBe(0);
+  });
+
+  it.each([
+    ['REQ sent', 0, 4, ['rejected 4']],
+    ['REQ received', 1, 28, ['rejected 28']],
+    ['REP sent', 1, 28, ['replied', 'rejected 28']],
+    ['REP received', 0, 28, ['rejected 28']],
+  ] as const)(
+    'a program that ends with %s has the peer notified by REJ',
+    async (state, dies, reason, events) => {
+      const taken = bench.listen();
+      const active = bench.connect();
+      await bench.deliver();
+      if (state.startsWith('REP')) taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+      await bench.deliver();
+      (dies === 0 ? active : taken[0]!).connection!.abandon(bench.cpu);
+      await bench.deliver();
+      expect(decodeCm(CmAttribute.REJ, bench.sent.at(-1)!.bytes).reason).toBe(reason);
+      expect((dies === 0 ? taken[0]! : active).events).toEqual(events);
+      expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+    },
+  );
+
+  it('a program that ends with the connection established has the peer notified by one DREQ', async () => {
+    const [active, passive] = await bench.established();
+    active.connection!.abandon(bench.cpu);
+    await bench.deliver();
+    expect(passive.events).toEqual(['established', 'disconnected']);
+    passive.connection!.disconnect(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(bench.conversation).toEqual(conversationOfRping);
+    expect(active.events).toEqual(['replied', 'established']);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+  });
+});
+
+describe('10,000 connections', () => {
+  it('are asked for at once, used, ended, and leave nothing', async () => {
+    const count = 10_000;
+    const taken = bench.listen();
+    const active = Array.from({ length: count }, (_, at) => bench.connect(at + 1));
+    await bench.deliver();
+    expect(taken).toHaveLength(count);
+    for (const [at, { connection }] of taken.entries()) connection!.reply(bench.cpu, parameters(at + 1));
+    await bench.deliver();
+    for (const { connection } of active) connection!.readyToUse(bench.cpu);
+    await bench.deliver();
+    expect([...active, ...taken].every((program) => stateOf(program) === 'Established')).toBe(true);
+    expect(new Set(active.map(({ connection }) => connection!.remoteQpn)).size).toBe(count);
+    for (const { connection } of active) connection!.disconnect(bench.cpu);
+    await bench.deliver();
+    for (const { connection } of taken) connection!.disconnect(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+    expect(bench.sent).toHaveLength(5 * count);
+  });
+});

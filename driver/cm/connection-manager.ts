@@ -1,0 +1,255 @@
+/**
+ * The CM of a device, as ib_cm: finds the connection that a message is for, makes one for each new REQ that has a listener,
+ * and answers for connections that do not exist.
+ *
+ * A peer's connection is known by its CA's GUID with its communication ID, and by the GUID with its QP: a REQ that has both
+ * is a duplicate, one that has only the QP has replaced the old connection, which is stale (IBTA vol 1, 12.9.8.3.1).
+ * Source: IBTA vol 1, 12.9; Linux 6.1, drivers/infiniband/core/cm.c, for what the standard leaves open.
+ */
+import { RejectReason } from '../../abi/cm-messages.ts';
+import type { Cpu, DriverPlatform } from '../platform.ts';
+import {
+  Answered,
+  CmAttribute,
+  type CmMessage,
+  cmHeaderOf,
+  cmMad,
+  decodeCm,
+  transactionIdOf,
+} from './cm-mad.ts';
+import { CmTimers } from './cm-timers.ts';
+import { type CmCore, type CmDrop, Connection } from './connection.ts';
+import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
+import type { Path } from './path.ts';
+
+/** Listens at a service ID. It must not wait. */
+export interface CmListener {
+  /**
+   * A new request. @returns 'taken', 'full' to have the peer ask again, or the reason for which it is refused
+   */
+  requested(
+    cpu: Cpu,
+    request: CmMessage<typeof CmAttribute.REQ>,
+    connection: Connection,
+  ): 'taken' | 'full' | number;
+}
+
+export interface ConnectionManagerSetup {
+  readonly platform: DriverPlatform;
+  readonly caGuid: bigint;
+  send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
+}
+
+const keyOf = (guid: bigint, number: number): string => `${guid}:${number}`;
+
+export class ConnectionManager implements CmCore {
+  readonly timers: CmTimers;
+  readonly caGuid: bigint;
+  /** Messages that did nothing, or were only answered again, by reason. */
+  readonly dropped: Record<CmDrop, number> = {
+    malformed: 0,
+    unmatched: 0,
+    unexpected: 0,
+    duplicate: 0,
+    stale: 0,
+    backlogFull: 0,
+    noListener: 0,
+  };
+  readonly #setup: ConnectionManagerSetup;
+  readonly #connections = new Map<number, Connection>();
+  readonly #byRemoteId = new Map<string, Connection>();
+  readonly #byRemoteQp = new Map<string, Connection>();
+  readonly #listeners = new Map<bigint, CmListener>();
+  #lastId = 0;
+
+  constructor(setup: ConnectionManagerSetup) {
+    this.#setup = setup;
+    this.caGuid = setup.caGuid;
+    this.timers = new CmTimers(setup.platform);
+  }
+
+  /** Connections in any state but Idle. */
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  /** A connection of the active side. */
+  newConnection(path: Path): Connection {
+    const localId = this.#newId();
+    return this.#add(new Connection(this, 'active', localId, path, transactionIdOf(localId)));
+  }
+
+  /** @returns false when the service ID has a listener */
+  listen(serviceId: bigint, listener: CmListener): boolean {
+    if (this.#listeners.has(serviceId)) return false;
+    this.#listeners.set(serviceId, listener);
+    return true;
+  }
+
+  stopListening(serviceId: bigint): void {
+    this.#listeners.delete(serviceId);
+  }
+
+  send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void {
+    this.#setup.send(cpu, bytes, to);
+  }
+
+  count(reason: CmDrop): void {
+    this.dropped[reason]++;
+  }
+
+  remember(connection: Connection): boolean {
+    const { remoteGuid, remoteId, remoteQpn } = connection;
+    const [byId, byQp] = [keyOf(remoteGuid, remoteId), keyOf(remoteGuid, remoteQpn)];
+    if (this.#byRemoteId.has(byId) || this.#byRemoteQp.has(byQp)) return false;
+    this.#byRemoteId.set(byId, connection);
+    this.#byRemoteQp.set(byQp, connection);
+    return true;
+  }
+
+  forget(connection: Connection): void {
+    const { localId, remoteGuid, remoteId, remoteQpn } = connection;
+    this.#connections.delete(localId);
+    const [byId, byQp] = [keyOf(remoteGuid, remoteId), keyOf(remoteGuid, remoteQpn)];
+    if (this.#byRemoteId.get(byId) === connection) this.#byRemoteId.delete(byId);
+    if (this.#byRemoteQp.get(byQp) === connection) this.#byRemoteQp.delete(byQp);
+  }
+
+  /** The device is gone: nothing is sent, no timer runs, no connection is left. */
+  close(): void {
+    this.timers.close();
+    this.#connections.clear();
+    this.#byRemoteId.clear();
+    this.#byRemoteQp.clear();
+    this.#listeners.clear();
+  }
+
+  /** Takes a MAD of class 7 that has arrived. */
+  receive(cpu: Cpu, { bytes, from }: ReceivedMad): void {
+    const header = cmHeaderOf(bytes);
+    if (header === undefined) return this.count('malformed');
+    const { attributeId, transactionId } = header;
+    switch (attributeId) {
+      case CmAttribute.REQ:
+        return this.#request(cpu, decodeCm(attributeId, bytes), transactionId, from);
+      case CmAttribute.MRA:
+        return this.#find(decodeCm(attributeId, bytes), (to, mra) => to.receivedMra(mra), true);
+      case CmAttribute.REP:
+        return this.#find(decodeCm(attributeId, bytes), (to, rep) => to.receivedRep(cpu, rep), true);
+      case CmAttribute.RTU:
+        return this.#find(decodeCm(attributeId, bytes), (to) => to.receivedRtu(cpu));
+      case CmAttribute.REJ:
+        return this.#reject(cpu, decodeCm(attributeId, bytes));
+      case CmAttribute.DREQ:
+        return this.#disconnect(cpu, decodeCm(attributeId, bytes), transactionId, from);
+      case CmAttribute.DREP:
+        return this.#find(decodeCm(attributeId, bytes), (to) => to.receivedDrep(cpu));
+      default:
+    }
+  }
+
+  #newId(): number {
+    do this.#lastId = (this.#lastId + 1) >>> 0;
+    while (this.#lastId === 0 || this.#connections.has(this.#lastId));
+    return this.#lastId;
+  }
+
+  #add(connection: Connection): Connection {
+    this.#connections.set(connection.localId, connection);
+    return connection;
+  }
+
+  /** The connection that a message's pair of IDs names; until the peer has answered it may have any ID. */
+  #match(ids: { localCommId: number; remoteCommId: number }, isFirst: boolean): Connection | undefined {
+    const connection = this.#connections.get(ids.remoteCommId);
+    if (connection === undefined) return undefined;
+    const isPeer = connection.remoteId === ids.localCommId || (isFirst && connection.remoteId === 0);
+    return isPeer ? connection : undefined;
+  }
+
+  #find<M extends { localCommId: number; remoteCommId: number }>(
+    message: M,
+    deliver: (connection: Connection, message: M) => void,
+    isFirst = false,
+  ): void {
+    const connection = this.#match(message, isFirst);
+    if (connection === undefined) this.count('unmatched');
+    else deliver(connection, message);
+  }
+
+  #request(
+    cpu: Cpu,
+    request: CmMessage<typeof CmAttribute.REQ>,
+    transactionId: bigint,
+    from: MadAddress,
+  ): void {
+    const { localCaGuid, localCommId, localQpn, serviceId } = request;
+    const known = this.#byRemoteId.get(keyOf(localCaGuid, localCommId));
+    if (known !== undefined) return known.requestAgain(cpu);
+    const old = this.#byRemoteQp.get(keyOf(localCaGuid, localQpn));
+    const refuse = (reason: number): void => this.#refuse(cpu, localCommId, reason, transactionId, from);
+    if (old !== undefined) {
+      this.count('stale');
+      refuse(RejectReason.STALE_CONN);
+      return old.becomeStale(cpu);
+    }
+    const listener = this.#listeners.get(serviceId);
+    if (listener === undefined) {
+      this.count('noListener');
+      return refuse(RejectReason.INVALID_SERVICE_ID);
+    }
+    const path = pathOf(request, from);
+    const connection = this.#add(new Connection(this, 'passive', this.#newId(), path, transactionId));
+    connection.requested(request);
+    this.remember(connection);
+    const answer = listener.requested(cpu, request, connection);
+    if (answer === 'taken') return;
+    connection.drop();
+    if (answer === 'full') this.count('backlogFull');
+    else refuse(answer);
+  }
+
+  /** A REJ for a REQ that has no connection. */
+  #refuse(cpu: Cpu, remoteCommId: number, reason: number, transactionId: bigint, to: MadAddress): void {
+    const values = { localCommId: 0, remoteCommId, messageRejected: Answered.REQ, reason };
+    this.send(cpu, cmMad(CmAttribute.REJ, transactionId, values), to);
+  }
+
+  /** A peer that has timed out names itself by its GUID, for it may have no answer from here: 12.6.7.2. */
+  #reject(cpu: Cpu, message: CmMessage<typeof CmAttribute.REJ>): void {
+    const { reason, additionalInformation, localCommId, messageRejected } = message;
+    let connection: Connection | undefined;
+    if (reason === RejectReason.TIMEOUT && message.remoteCommId === 0) {
+      const view = new DataView(additionalInformation.buffer, additionalInformation.byteOffset);
+      connection = this.#byRemoteId.get(keyOf(view.getBigUint64(0), localCommId));
+    } else connection = this.#match(message, messageRejected === Answered.REQ);
+    if (connection === undefined) this.count('unmatched');
+    else connection.receivedRej(cpu, message);
+  }
+
+  /** A DREQ of a connection that is gone is answered, so that the peer need not repeat it. */
+  #disconnect(
+    cpu: Cpu,
+    message: CmMessage<typeof CmAttribute.DREQ>,
+    transactionId: bigint,
+    from: MadAddress,
+  ): void {
+    const connection = this.#match(message, false);
+    if (connection !== undefined) return connection.receivedDreq(cpu, message, transactionId);
+    this.count('unmatched');
+    const ids = { localCommId: message.remoteCommId, remoteCommId: message.localCommId };
+    this.send(cpu, cmMad(CmAttribute.DREP, transactionId, ids), from);
+  }
+}
+
+/** The path back, from what the peer said of the one here and where the MAD came from. */
+function pathOf(request: CmMessage<typeof CmAttribute.REQ>, from: MadAddress): Path {
+  return {
+    local: { lid: request.primaryRemoteLid, gid: request.primaryRemoteGid },
+    remote: { lid: from.lid, gid: request.primaryLocalGid },
+    serviceLevel: request.primaryServiceLevel,
+    mtu: request.pathMtu,
+    rate: request.primaryPacketRate,
+    packetLifeTime: Math.max(0, request.primaryLocalAckTimeout - 1),
+  };
+}

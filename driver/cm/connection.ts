@@ -1,0 +1,498 @@
+/**
+ * One connection of the CM, either side: the states of IBTA volume 1, 12.9.7, and what each message does in them.
+ *
+ *   active   Idle ─REQ─► ReqSent ◄MRA► MraReqRcvd ─REP─► RepRcvd (MraRepSent) ─RTU─► Established
+ *   passive  Idle ◄REQ─ ReqRcvd (MraReqSent) ─REP─► RepSent ◄MRA► MraRepRcvd ◄RTU─ Established
+ *   both     Established ─DREQ─► DreqSent ─┐        Established ◄DREQ─ DreqRcvd ─DREP─┐
+ *                                          └────────► Timewait ◄──────────────────────┘ ─► Idle
+ *
+ * Promises: a REQ, REP and DREQ is repeated until it is answered or its retries are used up; a message that is repeated is
+ * answered as the first one was, and changes nothing; one that does not fit the state, the peer's communication ID or the
+ * QP is counted and dropped. Whatever ends a connection with a peer that may still have packets on their way leaves it in
+ * Timewait (12.9.8.4). What Linux does differently from the letter, and this with it, is named where it stands.
+ */
+import { RejectReason } from '../../abi/cm-messages.ts';
+import type { Cpu } from '../platform.ts';
+import {
+  cmMaxRetries,
+  cmResponseTimeout,
+  cmTimePs,
+  mraServiceTimeout,
+  targetAckDelay,
+} from './cm-constants.ts';
+import { Answered, CmAttribute, type CmMessage, type CmValues, cmMad, transactionIdOf } from './cm-mad.ts';
+import type { CmTimer, CmTimers } from './cm-timers.ts';
+import type { MadAddress } from './gsi-queue-pair.ts';
+import type { Path } from './path.ts';
+
+export type CmState =
+  | 'Idle'
+  | 'ReqSent'
+  | 'MraReqRcvd'
+  | 'RepRcvd'
+  | 'MraRepSent'
+  | 'ReqRcvd'
+  | 'MraReqSent'
+  | 'RepSent'
+  | 'MraRepRcvd'
+  | 'Established'
+  | 'DreqSent'
+  | 'DreqRcvd'
+  | 'Timewait';
+
+/** What both sides say of themselves in REQ and REP. */
+export interface ConnectionParameters {
+  readonly qpn: number;
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  readonly flowControl: number;
+  /** Of the active side only. */
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+  readonly srq: number;
+  readonly privateData: Uint8Array;
+}
+
+/** Notified of what happens to a connection. None of these may wait. */
+export interface ConnectionOwner {
+  replied(cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void;
+  established(cpu: Cpu): void;
+  rejected(cpu: Cpu, reason: number, privateData: Uint8Array): void;
+  /** No answer after all retries. */
+  unreachable(cpu: Cpu): void;
+  disconnected(cpu: Cpu): void;
+  timewaitEnded(cpu: Cpu): void;
+}
+
+/** What connections share. */
+export interface CmCore {
+  readonly timers: CmTimers;
+  readonly caGuid: bigint;
+  /** What was dropped, by reason. */
+  count(reason: CmDrop): void;
+  send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
+  /** False when the peer already has a connection with this ID or this QP. */
+  remember(connection: Connection): boolean;
+  forget(connection: Connection): void;
+}
+
+/** Reasons for which a message does nothing, or is only answered again. */
+export type CmDrop =
+  | 'malformed'
+  | 'unmatched'
+  | 'unexpected'
+  | 'duplicate'
+  | 'stale'
+  | 'backlogFull'
+  | 'noListener';
+
+type Side = 'active' | 'passive';
+
+/**
+ * Code of twice the packet life time and the target's delay: exponents are added as Linux' cm_ack_timeout does, which
+ * rounds up where both are about as large.
+ */
+function ackTimeoutOf(packetLifeTime: number, ackDelay: number): number {
+  const twice = packetLifeTime + 1;
+  const sum =
+    twice >= ackDelay ? twice + (ackDelay >= twice - 1 ? 1 : 0) : ackDelay + (twice >= ackDelay - 1 ? 1 : 0);
+  return Math.min(31, sum);
+}
+
+const copyInto = (bytes: Uint8Array, lengthBytes: number): Uint8Array => {
+  const padded = new Uint8Array(lengthBytes);
+  padded.set(bytes.subarray(0, lengthBytes));
+  return padded;
+};
+
+export class Connection {
+  readonly localId: number;
+  readonly side: Side;
+  readonly path: Path;
+  state: CmState = 'Idle';
+  /** Undefined when the program has let go of it. */
+  owner: ConnectionOwner | undefined;
+  /** Of the peer: 0 until it has answered. */
+  remoteId = 0;
+  remoteGuid = 0n;
+  remoteQpn = 0;
+  localQpn = 0;
+  /** PSN of the first request that arrives here, and of the first that leaves. */
+  rqPsn: number;
+  sqPsn = 0;
+  responderResources = 0;
+  initiatorDepth = 0;
+  retryCount = 0;
+  rnrRetryCount = 0;
+  readonly #core: CmCore;
+  readonly #to: MadAddress;
+  #transactionId: bigint;
+  #timer: CmTimer | undefined;
+  #retriesLeft = 0;
+  /** How long the peer may take to answer, by its own words. */
+  #responsePs: number;
+  /** What is sent again for a message that comes again. */
+  #lastAnswer: Uint8Array | undefined;
+
+  constructor(core: CmCore, side: Side, localId: number, path: Path, transactionId: bigint) {
+    this.#core = core;
+    this.side = side;
+    this.localId = localId;
+    this.path = path;
+    this.#to = { lid: path.remote.lid, serviceLevel: path.serviceLevel };
+    this.#transactionId = transactionId;
+    this.#responsePs = 2 * cmTimePs(path.packetLifeTime) + cmTimePs(cmResponseTimeout);
+    // Any number will do (12.7.31); one that two sides or two connections do not share shows more mistakes.
+    this.rqPsn = (Math.imul(localId, 0x9e37_79b1) ^ Number(core.caGuid & 0xff_ffffn)) & 0xff_ffff;
+  }
+
+  /** The code of the QP's local ACK time-out. */
+  get ackTimeout(): number {
+    return ackTimeoutOf(this.path.packetLifeTime, targetAckDelay);
+  }
+
+  /** Sends the REQ of the active side. */
+  connect(cpu: Cpu, serviceId: bigint, own: ConnectionParameters): void {
+    this.#takeOwn(own);
+    this.retryCount = own.retryCount;
+    this.rnrRetryCount = own.rnrRetryCount;
+    const { local, remote, mtu, rate, serviceLevel, packetLifeTime } = this.path;
+    const request: CmValues<typeof CmAttribute.REQ> = {
+      localCommId: this.localId,
+      serviceId,
+      localCaGuid: this.#core.caGuid,
+      localQpn: own.qpn,
+      responderResources: own.responderResources,
+      initiatorDepth: own.initiatorDepth,
+      remoteCmResponseTimeout: cmResponseTimeout,
+      endToEndFlowControl: own.flowControl,
+      startingPsn: this.rqPsn,
+      localCmResponseTimeout: cmResponseTimeout,
+      retryCount: own.retryCount,
+      partitionKey: 0xffff,
+      pathMtu: mtu,
+      rnrRetryCount: own.rnrRetryCount,
+      maxCmRetries: cmMaxRetries,
+      srq: own.srq,
+      primaryLocalLid: local.lid,
+      primaryRemoteLid: remote.lid,
+      primaryLocalGid: local.gid,
+      primaryRemoteGid: remote.gid,
+      primaryPacketRate: rate,
+      primaryServiceLevel: serviceLevel,
+      primarySubnetLocal: 1,
+      primaryLocalAckTimeout: packetLifeTime + 1,
+      privateData: copyInto(own.privateData, 92),
+    };
+    this.state = 'ReqSent';
+    this.#sendReliably(cpu, cmMad(CmAttribute.REQ, this.#transactionId, request), this.#responsePs);
+  }
+
+  /** Takes what the REQ said; the owner is notified by its listener. */
+  requested(request: CmMessage<typeof CmAttribute.REQ>): void {
+    this.state = 'ReqRcvd';
+    this.remoteId = request.localCommId;
+    this.remoteGuid = request.localCaGuid;
+    this.remoteQpn = request.localQpn;
+    this.sqPsn = request.startingPsn;
+    this.responderResources = request.initiatorDepth;
+    this.initiatorDepth = request.responderResources;
+    this.retryCount = request.retryCount;
+    this.rnrRetryCount = request.rnrRetryCount;
+    this.#responsePs = 2 * cmTimePs(this.path.packetLifeTime) + cmTimePs(request.localCmResponseTimeout);
+  }
+
+  /** The passive program accepts. */
+  reply(cpu: Cpu, own: ConnectionParameters): void {
+    this.#takeOwn(own);
+    const reply: CmValues<typeof CmAttribute.REP> = {
+      ...this.#ids,
+      localQpn: own.qpn,
+      startingPsn: this.rqPsn,
+      responderResources: own.responderResources,
+      initiatorDepth: own.initiatorDepth,
+      targetAckDelay,
+      endToEndFlowControl: own.flowControl,
+      rnrRetryCount: own.rnrRetryCount,
+      srq: own.srq,
+      localCaGuid: this.#core.caGuid,
+      privateData: copyInto(own.privateData, 196),
+    };
+    this.state = 'RepSent';
+    this.#sendReliably(cpu, cmMad(CmAttribute.REP, this.#transactionId, reply), this.#responsePs);
+  }
+
+  /** The active program goes on: its QP is ready to send. */
+  readyToUse(cpu: Cpu): void {
+    this.state = 'Established';
+    this.#answer(cpu, cmMad(CmAttribute.RTU, this.#transactionId, this.#ids));
+    this.owner?.established(cpu);
+  }
+
+  /** The program refuses what was asked or answered. */
+  reject(cpu: Cpu, privateData: Uint8Array): void {
+    this.#sendReject(cpu, RejectReason.CONSUMER_DEFINED, privateData);
+    this.#endAtOnce();
+  }
+
+  /** Either program ends the connection; the answer to the peer's own wish is a DREP. @returns whether there was one to end */
+  disconnect(cpu: Cpu): boolean {
+    if (this.state === 'Established' || this.state === 'RepSent' || this.state === 'MraRepRcvd') {
+      this.state = 'DreqSent';
+      this.#transactionId = transactionIdOf(this.localId);
+      const request = { ...this.#ids, remoteQpn: this.remoteQpn };
+      this.#sendReliably(cpu, cmMad(CmAttribute.DREQ, this.#transactionId, request), this.#responsePs);
+      return true;
+    }
+    if (this.state !== 'DreqRcvd') return false;
+    this.#answer(cpu, cmMad(CmAttribute.DREP, this.#transactionId, this.#ids));
+    this.#wait();
+    return true;
+  }
+
+  /** The program is gone, or wants nothing more of it: the peer is notified once, as the state demands. */
+  abandon(cpu: Cpu): void {
+    this.owner = undefined;
+    switch (this.state) {
+      case 'ReqSent':
+      case 'MraReqRcvd':
+        this.#sendReject(cpu, RejectReason.TIMEOUT, new Uint8Array());
+        this.#endAtOnce();
+        break;
+      case 'ReqRcvd':
+      case 'MraReqSent':
+      case 'RepSent':
+      case 'MraRepRcvd':
+      case 'RepRcvd':
+      case 'MraRepSent':
+        this.reject(cpu, new Uint8Array());
+        break;
+      case 'Established':
+      case 'DreqRcvd':
+        this.disconnect(cpu);
+        this.#wait();
+        break;
+      case 'DreqSent':
+        this.#wait();
+        break;
+      default:
+    }
+  }
+
+  /** Ends without a word: of a request that was not taken, so that the peer asks again. */
+  drop(): void {
+    this.#endAtOnce();
+  }
+
+  /** The peer's QP has another connection now: it has forgotten this one. IBTA 12.9.8.3.1. */
+  becomeStale(cpu: Cpu): void {
+    if (this.state === 'Established' || this.state === 'RepSent' || this.state === 'MraRepRcvd')
+      this.disconnect(cpu);
+  }
+
+  /** The REQ has come again. */
+  requestAgain(cpu: Cpu): void {
+    this.#core.count('duplicate');
+    if (this.state === 'ReqRcvd' || this.state === 'MraReqSent') {
+      this.state = 'MraReqSent';
+      this.#core.send(cpu, this.#more(Answered.REQ), this.#to);
+    } else if (this.state === 'Timewait') this.#sendReject(cpu, RejectReason.STALE_CONN, new Uint8Array());
+  }
+
+  receivedMra({ messageMraed, serviceTimeout }: CmMessage<typeof CmAttribute.MRA>): void {
+    const longerPs = cmTimePs(serviceTimeout) + cmTimePs(this.path.packetLifeTime);
+    if (messageMraed === Answered.REQ && (this.state === 'ReqSent' || this.state === 'MraReqRcvd'))
+      this.state = 'MraReqRcvd';
+    else if (messageMraed === Answered.REP && (this.state === 'RepSent' || this.state === 'MraRepRcvd'))
+      this.state = 'MraRepRcvd';
+    else return this.#core.count('unexpected');
+    this.#repeatAfter(longerPs);
+  }
+
+  receivedRep(cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void {
+    if (this.state !== 'ReqSent' && this.state !== 'MraReqRcvd') return this.#replyAgain(cpu, reply);
+    this.remoteId = reply.localCommId;
+    this.remoteGuid = reply.localCaGuid;
+    this.remoteQpn = reply.localQpn;
+    if (!this.#core.remember(this)) {
+      // A peer that has this connection's QP in another one: 12.9.8.3.1.
+      this.#core.count('stale');
+      this.#sendReject(cpu, RejectReason.STALE_CONN, new Uint8Array());
+      this.#stopTimer();
+      this.state = 'Idle';
+      this.owner?.rejected(cpu, RejectReason.STALE_CONN, new Uint8Array());
+      return;
+    }
+    this.#stopTimer();
+    this.state = 'RepRcvd';
+    this.sqPsn = reply.startingPsn;
+    this.responderResources = reply.initiatorDepth;
+    this.initiatorDepth = reply.responderResources;
+    this.rnrRetryCount = reply.rnrRetryCount;
+    this.owner?.replied(cpu, reply);
+  }
+
+  receivedRtu(cpu: Cpu): void {
+    if (this.state !== 'RepSent' && this.state !== 'MraRepRcvd')
+      return this.#core.count(this.state === 'Established' ? 'duplicate' : 'unexpected');
+    this.#stopTimer();
+    this.state = 'Established';
+    this.owner?.established(cpu);
+  }
+
+  receivedRej(cpu: Cpu, { reason, privateData }: CmMessage<typeof CmAttribute.REJ>): void {
+    switch (this.state) {
+      case 'Idle':
+      case 'Timewait':
+      case 'DreqSent':
+      case 'DreqRcvd':
+        return this.#core.count('unexpected');
+      case 'Established':
+        this.#wait();
+        break;
+      default:
+        if (reason === RejectReason.STALE_CONN) this.#wait();
+        else this.#endAtOnce();
+    }
+    this.owner?.rejected(cpu, reason, privateData);
+  }
+
+  receivedDreq(cpu: Cpu, { remoteQpn }: CmMessage<typeof CmAttribute.DREQ>, transactionId: bigint): void {
+    if (remoteQpn !== this.localQpn) return this.#core.count('unmatched');
+    switch (this.state) {
+      case 'Timewait':
+        this.#core.count('duplicate');
+        if (this.#lastAnswer !== undefined) this.#core.send(cpu, this.#lastAnswer, this.#to);
+        break;
+      case 'DreqRcvd':
+        this.#core.count('duplicate');
+        break;
+      case 'Established':
+      case 'RepSent':
+      case 'MraRepRcvd':
+        this.#stopTimer();
+        this.#transactionId = transactionId;
+        this.state = 'DreqRcvd';
+        this.owner?.disconnected(cpu);
+        break;
+      case 'DreqSent':
+        // Both at once: each answers the other's, and neither waits for its own answer.
+        this.#transactionId = transactionId;
+        this.#answer(cpu, cmMad(CmAttribute.DREP, transactionId, this.#ids));
+        this.#wait();
+        this.owner?.disconnected(cpu);
+        break;
+      default:
+        this.#core.count('unexpected');
+    }
+  }
+
+  receivedDrep(cpu: Cpu): void {
+    if (this.state !== 'DreqSent')
+      return this.#core.count(this.state === 'Timewait' ? 'duplicate' : 'unexpected');
+    this.#wait();
+    this.owner?.disconnected(cpu);
+  }
+
+  get #ids(): { localCommId: number; remoteCommId: number } {
+    return { localCommId: this.localId, remoteCommId: this.remoteId };
+  }
+
+  #takeOwn(own: ConnectionParameters): void {
+    this.localQpn = own.qpn;
+    this.responderResources = own.responderResources;
+    this.initiatorDepth = own.initiatorDepth;
+  }
+
+  #replyAgain(cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void {
+    if (this.side === 'passive' || reply.localCommId !== this.remoteId) return this.#core.count('unmatched');
+    this.#core.count('duplicate');
+    if (this.state === 'Established' && this.#lastAnswer !== undefined)
+      this.#core.send(cpu, this.#lastAnswer, this.#to);
+    if (this.state !== 'RepRcvd' && this.state !== 'MraRepSent') return;
+    this.state = 'MraRepSent';
+    this.#core.send(cpu, this.#more(Answered.REP), this.#to);
+  }
+
+  /** An MRA: the program takes its time. */
+  #more(messageMraed: Answered): Uint8Array {
+    const values = { ...this.#ids, messageMraed, serviceTimeout: mraServiceTimeout };
+    return cmMad(CmAttribute.MRA, this.#transactionId, values);
+  }
+
+  #answer(cpu: Cpu, bytes: Uint8Array): void {
+    this.#stopTimer();
+    this.#lastAnswer = bytes;
+    this.#core.send(cpu, bytes, this.#to);
+  }
+
+  #sendReject(cpu: Cpu, reason: number, privateData: Uint8Array): void {
+    const isOfReq = this.state === 'ReqRcvd' || this.state === 'MraReqSent';
+    const isOfRep =
+      this.state === 'RepRcvd' || this.state === 'MraRepSent' || reason === RejectReason.STALE_CONN;
+    const messageRejected = isOfReq ? Answered.REQ : isOfRep ? Answered.REP : Answered.NONE;
+    const hasGuid = reason === RejectReason.TIMEOUT;
+    const additionalInformation = new Uint8Array(72);
+    if (hasGuid) new DataView(additionalInformation.buffer).setBigUint64(0, this.#core.caGuid);
+    const values = {
+      ...this.#ids,
+      messageRejected,
+      reason,
+      ...(hasGuid ? { rejectInfoLength: 8, additionalInformation } : {}),
+      privateData: copyInto(privateData, 148),
+    };
+    this.#core.send(cpu, cmMad(CmAttribute.REJ, this.#transactionId, values), this.#to);
+  }
+
+  /** Sends, and repeats until the answer stops the timer. */
+  #sendReliably(cpu: Cpu, bytes: Uint8Array, timeoutPs: number): void {
+    this.#stopTimer();
+    this.#retriesLeft = cmMaxRetries;
+    this.#lastAnswer = bytes;
+    this.#core.send(cpu, bytes, this.#to);
+    this.#repeatAfter(timeoutPs);
+  }
+
+  #repeatAfter(timeoutPs: number): void {
+    this.#stopTimer();
+    this.#timer = this.#core.timers.after(timeoutPs, (cpu) => {
+      if (this.#retriesLeft === 0) return this.#unanswered(cpu);
+      this.#retriesLeft--;
+      this.#core.send(cpu, this.#lastAnswer!, this.#to);
+      this.#repeatAfter(this.#responsePs);
+    });
+  }
+
+  /** All retries are used up. */
+  #unanswered(cpu: Cpu): void {
+    if (this.state === 'DreqSent') {
+      this.#wait();
+      this.owner?.disconnected(cpu);
+      return;
+    }
+    this.#sendReject(cpu, RejectReason.TIMEOUT, new Uint8Array());
+    this.#endAtOnce();
+    this.owner?.unreachable(cpu);
+  }
+
+  #stopTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #endAtOnce(): void {
+    this.#stopTimer();
+    this.state = 'Idle';
+    this.#core.forget(this);
+  }
+
+  /** Packets of the connection may still be on their way: its ID and QP are not free for so long. */
+  #wait(): void {
+    this.#stopTimer();
+    this.state = 'Timewait';
+    this.#timer = this.#core.timers.after(cmTimePs(this.ackTimeout), (cpu) => {
+      this.#endAtOnce();
+      this.owner?.timewaitEnded(cpu);
+    });
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * The system calls of rdma_cm on one event channel: its IDs, and the events that wait for the program. A request takes a
+ * place of its listener's backlog until the program fetches it; with none left it is dropped without an answer, and the
+ * peer asks again (Linux: ucma_event_handler, -ENOMEM).
+ */
+import { RejectReason } from '../../abi/cm-messages.ts';
+import { msToPs } from '../../base/units.ts';
+import { BlockingQueue } from '../blocking-queue.ts';
+import { HandleTable } from '../handles.ts';
+import { KernelError, require, requireWithin } from '../kernel-error.ts';
+import { Mutex } from '../mutex.ts';
+import type { Cpu, DriverPlatform } from '../platform.ts';
+import {
+  type CmEventRecord,
+  RdmaCmEventType as Event,
+  type IdAddresses,
+  type KernelEventChannel,
+  type RdmaConnParam,
+  RdmaPortSpace,
+  type SocketAddress,
+} from '../rdma-cm.ts';
+import { errnoNumbers, type Handle, type QpAttr, type QpStateVerb } from '../uapi.ts';
+import type { CmAttribute, CmMessage } from './cm-mad.ts';
+import type { CmService } from './cm-service.ts';
+import type { Connection } from './connection.ts';
+import { requireAddress } from './internet-address.ts';
+import { addressesOfRequest, parametersOfRequest, RdmaId } from './rdma-id.ts';
+import { serviceIdOf } from './service-id.ts';
+
+const anyAddress = '0.0.0.0';
+/** Linux: net.rdma_ucm.max_backlog. */
+const backlogMax = 1024;
+const timeoutMsMax = 2 ** 31 - 1;
+
+export class EventChannel implements KernelEventChannel {
+  readonly #platform: DriverPlatform;
+  readonly #service: CmService;
+  readonly #closed: () => void;
+  readonly #lock: Mutex;
+  readonly #ids = new HandleTable<RdmaId>('connection ID');
+  readonly #events: BlockingQueue<CmEventRecord>;
+  #isClosed = false;
+
+  constructor(platform: DriverPlatform, service: CmService, closed: () => void) {
+    this.#platform = platform;
+    this.#service = service;
+    this.#closed = closed;
+    this.#lock = new Mutex(() => platform.newSignal());
+    this.#events = new BlockingQueue(
+      () => platform.newSignal(),
+      () => platform.stopwatch(),
+    );
+  }
+
+  async createId(cpu: Cpu, portSpace: number): Promise<Handle> {
+    return this.#call(cpu, 'rdma_create_id', () => {
+      if (portSpace !== RdmaPortSpace.RDMA_PS_TCP)
+        throw new KernelError('EOPNOTSUPP', `port space 0x${portSpace.toString(16)}, expected RDMA_PS_TCP`);
+      return this.#newId().handle;
+    });
+  }
+
+  async bindAddr(cpu: Cpu, id: Handle, address: SocketAddress): Promise<void> {
+    return this.#call(cpu, 'rdma_bind_addr', () => this.#bind(this.#ids.get(id), address));
+  }
+
+  async resolveAddr(
+    cpu: Cpu,
+    handle: Handle,
+    src: SocketAddress | undefined,
+    dst: SocketAddress,
+    timeoutMs: number,
+  ): Promise<void> {
+    return this.#call(cpu, 'rdma_resolve_addr', () => {
+      const id = this.#ids.get(handle);
+      id.expect('Idle', 'Bound');
+      requireAddress('dst', dst);
+      requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
+      const path = this.#service.pathTo(dst.sinAddr);
+      if (id.state === 'Idle') this.#bind(id, src ?? { sinAddr: this.#service.ownAddress, sinPort: 0 });
+      id.src = { ...id.src!, sinAddr: this.#service.ownAddress };
+      id.dst = { ...dst };
+      if (path !== undefined) {
+        id.path = path;
+        id.state = 'AddrResolved';
+        return id.event(Event.RDMA_CM_EVENT_ADDR_RESOLVED);
+      }
+      id.state = 'AddrResolving';
+      this.#service.manager.timers.after(msToPs(timeoutMs), () => {
+        if (id.state !== 'AddrResolving') return;
+        id.state = 'Bound';
+        id.event(Event.RDMA_CM_EVENT_ADDR_ERROR, -errnoNumbers.ETIMEDOUT);
+      });
+    });
+  }
+
+  async resolveRoute(cpu: Cpu, handle: Handle, timeoutMs: number): Promise<void> {
+    return this.#call(cpu, 'rdma_resolve_route', () => {
+      const id = this.#ids.get(handle);
+      id.expect('AddrResolved');
+      requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
+      id.state = 'RouteResolved';
+      id.event(Event.RDMA_CM_EVENT_ROUTE_RESOLVED);
+    });
+  }
+
+  async listen(cpu: Cpu, handle: Handle, backlog: number): Promise<void> {
+    return this.#call(cpu, 'rdma_listen', () => {
+      const id = this.#ids.get(handle);
+      id.expect('Idle', 'Bound');
+      require(Number.isInteger(backlog), `backlog is ${String(backlog)}, expected a whole number`);
+      if (id.state === 'Idle') this.#bind(id, { sinAddr: anyAddress, sinPort: 0 });
+      const serviceId = serviceIdOf(id.src!.sinPort);
+      const requested = (_cpu: Cpu, request: CmMessage<typeof CmAttribute.REQ>, connection: Connection) =>
+        this.#requested(id, request, connection);
+      if (!this.#service.manager.listen(serviceId, { requested }))
+        throw new KernelError('EADDRINUSE', `port ${id.src!.sinPort} has a listener`);
+      id.serviceId = serviceId;
+      id.backlog = backlog <= 0 || backlog > backlogMax ? backlogMax : backlog;
+      id.state = 'Listening';
+    });
+  }
+
+  async connect(cpu: Cpu, handle: Handle, param: RdmaConnParam): Promise<void> {
+    return this.#call(cpu, 'rdma_connect', () => {
+      const id = this.#ids.get(handle);
+      id.expect('RouteResolved');
+      const { manager } = this.#service;
+      id.connect(cpu, serviceIdOf(id.dst!.sinPort), param, (path) => manager.newConnection(path));
+    });
+  }
+
+  async accept(cpu: Cpu, handle: Handle, param: RdmaConnParam | undefined): Promise<void> {
+    return this.#call(cpu, 'rdma_accept', () => this.#ids.get(handle).accept(cpu, param));
+  }
+
+  async reject(cpu: Cpu, handle: Handle, privateData: Uint8Array): Promise<void> {
+    return this.#call(cpu, 'rdma_reject', () => this.#ids.get(handle).reject(cpu, privateData));
+  }
+
+  async disconnect(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.#call(cpu, 'rdma_disconnect', () => this.#ids.get(handle).disconnect(cpu));
+  }
+
+  async initQpAttr(cpu: Cpu, handle: Handle, state: QpStateVerb): Promise<{ attr: QpAttr; mask: number }> {
+    return this.#call(cpu, 'rdma_init_qp_attr', () => this.#ids.get(handle).qpAttributes(state));
+  }
+
+  async queryAddresses(cpu: Cpu, handle: Handle): Promise<IdAddresses> {
+    return this.#call(cpu, 'rdma_query_route', () => {
+      const { src, dst } = this.#ids.get(handle);
+      const isBound = src !== undefined && src.sinAddr !== anyAddress;
+      return { src: src ?? { sinAddr: anyAddress, sinPort: 0 }, dst, portNum: isBound ? 1 : 0 };
+    });
+  }
+
+  async getEvent(cpu: Cpu, timeoutPs?: number): Promise<CmEventRecord | undefined> {
+    this.#enter(cpu, 'rdma_get_cm_event');
+    const event = await this.#events.take(cpu, timeoutPs);
+    if (event?.event === Event.RDMA_CM_EVENT_CONNECT_REQUEST) this.#ids.get(event.listenId).backlog++;
+    return event;
+  }
+
+  async destroyId(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.#call(cpu, 'rdma_destroy_id', () => this.#end(cpu, this.#ids.get(handle)));
+  }
+
+  async destroy(cpu: Cpu): Promise<void> {
+    return this.#call(cpu, 'rdma_destroy_event_channel', () => {
+      if (this.#ids.size > 0) throw new KernelError('EBUSY', `the event channel has ${this.#ids.size} IDs`);
+      this.#shut();
+    });
+  }
+
+  async close(cpu: Cpu): Promise<void> {
+    if (this.#isClosed) return;
+    for (const id of this.#ids.values()) this.#end(cpu, id);
+    this.#shut();
+    await cpu.settle();
+  }
+
+  /** The device goes: every ID gets its event; requests that were not fetched are gone. */
+  deviceRemoved(): void {
+    for (const id of this.#ids.values()) id.deviceRemoved();
+  }
+
+  #shut(): void {
+    this.#isClosed = true;
+    this.#events.close();
+    this.#closed();
+  }
+
+  #newId(): RdmaId {
+    const handle = this.#ids.reserve();
+    const id = new RdmaId(handle, (event) => this.#events.push(event));
+    this.#ids.set(handle, id);
+    return id;
+  }
+
+  #bind(id: RdmaId, address: SocketAddress): void {
+    id.expect('Idle');
+    requireAddress('address', address);
+    const { sinAddr } = address;
+    if (sinAddr !== anyAddress && sinAddr !== this.#service.ownAddress)
+      throw new KernelError('ENODEV', `${sinAddr} is no address of this host`);
+    id.ownPort = this.#service.takePort(address.sinPort);
+    id.src = { sinAddr, sinPort: id.ownPort };
+    id.state = 'Bound';
+  }
+
+  #requested(
+    listener: RdmaId,
+    request: CmMessage<typeof CmAttribute.REQ>,
+    connection: Connection,
+  ): 'taken' | 'full' | number {
+    const addresses = addressesOfRequest(request.privateData);
+    if (addresses === undefined) return RejectReason.UNSUPPORTED;
+    if (listener.backlog === 0) return 'full';
+    listener.backlog--;
+    const id = this.#newId();
+    id.state = 'Requested';
+    id.connection = connection;
+    connection.owner = id;
+    id.src = { sinAddr: addresses.dst, sinPort: listener.src!.sinPort };
+    id.dst = { sinAddr: addresses.src, sinPort: addresses.srcPort };
+    id.path = connection.path;
+    id.event(Event.RDMA_CM_EVENT_CONNECT_REQUEST, 0, parametersOfRequest(request), listener.handle);
+    return 'taken';
+  }
+
+  /** Ends an ID with what it has: its connection, its port, requests that wait at it, and its events. */
+  #end(cpu: Cpu, id: RdmaId): void {
+    if (id.state === 'Listening') {
+      this.#service.manager.stopListening(id.serviceId);
+      this.#dropRequests(cpu, id);
+    }
+    if (id.ownPort >= 0) this.#service.givePort(id.ownPort);
+    id.state = 'Disconnected';
+    id.connection?.abandon(cpu);
+    this.#events.drop((event) => event.id === id.handle);
+    this.#ids.delete(id.handle);
+  }
+
+  #dropRequests(cpu: Cpu, listener: RdmaId): void {
+    const handles: Handle[] = [];
+    this.#events.drop((event) => {
+      const isRequest = event.listenId === listener.handle;
+      if (isRequest) handles.push(event.id);
+      return isRequest;
+    });
+    for (const handle of handles) this.#end(cpu, this.#ids.get(handle));
+  }
+
+  /** A system call: entered and charged, then run while no other call of this channel runs. */
+  async #call<T>(cpu: Cpu, name: string, body: () => T): Promise<T> {
+    this.#enter(cpu, name);
+    const platform = this.#platform;
+    platform.kernelEntered?.(cpu);
+    try {
+      return await this.#lock.run(cpu, async () => {
+        cpu.charge('driver', platform.costs.eventDispatch);
+        const result = body();
+        await cpu.settle();
+        return result;
+      });
+    } finally {
+      platform.kernelLeft?.(cpu);
+    }
+  }
+
+  #enter(cpu: Cpu, name: string): void {
+    if (this.#isClosed) throw new KernelError('EBADF', 'the event channel is closed');
+    this.#platform.systemCallEntered?.(cpu, name, 'control');
+  }
+}

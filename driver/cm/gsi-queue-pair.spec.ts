@@ -1,0 +1,60 @@
+/** QP1 as the stock driver opens it, and the WQE of a MAD, held to what Linux wrote (golden captures a-probe, x-kernel-mads). */
+import { expect, it } from 'vitest';
+import { qpMailbox } from '../../abi/qpc.ts';
+import { linesOf, readGolden } from '../../abi/testing/golden.ts';
+import { fromHex, toHex } from '../../base/bytes.ts';
+import { inputOf } from '../testing-answers.ts';
+import { captured, TestContext } from '../testing-context.ts';
+import { GsiQueuePair } from './gsi-queue-pair.ts';
+
+/** Without the numbers and places of one run. */
+function comparable(bytes: Uint8Array): unknown {
+  const { optionalParameterMask, context } = qpMailbox.decode(bytes);
+  const { pd, uarPage, sendCqn, receiveCqn, mttAddress, logPageSize4k, doorbellRecordAddress, ...same } =
+    context;
+  return { optionalParameterMask, same };
+}
+
+it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
+  'sheet 3.17: %s of QP1 is Linux’s',
+  async (name) => {
+    const { machine, driver } = await TestContext.open();
+    await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+    const command = machine.last(name);
+    expect(command.inputModifier).toBe(514);
+    expect(comparable(command.input)).toEqual(comparable(inputOf(captured('a-probe', name, '0x202'))));
+  },
+);
+
+it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data are', async () => {
+  const { machine, driver } = await TestContext.open();
+  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  const line = linesOf(readGolden(), 'wqe').find(({ file, qpn }) => file === 'x-kernel-mads' && qpn === 514)!;
+  const golden = fromHex(line.bytes);
+  expect(pair.post(machine.cpu, new Uint8Array(256).fill(7), { lid: 2, serviceLevel: 0 })).toBe(true);
+  // smpquery and perfquery count transactions in the PSN, ib_cm does not: here it is 0.
+  golden.fill(0, 36, 40);
+  const at = Buffer.from(machine.memory.buffer).indexOf(Buffer.from(golden.subarray(0, 36)));
+  expect(at).toBeGreaterThan(0);
+  const own = machine.memory.slice(at, at + golden.length);
+  expect(toHex(own.subarray(0, 48))).toBe(toHex(golden.subarray(0, 48)));
+  // Byte counts and key of both pointers, and the place of the ICRC.
+  for (const [from, to] of [
+    [48, 56],
+    [64, 72],
+    [80, 96],
+  ] as const)
+    expect(toHex(own.subarray(from, to))).toBe(toHex(golden.subarray(from, to)));
+});
+
+it('takes no more sends than it has room for, and gives everything back', async () => {
+  const { machine, driver } = await TestContext.open();
+  const before = machine.framesTaken;
+  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  const posted = Array.from({ length: 129 }, () =>
+    pair.post(machine.cpu, new Uint8Array(256), { lid: 1, serviceLevel: 0 }),
+  );
+  expect(posted.filter(Boolean)).toHaveLength(128);
+  await pair.close(machine.cpu);
+  expect(machine.framesTaken).toBe(before);
+});

@@ -1,0 +1,369 @@
+/**
+ * QP1 of port 1, as ib_mad opens it: the queue pair of general services, with queues in kernel memory. A MAD that is sent
+ * carries its packet's headers, written here, and its data by two pointers; one that is received lies behind 40 bytes for
+ * a GRH.
+ *
+ *     send WQE:  MLX control | inline 28: LRH BTH DETH | pointer 24: MAD header | pointer 232: data | inline 4: ICRC
+ *
+ * Promises: a slot is used again only after its completion; a full send queue takes nothing, and reports it.
+ * Sources: interface sheet 3.17, 6.3, 6.6, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
+ */
+import { scheduleQueueOf } from '../../abi/address-path.ts';
+import { uarOffset } from '../../abi/bar-map.ts';
+import { resetOpcodeModifier } from '../../abi/commands.ts';
+import { CqeOpcode, cqe, cqeBytes } from '../../abi/cqe.ts';
+import { cqRecord, receiveRecord } from '../../abi/doorbell-records.ts';
+import { CqArmCommand, cqArm, sendDoorbell } from '../../abi/doorbells.ts';
+import { generalServicesQkey, madBytes } from '../../abi/mad.ts';
+import { icmPageBytes } from '../../abi/map-icm.ts';
+import { OptionalParameter } from '../../abi/qp-transitions.ts';
+import { PathMigration, PathMtu, QpState, qpMailbox, ServiceType } from '../../abi/qpc.ts';
+import {
+  completionRequested,
+  dataPointer,
+  grhBytes,
+  inlineHeader,
+  mlxControlSegment,
+} from '../../abi/wqe.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { viewOf } from '../../base/bytes.ts';
+import type { Initial } from '../../base/layout.ts';
+import { counterMask16, passBit } from '../../base/ring-index.ts';
+import { log2Exact } from '../../base/units.ts';
+import { specialQpBaseOf } from '../capabilities.ts';
+import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
+import type { Device } from '../device.ts';
+import { KernelError } from '../kernel-error.ts';
+import type { Translation } from '../mtt.ts';
+import type { Cpu } from '../platform.ts';
+import { releaseContext, useContext } from '../qp.ts';
+import { mapUar, type UserUar, unmapUar } from '../uar.ts';
+import { kernelProcess } from './kernel-process.ts';
+import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
+
+/** Where a MAD goes. */
+export interface MadAddress {
+  readonly lid: number;
+  readonly serviceLevel: number;
+}
+
+/** A MAD that has arrived; `bytes` is a copy. */
+export interface ReceivedMad {
+  readonly from: MadAddress;
+  readonly bytes: Uint8Array;
+}
+
+/** Linux' sizes: mad.c IB_MAD_QP_SEND_SIZE and _RECV_SIZE; twice the sends, for half of the ring is headroom. */
+const logSendSlots = 8;
+const sendsMax = 128;
+const logSendStride = 8;
+const logReceiveSlots = 9;
+const logReceiveStride = 5;
+const cqEntries = 1024;
+const receiveBytes = grhBytes + madBytes;
+/** A multiple of 64, so that no buffer crosses a page more than it must. */
+const receiveStrideBytes = 320;
+const madHeaderBytes = 24;
+const icrcBytes = 4;
+const qp1OfPort1 = 2;
+
+/** Offsets in a send WQE. */
+const headersAt = mlxControlSegment.sizeBytes;
+const pointersAt = headersAt + inlineHeader.sizeBytes + managementHeadersBytes;
+const icrcAt = pointersAt + 2 * dataPointer.sizeBytes;
+const sendUnits = (icrcAt + dataPointer.sizeBytes) / dataPointer.sizeBytes;
+
+const bit = (parameter: OptionalParameter): number => 2 ** parameter;
+
+/** A piece of kernel memory, and its frames. */
+interface Piece {
+  readonly address: number;
+  readonly frames: number;
+}
+
+interface Memory {
+  readonly queues: Piece;
+  readonly completions: Piece;
+  readonly records: Piece;
+  readonly sent: Piece;
+  readonly received: Piece;
+}
+
+const piecesBytes: { readonly [Name in keyof Memory]: number } = {
+  queues: 2 ** (logSendSlots + logSendStride) + 2 ** (logReceiveSlots + logReceiveStride),
+  completions: cqEntries * cqeBytes,
+  records: icmPageBytes,
+  sent: 2 ** logSendSlots * madBytes,
+  received: 2 ** logReceiveSlots * receiveStrideBytes,
+};
+const receiveRecordAt = cqRecord.sizeBytes;
+
+export class GsiQueuePair {
+  readonly qpn: number;
+  readonly #device: Device;
+  readonly #memory: Memory;
+  readonly #undo: ((cpu: Cpu) => Promise<void> | void)[];
+  #cq!: CompletionQueue;
+  #uar!: UserUar;
+  #pdn = -1;
+  #sendCounter = 0;
+  #sendsInFlight = 0;
+  #receiveCounter = 0;
+  #consumerCounter = 0;
+  #armSequence = 0;
+  readonly #doorbell = viewOf(new Uint8Array(cqArm.sizeBytes));
+
+  private constructor(device: Device, memory: Memory, undo: ((cpu: Cpu) => Promise<void> | void)[]) {
+    this.#device = device;
+    this.#memory = memory;
+    this.#undo = undo;
+    this.qpn = specialQpBaseOf(device.limits) + qp1OfPort1;
+  }
+
+  /**
+   * Brings QP1 up with all its receives posted and its CQ armed.
+   * @param completed called in interrupt context when there are completions to take
+   * @throws KernelError ENOMEM when there are no frames
+   */
+  static async open(cpu: Cpu, device: Device, completed: () => void): Promise<GsiQueuePair> {
+    const undo: ((cpu: Cpu) => Promise<void> | void)[] = [];
+    const pair = new GsiQueuePair(device, takeMemory(device, undo), undo);
+    try {
+      await pair.#bringUp(cpu, completed);
+    } catch (error) {
+      await pair.close(cpu);
+      throw error;
+    }
+    return pair;
+  }
+
+  /** Gives everything back. */
+  async close(cpu: Cpu): Promise<void> {
+    for (let step = this.#undo.pop(); step !== undefined; step = this.#undo.pop()) await step(cpu);
+  }
+
+  /** Hands a MAD to the device. @returns false, and nothing is sent, when the send queue is full */
+  post(cpu: Cpu, mad: Uint8Array, { lid, serviceLevel }: MadAddress): boolean {
+    if (this.#sendsInFlight === sendsMax) return false;
+    const { memory } = this.#device.platform;
+    const slot = this.#sendCounter & (2 ** logSendSlots - 1);
+    const buffer = this.#memory.sent.address + slot * madBytes;
+    memory.bytes.set(mad, buffer);
+    const at = this.#memory.queues.address + slot * 2 ** logSendStride;
+    memory.bytes.fill(0, at, at + sendUnits * dataPointer.sizeBytes);
+    inlineHeader.encodeInto({ isInline: 1, byteCount: managementHeadersBytes }, memory.bytes, at + headersAt);
+    managementHeaders(memory.bytes, at + headersAt + inlineHeader.sizeBytes, lid, serviceLevel);
+    const lkey = this.#device.limits.reservedLkey;
+    const pointer = (to: number, address: number, byteCount: number): void =>
+      dataPointer.encodeInto({ byteCount, lkey, address: BigInt(address) }, memory.bytes, to);
+    pointer(at + pointersAt, buffer, madHeaderBytes);
+    pointer(at + pointersAt + dataPointer.sizeBytes, buffer + madHeaderBytes, madBytes - madHeaderBytes);
+    inlineHeader.encodeInto({ isInline: 1, byteCount: icrcBytes }, memory.bytes, at + icrcAt);
+    mlxControlSegment.encodeInto(
+      {
+        owner: passBit(this.#sendCounter, logSendSlots),
+        opcode: WqeOpcode.SEND,
+        ds: sendUnits,
+        serviceLevel,
+        completion: completionRequested,
+        remoteLid: lid,
+      },
+      memory.bytes,
+      at,
+    );
+    this.#device.platform.operations?.posted(
+      this.qpn,
+      this.#sendCounter & counterMask16,
+      WqeOpcode.SEND,
+      cpu.ownPs,
+    );
+    this.#sendCounter++;
+    this.#sendsInFlight++;
+    sendDoorbell.fields.qpn.set(this.#doorbell, 0, this.qpn);
+    cpu.mmioWrite32(this.#uar.busAddress + uarOffset.sendDoorbell, this.#doorbell.getUint32(0, true));
+    return true;
+  }
+
+  /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */
+  take(cpu: Cpu): ReceivedMad | 'sent' | 'failed' | undefined {
+    const { view } = this.#device.platform.memory;
+    const at = this.#memory.completions.address + (this.#consumerCounter & (cqEntries - 1)) * cqeBytes;
+    if (cqe.fields.owner.get(view, at) !== passBit(this.#consumerCounter, log2Exact(cqEntries)))
+      return undefined;
+    this.#consumerCounter++;
+    cqRecord.fields.consumerCounter.set(
+      view,
+      this.#memory.records.address,
+      this.#consumerCounter & 0xff_ffff,
+    );
+    const isError = cqe.fields.opcode.get(view, at) === CqeOpcode.ERROR;
+    if (cqe.fields.isSend.get(view, at) === 1) {
+      this.#sendsInFlight--;
+      const counter = cqe.fields.wqeCounter.get(view, at);
+      this.#device.platform.operations?.completed(this.qpn, counter, cpu.ownPs);
+      return isError ? 'failed' : 'sent';
+    }
+    if (isError) return 'failed';
+    const mad = this.#read(view, at);
+    this.#postReceive();
+    return mad;
+  }
+
+  /** Asks for an event with the next completion, or at once if there is one that was not taken. */
+  arm(cpu: Cpu): void {
+    const { view } = this.#device.platform.memory;
+    const consumer = this.#consumerCounter & 0xff_ffff;
+    const { fields } = cqRecord;
+    const record = this.#memory.records.address;
+    const sequence = ++this.#armSequence & 3;
+    fields.sequenceNumber.set(view, record, sequence);
+    fields.command.set(view, record, CqArmCommand.NEXT);
+    fields.consumerCounterAtArming.set(view, record, consumer);
+    const request = { sequenceNumber: sequence, command: CqArmCommand.NEXT, cqn: this.#cq.cqn };
+    const bytes = cqArm.encode({ ...request, consumerCounter: consumer });
+    const words = viewOf(bytes);
+    const to = this.#uar.busAddress + uarOffset.cqArm;
+    cpu.mmioWrite32(to, words.getUint32(0, true));
+    cpu.mmioWrite32(to + 4, words.getUint32(4, true));
+  }
+
+  #read(view: DataView, at: number): ReceivedMad {
+    const slot = cqe.fields.wqeCounter.get(view, at) & (2 ** logReceiveSlots - 1);
+    const from = this.#memory.received.address + slot * receiveStrideBytes + grhBytes;
+    return {
+      from: {
+        lid: cqe.fields.sourceLid.get(view, at),
+        serviceLevel: cqe.fields.serviceLevel.get(view, at),
+      },
+      bytes: this.#device.platform.memory.bytes.slice(from, from + madBytes),
+    };
+  }
+
+  async #bringUp(cpu: Cpu, completed: () => void): Promise<void> {
+    const { numbers, platform, mtts, router } = this.#device;
+    this.#pdn = numbers.pds.allocate();
+    if (this.#pdn < 0) throw new KernelError('ENOMEM', 'no protection domain is left');
+    this.#undo.push(() => numbers.pds.release(this.#pdn));
+    this.#uar = mapUar(this.#device, kernelProcess);
+    this.#undo.push(() => unmapUar(this.#device, kernelProcess, this.#uar));
+    this.#initialiseRings(platform.memory.bytes);
+    const sink = { completion: completed, asyncEvent: () => undefined };
+    const cq = {
+      entries: cqEntries,
+      bufferAddress: this.#memory.completions.address,
+      doorbellRecordAddress: this.#memory.records.address,
+      channel: -1,
+      completionVector: 0,
+    };
+    this.#cq = await createCq(cpu, this.#device, kernelProcess, this.#uar.page, cq, sink);
+    this.#undo.push((thread) => destroyCq(thread, this.#device, kernelProcess, this.#cq));
+    const { queues } = this.#memory;
+    const { pages } = kernelProcess.pin(cpu, queues.address, piecesBytes.queues) as { pages: Float64Array };
+    const translation = await mtts.translate(cpu, pages, 0);
+    this.#undo.push((thread) => mtts.release(thread, translation));
+    await useContext(cpu, this.#device, this.qpn);
+    this.#undo.push((thread) => releaseContext(thread, this.#device, this.qpn));
+    router.qps.set(this.qpn, sink);
+    this.#undo.push(() => void router.qps.delete(this.qpn));
+    platform.operations?.opened(this.qpn, 2 ** logSendSlots);
+    this.#undo.push(() => platform.operations?.closed(this.qpn));
+    await this.#transitions(cpu, translation);
+    for (let slot = 0; slot < 2 ** logReceiveSlots; slot++) this.#postReceive();
+    this.arm(cpu);
+  }
+
+  /** Nothing in them is the device's yet: every owner bit is that of the pass before the first. */
+  #initialiseRings(bytes: Uint8Array): void {
+    const { queues, completions } = this.#memory;
+    bytes.fill(0xff, queues.address, queues.address + 2 ** (logSendSlots + logSendStride));
+    bytes.fill(0xff, completions.address, completions.address + piecesBytes.completions);
+  }
+
+  async #transitions(cpu: Cpu, translation: Translation): Promise<void> {
+    const { commands } = this.#device;
+    const execute = (
+      name: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP',
+      values: Initial<typeof qpMailbox>,
+    ): Promise<number> =>
+      commands.executeWithMailbox(cpu, name, { inputModifier: this.qpn }, (bytes, address) =>
+        qpMailbox.encodeInto(values, bytes, address),
+      );
+    await execute('RST2INIT_QP', this.#initMailbox(translation));
+    this.#undo.push(async (thread) => {
+      const command = { inputModifier: this.qpn, opcodeModifier: resetOpcodeModifier.linux };
+      await commands.execute(thread, '2RST_QP', command);
+    });
+    const primaryPath = { counterIndex: 0xff, scheduleQueue: scheduleQueueOf(1, 0) };
+    await execute('INIT2RTR_QP', { context: { ...this.#standing(QpState.RTR), primaryPath } });
+    await execute('RTR2RTS_QP', { context: this.#standing(QpState.RTS) });
+  }
+
+  #initMailbox(translation: Translation): Initial<typeof qpMailbox> {
+    return {
+      optionalParameterMask: bit(OptionalParameter.PKEY_INDEX) + bit(OptionalParameter.QKEY),
+      context: {
+        ...this.#standing(QpState.INIT),
+        reservedLkeyEnabled: 1,
+        doorbellRecordAddress: BigInt(this.#memory.records.address + receiveRecordAt),
+        qkey: generalServicesQkey,
+        mttAddress: translation.mttAddress,
+        logPageSize4k: translation.logPageBytes - log2Exact(icmPageBytes),
+      },
+    };
+  }
+
+  /** What every transition repeats. */
+  #standing(state: QpState) {
+    return {
+      state,
+      serviceType: ServiceType.MLX,
+      pathMigration: PathMigration.MIGRATED,
+      pd: this.#pdn,
+      pathMtu: PathMtu.MTU_4096,
+      logMaxMessage: 11,
+      rqLogCount: logReceiveSlots,
+      rqLogStride16: logReceiveStride - 4,
+      sqLogCount: logSendSlots,
+      sqLogStride16: logSendStride - 4,
+      uarPage: this.#uar.page,
+      localQpn: this.qpn,
+      ackRequestFrequency: 8,
+      fastRegisterEnabled: 1,
+      sendCqn: this.#cq.cqn,
+      receiveCqn: this.#cq.cqn,
+    };
+  }
+
+  /** Posts the buffer of the next slot; the device sees it by the doorbell record. */
+  #postReceive(): void {
+    const { bytes, view } = this.#device.platform.memory;
+    const slot = this.#receiveCounter & (2 ** logReceiveSlots - 1);
+    const ring = this.#memory.queues.address + 2 ** (logSendSlots + logSendStride);
+    const at = ring + slot * 2 ** logReceiveStride;
+    const lkey = this.#device.limits.reservedLkey;
+    const address = BigInt(this.#memory.received.address + slot * receiveStrideBytes);
+    dataPointer.encodeInto({ byteCount: receiveBytes, lkey, address }, bytes, at);
+    dataPointer.encodeInto({ byteCount: 0, lkey, address: 0n }, bytes, at + dataPointer.sizeBytes);
+    this.#receiveCounter++;
+    const record = this.#memory.records.address + receiveRecordAt;
+    receiveRecord.fields.postedCounter.set(view, record, this.#receiveCounter & 0xffff);
+  }
+}
+
+function takeMemory(device: Device, undo: ((cpu: Cpu) => void)[]): Memory {
+  const { memory } = device.platform;
+  const pieces: Partial<Record<keyof Memory, Piece>> = {};
+  for (const name of Object.keys(piecesBytes) as (keyof Memory)[]) {
+    const frames = Math.ceil(piecesBytes[name] / icmPageBytes);
+    const address = memory.allocateFrames(frames);
+    if (address < 0) {
+      for (const { address: taken, frames: count } of Object.values(pieces)) memory.freeFrames(taken, count);
+      throw new KernelError('ENOMEM', `no ${frames} frames for the queues of QP1`);
+    }
+    pieces[name] = { address, frames };
+  }
+  undo.push(() => {
+    for (const { address, frames } of Object.values(pieces)) memory.freeFrames(address, frames);
+  });
+  return pieces as Memory;
+}

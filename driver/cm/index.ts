@@ -1,0 +1,1 @@
+export { CmService, type ConnectionCounts } from './cm-service.ts';

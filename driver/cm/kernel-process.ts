@@ -1,0 +1,22 @@
+/**
+ * The kernel as the owner of queues: its memory is there, never moves, and has its physical addresses. So what maps queues of
+ * processes (driver/cq.ts, driver/uar.ts) maps the kernel's own.
+ */
+import type { PinnedPages, ProcessMemory } from '../platform.ts';
+
+const pageBytes = 4096;
+
+export const kernelProcess: ProcessMemory = {
+  processId: 0,
+  pin: (_cpu, address, lengthBytes) => identityPages(address, lengthBytes),
+  unpin: () => undefined,
+  mapDevice: (physicalAddress) => physicalAddress,
+  unmapDevice: () => undefined,
+};
+
+function identityPages(address: number, lengthBytes: number): PinnedPages {
+  const first = Math.floor(address / pageBytes) * pageBytes;
+  const count = Math.ceil((address + lengthBytes - first) / pageBytes);
+  const pages = Float64Array.from({ length: count }, (_, at) => first + at * pageBytes);
+  return { address, lengthBytes, pages };
+}

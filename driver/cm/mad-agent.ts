@@ -1,0 +1,90 @@
+/**
+ * The kernel's agent for general services, as ib_mad: sends MADs on QP1, and hands each that arrives to its consumer on a
+ * kernel thread. What finds the send queue full waits here, in order; MADs may be lost, and repeating them is the consumer's matter.
+ *
+ *   interrupt ── CQ event ──► kernel thread: take completions ─► receive(mad) ─► … ─► post what waits ─► arm
+ *
+ * A MAD costs the core what a command costs (`commandPost` to send, `commandComplete` to handle): an estimate.
+ */
+import { MadClass, mad } from '../../abi/mad.ts';
+import { viewOf } from '../../base/bytes.ts';
+import type { Device } from '../device.ts';
+import type { Cpu } from '../platform.ts';
+import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pair.ts';
+
+/** Takes a MAD of communication management. It must not wait. */
+export type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
+
+export class MadAgent {
+  /** MADs handed to the device, taken from it, and dropped since they are of no class that has a consumer. */
+  readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0 };
+  readonly #device: Device;
+  readonly #receive: MadReceiver;
+  #pair!: GsiQueuePair;
+  readonly #waiting: { readonly bytes: Uint8Array; readonly to: MadAddress }[] = [];
+  #isScheduled = false;
+  #isClosed = false;
+
+  private constructor(device: Device, receive: MadReceiver) {
+    this.#device = device;
+    this.#receive = receive;
+  }
+
+  /** @throws KernelError ENOMEM */
+  static async open(cpu: Cpu, device: Device, receive: MadReceiver): Promise<MadAgent> {
+    const agent = new MadAgent(device, receive);
+    agent.#pair = await GsiQueuePair.open(cpu, device, () => agent.#schedule());
+    return agent;
+  }
+
+  /** From now on nothing is sent, and what arrives is dropped. */
+  async close(cpu: Cpu): Promise<void> {
+    this.#isClosed = true;
+    await this.#pair.close(cpu);
+  }
+
+  /** Sends 256 bytes to QP1 of a port. */
+  send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void {
+    if (this.#isClosed || this.#device.lifecycle.isDead) return;
+    cpu.charge('driver', this.#device.platform.costs.commandPost);
+    this.#waiting.push({ bytes, to });
+    this.#postWaiting(cpu);
+  }
+
+  #postWaiting(cpu: Cpu): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (!this.#pair.post(cpu, next.bytes, next.to)) return;
+      this.#waiting.shift();
+      this.counts.sent++;
+    }
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isClosed) return;
+    this.#isScheduled = true;
+    this.#device.platform.spawn('ib_mad', (cpu) => this.#work(cpu));
+  }
+
+  async #work(cpu: Cpu): Promise<void> {
+    const { costs } = this.#device.platform;
+    await cpu.settle();
+    while (!this.#isClosed) {
+      const completion = this.#pair.take(cpu);
+      if (completion === undefined) break;
+      if (completion === 'failed') this.counts.failed++;
+      if (typeof completion === 'string') {
+        this.#postWaiting(cpu);
+        continue;
+      }
+      this.counts.received++;
+      cpu.charge('driver', costs.commandComplete);
+      if (mad.fields.managementClass.get(viewOf(completion.bytes), 0) === MadClass.COMMUNICATION)
+        this.#receive(cpu, completion);
+      else this.counts.unclaimed++;
+      await cpu.settle();
+    }
+    this.#isScheduled = false;
+    if (!this.#isClosed) this.#pair.arm(cpu);
+    await cpu.settle();
+  }
+}

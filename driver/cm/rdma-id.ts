@@ -1,0 +1,301 @@
+/**
+ * One ID of rdma_cm: from an address to a connection, by the steps that programs take.
+ *
+ *   Idle ─bind─► Bound ─listen─► Listening ── request ──► a new ID, Requested ─accept─► Connecting ─► Connected
+ *   Idle ─resolveAddr─► AddrResolved ─resolveRoute─► RouteResolved ─connect─► Connecting ─response─► Connected
+ *   Connected ─disconnect, or the peer does─► Disconnected;  rejected, unreachable ─► Disconnected
+ *
+ * Source: Linux 6.1, drivers/infiniband/core/cma.c and ucma.c; for the private data IBTA annex A11.
+ */
+import { ipCmHeader } from '../../abi/cm-messages.ts';
+import { require, requireWithin } from '../kernel-error.ts';
+import type { Cpu } from '../platform.ts';
+import {
+  type CmEventRecord,
+  RdmaCmEventType as Event,
+  privateDataMax,
+  type RdmaConnParam,
+  type SocketAddress,
+} from '../rdma-cm.ts';
+import {
+  AccessFlag,
+  errnoNumbers,
+  type Handle,
+  QpAttrMask as Mask,
+  type MtuVerb,
+  type QpAttr,
+  QpStateVerb,
+} from '../uapi.ts';
+import type { CmAttribute, CmMessage } from './cm-mad.ts';
+import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
+import { textOfIp } from './internet-address.ts';
+import type { Path } from './path.ts';
+
+export type RdmaIdState =
+  | 'Idle'
+  | 'Bound'
+  | 'Listening'
+  | 'AddrResolving'
+  | 'AddrResolved'
+  | 'RouteResolving'
+  | 'RouteResolved'
+  | 'Requested'
+  | 'Connecting'
+  | 'Connected'
+  | 'Disconnected';
+
+export type Notify = (event: CmEventRecord) => void;
+
+const noPrivateData = new Uint8Array();
+
+/** The values of rdma_conn_param, checked as the messages can carry them. */
+function parametersOf(param: RdmaConnParam, maxBytes: number): ConnectionParameters {
+  requireWithin('qpNum', param.qpNum, 0, 0xff_ffff);
+  requireWithin('responderResources', param.responderResources, 0, 0xff);
+  requireWithin('initiatorDepth', param.initiatorDepth, 0, 0xff);
+  requireWithin('flowControl', param.flowControl, 0, 1);
+  requireWithin('retryCount', param.retryCount, 0, 7);
+  requireWithin('rnrRetryCount', param.rnrRetryCount, 0, 7);
+  requireWithin('srq', param.srq, 0, 1);
+  requireWithin('privateDataLen', param.privateData.length, 0, maxBytes);
+  return { ...param, qpn: param.qpNum, privateData: Uint8Array.from(param.privateData) };
+}
+
+export class RdmaId implements ConnectionOwner {
+  readonly handle: Handle;
+  state: RdmaIdState = 'Idle';
+  src: SocketAddress | undefined;
+  dst: SocketAddress | undefined;
+  path: Path | undefined;
+  /** Port that it holds; -1: an ID of a request has its listener's. */
+  ownPort = -1;
+  connection: Connection | undefined;
+  /** Service ID at which it listens. */
+  serviceId = -1n;
+  /** Requests it may still take ahead of the program, which has it raised with each that it fetches. */
+  backlog = 0;
+  readonly #notify: Notify;
+
+  constructor(handle: Handle, notify: Notify) {
+    this.handle = handle;
+    this.#notify = notify;
+  }
+
+  /** The ID has to be in one of these states. @throws KernelError EINVAL */
+  expect(...states: readonly RdmaIdState[]): void {
+    require(states.includes(this.state), `the ID is ${this.state}, expected ${states.join(' or ')}`);
+  }
+
+  event(event: Event, status = 0, conn?: RdmaConnParam, listenId: Handle = -1): void {
+    this.#notify({ event, id: this.handle, listenId, status, conn });
+  }
+
+  connect(cpu: Cpu, serviceId: bigint, param: RdmaConnParam, make: (path: Path) => Connection): void {
+    const own = parametersOf(param, privateDataMax.connect);
+    const privateData = new Uint8Array(ipCmHeader.sizeBytes + own.privateData.length);
+    ipCmHeader.encodeInto(ipHeader(this.src!, this.dst!), privateData);
+    privateData.set(own.privateData, ipCmHeader.sizeBytes);
+    const connection = make(this.path!);
+    this.connection = connection;
+    connection.owner = this;
+    this.state = 'Connecting';
+    connection.connect(cpu, serviceId, { ...own, privateData });
+  }
+
+  accept(cpu: Cpu, param: RdmaConnParam | undefined): void {
+    if (param === undefined) {
+      require(this.connection?.side === 'active', 'a request is accepted with parameters');
+      this.expect('Connecting');
+      require(this.connection.state === 'RepRcvd' ||
+        this.connection.state === 'MraRepSent', 'the peer has not answered');
+      this.connection.readyToUse(cpu);
+      return;
+    }
+    const own = parametersOf(param, privateDataMax.accept);
+    this.expect('Requested');
+    this.state = 'Connecting';
+    this.connection?.reply(cpu, own);
+  }
+
+  reject(cpu: Cpu, privateData: Uint8Array): void {
+    requireWithin('privateDataLen', privateData.length, 0, privateDataMax.reject);
+    this.expect('Requested', 'Connecting');
+    this.state = 'Disconnected';
+    this.connection?.reject(cpu, privateData);
+  }
+
+  disconnect(cpu: Cpu): void {
+    this.expect('Connecting', 'Connected', 'Disconnected');
+    const hasEnded = this.connection?.disconnect(cpu) ?? false;
+    require(hasEnded || this.state === 'Disconnected', 'the ID has no connection yet');
+  }
+
+  replied(_cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void {
+    this.event(Event.RDMA_CM_EVENT_CONNECT_RESPONSE, 0, {
+      privateData: reply.privateData,
+      responderResources: reply.initiatorDepth,
+      initiatorDepth: reply.responderResources,
+      flowControl: reply.endToEndFlowControl,
+      retryCount: 0,
+      rnrRetryCount: reply.rnrRetryCount,
+      srq: reply.srq,
+      qpNum: reply.localQpn,
+    });
+  }
+
+  established(): void {
+    this.state = 'Connected';
+    this.event(Event.RDMA_CM_EVENT_ESTABLISHED);
+  }
+
+  rejected(_cpu: Cpu, reason: number, privateData: Uint8Array): void {
+    const wasConnected = this.state === 'Connected';
+    this.state = 'Disconnected';
+    if (wasConnected) this.event(Event.RDMA_CM_EVENT_DISCONNECTED);
+    else this.event(Event.RDMA_CM_EVENT_REJECTED, reason, { ...noParameters, privateData });
+  }
+
+  unreachable(): void {
+    this.state = 'Disconnected';
+    this.event(Event.RDMA_CM_EVENT_UNREACHABLE, -errnoNumbers.ETIMEDOUT);
+  }
+
+  disconnected(): void {
+    if (this.state === 'Disconnected') return;
+    this.state = 'Disconnected';
+    this.event(Event.RDMA_CM_EVENT_DISCONNECTED);
+  }
+
+  /** The device is gone, and its connections with it. */
+  deviceRemoved(): void {
+    this.state = 'Disconnected';
+    this.connection = undefined;
+    this.event(Event.RDMA_CM_EVENT_DEVICE_REMOVAL);
+  }
+
+  timewaitEnded(): void {
+    this.event(Event.RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  }
+
+  /** What takes the ID's QP to a state: ib_cm_init_qp_attr. */
+  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number } {
+    const { connection } = this;
+    if (state === QpStateVerb.IBV_QPS_INIT) return initAttributes(connection);
+    require(connection !== undefined &&
+      connection.remoteQpn !== 0, `the ID is ${this.state}, expected one whose peer has answered`);
+    if (state === QpStateVerb.IBV_QPS_RTR) return rtrAttributes(connection);
+    require(state === QpStateVerb.IBV_QPS_RTS, `state is ${state}, expected INIT, RTR or RTS`);
+    return rtsAttributes(connection);
+  }
+}
+
+const noParameters: RdmaConnParam = {
+  privateData: noPrivateData,
+  responderResources: 0,
+  initiatorDepth: 0,
+  flowControl: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  srq: 0,
+  qpNum: 0,
+};
+
+/** What a REQ asks for, from the asked one's side: its depth is the other's resources. */
+export function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>): RdmaConnParam {
+  return {
+    privateData: request.privateData.subarray(ipCmHeader.sizeBytes),
+    responderResources: request.initiatorDepth,
+    initiatorDepth: request.responderResources,
+    flowControl: request.endToEndFlowControl,
+    retryCount: request.retryCount,
+    rnrRetryCount: request.rnrRetryCount,
+    srq: request.srq,
+    qpNum: request.localQpn,
+  };
+}
+
+const ipBytes = ({ sinAddr }: SocketAddress): Uint8Array => {
+  const bytes = new Uint8Array(16);
+  bytes.set(sinAddr.split('.').map(Number), 12);
+  return bytes;
+};
+
+const ipHeader = (src: SocketAddress, dst: SocketAddress) => ({
+  ipVersion: 4,
+  sourcePort: src.sinPort,
+  sourceAddress: ipBytes(src),
+  destinationAddress: ipBytes(dst),
+});
+
+/** Who asks, by the header ahead of a REQ's private data; undefined when there is none. */
+export function addressesOfRequest(
+  privateData: Uint8Array,
+): { readonly src: string; readonly srcPort: number; readonly dst: string } | undefined {
+  const header = ipCmHeader.decode(privateData);
+  if (header.majorVersion !== 0 || header.ipVersion !== 4) return undefined;
+  return {
+    src: textOfIp(header.sourceAddress),
+    srcPort: header.sourcePort,
+    dst: textOfIp(header.destinationAddress),
+  };
+}
+
+const portNum = 1;
+const pkeyIndex = 0;
+
+function initAttributes(connection: Connection | undefined): { attr: QpAttr; mask: number } {
+  const reads = AccessFlag.IBV_ACCESS_REMOTE_READ | AccessFlag.IBV_ACCESS_REMOTE_ATOMIC;
+  const serves = (connection?.responderResources ?? 0) > 0;
+  return {
+    attr: {
+      qpState: QpStateVerb.IBV_QPS_INIT,
+      qpAccessFlags: AccessFlag.IBV_ACCESS_REMOTE_WRITE | (serves ? reads : 0),
+      pkeyIndex,
+      portNum,
+    },
+    mask: Mask.IBV_QP_STATE | Mask.IBV_QP_ACCESS_FLAGS | Mask.IBV_QP_PKEY_INDEX | Mask.IBV_QP_PORT,
+  };
+}
+
+function rtrAttributes(connection: Connection): { attr: QpAttr; mask: number } {
+  const { path } = connection;
+  return {
+    attr: {
+      qpState: QpStateVerb.IBV_QPS_RTR,
+      ahAttr: { dlid: path.remote.lid, sl: path.serviceLevel, srcPathBits: 0, isGlobal: 0, portNum },
+      pathMtu: path.mtu as MtuVerb,
+      destQpNum: connection.remoteQpn,
+      rqPsn: connection.rqPsn,
+      maxDestRdAtomic: connection.responderResources,
+      minRnrTimer: 0,
+    },
+    mask:
+      Mask.IBV_QP_STATE |
+      Mask.IBV_QP_AV |
+      Mask.IBV_QP_PATH_MTU |
+      Mask.IBV_QP_DEST_QPN |
+      Mask.IBV_QP_RQ_PSN |
+      Mask.IBV_QP_MAX_DEST_RD_ATOMIC |
+      Mask.IBV_QP_MIN_RNR_TIMER,
+  };
+}
+
+function rtsAttributes(connection: Connection): { attr: QpAttr; mask: number } {
+  return {
+    attr: {
+      qpState: QpStateVerb.IBV_QPS_RTS,
+      sqPsn: connection.sqPsn,
+      timeout: connection.ackTimeout,
+      retryCnt: connection.retryCount,
+      rnrRetry: connection.rnrRetryCount,
+      maxRdAtomic: connection.initiatorDepth,
+    },
+    mask:
+      Mask.IBV_QP_STATE |
+      Mask.IBV_QP_SQ_PSN |
+      Mask.IBV_QP_TIMEOUT |
+      Mask.IBV_QP_RETRY_CNT |
+      Mask.IBV_QP_RNR_RETRY |
+      Mask.IBV_QP_MAX_QP_RD_ATOMIC,
+  };
+}

@@ -1,0 +1,7 @@
+/** Service IDs of ports. Source: IBTA annex A11, A11.2.2. */
+import { ipServicePrefix } from '../../abi/cm-messages.ts';
+
+const tcpPortSpace = 0x06n;
+
+/** Of a port of the TCP port space. */
+export const serviceIdOf = (port: number): bigint => ipServicePrefix | (tcpPortSpace << 16n) | BigInt(port);

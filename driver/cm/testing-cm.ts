@@ -1,0 +1,179 @@
+/**
+ * Two CMs for specs, joined by a wire on which each message can be watched, lost, doubled or made up. Time goes on only when
+ * nothing is left to be delivered.
+ */
+import { fromHex } from '../../base/bytes.ts';
+import type { Cpu, DriverPlatform } from '../platform.ts';
+import { CmAttribute, cmHeaderOf } from './cm-mad.ts';
+import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
+import { type CmListener, ConnectionManager } from './connection-manager.ts';
+import type { Path } from './path.ts';
+
+export type MessageName = keyof typeof CmAttribute;
+
+interface Sent {
+  readonly from: number;
+  readonly name: MessageName;
+  readonly bytes: Uint8Array;
+  readonly atPs: number;
+}
+
+const names = new Map<number, MessageName>(
+  (Object.entries(CmAttribute) as [MessageName, number][]).map(([name, number]) => [number, name]),
+);
+
+const gid = (node: number): Uint8Array => fromHex(`fe80000000000000000000000000000${node + 1}`);
+
+/** Notes what its connection has told. */
+export class Program implements ConnectionOwner {
+  readonly events: string[] = [];
+  connection: Connection | undefined;
+  replied = (): void => void this.events.push('replied');
+  established = (): void => void this.events.push('established');
+  rejected = (_cpu: Cpu, reason: number): void => void this.events.push(`rejected ${reason}`);
+  unreachable = (): void => void this.events.push('unreachable');
+  disconnected = (): void => void this.events.push('disconnected');
+  timewaitEnded = (): void => void this.events.push('timewait exit');
+}
+
+export const parameters = (qpn: number): ConnectionParameters => ({
+  qpn,
+  responderResources: 2,
+  initiatorDepth: 3,
+  flowControl: 1,
+  retryCount: 6,
+  rnrRetryCount: 5,
+  srq: 0,
+  privateData: Uint8Array.of(1, 2, 3),
+});
+
+export class CmBench {
+  nowPs = 0;
+  /** Everything that was sent, lost or not. */
+  readonly sent: Sent[] = [];
+  /** Whether a message arrives; a number: so many times. */
+  pass: (message: Sent) => boolean | number = () => true;
+  readonly managers: readonly ConnectionManager[];
+  readonly cpu: Cpu;
+  private readonly running: Promise<void>[] = [];
+  private readonly wire: Sent[] = [];
+  private readonly timers: { readonly duePs: number; readonly due: () => void }[] = [];
+
+  constructor() {
+    const bench = this;
+    this.cpu = { coreIndex: 0, charge: () => undefined, settle: async () => undefined } as unknown as Cpu;
+    const platform = {
+      startTimer: (delayPs: number, due: () => void) => {
+        bench.timers.push({ duePs: bench.nowPs + delayPs, due });
+      },
+      stopwatch: () => {
+        const startPs = bench.nowPs;
+        return {
+          get elapsedPs() {
+            return bench.nowPs - startPs;
+          },
+        };
+      },
+      spawn: (_name: string, body: (cpu: Cpu) => Promise<void>) => void bench.running.push(body(bench.cpu)),
+    } as unknown as DriverPlatform;
+    this.managers = [0, 1].map(
+      (from) =>
+        new ConnectionManager({
+          platform,
+          caGuid: BigInt(0xca00 + from),
+          send: (_cpu, bytes) => this.transmit(from, bytes),
+        }),
+    );
+  }
+
+  /** Names of the messages sent so far, an arrow for each direction. */
+  get conversation(): string[] {
+    return this.sent.map(({ from, name }) => (from === 0 ? `${name} >` : `< ${name}`));
+  }
+
+  path(): Path {
+    const port = (node: number) => ({ lid: node + 1, gid: gid(node) });
+    return { local: port(0), remote: port(1), serviceLevel: 0, mtu: 5, rate: 7, packetLifeTime: 18 };
+  }
+
+  /** A program of node 0 asks for a service. */
+  connect(qpn = 0x48, serviceId = 7n): Program {
+    const program = new Program();
+    program.connection = this.managers[0]!.newConnection(this.path());
+    program.connection.owner = program;
+    program.connection.connect(this.cpu, serviceId, parameters(qpn));
+    return program;
+  }
+
+  /** A program of node 1 listens, and answers what `answer` gives; what it took is in the list that is returned. */
+  listen(answer: (connection: Connection) => 'taken' | 'full' | number = () => 'taken'): Program[] {
+    const programs: Program[] = [];
+    const listener: CmListener = {
+      requested: (_cpu, _request, connection) => {
+        const result = answer(connection);
+        if (result !== 'taken') return result;
+        const program = new Program();
+        program.connection = connection;
+        connection.owner = program;
+        programs.push(program);
+        return result;
+      },
+    };
+    this.managers[1]!.listen(7n, listener);
+    return programs;
+  }
+
+  /** A connection that both programs use. */
+  async established(qpns: readonly [number, number] = [0x48, 0x52]): Promise<[Program, Program]> {
+    const taken = this.listen();
+    const active = this.connect(qpns[0]);
+    await this.deliver();
+    const passive = taken.at(-1)!;
+    passive.connection!.reply(this.cpu, parameters(qpns[1]));
+    await this.deliver();
+    active.connection!.readyToUse(this.cpu);
+    await this.deliver();
+    this.managers[1]!.stopListening(7n);
+    return [active, passive];
+  }
+
+  /** A message of anyone, as it arrives at a node. */
+  forge(to: number, bytes: Uint8Array): void {
+    const from = { lid: 2 - to, serviceLevel: 0 };
+    this.managers[to]!.receive(this.cpu, { from, bytes });
+  }
+
+  /** Delivers what is on its way, and what that brings about. */
+  async deliver(): Promise<void> {
+    await Promise.all(this.running.splice(0));
+    for (let at = 0; at < this.wire.length; at++) {
+      const { from, bytes } = this.wire[at]!;
+      this.forge(1 - from, bytes);
+    }
+    this.wire.length = 0;
+  }
+
+  /** Lets time pass, and delivers all that falls into it. */
+  async elapse(durationPs: number): Promise<void> {
+    const endPs = this.nowPs + durationPs;
+    await this.deliver();
+    for (;;) {
+      this.timers.sort((left, right) => left.duePs - right.duePs);
+      const first = this.timers[0];
+      if (first === undefined || first.duePs > endPs) break;
+      this.timers.shift();
+      this.nowPs = first.duePs;
+      first.due();
+      await this.deliver();
+    }
+    this.nowPs = endPs;
+  }
+
+  private transmit(from: number, bytes: Uint8Array): void {
+    const name = names.get(cmHeaderOf(bytes)!.attributeId)!;
+    const message = { from, name, bytes, atPs: this.nowPs };
+    this.sent.push(message);
+    const copies = Number(this.pass(message));
+    for (let copy = 0; copy < copies; copy++) this.wire.push(message);
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Connections by rdma_cm between programs of two hosts: real MADs on QP1, in every partition, with messages lost on the cable,
+ * with nobody at the port, with a program that is killed, and with the driver removed.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import { expectBalanced, noResources } from './expectations.ts';
+import { bytesOf, programOf, runPrograms, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** The example: a client on host 0, a server on host 1. */
+const echo = (options: MachineOptions = {}) =>
+  runPrograms(
+    ['client', 'server'].map((exportName, node) => {
+      const run = { url: new URL('../examples/rdma-cm-echo.ts', import.meta.url), exportName };
+      return { node, run, name: exportName };
+    }),
+    options,
+  );
+const echoed = ['echo over a connection', 'hello'];
+const lost = (node: number, nth: number) => ({ packet: 'lost', node, nth }) as const;
+
+describe('rdma_cm', () => {
+  it('gives the same report in every partition', async () => {
+    const single = await echo({ partition: 'single' });
+    const cut = await echo({ partition: 'per-device' });
+    expect(single.results).toEqual(echoed);
+    expect(bytesOf(cut.report)).toBe(bytesOf(single.report));
+  });
+
+  it.each([
+    ['REQ', lost(0, 1)],
+    ['REP', lost(1, 1)],
+    ['RTU', lost(0, 2)],
+  ])('gets over a lost %s', async (_name, fault) => {
+    const { results, report } = await echo({ faults: [fault] });
+    expect(results).toEqual(echoed);
+    expectBalanced(report);
+  });
+
+  it('names what became of a request: nobody listens, no such host, the program refused', async () => {
+    const { results } = await runPrograms([
+      programOf('connecting', 'refused', 0),
+      programOf('connecting', 'refusing', 1),
+    ]);
+    expect(results[0]).toEqual({
+      unknownHost: ['RDMA_CM_EVENT_ADDR_ERROR', -110],
+      noListener: ['RDMA_CM_EVENT_REJECTED', 8],
+      refused: ['RDMA_CM_EVENT_REJECTED', 28, 'no'],
+    });
+  });
+
+  it('gives QPs the attributes that both sides agreed on', async () => {
+    const { results } = await runPrograms([
+      programOf('connecting', 'attributesOfActive', 0),
+      programOf('connecting', 'attributesOfPassive', 1),
+    ]);
+    const [active, passive] = results as unknown as Record<string, number>[];
+    // rdma_connect asked for retries 5 and 4, resources 4, depth 2; rdma_accept for resources 2, depth 4. Time-out: 18 + 1.
+    expect(active).toMatchObject({
+      retryCnt: 5,
+      rnrRetry: 4,
+      maxRdAtomic: 2,
+      maxDestRdAtomic: 4,
+      timeout: 19,
+    });
+    expect(passive).toMatchObject({
+      retryCnt: 5,
+      rnrRetry: 4,
+      maxRdAtomic: 4,
+      maxDestRdAtomic: 2,
+      timeout: 19,
+    });
+    expect(active!['rqPsn']).toBe(passive!['sqPsn']);
+    expect(passive!['rqPsn']).toBe(active!['sqPsn']);
+  });
+
+  it('a program that ends without a word has its peer disconnected; removal gives everything back', async () => {
+    await using machine = await smallMachine();
+    await machine.load(programOf('connecting', 'leaves', 0));
+    await machine.load(programOf('connecting', 'isLeft', 1));
+    await machine.run();
+    expect((await machine.results())[1]).toBe('RDMA_CM_EVENT_DISCONNECTED');
+    await machine.removeDrivers();
+    for (const node of [0, 1]) await machine.load(programOf('lifecycle', 'counts', node));
+    await machine.run();
+    const nothing = { ...noResources, icmChunks: 0, frames: 0 };
+    expect((await machine.results()).slice(-2)).toEqual([nothing, nothing]);
+  });
+});

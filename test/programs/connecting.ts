@@ -1,0 +1,112 @@
+/** Programs that connect by rdma_cm, for test/connections.spec.ts. */
+
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import * as ibv from '../../userlib/index.ts';
+
+const sinPort = 4791;
+const dst = { sinAddr: '10.0.0.2', sinPort };
+
+async function next(channel: ibv.RdmaEventChannel): Promise<ibv.RdmaCmEvent> {
+  const event = (await ibv.rdmaGetCmEvent(channel))!;
+  ibv.rdmaAckCmEvent(event);
+  return event;
+}
+
+async function resolved(channel: ibv.RdmaEventChannel, to: ibv.SocketAddress): Promise<ibv.RdmaCmId> {
+  const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
+  await ibv.rdmaResolveAddr(id, null, to, 100);
+  await next(channel);
+  await ibv.rdmaResolveRoute(id, 100);
+  await next(channel);
+  return id;
+}
+
+async function withQp(id: ibv.RdmaCmId): Promise<ibv.IbvQp> {
+  const pd = await ibv.allocPd(id.verbs!);
+  const cq = await ibv.createCq(id.verbs!, 4);
+  const cap = { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1 };
+  return ibv.rdmaCreateQp(id, pd, { sendCq: cq, recvCq: cq, qpType: ibv.IBV_QPT_RC, cap });
+}
+
+async function listening({ verbs, exchange }: ProgramContext): Promise<ibv.RdmaEventChannel> {
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const listener = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
+  await ibv.rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort });
+  await ibv.rdmaListen(listener, 4);
+  await exchange.put('listening', true);
+  return channel;
+}
+
+export async function refused({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const nowhere = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
+  await ibv.rdmaResolveAddr(nowhere, null, { sinAddr: '10.0.0.77', sinPort }, 100);
+  const unknown = await next(channel);
+  const ask = async (to: ibv.SocketAddress): Promise<ibv.RdmaCmEvent> => {
+    await ibv.rdmaConnect(await resolved(channel, to), { qpNum: 0x77 });
+    return next(channel);
+  };
+  const noListener = await ask({ ...dst, sinPort: 1 });
+  const answer = await ask(dst);
+  const text = new TextDecoder().decode(answer.param.conn.privateData.subarray(0, 2));
+  return {
+    unknownHost: [ibv.rdmaEventStr(unknown.event), unknown.status],
+    noListener: [ibv.rdmaEventStr(noListener.event), noListener.status],
+    refused: [ibv.rdmaEventStr(answer.event), answer.status, text],
+  };
+}
+
+export async function refusing(context: ProgramContext): Promise<void> {
+  const channel = await listening(context);
+  const { id } = await next(channel);
+  await ibv.rdmaReject(id, new TextEncoder().encode('no'));
+}
+
+async function attributesOf(id: ibv.RdmaCmId, { exchange }: ProgramContext): Promise<JsonValue> {
+  const { retryCnt, rnrRetry, maxRdAtomic, maxDestRdAtomic, timeout, sqPsn, rqPsn } = await ibv.queryQp(
+    id.qp!,
+  );
+  await exchange.put('done', true);
+  await exchange.take('done');
+  const same = { retryCnt, rnrRetry, maxRdAtomic, maxDestRdAtomic, timeout, sqPsn, rqPsn };
+  return same as unknown as JsonValue;
+}
+
+export async function attributesOfActive(context: ProgramContext): Promise<JsonValue> {
+  await context.exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(context.verbs);
+  const id = await resolved(channel, dst);
+  await withQp(id);
+  await ibv.rdmaConnect(id, { responderResources: 4, initiatorDepth: 2, retryCount: 5, rnrRetryCount: 4 });
+  await next(channel);
+  return attributesOf(id, context);
+}
+
+export async function attributesOfPassive(context: ProgramContext): Promise<JsonValue> {
+  const channel = await listening(context);
+  const { id } = await next(channel);
+  await withQp(id);
+  await ibv.rdmaAccept(id, { responderResources: 2, initiatorDepth: 4, rnrRetryCount: 4 });
+  await next(channel);
+  return attributesOf(id, context);
+}
+
+/** Connects and ends, with everything open. */
+export async function leaves({ verbs, exchange }: ProgramContext): Promise<void> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const id = await resolved(channel, dst);
+  await withQp(id);
+  await ibv.rdmaConnect(id);
+  await next(channel);
+}
+
+export async function isLeft(context: ProgramContext): Promise<JsonValue> {
+  const channel = await listening(context);
+  const { id } = await next(channel);
+  await withQp(id);
+  await ibv.rdmaAccept(id);
+  await next(channel);
+  return ibv.rdmaEventStr((await next(channel)).event);
+}

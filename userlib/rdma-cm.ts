@@ -1,0 +1,331 @@
+/**
+ * Connections as librdmacm makes them: an event channel, IDs, and the calls of rdma_cma.h in camelCase, with its structures'
+ * field names. All calls enter the kernel. The library does what librdmacm does in the process: it takes the ID's QP to INIT
+ * when it is made, to RTR and RTS when the program accepts or the peer has, and to ERR when the program disconnects.
+ *
+ *     passive: rdmaBindAddr ─ rdmaListen ─ CONNECT_REQUEST ─ rdmaCreateQp ─ rdmaAccept ─ ESTABLISHED
+ *     active:  rdmaResolveAddr ─ rdmaResolveRoute ─ rdmaCreateQp ─ rdmaConnect ─ ESTABLISHED
+ */
+import {
+  type CmEventRecord,
+  type KernelEventChannel,
+  privateDataMax,
+  RdmaCmEventType,
+  type RdmaConnParam,
+  RdmaPortSpace,
+  type SocketAddress,
+} from '../driver/rdma-cm.ts';
+import { type Handle, QpAttrMask, QpStateVerb } from '../driver/uapi.ts';
+import { closeDevice, getDeviceList, openDevice } from './device.ts';
+import { checkArguments, uint8Max } from './numbers.ts';
+import type { IbvContext, IbvPd, IbvQp } from './objects.ts';
+import type { VerbsCpu, VerbsPlatform } from './platform.ts';
+import { createQp, destroyQp, type IbvQpInitAttr, modifyQp } from './qp.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+/** Where events of IDs arrive (rdma_event_channel). */
+export interface RdmaEventChannel {
+  /** The thread that uses it and its IDs. */
+  cpu: VerbsCpu;
+  /** @internal */
+  readonly kernel: KernelEventChannel;
+  /** @internal The device that its IDs are bound to. */
+  readonly verbs: IbvContext;
+  /** @internal */
+  readonly ids: Map<Handle, RdmaCmId>;
+  /** @internal Takes back the exit hook. */
+  readonly forgetExit: () => void;
+}
+
+/** An ID of a connection or of a listener (rdma_cm_id). */
+export interface RdmaCmId {
+  readonly channel: RdmaEventChannel;
+  readonly context: unknown;
+  readonly ps: RdmaPortSpace;
+  /** The device, once the ID is bound to an address of it; null before. */
+  verbs: IbvContext | null;
+  portNum: number;
+  qp: IbvQp | null;
+  /** @internal */
+  readonly handle: Handle;
+  /** @internal Events handed out and not yet acknowledged. */
+  eventsUnacked: number;
+}
+
+/** An event (rdma_cm_event). */
+export interface RdmaCmEvent {
+  readonly id: RdmaCmId;
+  /** Of a CONNECT_REQUEST: the listener; else null. */
+  readonly listenId: RdmaCmId | null;
+  readonly event: RdmaCmEventType;
+  /** 0, a negative errno, or the reason of a REJECTED. */
+  readonly status: number;
+  readonly param: { readonly conn: RdmaConnParam };
+}
+
+const noParameters: RdmaConnParam = {
+  privateData: new Uint8Array(),
+  responderResources: 0,
+  initiatorDepth: 0,
+  flowControl: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  srq: 0,
+  qpNum: 0,
+};
+
+/** Opens an event channel (rdma_create_event_channel). @throws VerbsError ENODEV when the host has no device */
+export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<RdmaEventChannel> {
+  return verb('rdma_create_event_channel', async () => {
+    const [device] = getDeviceList(platform);
+    if (device === undefined)
+      throw new VerbsError('rdma_create_event_channel', 'ENODEV', 'there is no device');
+    await platform.cpu.settle();
+    const verbs = await openDevice(device);
+    const kernel = await device.kernel.openEventChannel(platform.cpu);
+    const forgetExit = platform.onExit?.((cpu) => kernel.close(cpu)) ?? (() => {});
+    return { cpu: platform.cpu, kernel, verbs, ids: new Map(), forgetExit };
+  });
+}
+
+/**
+ * Closes a channel whose IDs are destroyed, and the device that it opened for them, with what the program left there
+ * (rdma_destroy_event_channel). @throws VerbsError EBUSY while it has IDs
+ */
+export async function rdmaDestroyEventChannel(channel: RdmaEventChannel): Promise<void> {
+  await verb('rdma_destroy_event_channel', async () => {
+    await channel.kernel.destroy(channel.cpu);
+    channel.forgetExit();
+  });
+  await closeDevice(channel.verbs);
+}
+
+/** Makes an ID (rdma_create_id). @throws VerbsError EOPNOTSUPP for a port space that is not RDMA_PS_TCP */
+export async function rdmaCreateId(
+  channel: RdmaEventChannel,
+  context: unknown,
+  ps: RdmaPortSpace,
+): Promise<RdmaCmId> {
+  return verb('rdma_create_id', async () =>
+    idOf(channel, await channel.kernel.createId(channel.cpu, ps), context, ps),
+  );
+}
+
+/** Destroys an ID; a connection that it still has ends (rdma_destroy_id). @throws VerbsError EBUSY with a QP or unacknowledged events */
+export async function rdmaDestroyId(id: RdmaCmId): Promise<void> {
+  await verb('rdma_destroy_id', async () => {
+    if (id.eventsUnacked > 0)
+      throw new VerbsError('rdma_destroy_id', 'EBUSY', `${id.eventsUnacked} events are not acknowledged`);
+    if (id.qp !== null) throw new VerbsError('rdma_destroy_id', 'EBUSY', 'the ID has a QP');
+    await id.channel.kernel.destroyId(id.channel.cpu, id.handle);
+    id.channel.ids.delete(id.handle);
+  });
+}
+
+/** Takes an address of this host, or any with '0.0.0.0' (rdma_bind_addr). @throws VerbsError EADDRINUSE, ENODEV */
+export async function rdmaBindAddr(id: RdmaCmId, address: SocketAddress): Promise<void> {
+  await verb('rdma_bind_addr', async () => {
+    await id.channel.kernel.bindAddr(id.channel.cpu, id.handle, address);
+    await learnDevice(id);
+  });
+}
+
+/** Finds the device and the port for an address: ADDR_RESOLVED or ADDR_ERROR follows (rdma_resolve_addr). */
+export async function rdmaResolveAddr(
+  id: RdmaCmId,
+  src: SocketAddress | null,
+  dst: SocketAddress,
+  timeoutMs: number,
+): Promise<void> {
+  await verb('rdma_resolve_addr', async () => {
+    await id.channel.kernel.resolveAddr(id.channel.cpu, id.handle, src ?? undefined, dst, timeoutMs);
+    await learnDevice(id);
+  });
+}
+
+/** Finds the path: ROUTE_RESOLVED follows (rdma_resolve_route). */
+export const rdmaResolveRoute = (id: RdmaCmId, timeoutMs: number): Promise<void> =>
+  verb('rdma_resolve_route', () => id.channel.kernel.resolveRoute(id.channel.cpu, id.handle, timeoutMs));
+
+/** Takes requests; at most `backlog` of them wait to be fetched (rdma_listen). */
+export const rdmaListen = (id: RdmaCmId, backlog: number): Promise<void> =>
+  verb('rdma_listen', () => id.channel.kernel.listen(id.channel.cpu, id.handle, backlog));
+
+/** Makes the ID's QP, in INIT (rdma_create_qp). @throws VerbsError EINVAL for an ID without a device, or with a QP */
+export async function rdmaCreateQp(id: RdmaCmId, pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
+  return verb('rdma_create_qp', async () => {
+    if (id.verbs === null || id.qp !== null)
+      throw new VerbsError(
+        'rdma_create_qp',
+        'EINVAL',
+        id.qp === null ? 'the ID has no device' : 'the ID has a QP',
+      );
+    const qp = await createQp(pd, init);
+    id.qp = qp;
+    const attr = { qpState: QpStateVerb.IBV_QPS_INIT, pkeyIndex: 0, portNum: id.portNum, qpAccessFlags: 0 };
+    const { IBV_QP_STATE, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS } = QpAttrMask;
+    await modifyQp(qp, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return qp;
+  });
+}
+
+/** Destroys the ID's QP (rdma_destroy_qp). */
+export async function rdmaDestroyQp(id: RdmaCmId): Promise<void> {
+  if (id.qp === null) return;
+  await destroyQp(id.qp);
+  id.qp = null;
+}
+
+/** Asks the peer, with 0 for what is left out: ESTABLISHED, REJECTED or UNREACHABLE follows (rdma_connect). */
+export const rdmaConnect = (id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> =>
+  verb('rdma_connect', () =>
+    id.channel.kernel.connect(id.channel.cpu, id.handle, parametersOf(id, param, privateDataMax.connect)),
+  );
+
+/** Accepts a request, with the QP ready for the peer's first packet: ESTABLISHED follows (rdma_accept). */
+export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
+  await verb('rdma_accept', async () => {
+    const own = parametersOf(id, param, privateDataMax.accept);
+    if (id.qp !== null) await readyQp(id, id.qp, own);
+    await id.channel.kernel.accept(id.channel.cpu, id.handle, own);
+  });
+}
+
+/** Refuses a request, or a response (rdma_reject). */
+export const rdmaReject = (id: RdmaCmId, privateData: Uint8Array = new Uint8Array()): Promise<void> =>
+  verb('rdma_reject', () => id.channel.kernel.reject(id.channel.cpu, id.handle, privateData));
+
+/** Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
+export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
+  await verb('rdma_disconnect', async () => {
+    if (id.qp !== null && id.qp.state !== QpStateVerb.IBV_QPS_ERR)
+      await modifyQp(id.qp, { qpState: QpStateVerb.IBV_QPS_ERR }, QpAttrMask.IBV_QP_STATE);
+    await id.channel.kernel.disconnect(id.channel.cpu, id.handle);
+  });
+}
+
+/**
+ * Waits for the next event of the channel's IDs (rdma_get_cm_event). For an ID with a QP a response of the peer is an
+ * ESTABLISHED: the QP is made ready first. @returns undefined only when `timeoutPs` is given and has passed
+ */
+export async function rdmaGetCmEvent(
+  channel: RdmaEventChannel,
+  timeoutPs?: number,
+): Promise<RdmaCmEvent | undefined> {
+  return verb('rdma_get_cm_event', async () => {
+    checkArguments('rdma_get_cm_event', ['timeoutPs', timeoutPs ?? 0, Number.MAX_SAFE_INTEGER]);
+    for (;;) {
+      const record = await nextEvent(channel, timeoutPs);
+      if (record === undefined) return undefined;
+      const id = channel.ids.get(record.id) ?? requestedId(channel, record);
+      const isResponse = record.event === RdmaCmEventType.RDMA_CM_EVENT_CONNECT_RESPONSE;
+      if (isResponse && id.qp !== null) {
+        await readyQp(id, id.qp, noParameters);
+        await channel.kernel.accept(channel.cpu, id.handle, undefined);
+        responses.set(id, record);
+        continue;
+      }
+      return eventOf(channel, id, record);
+    }
+  });
+}
+
+/** Acknowledges an event: its ID may be destroyed again (rdma_ack_cm_event). */
+export function rdmaAckCmEvent(event: RdmaCmEvent): void {
+  event.id.eventsUnacked = Math.max(0, event.id.eventsUnacked - 1);
+}
+
+/** Address and port of this side (rdma_get_local_addr). */
+export const rdmaGetLocalAddr = (id: RdmaCmId): Promise<SocketAddress> =>
+  verb(
+    'rdma_get_local_addr',
+    async () => (await id.channel.kernel.queryAddresses(id.channel.cpu, id.handle)).src,
+  );
+
+/** Address and port of the peer, null without one (rdma_get_peer_addr). */
+export const rdmaGetPeerAddr = (id: RdmaCmId): Promise<SocketAddress | null> =>
+  verb(
+    'rdma_get_peer_addr',
+    async () => (await id.channel.kernel.queryAddresses(id.channel.cpu, id.handle)).dst ?? null,
+  );
+
+/** The name of an event (rdma_event_str). */
+export function rdmaEventStr(event: RdmaCmEventType): string {
+  return Object.entries(RdmaCmEventType).find(([, code]) => code === event)?.[0] ?? `event ${event}`;
+}
+
+/** What the peer said in its response, which comes to the program with ESTABLISHED. */
+const responses = new WeakMap<RdmaCmId, CmEventRecord>();
+
+async function nextEvent(channel: RdmaEventChannel, timeoutPs?: number): Promise<CmEventRecord | undefined> {
+  channel.cpu.waitsIn(() => 'rdma_get_cm_event');
+  try {
+    return await channel.kernel.getEvent(channel.cpu, timeoutPs);
+  } finally {
+    channel.cpu.waitsIn(undefined);
+  }
+}
+
+function idOf(channel: RdmaEventChannel, handle: Handle, context: unknown, ps: RdmaPortSpace): RdmaCmId {
+  const id = { channel, context, ps, verbs: null, portNum: 0, qp: null, handle, eventsUnacked: 0 };
+  channel.ids.set(handle, id);
+  return id;
+}
+
+/** The ID that a request makes: it has its listener's context, and a device. */
+function requestedId(channel: RdmaEventChannel, record: CmEventRecord): RdmaCmId {
+  const listener = channel.ids.get(record.listenId);
+  const id = idOf(channel, record.id, listener?.context ?? null, RdmaPortSpace.RDMA_PS_TCP);
+  id.verbs = channel.verbs;
+  id.portNum = 1;
+  return id;
+}
+
+function eventOf(channel: RdmaEventChannel, id: RdmaCmId, record: CmEventRecord): RdmaCmEvent {
+  const response = responses.get(id);
+  responses.delete(id);
+  id.eventsUnacked++;
+  const conn = record.conn ?? response?.conn ?? noParameters;
+  const listenId = channel.ids.get(record.listenId) ?? null;
+  return { id, listenId, event: record.event, status: record.status, param: { conn } };
+}
+
+async function learnDevice(id: RdmaCmId): Promise<void> {
+  const { portNum } = await id.channel.kernel.queryAddresses(id.channel.cpu, id.handle);
+  if (portNum === 0) return;
+  id.verbs = id.channel.verbs;
+  id.portNum = portNum;
+}
+
+/** INIT with the rights that the kernel has found out, then RTR and RTS, as librdmacm's ucma_modify_qp_rtr and _rts. */
+async function readyQp(id: RdmaCmId, qp: IbvQp, own: RdmaConnParam): Promise<void> {
+  const { channel, handle } = id;
+  const to = async (
+    state: QpStateVerb,
+    own?: { maxDestRdAtomic?: number; maxRdAtomic?: number },
+  ): Promise<void> => {
+    const { attr, mask } = await channel.kernel.initQpAttr(channel.cpu, handle, state);
+    await modifyQp(qp, { ...attr, ...own }, mask);
+  };
+  const isAccepting = own !== noParameters;
+  await to(QpStateVerb.IBV_QPS_INIT);
+  await to(QpStateVerb.IBV_QPS_RTR, isAccepting ? { maxDestRdAtomic: own.responderResources } : undefined);
+  await to(QpStateVerb.IBV_QPS_RTS, isAccepting ? { maxRdAtomic: own.initiatorDepth } : undefined);
+}
+
+/** Numbers as their types in C; the QP's are the QP's. */
+function parametersOf(id: RdmaCmId, param: Partial<RdmaConnParam>, maxBytes: number): RdmaConnParam {
+  const all = { ...noParameters, ...param };
+  const { responderResources, initiatorDepth, flowControl, retryCount, rnrRetryCount } = all;
+  checkArguments(
+    'rdma_connect',
+    ['responderResources', responderResources, uint8Max],
+    ['initiatorDepth', initiatorDepth, uint8Max],
+    ['flowControl', flowControl, 1],
+    ['retryCount', retryCount, 7],
+    ['rnrRetryCount', rnrRetryCount, 7],
+    ['privateDataLen', all.privateData.length, maxBytes],
+  );
+  if (id.qp === null) return all;
+  return { ...all, qpNum: id.qp.qpNum, srq: id.qp.srq === null ? 0 : 1 };
+}
