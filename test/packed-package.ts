@@ -1,10 +1,29 @@
-/** The package as `npm pack` makes it, installed in a folder without a registry: its dependencies are those of the repository. */
+/**
+ * The package as `npm pack` makes it, installed in a folder without a registry: its dependencies are those of the repository. It is
+ * packed once for the files as they are now, whichever spec asks first:
+ *
+ *     dist/packed/9b1e…/hca-emulator-0.1.0.tgz      the folder's name: path, size and time of change of every file
+ */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const repository = fileURLToPath(new URL('..', import.meta.url));
+const packages = join(repository, 'dist', 'packed');
+/** Of no consequence to what is packed: what is made, or comes from elsewhere as the lock file says. */
+const skipped = new Set(['node_modules', 'dist', '.git']);
 
 export interface PackedPackage {
   /** Where it is installed. */
@@ -13,14 +32,42 @@ export interface PackedPackage {
   readonly files: readonly string[];
 }
 
-/** Packs the repository and installs it in `folder`, with those packages of the repository beside it. */
+const run = (command: string, args: readonly string[], cwd: string): string =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** A name for the files of the repository as they are now. */
+function keyOfFiles(): string {
+  const lines = readdirSync(repository)
+    .filter((name) => !skipped.has(name))
+    .flatMap((name) => linesOf(name));
+  return hash('sha1', lines.join('\n')).slice(0, 16);
+}
+
+function linesOf(path: string): string[] {
+  const stat = statSync(join(repository, path), { throwIfNoEntry: false });
+  if (stat === undefined) return [];
+  if (!stat.isDirectory()) return [`${path} ${stat.mtimeMs} ${stat.size}`];
+  return readdirSync(join(repository, path)).flatMap((name) => linesOf(join(path, name)));
+}
+
+/** The folder with the packed file, packed if it is not there. */
+function packedFolder(): string {
+  const folder = join(packages, keyOfFiles());
+  if (existsSync(folder)) return folder;
+  const unfinished = `${folder}.${process.pid}`;
+  mkdirSync(unfinished, { recursive: true });
+  run('npm', ['pack', '--pack-destination', unfinished], repository);
+  // Those of files as they were; another process may be about to finish its own.
+  for (const name of readdirSync(packages))
+    if (!name.includes('.')) rmSync(join(packages, name), { recursive: true, force: true });
+  renameSync(unfinished, folder);
+  return folder;
+}
+
+/** Installs the packed repository in `folder`, with those packages of the repository beside it. */
 export function installPacked(folder: string, others: readonly string[] = []): PackedPackage {
-  const run = (command: string, args: readonly string[], cwd: string): string =>
-    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  const [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', folder], repository)) as [
-    { filename: string; files: { path: string }[] },
-  ];
-  run('tar', ['xzf', packed.filename], folder);
+  const packed = packedFolder();
+  run('tar', ['xzf', join(packed, readdirSync(packed)[0]!)], folder);
   const installed = join(folder, 'node_modules', 'hca-emulator');
   cpSync(join(folder, 'package'), installed, { recursive: true });
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
@@ -31,5 +78,9 @@ export function installPacked(folder: string, others: readonly string[] = []): P
     mkdirSync(dirname(link), { recursive: true });
     symlinkSync(join(repository, 'node_modules', name), link);
   }
-  return { installed, files: packed.files.map(({ path }) => path) };
+  const entries = readdirSync(installed, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
+  return { installed, files };
 }

@@ -40,7 +40,7 @@ async function exchangeOnce(side: Side, pair: Pair, round: number): Promise<bool
 
 export async function squeeze(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu, host } = program;
-  const totalBytes = 4 * host.memory.sizeBytes;
+  const totalBytes = Number(program.args) * host.memory.sizeBytes;
   const side = await Side.open(program);
   const pair = await side.pair('squeezed', { bufferBytes });
   const before = framesOf(side, pair);
