@@ -44,6 +44,8 @@ export interface ConnectionCounts {
   /** Of a class without a consumer. */
   readonly unclaimed: number;
   readonly failed: number;
+  /** Too many to wait for room in the send queue. */
+  readonly overflowed: number;
   readonly connections: number;
   readonly dropped: Readonly<Record<CmDrop, number>>;
 }

@@ -212,6 +212,19 @@ describe('a stale connection', () => {
     await bench.deliver();
     expect(taken).toHaveLength(1);
   });
+
+  it('IBTA 12.9.8.3.1: a REP for a QP that has a connection is refused with reason 10, and nothing is left of it', async () => {
+    await bench.established([0x48, 0x52]);
+    const taken = bench.listen();
+    const second = bench.connect(0x49);
+    await bench.deliver();
+    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    await bench.deliver();
+    expect([second.events, taken[0]!.events]).toEqual([['rejected 10'], ['rejected 10']]);
+    expect(bench.managers[0]!.connectionCount).toBe(1);
+    await bench.elapse(hourPs);
+    expect(bench.managers.map(({ connectionCount }) => connectionCount)).toEqual([1, 1]);
+  });
 });
 
 describe('what does not belong to a connection', () => {

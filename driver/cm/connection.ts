@@ -318,8 +318,7 @@ export class Connection {
       // A peer that has this connection's QP in another one: 12.9.8.3.1.
       this.#core.count('stale');
       this.#sendReject(cpu, RejectReason.STALE_CONN, new Uint8Array());
-      this.#stopTimer();
-      this.state = 'Idle';
+      this.#endAtOnce();
       this.owner?.rejected(cpu, RejectReason.STALE_CONN, new Uint8Array());
       return;
     }

@@ -6,6 +6,7 @@ import { fromHex, toHex } from '../../base/bytes.ts';
 import { inputOf } from '../testing-answers.ts';
 import { captured, TestContext } from '../testing-context.ts';
 import { GsiQueuePair } from './gsi-queue-pair.ts';
+import { MadAgent } from './mad-agent.ts';
 
 /** Without the numbers and places of one run. */
 function comparable(bytes: Uint8Array): unknown {
@@ -45,6 +46,14 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
     [80, 96],
   ] as const)
     expect(toHex(own.subarray(from, to))).toBe(toHex(golden.subarray(from, to)));
+});
+
+it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it drops', async () => {
+  const { machine, driver } = await TestContext.open();
+  const agent = await MadAgent.open(machine.cpu, driver.device, () => undefined);
+  for (let at = 0; at < 128 + 2048 + 3; at++)
+    agent.send(machine.cpu, new Uint8Array(256), { lid: 1, serviceLevel: 0 });
+  expect(agent.counts).toMatchObject({ sent: 128, overflowed: 3 });
 });
 
 it('takes no more sends than it has room for, and gives everything back', async () => {

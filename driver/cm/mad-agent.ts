@@ -1,6 +1,7 @@
 /**
  * The kernel's agent for general services, as ib_mad: sends MADs on QP1, and hands each that arrives to its consumer on a
- * kernel thread. What finds the send queue full waits here, in order; MADs may be lost, and repeating them is the consumer's matter.
+ * kernel thread. What finds the send queue full waits here, in order, and what finds too many waiting is dropped; MADs may be
+ * lost, and repeating them is the consumer's matter.
  *
  *   interrupt ── CQ event ──► kernel thread: take completions ─► receive(mad) ─► … ─► post what waits ─► arm
  *
@@ -15,9 +16,12 @@ import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pai
 /** Takes a MAD of communication management. It must not wait. */
 export type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
 
+/** MADs that wait for room in the send queue: as many as 16 times what it holds. */
+const waitingMax = 2048;
+
 export class MadAgent {
-  /** MADs handed to the device, taken from it, and dropped since they are of no class that has a consumer. */
-  readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0 };
+  /** MADs handed to the device, taken from it, of no class that has a consumer, failed, and too many to wait for room. */
+  readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0, overflowed: 0 };
   readonly #device: Device;
   readonly #receive: MadReceiver;
   #pair!: GsiQueuePair;
@@ -46,6 +50,10 @@ export class MadAgent {
   /** Sends 256 bytes to QP1 of a port. */
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void {
     if (this.#isClosed || this.#device.lifecycle.isDead) return;
+    if (this.#waiting.length === waitingMax) {
+      this.counts.overflowed++;
+      return;
+    }
     cpu.charge('driver', this.#device.platform.costs.commandPost);
     this.#waiting.push({ bytes, to });
     this.#postWaiting(cpu);
