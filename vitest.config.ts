@@ -23,6 +23,10 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
 /** Node.js as the model's runtime, in every process of the tests. */
 export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.meta.url));
 
+/** Of `npm run test:quick`. */
+const quickProperties = fileURLToPath(new URL('./test/quick-properties.ts', import.meta.url));
+const isQuick = process.env['HCA_TEST_QUICK'] === '1';
+
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
 const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
 const apart = [
@@ -41,7 +45,7 @@ const apart = [
 export default defineConfig({
   plugins: [...builtForm],
   test: {
-    setupFiles: [nodeRuntime],
+    setupFiles: isQuick ? [nodeRuntime, quickProperties] : [nodeRuntime],
     // What `hca` runs is run by specs as it is (system/cli/testing).
     server: { deps: { external: [/\/dist\/checkout\//] } },
     testTimeout: 120_000,

@@ -13,9 +13,14 @@ const RESERVED = registerNames.length - 1;
 const placeNames = ['sendDoorbell', 'cqArm', 'eqDoorbell', 'blueFlame', 'other'] as const;
 const [SEND_DOORBELL, CQ_ARM, EQ_DOORBELL, BLUE_FLAME, OTHER] = [0, 1, 2, 3, 4];
 
+/** A driver touches few; a guest may touch all. */
+const unknownPlacesMax = 64;
+
 export class AccessCounters {
   configReads = 0;
   configWrites = 0;
+  /** Places that are no register of the model's, by `BAR0 0xf0040`; more than so many share one row. */
+  readonly #unknown = new Map<string, { reads: number; writes: number }>();
   readonly #uarAreaBytes: number;
   readonly #registerReads = new Float64Array(registerNames.length);
   readonly #registerWrites = new Float64Array(registerNames.length);
@@ -31,13 +36,16 @@ export class AccessCounters {
     const index = name === undefined ? RESERVED : registerNames.indexOf(name);
     const counts = isWrite ? this.#registerWrites : this.#registerReads;
     counts[index] = counts[index]! + 1;
+    if (name === undefined) this.#countUnknown(`BAR0 0x${offset.toString(16)}`, isWrite);
   }
 
-  /** Allocates nothing. */
+  /** Allocates nothing for a register that there is. */
   countDoorbell(offset: number, isWrite: boolean): void {
     const place = this.#placeOf(offset);
     const counts = isWrite ? this.#placeWrites : this.#placeReads;
     counts[place] = counts[place]! + 1;
+    if (place === OTHER)
+      this.#countUnknown(`BAR2 UAR page offset 0x${(offset % uarPageBytes).toString(16)}`, isWrite);
   }
 
   /** By the name of the register; those never accessed are left out. */
@@ -48,6 +56,19 @@ export class AccessCounters {
   /** By the kind of place in BAR2. */
   doorbells(): Record<string, AccessCount> {
     return byName(placeNames, this.#placeReads, this.#placeWrites);
+  }
+
+  /** Places where the model has no register. */
+  unknown(): Record<string, AccessCount> {
+    return Object.fromEntries([...this.#unknown].map(([place, count]) => [place, { ...count }]));
+  }
+
+  #countUnknown(place: string, isWrite: boolean): void {
+    const key = this.#unknown.has(place) || this.#unknown.size < unknownPlacesMax ? place : 'other places';
+    const count = this.#unknown.get(key) ?? { reads: 0, writes: 0 };
+    this.#unknown.set(key, count);
+    if (isWrite) count.writes++;
+    else count.reads++;
   }
 
   #placeOf(offset: number): number {

@@ -20,6 +20,7 @@ export function renderServeReport(report: ServeReport): string {
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
     operationTable(report),
     oddities(nodes),
+    notModelled(nodes),
     ...faultLines(report.faults),
     checksLine(checks),
     ...defects.map(defectText),
@@ -113,6 +114,18 @@ function operationTable({ operations }: ServeReport): string {
     ['operation', 'count', 'failed', ...stages],
     rows,
   );
+}
+
+/** Registers and commands that the guest's software asked for and the model does not have. */
+function notModelled(nodes: readonly ServedNodeReport[]): string {
+  const lines = nodes.flatMap(({ notModelled: { registers, commands } }, node) => {
+    const places = Object.entries(registers).map(
+      ([place, { reads, writes }]) => `${place} (${countText(reads)} reads, ${countText(writes)} writes)`,
+    );
+    const refused = Object.entries(commands).map(([name, count]) => `${name} (${countText(count)})`);
+    return [...places, ...refused].map((text) => `hca ${node}: ${text}`);
+  });
+  return lines.length === 0 ? '' : `Not modelled, but asked for by the guest   ${lines.join(';  ')}`;
 }
 
 /** What a well-behaved guest never brings about. */

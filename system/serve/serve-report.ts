@@ -31,7 +31,7 @@ import type {
 } from '../machine/report/schema.ts';
 import type { Defect } from './defect.ts';
 import type { Cabling } from './served-plan.ts';
-import type { SlotAccesses, SlotLedger } from './slot-ledger.ts';
+import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
 
 const serveReportSchema = 'hca-serve-report/1';
 
@@ -77,6 +77,7 @@ export interface ServedNodeReport {
     readonly commands: Readonly<Record<string, CommandRow>>;
   };
   readonly deviceFaults: Readonly<Record<string, number>>;
+  readonly notModelled: NotModelled;
 }
 
 export interface ServeChecks {
@@ -190,6 +191,7 @@ function nodeOf(slot: SlotLedger): ServedNodeReport {
     pcie: linkOf(slot.pcie, hca.pcie),
     hca: { ...device, commands: Object.fromEntries(commands) as Record<string, CommandRow> },
     deviceFaults: nonZero(slot.deviceFaults),
+    notModelled: slot.notModelled,
   };
 }
 

@@ -10,6 +10,7 @@ import { INTERRUPT_MSIX } from '../../guest/device.ts';
 import { nativeUnavailableReason } from '../../guest/index.ts';
 import { createEventfd, drainEventfd } from '../../guest/native/poll.ts';
 import { qemuOptionLines } from './qemu-options.ts';
+import { renderServeReport } from './render-serve-report.ts';
 import { serve } from './serve.ts';
 import { serveOrderOf } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
@@ -79,6 +80,24 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(report.nodes[0]!.hca.commands['QUERY_FW']).toMatchObject({ count: 1 });
     expect(report.checks).toMatchObject({ balanced: true });
     expect(report.defects).toEqual([]);
+  });
+
+  it('lists what a driver asks for and the model does not have', async () => {
+    const served = await serve({ socket: newSocket() });
+    const guest = guestAt(served.sockets[0]!);
+    // No opcode of the interface; BAD_OP is 2 (sheet 3.2).
+    for (let turn = 0; turn < 2; turn++) expect(command(guest, 0x7f0)).toBe(2);
+    guest.read32(0xf_0044);
+    guest.client.close();
+    closeSync(guest.memfd);
+    const report = await served.close();
+    expect(report.nodes[0]!.notModelled).toEqual({
+      registers: { 'BAR0 0xf0044': { reads: 1, writes: 0 } },
+      commands: { '0x7f0 modifier 0': 2 },
+    });
+    expect(renderServeReport(report)).toContain(
+      'Not modelled, but asked for by the guest   hca 0: BAR0 0xf0044 (1 reads, 0 writes);  hca 0: 0x7f0 modifier 0 (2)',
+    );
   });
 
   it('reports its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {

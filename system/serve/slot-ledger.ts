@@ -1,7 +1,7 @@
 /** The statistics of one slot that a real guest uses, copied as plain data. */
 
 import type { HcaNode } from '../machine/node/hca-node.ts';
-import { byCommandName, type HcaLedger, hcaLedgerOf } from '../machine/report/hca-ledger.ts';
+import { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from '../machine/report/hca-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from '../machine/report/ledger-link.ts';
 import type { AccessCount } from './access-counters.ts';
 import type { GuestNode } from './guest-node.ts';
@@ -15,6 +15,14 @@ interface LineLedger {
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X. */
   readonly raisedSinceEnabled: number;
+}
+
+/** What the guest's software asked of the device that the model does not have: a real card may. */
+export interface NotModelled {
+  /** Places in the BARs. */
+  readonly registers: Readonly<Record<string, AccessCount>>;
+  /** Commands, each with its opcode modifier, that ended with BAD_OP. */
+  readonly commands: Readonly<Record<string, number>>;
 }
 
 export interface SlotLedger {
@@ -39,6 +47,7 @@ export interface SlotLedger {
   readonly hca: HcaLedger;
   /** Cycles from latching to completing all commands of a kind, by name. */
   readonly commandCycles: Readonly<Record<string, number>>;
+  readonly notModelled: NotModelled;
 }
 
 /** What came over the socket. */
@@ -81,6 +90,10 @@ export function slotLedgerOf(slot: Slot, guest: GuestNode, hca: HcaNode): SlotLe
     faultsFired: guest.faultLog.counts(),
     hca: hcaLedgerOf(hca),
     commandCycles: byCommandName(processor.takenCyclesByOpcode),
+    notModelled: {
+      registers: slot.accesses.unknown(),
+      commands: byOperationName(processor.badOperations),
+    },
   };
 }
 

@@ -69,16 +69,20 @@ export interface CommandProcessorPorts {
   readonly events: CommandEvents;
 }
 
+/** A command with its form: opcode and opcode modifier, of 12 and 4 bits (interface sheet 2.2). */
+const operationOf = ({ opcode, opcodeModifier }: CommandRequest): number => opcode * 16 + opcodeModifier;
+
 /** What the current command is waiting for. */
 type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
 
 export class CommandProcessor {
   readonly account = new BlockAccount('commandProcessor', stalls);
-  /** Commands completed, by opcode and by status. */
+  /** Commands completed, by opcode. */
   readonly completedByOpcode = new Map<number, number>();
   /** Cycles from latching to completing those, by opcode. */
   readonly takenCyclesByOpcode = new Map<number, number>();
-  readonly completedByStatus = new Map<number, number>();
+  /** Of these, those that the device does not have, by {@link operationOf}: at most 2^16. */
+  readonly badOperations = new Map<number, number>();
   /** Faults to inject; undefined is none. */
   faults: CommandFaults | undefined;
   /** The firmware has died: no command is taken any more until a reset. */
@@ -288,7 +292,7 @@ export class CommandProcessor {
     }
     increment(this.completedByOpcode, request.opcode);
     increment(this.takenCyclesByOpcode, request.opcode, cycle - this.#latchedCycle);
-    increment(this.completedByStatus, this.#status);
+    if (this.#status === CommandStatus.BAD_OP) increment(this.badOperations, operationOf(request));
     this.faults?.ended(request.opcode, cycle);
     this.#phase = 'idle';
     this.#steps = undefined;

@@ -226,6 +226,18 @@ export function byCommandName(figures: ReadonlyMap<number, number>): Record<stri
   );
 }
 
+/** Figures by opcode and modifier, as `CommandProcessor.badOperations` has them, by name. */
+export function byOperationName(figures: ReadonlyMap<number, number>): Record<string, number> {
+  const ordered = [...figures].toSorted(([left], [right]) => left - right);
+  return Object.fromEntries(
+    ordered.map(([operation, figure]) => {
+      const opcode = operation >>> 4;
+      const name = commandNames.get(opcode) ?? `0x${opcode.toString(16)}`;
+      return [`${name} modifier ${operation & 15}`, figure];
+    }),
+  );
+}
+
 function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> {
   const { dataPath, control, pcieFunction, dmaRead, dmaWrite } = hca;
   const accounts = [
