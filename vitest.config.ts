@@ -29,6 +29,15 @@ const isQuick = process.env['HCA_TEST_QUICK'] === '1';
 
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
 const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
+/**
+ * Scenarios of whole machines, which leave nothing behind either; not those that look at all objects of a process or at how the engine
+ * keeps their fields, nor those that start processes.
+ */
+const scenarios = [
+  'test/!(bench|budget-project|bundle|docs|machine-image|negative-zero|package).spec.ts',
+  'system/{bottleneck,model,studies,timeline,torture,validate,workloads}/**/*.spec.ts',
+  'system/machine/**/!(workers).spec.ts',
+];
 const apart = [
   '**/node_modules/**',
   '**/dist/**',
@@ -57,12 +66,20 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'machine', include: ['**/*.spec.ts'], exclude: [...apart, shared] },
+        test: {
+          name: 'machine',
+          include: ['**/*.spec.ts'],
+          exclude: [...apart, shared, ...scenarios],
+        },
       },
       {
         // One process after the other for all files: to start and load for each costs a quarter of the rooms' time.
         extends: true,
         test: { name: 'rooms', include: [shared], exclude: apart, isolate: false, restoreMocks: true },
+      },
+      {
+        extends: true,
+        test: { name: 'scenarios', include: scenarios, exclude: apart, isolate: false, restoreMocks: true },
       },
     ],
   },
