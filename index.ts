@@ -27,5 +27,5 @@ export type { ServeStart } from './system/serve/serve-messages.ts';
 export type { ServeOrder } from './system/serve/serve-options.ts';
 export type * from './system/serve/serve-report.ts';
 export type { Cabling } from './system/serve/served-plan.ts';
-export type { SlotAccesses } from './system/serve/slot-ledger.ts';
+export type { NotModelled, SlotAccesses } from './system/serve/slot-ledger.ts';
 export { renderReport } from './system/text/render.ts';
