@@ -143,6 +143,7 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   checkWritable(options.writeBudget);
   checkWritable(options.report);
   checkWritable(options.json);
+  refuseIdle(options);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
@@ -158,6 +159,19 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   }
 }
 
+/** @throws ConfigurationError for options that would have no effect */
+function refuseIdle({ scenario: name, run, budget, writeBudget, shell }: GuestCommandOptions): void {
+  const hasBudget = budget !== undefined || writeBudget !== undefined;
+  if (name !== undefined && (run.length > 0 || hasBudget || shell === true))
+    throw new ConfigurationError(
+      '--scenario',
+      name,
+      'without --run, --shell and budgets: its steps are its own',
+    );
+  if (hasBudget && run.length === 0)
+    throw new ConfigurationError('--run', 'left out', 'a command for the budget');
+}
+
 /** What guests are made from and served with. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus } = options;
@@ -169,6 +183,7 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
     memoryMib: memory,
     cache: { folder: options.cache, mirror: options.mirror, progress: terminalProgress() },
     console: options.console ? 'shown' : 'kept',
+    ownFiles: { copies: options.copy, modules: options.module },
     serve: {
       ...(profile === undefined ? {} : { profile }),
       ...(set === undefined ? {} : { set }),
@@ -186,12 +201,10 @@ async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise
   screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
 }
 
-/** What guests there are, and with which files. */
-function guestChoice(
-  options: GuestCommandOptions,
-): Pick<GuestChoice, 'hcas' | 'guests' | 'cable' | 'ownFiles'> {
-  const { guests, hcas = guests, cable = guests > 1, copy, module } = options;
-  return { guests, hcas, cable, ownFiles: { copies: copy, modules: module } };
+/** What guests there are. */
+function guestChoice(options: GuestCommandOptions): Pick<GuestChoice, 'hcas' | 'guests' | 'cable'> {
+  const { guests, hcas = guests, cable = guests > 1 } = options;
+  return { guests, hcas, cable };
 }
 
 /** For whoever wants QEMU's options, gdb's stub or another emulator's device in them. */
@@ -270,7 +283,9 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
     for (const signal of endingSignals)
       process.removeListener(signal, interrupt).removeListener(signal, leave);
   }
-  show(guestReportOf(result, commands, costsOf(costs, options, budget)), options, screen);
+  const isWhole =
+    commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
+  show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, screen);
 }
 
 /** What the report has of the commands' costs. */
@@ -278,8 +293,11 @@ function costsOf(
   costs: readonly RunCost[],
   { writeBudget }: GuestCommandOptions,
   budget: GuestBudget | undefined,
+  isWhole: boolean,
 ): Pick<GuestReport, 'costs' | 'budget'> {
-  if (writeBudget !== undefined) writeJson(writeBudget, budgetOf(costs));
+  if (writeBudget !== undefined && isWhole) writeJson(writeBudget, budgetOf(costs));
+  else if (writeBudget !== undefined)
+    process.stderr.write(`hca: ${writeBudget} was not written: not every command succeeded\n`);
   return { costs, ...(budget === undefined ? {} : { budget: heldToBudget(budget, costs) }) };
 }
 

@@ -63,6 +63,7 @@ describe('a budget of a guest', () => {
     ['HCAs that are no list', { schema, runs: [{ run: 'a', hcas: {} }] }, 'runs[0].hcas'],
     ['figures that are none', { schema, runs: [{ run: 'a', hcas: [3] }] }, 'runs[0].hcas[0]'],
     ['a figure of text', { schema, runs: costs({ interrupts: '3' as never }) }, 'hcas[0].interrupts'],
+    ['a figure that there is not', { schema, runs: costs({ doorbells: 3 }) }, 'doorbells'],
     ['other commands', { schema, runs: [{ run: 'b', hcas: [] }] }, '--run'],
   ])('is refused before a guest boots: %s', (_, content, place) => {
     expect(() => read(content)).toThrow(place);

@@ -15,6 +15,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { ConfigurationError } from '../../base/assert.ts';
+import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { ServedNodeReport } from '../serve/index.ts';
 import { tableOf } from '../text/table.ts';
 
@@ -27,6 +28,12 @@ const usualTolerance = 0.05;
  * the pin), `commands`, `tlpsToDevice`, `tlpsToHost`, and TLPs by class as in the report, `toDevice.doorbell`, `toHost.wqeRead`.
  */
 export type GuestFigures = Readonly<Record<string, number>>;
+
+/** Every name there is: one that is misspelt would be counted as 0, and hold for ever. */
+const figureNames: ReadonlySet<string> = new Set([
+  ...['mmioWrites', 'mmioReads', 'interrupts', 'commands', 'tlpsToDevice', 'tlpsToHost'],
+  ...['toDevice', 'toHost'].flatMap((direction) => trafficClassNames.map((name) => `${direction}.${name}`)),
+]);
 
 /** What one command cost. */
 export interface RunCost {
@@ -117,9 +124,12 @@ export function readBudget(file: string, commands: readonly string[]): GuestBudg
     if (!Array.isArray(hcas)) return refuse(`${place}.hcas`, hcas, 'a list');
     for (const [hca, figures] of (hcas as unknown[]).entries()) {
       if (!isRecord(figures)) return refuse(`${place}.hcas[${hca}]`, figures, 'an object of figures');
-      for (const [name, value] of Object.entries(figures))
+      for (const [name, value] of Object.entries(figures)) {
+        if (!figureNames.has(name))
+          return refuse(`${place}.hcas[${hca}]`, name, `figures of: ${[...figureNames].join(', ')}`);
         if (!Number.isSafeInteger(value) || (value as number) < 0)
           return refuse(`${place}.hcas[${hca}].${name}`, value, 'a whole number from 0');
+      }
     }
   }
   const budget = content as unknown as GuestBudget;
