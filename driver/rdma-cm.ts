@@ -51,6 +51,18 @@ export interface RdmaConnParam {
   readonly qpNum: number;
 }
 
+/** Where nothing was given. */
+export const noParameters: RdmaConnParam = {
+  privateData: new Uint8Array(),
+  responderResources: 0,
+  initiatorDepth: 0,
+  flowControl: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  srq: 0,
+  qpNum: 0,
+};
+
 /** An event as the kernel hands it out. */
 export interface CmEventRecord {
   readonly event: RdmaCmEventType;

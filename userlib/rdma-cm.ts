@@ -9,6 +9,7 @@
 import {
   type CmEventRecord,
   type KernelEventChannel,
+  noParameters,
   privateDataMax,
   RdmaCmEventType,
   type RdmaConnParam,
@@ -62,17 +63,6 @@ export interface RdmaCmEvent {
   readonly status: number;
   readonly param: { readonly conn: RdmaConnParam };
 }
-
-const noParameters: RdmaConnParam = {
-  privateData: new Uint8Array(),
-  responderResources: 0,
-  initiatorDepth: 0,
-  flowControl: 0,
-  retryCount: 0,
-  rnrRetryCount: 0,
-  srq: 0,
-  qpNum: 0,
-};
 
 /** Opens an event channel (rdma_create_event_channel). @throws VerbsError ENODEV when the host has no device */
 export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<RdmaEventChannel> {

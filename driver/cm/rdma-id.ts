@@ -13,6 +13,7 @@ import type { Cpu } from '../platform.ts';
 import {
   type CmEventRecord,
   RdmaCmEventType as Event,
+  noParameters,
   privateDataMax,
   type RdmaConnParam,
   type SocketAddress,
@@ -45,8 +46,6 @@ export type RdmaIdState =
   | 'Disconnected';
 
 export type Notify = (event: CmEventRecord) => void;
-
-const noPrivateData = new Uint8Array();
 
 /** The values of rdma_conn_param, checked as the messages can carry them. */
 function parametersOf(param: RdmaConnParam, maxBytes: number): ConnectionParameters {
@@ -188,17 +187,6 @@ export class RdmaId implements ConnectionOwner {
     return rtsAttributes(connection);
   }
 }
-
-const noParameters: RdmaConnParam = {
-  privateData: noPrivateData,
-  responderResources: 0,
-  initiatorDepth: 0,
-  flowControl: 0,
-  retryCount: 0,
-  rnrRetryCount: 0,
-  srq: 0,
-  qpNum: 0,
-};
 
 /** What a REQ asks for, from the asked one's side: its depth is the other's resources. */
 export function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>): RdmaConnParam {
