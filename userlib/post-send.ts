@@ -54,9 +54,13 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     const slot = ring.slotAt(counter);
     wqeBytes = wqeBytesOf(row, current, inlineLength);
     storeOffset = cpu.pushMemoryStore(slot.address, wqeBytes);
-    const ownerIsSet = (counter & ring.wqeCount) !== 0;
-    const signalled = qp.sqSigAll !== 0;
-    writeWqe(cpu, storeOffset, row, current, ownerIsSet, signalled, wqeBytes, inlineLength, memory);
+    const wqe = ring.next;
+    wqe.base = storeOffset;
+    wqe.ownerIsSet = (counter & ring.wqeCount) !== 0;
+    wqe.isSignalled = qp.sqSigAll !== 0;
+    wqe.wqeBytes = wqeBytes;
+    wqe.inlineLength = inlineLength;
+    writeWqe(cpu, wqe, row, current, memory);
     slot.wrId = current.wrId;
     slot.wqeBytes = wqeBytes;
     slot.opcode = row.opcode;

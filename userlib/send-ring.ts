@@ -97,6 +97,18 @@ export class SendSlot {
   }
 }
 
+/** A WQE to be written: filled in by name, then stored by `writeWqe`. */
+export class NextWqe {
+  /** Place in the store buffer. */
+  base = 0;
+  ownerIsSet = false;
+  /** Its completion is reported whatever the request says. */
+  isSignalled = false;
+  wqeBytes = 0;
+  /** -1 when the data are not inline. */
+  inlineLength = -1;
+}
+
 export class SendRing {
   readonly wqeCount: number;
   readonly slotMask: number;
@@ -110,6 +122,8 @@ export class SendRing {
   tail = 0;
   /** By slot; a queue that was never posted to has none. */
   readonly #slots: SendSlot[] = [];
+  /** The WQE that is posted now: used again and again. */
+  readonly next = new NextWqe();
   readonly #buffer: QueueMemory;
   readonly #offset: number;
   /** What the service carries. */

@@ -24,7 +24,7 @@ import { AccessFlag, MwType } from '../driver/uapi.ts';
 import { SendFlag } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
 import type { UserCpu, UserMemory } from './platform.ts';
-import { inlineBoundaryBytes } from './send-ring.ts';
+import { inlineBoundaryBytes, type NextWqe } from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
 
 const control = controlSegment.fields;
@@ -84,20 +84,11 @@ export function inlineLengthOf(wr: IbvSendWr): number {
 }
 
 /**
- * Writes the WQE at `base`. The control segment's dword 0 hands it over; the whole WQE becomes visible at once, with the
+ * Writes the WQE of a request. The control segment's dword 0 hands it over; the whole WQE becomes visible at once, with the
  * commit of the store.
  */
-export function writeWqe(
-  cpu: UserCpu,
-  base: number,
-  row: SendRow,
-  wr: IbvSendWr,
-  ownerIsSet: boolean,
-  isSignalled: boolean,
-  wqeBytes: number,
-  inlineLength: number,
-  memory: UserMemory,
-): void {
+export function writeWqe(cpu: UserCpu, wqe: NextWqe, row: SendRow, wr: IbvSendWr, memory: UserMemory): void {
+  const { base, ownerIsSet, isSignalled, wqeBytes, inlineLength } = wqe;
   const view = cpu.storeView;
   const flags = wr.sendFlags;
   view.setInt32(base + opcodePlace, (ownerIsSet ? ownerBit : 0) | row.opcode);

@@ -18,8 +18,7 @@ import {
   UD_OPCODE_BASE,
   type WqeLine,
 } from '../objects/index.ts';
-import type { PortAddress } from '../packets/index.ts';
-import { decodeControl, decodeDatagram, decodeManagement, decodeWqe } from '../send-queue/index.ts';
+import { DatagramDecoder, decodeControl, decodeWqe } from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
@@ -27,12 +26,12 @@ const { NOP } = WqeOpcode;
 export class RecordMaker {
   readonly #core: HcaCore;
   readonly #records: SendRecords;
-  readonly #address: PortAddress;
+  readonly #datagrams: DatagramDecoder;
 
   constructor(core: HcaCore) {
     this.#core = core;
     this.#records = core.records;
-    this.#address = core.address;
+    this.#datagrams = new DatagramDecoder(core);
   }
 
   /**
@@ -85,8 +84,7 @@ export class RecordMaker {
 
   /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
   #decodeUnreliable(pair: QueuePair, at: number, request: SendRecord): number {
-    const { qps, sram, sramView } = this.#core;
-    const { datagrams } = this.#records;
+    const { sram, sramView } = this.#core;
     const base = pair.opcodeBase;
     if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, false);
     if (base !== UD_OPCODE_BASE) {
@@ -94,8 +92,8 @@ export class RecordMaker {
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
     return pair.serviceType === ServiceType.MLX
-      ? decodeManagement(sramView, sram, at, datagrams, request, this.#address)
-      : decodeDatagram(sramView, sram, at, datagrams, request, qps, pair, this.#address);
+      ? this.#datagrams.decodeManagement(at, request)
+      : this.#datagrams.decode(at, request, pair);
   }
 }
 

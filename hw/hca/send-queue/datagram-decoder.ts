@@ -21,10 +21,10 @@ import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { bth, deth, GRH_BYTES, ICRC_BYTES, immDt, lrh } from '../../../wire/headers.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { MANAGEMENT_LANE, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
+import type { HcaCore } from '../core.ts';
 import {
   type DatagramAddresses,
   INLINE_BYTES_MAX,
-  type QpTable,
   type QueuePair,
   type SendRecord,
 } from '../objects/index.ts';
@@ -41,40 +41,6 @@ const PATH_BITS_MASK = 0x7f;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
-/** Fills `request` from the WQE at `at` of a UD queue pair. @returns 0, or a CQE syndrome */
-export function decodeDatagram(
-  view: DataView,
-  bytes: Uint8Array,
-  at: number,
-  datagrams: DatagramAddresses,
-  request: SendRecord,
-  qps: QpTable,
-  pair: QueuePair,
-  address: PortAddress,
-): number {
-  const sizeBytes = decodeControl(view, at, request);
-  if (request.opcode === WqeOpcode.NOP) return 0;
-  const data = wqeUnitBytes + datagramSegment.sizeBytes;
-  if (!isSend(request.opcode) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const to = at + wqeUnitBytes;
-  // An address handle of another protection domain is none of this QP's.
-  if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const record = request.number;
-  const key = datagram.qkey.get(view, to);
-  datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
-  datagrams.sourceQpn[record] = qps.numberOf[pair.slot]!;
-  datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;
-  datagrams.pkeyAndLevel[record] =
-    pkeyOf(address, pair.pkeyIndex) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
-  datagrams.destinationLid[record] = vector.destinationLid.get(view, to);
-  datagrams.sourceLid[record] = address.lid | vector.sourcePathBits.get(view, to);
-  datagrams.virtualLane[record] = 0;
-  datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
-  datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
-  if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
-  return loadData(view, bytes, at, data, sizeBytes, request);
-}
-
 const pkeyOf = (address: PortAddress, index: number): number => address.pkeys[index % address.pkeys.length]!;
 
 /** Headers and data of one management packet as they lie in the WQE, before they are separated. */
@@ -84,31 +50,101 @@ interface Parts {
   readonly leadingBytes: number;
 }
 
-/** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
-export function decodeManagement(
-  view: DataView,
-  bytes: Uint8Array,
-  at: number,
-  datagrams: DatagramAddresses,
-  request: SendRecord,
-  address: PortAddress,
-): number {
-  const sizeBytes = decodeControl(view, at, request);
-  if (request.opcode === WqeOpcode.NOP) return 0;
-  if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const parts = loadParts(view, bytes, at, sizeBytes, request);
-  if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const headerBytes = takeHeaders(view, at, datagrams, request, parts, address);
-  if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const hasPointers = request.segmentCount > 0;
-  const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
-  // Data is either inline behind the headers or behind pointers; what the ICRC replaces comes last.
-  if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  if (hasPointers) return 0;
-  request.inlineData.copyWithin(0, headerBytes, headerBytes + rest);
-  request.isInline = rest > 0 ? 1 : 0;
-  request.messageBytes = rest;
-  return 0;
+export class DatagramDecoder {
+  readonly #core: HcaCore;
+  readonly #datagrams: DatagramAddresses;
+
+  constructor(core: HcaCore) {
+    this.#core = core;
+    this.#datagrams = core.records.datagrams;
+  }
+
+  /** Fills `request` from the WQE at `at` of a UD queue pair. @returns 0, or a CQE syndrome */
+  decode(at: number, request: SendRecord, pair: QueuePair): number {
+    const { sram: bytes, sramView: view, qps, address } = this.#core;
+    const datagrams = this.#datagrams;
+    const sizeBytes = decodeControl(view, at, request);
+    if (request.opcode === WqeOpcode.NOP) return 0;
+    const data = wqeUnitBytes + datagramSegment.sizeBytes;
+    if (!isSend(request.opcode) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    const to = at + wqeUnitBytes;
+    // An address handle of another protection domain is none of this QP's.
+    if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    const record = request.number;
+    const key = datagram.qkey.get(view, to);
+    datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
+    datagrams.sourceQpn[record] = qps.numberOf[pair.slot]!;
+    datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;
+    datagrams.pkeyAndLevel[record] =
+      pkeyOf(address, pair.pkeyIndex) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
+    datagrams.destinationLid[record] = vector.destinationLid.get(view, to);
+    datagrams.sourceLid[record] = address.lid | vector.sourcePathBits.get(view, to);
+    datagrams.virtualLane[record] = 0;
+    datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
+    datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
+    if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
+    return loadData(view, bytes, at, data, sizeBytes, request);
+  }
+
+  /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
+  decodeManagement(at: number, request: SendRecord): number {
+    const { sram, sramView } = this.#core;
+    const sizeBytes = decodeControl(sramView, at, request);
+    if (request.opcode === WqeOpcode.NOP) return 0;
+    if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    const parts = loadParts(sramView, sram, at, sizeBytes, request);
+    if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    const headerBytes = this.#takeHeaders(at, request, parts);
+    if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    const hasPointers = request.segmentCount > 0;
+    const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
+    // Data is either inline behind the headers or behind pointers; what the ICRC replaces comes last.
+    if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    if (hasPointers) return 0;
+    request.inlineData.copyWithin(0, headerBytes, headerBytes + rest);
+    request.isInline = rest > 0 ? 1 : 0;
+    request.messageBytes = rest;
+    return 0;
+  }
+
+  /** Reads the headers that software wrote. Returns their length, or 0 for what is no UD packet. */
+  #takeHeaders(at: number, request: SendRecord, { leadingBytes }: Parts): number {
+    const { sramView: wqe, address } = this.#core;
+    const datagrams = this.#datagrams;
+    const record = request.number;
+    const { inlineData } = request;
+    const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
+    const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
+    const base = lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
+    const opcode = bth.fields.opcode.get(view, base);
+    const withImmediate = opcode === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
+    const dethPlace = base + bth.sizeBytes;
+    const length = dethPlace + deth.sizeBytes + (withImmediate ? immDt.sizeBytes : 0);
+    if (length > leadingBytes || (opcode !== Opcode.UD_SEND_ONLY && !withImmediate)) return 0;
+    request.opcode = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
+    request.isSolicited = bth.fields.solicitedEvent.get(view, base);
+    if (withImmediate) request.immediate = view.getInt32(dethPlace + deth.sizeBytes);
+    request.firstPsn = bth.fields.psn.get(view, base);
+    datagrams.destinationQpn[record] = bth.fields.destinationQp.get(view, base);
+    datagrams.sourceQpn[record] = deth.fields.sourceQp.get(view, dethPlace);
+    datagrams.queueKey[record] = deth.fields.queueKey.get(view, dethPlace);
+    datagrams.pkeyAndLevel[record] =
+      bth.fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT);
+    datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
+    const control = mlxControlSegment.fields;
+    const sourceLid = lrh.fields.sourceLid.get(view, 0);
+    // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
+    const isAsWritten = control.slr.get(wqe, at) === 1;
+    datagrams.sourceLid[record] = isAsWritten ? sourceLid : address.lid | (sourceLid & PATH_BITS_MASK);
+    datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
+    datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
+    datagrams.hasGrh[record] = hasGrh ? 1 : 0;
+    if (hasGrh) {
+      const from = lrh.sizeBytes;
+      datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
+    }
+    return length;
+  }
 }
 
 /** Joins the inline segments in the record's inline data and lists the data pointers. */
@@ -139,48 +175,4 @@ function loadParts(
     next += wqeUnitBytes;
   }
   return { inlineBytes, leadingBytes: leadingBytes === -1 ? inlineBytes : leadingBytes };
-}
-
-/** Reads the headers that software wrote. Returns their length, or 0 for what is no UD packet. */
-function takeHeaders(
-  wqe: DataView,
-  at: number,
-  datagrams: DatagramAddresses,
-  request: SendRecord,
-  { leadingBytes }: Parts,
-  address: PortAddress,
-): number {
-  const record = request.number;
-  const { inlineData } = request;
-  const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
-  const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
-  const base = lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
-  const opcode = bth.fields.opcode.get(view, base);
-  const withImmediate = opcode === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
-  const dethPlace = base + bth.sizeBytes;
-  const length = dethPlace + deth.sizeBytes + (withImmediate ? immDt.sizeBytes : 0);
-  if (length > leadingBytes || (opcode !== Opcode.UD_SEND_ONLY && !withImmediate)) return 0;
-  request.opcode = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
-  request.isSolicited = bth.fields.solicitedEvent.get(view, base);
-  if (withImmediate) request.immediate = view.getInt32(dethPlace + deth.sizeBytes);
-  request.firstPsn = bth.fields.psn.get(view, base);
-  datagrams.destinationQpn[record] = bth.fields.destinationQp.get(view, base);
-  datagrams.sourceQpn[record] = deth.fields.sourceQp.get(view, dethPlace);
-  datagrams.queueKey[record] = deth.fields.queueKey.get(view, dethPlace);
-  datagrams.pkeyAndLevel[record] =
-    bth.fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT);
-  datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
-  const control = mlxControlSegment.fields;
-  const sourceLid = lrh.fields.sourceLid.get(view, 0);
-  // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
-  const isAsWritten = control.slr.get(wqe, at) === 1;
-  datagrams.sourceLid[record] = isAsWritten ? sourceLid : address.lid | (sourceLid & PATH_BITS_MASK);
-  datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
-  datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
-  datagrams.hasGrh[record] = hasGrh ? 1 : 0;
-  if (hasGrh) {
-    const from = lrh.sizeBytes;
-    datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
-  }
-  return length;
 }

@@ -1,5 +1,5 @@
 /** Interface of this room: see README.md. */
-export { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
+export { DatagramDecoder } from './datagram-decoder.ts';
 export {
   NOT_PARKED,
   PARKED_CREDITS,
