@@ -36,7 +36,6 @@ describe('the wires of the data path', () => {
       'qpcCache',
       'cqcCache',
       'srqcCache',
-      'pageFaults',
       'loopback',
       'doorbells',
       'objects',

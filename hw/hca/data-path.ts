@@ -102,10 +102,25 @@ function makeBlocks(core: HcaCore) {
 
 export type DataPathBlocks = ReturnType<typeof makeBlocks>;
 
+/** What has ports: the blocks, and the tables, whose users grow with them. */
+type Wired = DataPathBlocks & DataPathTables;
+
 /** Who calls whom: the block diagram of README.md is made from this table. */
-export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathBlocks> {
+export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
   const { eventQueues, dataPath } = b;
   return {
+    qps: {
+      flusher: b.flusher,
+      keys: b.keys,
+      pageFaults: b.pageFaults,
+      receives: b.receives,
+      requester: b.requester,
+      responses: b.responses,
+      timers: b.timers,
+      wqeFetch: b.wqeFetch,
+    },
+    cqs: { notifier: b.completions.notifier },
+    srqs: { receives: b.receives },
     translator: {
       wqeFetch: b.wqeFetch,
       requester: b.requester,
@@ -223,7 +238,8 @@ export class DataPath {
     this.core = makeCore({ ...site, srqSync: (slot) => this.blocks.objects.srqSync(slot) });
     this.blocks = makeBlocks(this.core);
     this.#all = Object.entries<Block>(this.blocks);
-    connectBlocks(this.blocks, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }));
+    const wired: Wired = { ...setup.tables, ...this.blocks };
+    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }));
   }
 
   /** What the command processor speaks to. */

@@ -59,13 +59,15 @@ export class CompletionNotifier {
       capacity: core.cqs.slotCount,
       whenFull: 'never: each CQ stands here at most once',
     });
-    core.cqs.follow((slotCount) => {
-      this.#due.enlarge(slotCount);
-      this.#isDue = enlarged(this.#isDue, slotCount);
-      this.#timedCycle = enlarged(this.#timedCycle, slotCount);
-      this.#timedGeneration = enlarged(this.#timedGeneration, slotCount);
-    });
     this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#due.enlarge(slotCount);
+    this.#isDue = enlarged(this.#isDue, slotCount);
+    this.#timedCycle = enlarged(this.#timedCycle, slotCount);
+    this.#timedGeneration = enlarged(this.#timedGeneration, slotCount);
   }
 
   connect({ eventQueues }: { readonly eventQueues: CompletionEvents }): void {

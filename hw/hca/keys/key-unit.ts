@@ -104,16 +104,18 @@ export class KeyUnit {
       capacity: core.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    core.qps.follow((slotCount) => {
-      this.#waiting.enlarge(slotCount);
-      this.#isWaiting = enlarged(this.#isWaiting, slotCount);
-    });
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
   connect(ports: KeyUnitPorts): void {
     this.#ports = ports;
     this.#fence = new AccessFence(this.#core.dmaRead, this.#core.dmaWrite, ports.responses);
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#waiting.enlarge(slotCount);
+    this.#isWaiting = enlarged(this.#isWaiting, slotCount);
   }
 
   /** The newest record of the QP's list is an operation on keys, to be carried out in its turn. */

@@ -83,15 +83,6 @@ export class Flusher {
       capacity: core.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    core.qps.follow((slotCount) => {
-      this.#work.enlarge(slotCount);
-      this.#polled.enlarge(slotCount);
-      this.#isQueued = enlarged(this.#isQueued, slotCount);
-      this.#isPolled = enlarged(this.#isPolled, slotCount);
-      this.#phase = enlarged(this.#phase, slotCount);
-      this.#generation = enlarged(this.#generation, slotCount);
-      this.#idlePolls = enlarged(this.#idlePolls, slotCount);
-    });
     this.#pollHandler = core.lp.queue.addHandler((qp, generation) => this.#poll(qp, generation));
     this.#stage = core.domain.addStage(this.#run, this);
   }
@@ -101,6 +92,17 @@ export class Flusher {
     this.#receives = receives;
     this.#completions = completions;
     this.#requests = completion;
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#work.enlarge(slotCount);
+    this.#polled.enlarge(slotCount);
+    this.#isQueued = enlarged(this.#isQueued, slotCount);
+    this.#isPolled = enlarged(this.#isPolled, slotCount);
+    this.#phase = enlarged(this.#phase, slotCount);
+    this.#generation = enlarged(this.#generation, slotCount);
+    this.#idlePolls = enlarged(this.#idlePolls, slotCount);
   }
 
   /** QPs that wait for their turn. */

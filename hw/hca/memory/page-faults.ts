@@ -99,19 +99,21 @@ export class PageFaults {
       capacity: SIDES * qps.slotCount,
       whenFull: 'never: each side of a QP stands here at most once',
     });
-    qps.follow((slotCount) => {
-      const entries = SIDES * slotCount;
-      this.#state = enlarged(this.#state, entries);
-      this.#uses = enlarged(this.#uses, entries);
-      this.#key = enlarged(this.#key, entries);
-      this.#address = enlarged(this.#address, entries);
-      this.#bytes = enlarged(this.#bytes, entries);
-      this.#isWrite = enlarged(this.#isWrite, entries);
-      this.#sinceCycle = enlarged(this.#sinceCycle, entries);
-      this.#isQueued = enlarged(this.#isQueued, entries);
-      this.#asking.enlarge(entries);
-    });
     this.#stage = domain.addStage(this.#run, this);
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    const entries = SIDES * slotCount;
+    this.#state = enlarged(this.#state, entries);
+    this.#uses = enlarged(this.#uses, entries);
+    this.#key = enlarged(this.#key, entries);
+    this.#address = enlarged(this.#address, entries);
+    this.#bytes = enlarged(this.#bytes, entries);
+    this.#isWrite = enlarged(this.#isWrite, entries);
+    this.#sinceCycle = enlarged(this.#sinceCycle, entries);
+    this.#isQueued = enlarged(this.#isQueued, entries);
+    this.#asking.enlarge(entries);
   }
 
   /** Pages asked for and not answered. */

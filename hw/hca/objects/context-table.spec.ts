@@ -15,4 +15,18 @@ describe('ContextTable', () => {
     expect(table.allocate(9)).toBe(slot);
     expect([table.slotOf(9), table.allocate(10)]).toEqual([slot, -1]);
   });
+
+  it('gives its users room for as many slots as it has, when they are connected and when it has grown', () => {
+    const table = new ContextTable<'QP', 'requester' | 'responses'>(64, 100);
+    const told: string[] = [];
+    table.connect({
+      requester: { slotsGrown: (slotCount) => told.push(`requester ${slotCount}`) },
+      responses: { slotsGrown: (slotCount) => told.push(`responses ${slotCount}`) },
+    });
+    for (let number = 0; number < 64; number++) table.allocate(number);
+    expect(told).toEqual(['requester 64', 'responses 64']);
+    const slot = table.allocate(64);
+    expect(told.slice(2)).toEqual(['requester 100', 'responses 100']);
+    expect([slot, table.slotCount, table.slotOf(3), table.slotOf(64)]).toEqual([64, 100, 3, 64]);
+  });
 });

@@ -6,7 +6,7 @@
  * by the table that extends this one and by the blocks.
  *
  * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
- * room for 64 at first. When that is used up the room doubles, and all that follow the table ({@link follow}) grow with it.
+ * room for 64 at first. When that is used up the room doubles, and so does what the table's users keep by slot.
  */
 import type { ObjectNumber, Slot } from './numbers.ts';
 
@@ -17,8 +17,17 @@ const OBJECT_NUMBERS = 1 << 24;
 const PAGE_BITS = 10;
 const PAGE_MASK = (1 << PAGE_BITS) - 1;
 
-/** @typeParam Kind of the objects: the number by which software names one, and the slot that it has here, are units of it */
-export class ContextTable<Kind extends string = string> {
+/** A block that keeps something by slot of a table. */
+export interface SlotUser {
+  /** There is room for so many slots: when the block is connected, and whenever the table has grown. */
+  slotsGrown(slotCount: number): void;
+}
+
+/**
+ * @typeParam Kind of the objects: the number by which software names one, and the slot that it has here, are units of it
+ * @typeParam User names of those who keep something by slot
+ */
+export class ContextTable<Kind extends string = string, User extends string = string> {
   readonly contextBytes: number;
   /** Contexts that can be live at once. */
   readonly capacity: number;
@@ -35,7 +44,7 @@ export class ContextTable<Kind extends string = string> {
   /** What was asked for last, and its slot; NONE after a change. */
   #lastNumber = NONE;
   #lastSlot = NONE;
-  readonly #followers: ((slotCount: number) => void)[] = [];
+  #users: readonly SlotUser[] = [];
 
   /** @param capacity contexts that can be live at once; beyond it creation answers "limit exceeded" */
   constructor(contextBytes: number, capacity: number) {
@@ -56,10 +65,10 @@ export class ContextTable<Kind extends string = string> {
     return this.numberOf.length;
   }
 
-  /** Calls `resize` with the number of slots there is room for: now, and whenever it has grown. */
-  follow(resize: (slotCount: number) => void): void {
-    this.#followers.push(resize);
-    resize(this.slotCount);
+  /** See Block.connect. */
+  connect(users: Readonly<Record<User, SlotUser>>): void {
+    this.#users = Object.values<SlotUser>(users);
+    for (const user of this.#users) user.slotsGrown(this.slotCount);
   }
 
   /** Slot of an object number, or -1. */
@@ -138,8 +147,12 @@ export class ContextTable<Kind extends string = string> {
     this.bytes = enlarged(this.bytes, slotCount * this.contextBytes);
     this.view = new DataView(this.bytes.buffer);
     this.numberOf = enlarged(this.numberOf, slotCount, NONE);
-    for (const resize of this.#followers) resize(slotCount);
+    this.enlarge(slotCount);
+    for (const user of this.#users) user.slotsGrown(slotCount);
   }
+
+  /** Makes room for so many slots in what a table of a kind keeps beside the bytes. */
+  protected enlarge(_slotCount: number): void {}
 
   #forgetLast(): void {
     this.#lastNumber = NONE;

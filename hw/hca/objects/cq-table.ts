@@ -9,15 +9,13 @@ const CQC_BYTES = 64;
 
 const f = cqc.fields;
 
-export class CqTable extends ContextTable<'CQ'> {
+export class CqTable extends ContextTable<'CQ', 'notifier'> {
   /** By slot; grows with the table. */
   readonly rows: CompletionQueue[] = [];
 
   constructor(capacity: number) {
     super(CQC_BYTES, capacity);
-    this.follow((slotCount) => {
-      while (this.rows.length < slotCount) this.rows.push(new CompletionQueue());
-    });
+    this.enlarge(this.slotCount);
   }
 
   /** Takes up a context just created by SW2HW_CQ: empty, not armed. */
@@ -53,5 +51,9 @@ export class CqTable extends ContextTable<'CQ'> {
     f.consumerCounter.set(view, at, queue.consumer);
     f.solicitedProducerCounter.set(view, at, queue.solicitedProducer);
     f.lastNotifiedCounter.set(view, at, queue.lastNotified);
+  }
+
+  protected override enlarge(slotCount: number): void {
+    while (this.rows.length < slotCount) this.rows.push(new CompletionQueue());
   }
 }

@@ -18,7 +18,17 @@ export const SEGMENTS_MAX = 32;
 const f = qpc.fields;
 const path = f.primaryPath.fields;
 
-export class QpTable extends ContextTable<'QP'> {
+type QpUser =
+  | 'flusher'
+  | 'keys'
+  | 'pageFaults'
+  | 'receives'
+  | 'requester'
+  | 'responses'
+  | 'timers'
+  | 'wqeFetch';
+
+export class QpTable extends ContextTable<'QP', QpUser> {
   /** By slot; grows with the table. */
   readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each slot. */
@@ -28,12 +38,7 @@ export class QpTable extends ContextTable<'QP'> {
 
   constructor(capacity: number) {
     super(QPC_BYTES, capacity);
-    this.follow((slotCount) => {
-      while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
-      this.segmentAddress = enlarged(this.segmentAddress, slotCount * SEGMENTS_MAX);
-      this.segmentKey = enlarged(this.segmentKey, slotCount * SEGMENTS_MAX);
-      this.segmentBytes = enlarged(this.segmentBytes, slotCount * SEGMENTS_MAX);
-    });
+    this.enlarge(this.slotCount);
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
@@ -156,6 +161,13 @@ export class QpTable extends ContextTable<'QP'> {
       f.remoteReadEnabled.get(view, at) |
       (f.remoteWriteEnabled.get(view, at) << 1) |
       (f.remoteAtomicEnabled.get(view, at) << 2);
+  }
+
+  protected override enlarge(slotCount: number): void {
+    while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
+    this.segmentAddress = enlarged(this.segmentAddress, slotCount * SEGMENTS_MAX);
+    this.segmentKey = enlarged(this.segmentKey, slotCount * SEGMENTS_MAX);
+    this.segmentBytes = enlarged(this.segmentBytes, slotCount * SEGMENTS_MAX);
   }
 
   /** A new epoch: see EdgeKeeper. */

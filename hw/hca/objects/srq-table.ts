@@ -9,7 +9,7 @@ const SRQC_BYTES = 64;
 const f = srqc.fields;
 
 /** Arrays by slot, others once the table has grown. */
-export class SrqTable extends ContextTable<'SRQ'> {
+export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   pd = new Int32Array(0);
   logCount = new Uint8Array(0);
   strideBytes = new Int32Array(0);
@@ -22,16 +22,7 @@ export class SrqTable extends ContextTable<'SRQ'> {
 
   constructor(capacity: number) {
     super(SRQC_BYTES, capacity);
-    this.follow((slotCount) => {
-      this.pd = enlarged(this.pd, slotCount);
-      this.logCount = enlarged(this.logCount, slotCount);
-      this.strideBytes = enlarged(this.strideBytes, slotCount);
-      this.mttOffset = enlarged(this.mttOffset, slotCount);
-      this.pageBytes = enlarged(this.pageBytes, slotCount);
-      this.firstByte = enlarged(this.firstByte, slotCount);
-      this.doorbellRecord = enlarged(this.doorbellRecord, slotCount);
-      this.limit = enlarged(this.limit, slotCount);
-    });
+    this.enlarge(this.slotCount);
   }
 
   /** Decodes what a command configured. */
@@ -54,5 +45,16 @@ export class SrqTable extends ContextTable<'SRQ'> {
     f.limitWatermark.set(this.view, at, this.limit[slot]!);
     f.postedWqes.set(this.view, at, postedWqes);
     f.wqeCounter.set(this.view, at, wqeCounter);
+  }
+
+  protected override enlarge(slotCount: number): void {
+    this.pd = enlarged(this.pd, slotCount);
+    this.logCount = enlarged(this.logCount, slotCount);
+    this.strideBytes = enlarged(this.strideBytes, slotCount);
+    this.mttOffset = enlarged(this.mttOffset, slotCount);
+    this.pageBytes = enlarged(this.pageBytes, slotCount);
+    this.firstByte = enlarged(this.firstByte, slotCount);
+    this.doorbellRecord = enlarged(this.doorbellRecord, slotCount);
+    this.limit = enlarged(this.limit, slotCount);
   }
 }

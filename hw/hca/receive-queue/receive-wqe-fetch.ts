@@ -88,12 +88,6 @@ export class ReceiveWqeFetch {
       whenFull: 'never: each queue stands here at most once',
     });
     this.#readFor = new Int32Array(lines);
-    const enlarge = (states: ReceiveQueueState[], slotCount: number): void => {
-      while (states.length < slotCount) states.push(new ReceiveQueueState());
-      this.#work.enlarge(qps.slotCount + srqs.slotCount);
-    };
-    qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
-    srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
     const space = (): void => this.wake(core.domain.cycle + 1);
     this.#recordRequester = core.dmaRead.addRequester(
       {
@@ -113,6 +107,14 @@ export class ReceiveWqeFetch {
 
   connect(ports: ReceiveWqeFetchPorts): void {
     this.#ports = ports;
+  }
+
+  /** See SlotUser: of QPs, or of SRQs. */
+  slotsGrown(): void {
+    const { qps, srqs } = this.#core;
+    while (this.#ofQps.length < qps.slotCount) this.#ofQps.push(new ReceiveQueueState());
+    while (this.#ofSrqs.length < srqs.slotCount) this.#ofSrqs.push(new ReceiveQueueState());
+    this.#work.enlarge(qps.slotCount + srqs.slotCount);
   }
 
   wake(cycle: Cycles): void {

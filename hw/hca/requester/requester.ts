@@ -140,10 +140,6 @@ export class Requester {
       capacity: core.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    core.qps.follow((slotCount) => {
-      this.#waitingForRecord.enlarge(slotCount);
-      this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
-    });
     this.#packets = new RequestPackets(core, this.account, () => this.wake(core.domain.cycle + 1));
     this.#stage = core.domain.addStage(this.#run, this);
   }
@@ -161,6 +157,12 @@ export class Requester {
     this.#ends = ends;
     this.#keys = keys;
     this.#packets.connect({ transmitter });
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#waitingForRecord.enlarge(slotCount);
+    this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
   }
 
   wake(cycle: Cycles): void {

@@ -71,13 +71,6 @@ export class RetryTimers {
       capacity: 2 * core.qps.slotCount,
       whenFull: 'never: each QP has one timer of each kind',
     });
-    core.qps.follow((slotCount) => {
-      this.#due.enlarge(2 * slotCount);
-      this.#generation = enlarged(this.#generation, slotCount);
-      this.#rnrWait = enlarged(this.#rnrWait, slotCount);
-      this.#dueGeneration = enlarged(this.#dueGeneration, slotCount);
-      this.#dueRnrWait = enlarged(this.#dueRnrWait, slotCount);
-    });
     this.#ackHandler = core.lp.queue.addHandler((qp, generation) => this.#ackDue(qp, generation));
     this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
     this.#stage = core.domain.addStage(this.#run, this);
@@ -91,6 +84,15 @@ export class RetryTimers {
 
   connect(ports: RetryTimerPorts): void {
     this.#ports = ports;
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#due.enlarge(2 * slotCount);
+    this.#generation = enlarged(this.#generation, slotCount);
+    this.#rnrWait = enlarged(this.#rnrWait, slotCount);
+    this.#dueGeneration = enlarged(this.#dueGeneration, slotCount);
+    this.#dueRnrWait = enlarged(this.#dueRnrWait, slotCount);
   }
 
   /**

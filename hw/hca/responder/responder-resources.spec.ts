@@ -4,6 +4,7 @@ import { KIND_READ, ResponderResources } from './responder-resources.ts';
 
 describe('the ring of QPs with something to answer', () => {
   const resources = new ResponderResources(new QpTable(4));
+  resources.slotsGrown(4);
   const { rows } = resources;
   const enter = (...slots: number[]): void => {
     for (const slot of slots) resources.enter(rows[slot]!);
@@ -38,6 +39,7 @@ describe('the ring of QPs with something to answer', () => {
 describe('the entries of all QPs', () => {
   it('are handed out as they are needed, each to one request, and come back in any order of the QPs', () => {
     const resources = new ResponderResources(new QpTable(4));
+    resources.slotsGrown(4);
     // 4 QPs with 40 requests each: more than there is room for at first.
     const appended = Array.from({ length: 160 }, (_, turn) =>
       resources.append(turn % 4, KIND_READ, turn, turn & 1, 0),

@@ -76,12 +76,18 @@ export class ResponderResources {
   #firstWaiting: PendingResponses | undefined;
   #lastWaiting: PendingResponses | undefined;
 
+  readonly #qps: QpTable;
+
   constructor(qps: QpTable) {
+    this.#qps = qps;
     this.#firstWaiting = undefined;
-    qps.follow((slotCount) => {
-      while (this.rows.length < slotCount) this.rows.push(new PendingResponses(qps.rows[this.rows.length]!));
-    });
     this.#enlarge(FIRST_ENTRIES);
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    const { rows } = this.#qps;
+    while (this.rows.length < slotCount) this.rows.push(new PendingResponses(rows[this.rows.length]!));
   }
 
   /** READs and atomics accepted and not answered, and acknowledgements not sent. */

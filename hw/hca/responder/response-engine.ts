@@ -102,6 +102,11 @@ export class ResponseEngine {
     this.#errors = errors;
   }
 
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#resources.slotsGrown(slotCount);
+  }
+
   /** Answers owed to peers. */
   get heldCount(): number {
     return this.#resources.heldCount;

@@ -76,10 +76,6 @@ export class WqeFetch {
       whenFull: 'never: each QP stands here at most once',
     });
     this.#fetches = lines.rows.map(() => new LineFetch());
-    core.qps.follow((slotCount) => {
-      this.#asked.enlarge(slotCount);
-      this.#isCareful = enlarged(this.#isCareful, slotCount);
-    });
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, placesEarly: true },
@@ -93,6 +89,12 @@ export class WqeFetch {
 
   connect(ports: WqeFetchPorts): void {
     this.#ports = ports;
+  }
+
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void {
+    this.#asked.enlarge(slotCount);
+    this.#isCareful = enlarged(this.#isCareful, slotCount);
   }
 
   wake(cycle: Cycles): void {
