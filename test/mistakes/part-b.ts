@@ -175,7 +175,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     kind: 'wrong length',
     scene: 'crowd-of-queues',
     file: 'hw/hca/receive-queue/receive-wqe-fetch.ts',
-    find: '      this.#work.enlarge(qps.slotCount + srqs.slotCount);\n',
+    find: '    this.#work.enlarge(qps.slotCount + srqs.slotCount);\n',
     replace: '',
   },
   {
