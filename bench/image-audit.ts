@@ -97,7 +97,7 @@ async function audit(options: MachineOptions): Promise<Audit> {
   await first.report();
   const before = new WeakSet(await liveObjects());
   const machine = await loaded(options);
-  await machine.runTo(BigInt(first.bootedPs!) + 1n);
+  await machine.runToBoot();
   const live = await liveObjects();
   const image = machine.image();
   if (image === undefined) throw new Error('no image can be taken');

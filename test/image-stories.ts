@@ -5,7 +5,12 @@
 import { crc32 } from 'node:zlib';
 import { PhysicalMemory } from '../host/physical-memory.ts';
 import { Random } from '../sim/index.ts';
-import { BootedMachines, freshMachines, type MachineSource } from '../system/machine/booted-machines.ts';
+import {
+  BootedMachines,
+  type BootedMachinesOptions,
+  freshMachines,
+  type MachineSource,
+} from '../system/machine/booted-machines.ts';
 import type { Machine, MachineOptions } from '../system/machine/machine.ts';
 import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
 import { drawHardware } from '../system/torture/draw-hardware.ts';
@@ -73,8 +78,9 @@ export async function outcomeOn(
 export interface Comparison {
   /** Where a run first differs from the fresh machine's; empty where none does. */
   readonly difference: string;
-  /** Runs that began from an image. */
+  /** Runs that began from an image, and machines that booted. */
   readonly fromImage: number;
+  readonly booted: number;
 }
 
 /** Runs all of the rounds on one kind of machine, one after the other, and each round's programs on a fresh machine. */
@@ -82,8 +88,9 @@ export async function comparison(
   options: MachineOptions,
   rounds: readonly (readonly ProgramOptions[])[],
   limitPs?: bigint,
+  kept: BootedMachinesOptions = {},
 ): Promise<Comparison> {
-  await using machines = new BootedMachines();
+  await using machines = new BootedMachines(kept);
   const expected = new Map<readonly ProgramOptions[], string>();
   for (const [round, programs] of rounds.entries()) {
     if (!expected.has(programs))

@@ -74,6 +74,39 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     if (options.faults === undefined) expect(fromImage).toBe(2);
   });
 
+  it.each([
+    ['machines', {}, 3, 1],
+    ['four hosts', { nodes: 4 }, 3, 1],
+    // A fault that hits one host's boot alone leaves no image, and one that ends a boot does so each time.
+    ['a read of one host lost', { faults: [{ read: 'any', nth: 40, node: 0, answer: 'lost' }] }, 0, 4],
+    ['a command refused', { faults: [{ command: 'INIT_HCA', nth: 1, status: 'BAD_SYS_STATE' }] }, 0, 4],
+  ] as const)(
+    'of %s whose first boot is the only one',
+    async (_, options: MachineOptions, imaged: number, boots: number) => {
+      const [first, second] = ['write-bw,size=64,iters=100', 'read-lat,size=2K,iters=20'].map(perfPrograms);
+      const rounds = [first!, second!, first!];
+      expect(await comparison(options, rounds, undefined, { imageOf: 1 })).toEqual({
+        difference: '',
+        fromImage: imaged,
+        booted: boots,
+      });
+    },
+  );
+
+  it('of two kinds in turns, where two are kept', async () => {
+    await using machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
+    const programs = perfPrograms('write-bw,size=64,iters=100');
+    const kinds: MachineOptions[] = [{}, { seed: 7 }];
+    const fresh: string[] = [];
+    for (const kind of kinds) fresh.push(await outcomeOn(freshMachines, kind, programs));
+    for (const at of [0, 1, 0, 1, 1, 0])
+      expect(await outcomeOn(machines, kinds[at]!, programs)).toBe(fresh[at]);
+    expect(machines.counts).toEqual({ fromImage: 6, booted: 2 });
+    await outcomeOn(machines, { seed: 8 }, programs);
+    expect(await outcomeOn(machines, kinds[1]!, programs)).toBe(fresh[1]);
+    expect(machines.counts).toEqual({ fromImage: 8, booted: 4 });
+  });
+
   it('of random hardware, random workloads after each other', async () => {
     let fromImages = 0;
     for (const seed of [1, 2]) {

@@ -1,7 +1,7 @@
 /** "What if": points of one configuration begin from the image of a booted machine, with the figures of fresh machines. */
 import { expect, it } from 'vitest';
 import type { LabMessage } from '../protocol.ts';
-import { latency, rate } from './what-if.ts';
+import { latency, machines, rate } from './what-if.ts';
 
 it('answers the same in whatever order it is asked, from an image or after a boot', async () => {
   const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
@@ -13,4 +13,17 @@ it('answers the same in whatever order it is asked, from an image or after a boo
   const other = { ...machine, set: { 'wire.cableMetres': 100 } };
   expect((await latency(other, message)).meanPs).toBeGreaterThan(first.meanPs);
   expect(await latency(machine, message)).toEqual(first);
+});
+
+it('boots once for each machine: not for another message, nor for the one beside it', async () => {
+  const machine = { profile: 'connectx3-qdr', set: {}, seed: 2 };
+  const other = { ...machine, set: { 'hca.mttCacheLines': 64 } };
+  const message: LabMessage = { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 };
+  const bootsBefore = machines.counts.booted;
+  for (const verb of ['write', 'read'] as const)
+    for (const one of [machine, other]) {
+      for (const sizeBytes of [1, 4096]) await latency(one, { ...message, verb, sizeBytes });
+      await rate(one, { ...message, verb }, 2);
+    }
+  expect(machines.counts.booted - bootsBefore).toBe(2);
 });

@@ -7,8 +7,8 @@ import { latencyClient, latencyServer } from '../../system/workloads/perf-latenc
 import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../../system/workloads/perf-plan.ts';
 import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
-/** Points of one configuration boot once: the third begins from the image of the second. */
-const machines = new BootedMachines();
+/** Points of one configuration boot once; those of A and of B each. */
+export const machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
 
 const latencyIterations = 12;
 const rateIterations = 300;

@@ -1,15 +1,16 @@
 /**
  * Machines for many short runs: one that has booted is put back to where it had, in place of booting another of the same kind.
  *
- *     take: the 1st of a kind ─► fresh machine, whose boot says at what instant drivers have probed
- *           the 2nd           ─► fresh machine, run to that instant ─► image ─┐
- *           from then on      ─────────────────────────────────────► image ─► put back, other programs begin
+ *     take: the 1st of a kind ─► fresh machine (where images are taken of the second: most kinds of a sweep are run once)
+ *           the 2nd           ─► fresh machine, run until its drivers have probed ─► image ─┐
+ *           from then on      ───────────────────────────────────────────────────► image ─► put back, other programs begin
  *
  * The report is the one that a fresh machine would give, byte for byte (test/machine-image.spec.ts). What has to be equal for
  * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
  * which programs are loaded where. What the programs do and with what arguments may differ.
  */
 import { type ObjectImage, seesPrivateFields } from '../../base/object-image.ts';
+import { RunError } from '../../sim/index.ts';
 import { Machine, type MachineOptions } from './machine.ts';
 import { canonicalJson } from './profile/canonical-json.ts';
 import { configurationOf, type MachineConfig } from './profile/index.ts';
@@ -58,32 +59,48 @@ async function loadedMachine(
 interface Kind {
   readonly key: string;
   readonly config: MachineConfig;
-  /** Simulated time at which they have booted, once one has. */
-  bootedPs: bigint | undefined;
+  /** Machines of it that were taken so far. */
+  takenCount: number;
   booted: { readonly machine: Machine; readonly image: ObjectImage } | undefined;
   /** A run is under way on the booted one, or did not come to its end. */
   isTaken: boolean;
-  /** No image can be taken of them: hosts boot at different instants, or the slot holds a NIC. */
+  /** No image can be taken of them: hosts boot at different instants or not at all, or the slot holds a NIC. */
   isRefused: boolean;
 }
 
+export interface BootedMachinesOptions {
+  /** Of which machine of a kind an image is taken: of the first, where a kind is known to be run more than once. Default the second. */
+  readonly imageOf?: 1 | 2;
+  /** Kinds that are kept booted, each with the memory of its machine; the one that was asked for longest ago goes first. Default 1. */
+  readonly kindsMax?: number;
+}
+
 export class BootedMachines implements MachineSource, AsyncDisposable {
-  #kind: Kind | undefined;
-  /** Runs that began from an image so far, and those that booted. */
+  readonly #imageOf: number;
+  readonly #kindsMax: number;
+  /** By their key; the one that was asked for last comes last. */
+  readonly #kinds = new Map<string, Kind>();
+  /** Runs that began from an image so far, and machines that booted. */
   readonly counts = { fromImage: 0, booted: 0 };
+
+  constructor({ imageOf = 2, kindsMax = 1 }: BootedMachinesOptions = {}) {
+    this.#imageOf = imageOf;
+    this.#kindsMax = kindsMax;
+  }
 
   async take(
     options: MachineOptions,
     programsOf: (config: MachineConfig) => readonly ProgramOptions[],
   ): Promise<MachineLease> {
-    if (!canBeImaged(options)) return this.#fresh(options, programsOf, undefined);
+    if (!canBeImaged(options)) return this.#fresh(options, programsOf);
     const kind = await this.#kindOf(options, programsOf);
-    if (kind.isTaken || kind.isRefused || kind.bootedPs === undefined)
-      return this.#fresh(options, programsOf, kind);
-    kind.booted ??= await this.#boot(options, programsOf, kind.bootedPs);
+    kind.takenCount++;
+    if (kind.isTaken || kind.isRefused || kind.takenCount < this.#imageOf)
+      return this.#fresh(options, programsOf);
+    kind.booted ??= await this.#boot(options, programsOf);
     if (kind.booted === undefined) {
       kind.isRefused = true;
-      return this.#fresh(options, programsOf, kind);
+      return this.#fresh(options, programsOf);
     }
     const { machine, image } = kind.booted;
     await machine.beginAgain(image, programsOf(kind.config));
@@ -93,10 +110,9 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const booted = this.#kind?.booted;
-    const isTaken = this.#kind?.isTaken === true;
-    this.#kind = undefined;
-    if (booted !== undefined && !isTaken) await booted.machine.retire();
+    const kinds = [...this.#kinds.values()];
+    this.#kinds.clear();
+    for (const kind of kinds) await retire(kind);
   }
 
   async #kindOf(
@@ -104,36 +120,36 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
     programsOf: (config: MachineConfig) => readonly ProgramOptions[],
   ): Promise<Kind> {
     const machineKey = canonicalJson(options);
-    const known = this.#kind;
-    const config =
-      known?.key.startsWith(`${machineKey}\n`) === true ? known.config : configurationOf(configured(options));
+    const known = [...this.#kinds.values()].find(({ key }) => key.startsWith(`${machineKey}\n`));
+    const config = known?.config ?? configurationOf(configured(options));
     const slots = programsOf(config).map(({ node, name, core, process }) => ({ node, name, core, process }));
     const key = `${machineKey}\n${canonicalJson(slots)}`;
-    if (known?.key === key) return known;
-    await this[Symbol.asyncDispose]();
-    this.#kind = {
+    const kind = this.#kinds.get(key) ?? {
       key,
       config,
-      bootedPs: undefined,
+      takenCount: 0,
       booted: undefined,
       isTaken: false,
       isRefused: config.machine.adapter !== 'hca',
     };
-    return this.#kind;
+    this.#kinds.delete(key);
+    for (const oldest of [...this.#kinds.values()].slice(0, this.#kinds.size + 1 - this.#kindsMax)) {
+      this.#kinds.delete(oldest.key);
+      await retire(oldest);
+    }
+    this.#kinds.set(key, kind);
+    return kind;
   }
 
   async #fresh(
     options: MachineOptions,
     programsOf: (config: MachineConfig) => readonly ProgramOptions[],
-    kind: Kind | undefined,
   ): Promise<MachineLease> {
     const machine = await loadedMachine(options, programsOf);
     this.counts.booted++;
     return {
       machine,
       [Symbol.asyncDispose]: async () => {
-        const { bootedPs } = machine;
-        if (kind !== undefined && bootedPs !== undefined) kind.bootedPs ??= BigInt(bootedPs);
         if (await hasEnded(machine)) await machine.retire();
         else await machine.close();
       },
@@ -144,12 +160,10 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   async #boot(
     options: MachineOptions,
     programsOf: (config: MachineConfig) => readonly ProgramOptions[],
-    bootedPs: bigint,
   ): Promise<Kind['booted']> {
     const machine = await loadedMachine(options, programsOf);
     this.counts.booted++;
-    await machine.runTo(bootedPs + 1n);
-    const image = machine.image();
+    const image = await imageOfBooted(machine);
     if (image !== undefined) return { machine, image };
     await machine.close();
     return;
@@ -159,10 +173,29 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   async #giveBack(kind: Kind): Promise<void> {
     const { machine } = kind.booted!;
     kind.isTaken = false;
-    if (await hasEnded(machine)) return;
+    if (await hasEnded(machine)) {
+      if (this.#kinds.get(kind.key) !== kind) await machine.retire();
+      return;
+    }
     kind.booted = undefined;
     await machine.close();
   }
+}
+
+/** @returns undefined where none can be taken: also of a machine whose boot fails, as it does whenever it is run */
+async function imageOfBooted(machine: Machine): Promise<ObjectImage | undefined> {
+  try {
+    await machine.runToBoot();
+  } catch (error) {
+    if (error instanceof RunError) return;
+    throw error;
+  }
+  return machine.image();
+}
+
+/** Gives the memory of a kind's machine to the next ones, unless it still runs: then it goes when its lease ends. */
+async function retire({ booted, isTaken }: Kind): Promise<void> {
+  if (booted !== undefined && !isTaken) await booted.machine.retire();
 }
 
 /** All programs have ended: no code of theirs is suspended. */

@@ -263,7 +263,7 @@ export class Machine implements AsyncDisposable {
 
   /**
    * The state of the machine, which has booted and none of whose programs has begun: to be put back with
-   * {@link beginAgain} after any run. At `bootedPs` + 1 it can be taken, unless hosts boot at different instants.
+   * {@link beginAgain} after any run. After {@link runToBoot} it can be taken, unless hosts boot at different instants.
    * @returns undefined where it cannot be taken: elsewhere, in partitions of several threads, of a machine that is analysed or attributes
    *   costs
    */
@@ -293,6 +293,18 @@ export class Machine implements AsyncDisposable {
   }
 
   // Time.
+
+  /**
+   * Runs until every host's driver has probed its device, one picosecond past {@link bootedPs}: of hosts that boot at one instant, no
+   * program has begun.
+   * @throws RunError as {@link run}; ConfigurationError in partitions of several threads
+   */
+  async runToBoot(): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    const local = this.#local;
+    if (local === undefined) throw new ConfigurationError('partition', this.partition, 'single');
+    return local.waitingForBootsOnly(() => this.#runs.runUntilEnded(1, NEVER));
+  }
 
   /**
    * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way

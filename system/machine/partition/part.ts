@@ -2,7 +2,7 @@
  * One thread's share of a machine: the nodes placed in it, their runner, and everything that can be asked of them.
  * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
  */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
 import type { ProcessorCost } from '../../../host/index.ts';
 import type { CostLedger, Hca, HcaSetup } from '../../../hw/hca/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
@@ -131,6 +131,21 @@ export class MachinePart {
       this.programs.every(({ isWaiting }) => isWaiting) &&
       this.hosts.every(({ host }) => host.cores.every(({ hasOnlyPrograms }) => hasOnlyPrograms))
     );
+  }
+
+  /**
+   * Runs something that ends when all members have ended, as if the boot of each host were its only one: programs, none of which has
+   * begun, are not waited for.
+   */
+  async waitingForBootsOnly<Outcome>(run: () => Promise<Outcome>): Promise<Outcome> {
+    if (this.bootedPs !== undefined) throw new InvariantError('hosts', 'booted', 'before their boot');
+    const programs = this.hosts.flatMap(({ lp }, host) => this.programs[host]!.states().map(() => lp));
+    for (const lp of programs) lp.markEnded();
+    try {
+      return await run();
+    } finally {
+      for (const lp of programs) lp.addMember();
+    }
   }
 
   /** In a part that was put back: see {@link ProgramRunner.beginAs}. */
