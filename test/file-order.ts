@@ -9,6 +9,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of more than ten seconds of processor time each, the longest first. */
 const longest = [
+  'test/torture/fresh-stories.spec.ts',
   'system/torture/scenes/scenes.spec.ts',
   'test/package.spec.ts',
   'system/cli/cli.spec.ts',

@@ -4,20 +4,35 @@
  * own, so that the rest of it stays as it was.
  */
 import type { Random } from '../../sim/index.ts';
+import {
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+  IBV_WR_SEND,
+  IBV_WR_SEND_WITH_IMM,
+  IBV_WR_SEND_WITH_INV,
+} from '../../userlib/index.ts';
 import type { FaultEntry } from '../machine/faults/index.ts';
-import type { Story } from './story.ts';
+import { type Story, sendsOf } from './story.ts';
 
 /** Of the stories whose packets get lost, and of those in which more than packets fails. */
 const share = { lossy: 0.5, broken: 0.3 };
 /** Of the stories with such rules, how many have the packets of their cable as bytes. */
 const bytesShare = 0.3;
 
-/** @returns the story, in some cases with rules */
-export function withPacketRules(random: Random, story: Story): Story {
+/**
+ * @param of opcodes that rules name: of any packets, or of such as the story's requests are sent in
+ * @returns the story, in some cases with rules
+ */
+export function withPacketRules(random: Random, story: Story, of: 'any' | 'sent' = 'any'): Story {
   const { climate, faults, set } = story;
   if (climate !== 'lossy' && climate !== 'broken') return story;
   if (!random.chance(share[climate])) return story;
-  const rules = Array.from({ length: 1 + random.below(3) }, () => drawRule(random));
+  const rules = Array.from({ length: 1 + random.below(3) }, () =>
+    drawRule(random, of === 'any' ? opcodes : opcodesSent(story)),
+  );
   const isBytes = random.chance(bytesShare) && !('wire.packetForm' in set);
   return {
     ...story,
@@ -56,9 +71,34 @@ const classes = ['requests', 'responses', 'datagrams'];
 const firstQpn = 0x208;
 const qpnCount = 24;
 
-function drawRule(random: Random): FaultEntry {
+/** Words in the opcodes of the packets that a request leads to. */
+const wordsByVerb = new Map<number, readonly string[]>([
+  [IBV_WR_SEND, ['SEND']],
+  [IBV_WR_SEND_WITH_IMM, ['SEND']],
+  [IBV_WR_SEND_WITH_INV, ['SEND']],
+  [IBV_WR_RDMA_WRITE, ['RDMA_WRITE']],
+  [IBV_WR_RDMA_WRITE_WITH_IMM, ['RDMA_WRITE']],
+  [IBV_WR_RDMA_READ, ['RDMA_READ']],
+  [IBV_WR_ATOMIC_CMP_AND_SWP, ['COMPARE_SWAP', 'ATOMIC_ACKNOWLEDGE']],
+  [IBV_WR_ATOMIC_FETCH_AND_ADD, ['FETCH_ADD', 'ATOMIC_ACKNOWLEDGE']],
+]);
+
+/** Opcodes of the story's packets; all, for a story that sends nothing. */
+function opcodesSent(story: Story): readonly string[] {
+  const sent = new Set<string>();
+  for (const { program, qp, plan } of sendsOf(story)) {
+    const { transport } = story.programs[program]!.qps[qp]!;
+    if (transport === 'RC') sent.add('RC_ACKNOWLEDGE');
+    for (const word of wordsByVerb.get(plan.opcode) ?? [])
+      for (const opcode of opcodes)
+        if (opcode.startsWith(`${transport}_`) && opcode.includes(`_${word}`)) sent.add(opcode);
+  }
+  return sent.size === 0 ? opcodes : [...sent];
+}
+
+function drawRule(random: Random, named: readonly string[]): FaultEntry {
   const effect = drawEffect(random);
-  const header = drawHeader(random);
+  const header = drawHeader(random, named);
   const isByChance = Object.keys(header).length === 0 || random.chance(0.3);
   const chance = isByChance
     ? { chance: `${1 + random.below(random.chance(0.5) ? 10 : 60)}%`, seed: random.uint32() }
@@ -99,14 +139,14 @@ function drawEffect(random: Random): FaultEntry {
 }
 
 /** Empty: packets of any kind. */
-function drawHeader(random: Random): FaultEntry {
+function drawHeader(random: Random, named: readonly string[]): FaultEntry {
   switch (random.below(6)) {
     case 0:
       return {};
     case 1:
       return { only: classes[random.below(random.chance(0.9) ? 2 : 3)]! };
     case 2:
-      return { opcode: opcodes[random.below(opcodes.length)]! };
+      return { opcode: named[random.below(named.length)]! };
     case 3:
       return { qpn: firstQpn + random.below(qpnCount) };
     default:

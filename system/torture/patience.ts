@@ -1,16 +1,29 @@
 /** How long programs wait for events that may never come, by the attributes of the story's QPs. */
-import { psPerMs } from '../../base/units.ts';
+import { psPerMs, psPerNs } from '../../base/units.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
 /** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
 export const basePatiencePs = 200 * psPerMs;
 
-/** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
-export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
+/** IBTA 9.7.6.1.3: a time-out of code t lasts between one and four times 4.096 µs × 2^t. */
+const ackTimeoutUnitNs = 4096;
+/** None is longer than the standard's longest. */
+const ackTimeoutMaxPs = ackTimeoutUnitNs * psPerNs * 2 ** 31;
+
+/**
+ * The least that a time-out of this code lasts; 0: there is none.
+ * @param set of the story: a card may count in another unit than the standard's, and have a least code
+ */
+export function ackTimeoutPs(code: number, set: ParameterValues = {}): number {
+  if (code === 0) return 0;
+  const unitPs = Number(set['hca.ackTimeoutUnitNs'] ?? ackTimeoutUnitNs) * psPerNs;
+  return Math.min(unitPs * 2 ** Math.max(code, Number(set['hca.ackTimeoutCodeMin'] ?? 1)), ackTimeoutMaxPs);
+}
 
 /** The longest RNR delay has code 0 (IBTA 9.7.5.2.8, table 45). */
-const rnrDelayMaxPs = rnrDelayPs(0);
+const rnrDelayMaxPs = ({ set }: Story): number => rnrDelayPs(0, set);
 const pageBytes = 4096;
 
 /**
@@ -22,9 +35,12 @@ export function patienceOf(story: Story): number {
   for (const { qps } of story.programs)
     for (const { transport, timeout, retryCount, rnrRetry } of qps)
       if (transport === 'RC')
-        most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
+        most = Math.max(
+          most,
+          4 * (retryCount + 2) * ackTimeoutPs(timeout, story.set) + (rnrRetry + 2) * rnrDelayMaxPs(story),
+        );
   const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
-  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs : 0);
+  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs(story) : 0);
 }
 
 /** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
@@ -50,7 +66,7 @@ export function withBearableRnr(story: Story): Story {
   );
   if (!isEndless) return story;
   const slowed = (qp: QpPlan): QpPlan =>
-    rnrDelayPs(qp.rnrTimer) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs) };
+    rnrDelayPs(qp.rnrTimer, story.set) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs, story) };
   return {
     ...story,
     programs: story.programs.map((program) => ({ ...program, qps: program.qps.map(slowed) })),
@@ -58,7 +74,7 @@ export function withBearableRnr(story: Story): Story {
 }
 
 /** The shortest delay that is long enough; code 0, the longest, when none is. */
-function codeOfAtLeast(ps: number): number {
-  for (let code = 1; code < 32; code++) if (rnrDelayPs(code) >= ps) return code;
+function codeOfAtLeast(ps: number, { set }: Story): number {
+  for (let code = 1; code < 32; code++) if (rnrDelayPs(code, set) >= ps) return code;
   return 0;
 }

@@ -1,5 +1,6 @@
 /** Which story a seed is: one of players, or a scene. */
 import { Random } from '../../sim/index.ts';
+import { withCardTimers } from './draw-card-timers.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { withPacketRules } from './draw-packet-rules.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
@@ -23,15 +24,35 @@ export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
   if (!random.chance(sceneShare)) return orLookedAtAgain(playersOfSeed(seed));
-  const drawn = scenes[random.below(scenes.length)]!;
+  const told = scenesOfSeed(seed);
+  const drawn = told[random.below(told.length)]!;
   const isTaken = drawn.isSlow !== true || random.chance(slowShare);
-  return orLookedAtAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
+  return orLookedAtAgain(drawScene(seed, isTaken ? drawn : told[random.below(told.length)]!));
 }
 
 /** From here on stories of players have what came later; a seed below stays the story that commits and pages name. */
 const firstNewerSeed = 1_700_000_000;
+/** From here on they have card timers as well, and one more scene may be told. */
+const firstNewestSeed = 1_800_000_000;
 
-const playersOfSeed = (seed: number): Story => (seed < firstNewerSeed ? drawStory(seed) : newerStory(seed));
+function playersOfSeed(seed: number): Story {
+  if (seed < firstNewerSeed) return drawStory(seed);
+  return seed < firstNewestSeed ? newerStory(seed) : newestStory(seed);
+}
+
+const scenesOfSeed = (seed: number): readonly Scene[] =>
+  seed < firstNewestSeed ? scenes.filter(({ isNew }) => isNew !== true) : scenes;
+
+/** A story of players with all that there is: time-outs and RNR delays of other cards, too. */
+export const newestStory = (seed: number): Story =>
+  withCardTimers(
+    new Random(seed, 'card timers'),
+    withPacketRules(
+      new Random(seed, 'packet rules'),
+      withWindows(new Random(seed, 'windows'), drawStory(seed)),
+      'sent',
+    ),
+  );
 
 /** A story of players with what came later: windows, and faults by rule. Each from a stream of its own: the rest stays as it was. */
 export const newerStory = (seed: number): Story =>

@@ -3,6 +3,7 @@
  * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and 10.10, 11.6.2;
  * written from the standard, not from the device.
  */
+import { psPerNs } from '../../base/units.ts';
 import {
   IBV_WC_BIND_MW,
   IBV_WC_COMP_SWAP,
@@ -30,6 +31,7 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../userlib/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import type { Flaw } from './story.ts';
 
 /** With which error a flawed request ends at the requester, when it is the first to fail on its QP. */
@@ -116,5 +118,11 @@ const rnrDelays = [
   4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 ];
 
-/** Least time that a requester waits after an RNR NAK of this timer code. */
-export const rnrDelayPs = (code: number): number => rnrDelays[code]! * 10_000_000;
+const rnrUnitNs = 10_000;
+
+/**
+ * Least time that a requester waits after an RNR NAK of this timer code.
+ * @param set of the story: a card may count in another unit than the standard's hundredth of a millisecond
+ */
+export const rnrDelayPs = (code: number, set: ParameterValues = {}): number =>
+  rnrDelays[code]! * Number(set['hca.rnrTimerUnitNs'] ?? rnrUnitNs) * psPerNs;

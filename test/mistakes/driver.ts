@@ -123,4 +123,22 @@ export const driverMistakes: readonly Mistake[] = [
     find: '    this.ring(cpu, 1);\n',
     replace: '    if (sinceUpdate > 0) this.ring(cpu, 1);\n',
   },
+  {
+    name: 'refused-request-stays',
+    what: 'A connection that the program refuses is not forgotten.',
+    kind: 'resource not returned',
+    scene: 'connections',
+    file: 'driver/cm/connection.ts',
+    find: '    this.#sendReject(cpu, RejectReason.CONSUMER_DEFINED, privateData);\n    this.#endAtOnce();\n',
+    replace: '    this.#sendReject(cpu, RejectReason.CONSUMER_DEFINED, privateData);\n',
+  },
+  {
+    name: 'connection-message-sent-once',
+    what: 'REQ, REP and DREQ are not repeated while they are not answered.',
+    kind: 'lost event',
+    scene: 'connections',
+    file: 'driver/cm/connection.ts',
+    find: '    this.#core.send(cpu, bytes, this.#to);\n    this.#repeatAfter(timeoutPs);\n',
+    replace: '    this.#core.send(cpu, bytes, this.#to);\n',
+  },
 ];

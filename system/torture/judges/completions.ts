@@ -240,6 +240,9 @@ function unexplained(
   return `it had no flaw that ends so (${plan.flaw})`;
 }
 
+/** Of code 13: slow hardware and long messages do not take so long. */
+const longTimeoutPs = ackTimeoutPs(13);
+
 function retriesUnexplained(
   story: Story,
   { from, to, link }: Flow,
@@ -249,12 +252,12 @@ function retriesUnexplained(
   const { timeout, retryCount } = from.plan;
   const lossCount = lossesOf(story);
   // A sequence NAK costs a retry without a wait, and takes a lost packet.
-  const leastPs = Math.max(0, retryCount + 1 - lossCount) * ackTimeoutPs(timeout);
+  const leastPs = Math.max(0, retryCount + 1 - lossCount) * ackTimeoutPs(timeout, story.set);
   if (lossCount <= retryCount && (timeout === 0 || elapsedPs < leastPs))
     return `it took ${elapsedPs} ps, and ${retryCount + 1} time-outs of code ${timeout} less ${lossCount} losses take ${leastPs}`;
   const isSuspect =
     lossCount > 0 ||
-    timeout < 13 ||
+    ackTimeoutPs(timeout, story.set) < longTimeoutPs ||
     isOutOfService(to.seen, to.qp) ||
     back.sends.some(isFailed) ||
     hasFlaws(story, link);
@@ -296,7 +299,7 @@ function rnrUnexplained(
   if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
   // An RNR NAK that comes again after its delay counts again.
   const delays = Math.max(0, rnrRetry - copiesOf(story));
-  const leastPs = delays * rnrDelayPs(to.plan.rnrTimer);
+  const leastPs = delays * rnrDelayPs(to.plan.rnrTimer, story.set);
   return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${delays} delays take ${leastPs}`;
 }
 

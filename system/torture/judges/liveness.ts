@@ -54,7 +54,8 @@ function judgeFlow(story: Story, flow: Flow, back: Flow): string[] {
     const lastPs = Math.max(post.toPs, latestUpTo(instants, end.fromPs));
     // Each of those without a completion of their own may have met a receiver that was not ready.
     const delays = waiting * (rnrRetry === 7 ? timeouts + 1 : rnrRetry + 1);
-    const mostPs = 4 * timeouts * ackTimeoutPs(timeout) + delays * rnrDelayPs(to.plan.rnrTimer) + looksPs;
+    const rnrPs = delays * rnrDelayPs(to.plan.rnrTimer, story.set);
+    const mostPs = 4 * timeouts * ackTimeoutPs(timeout, story.set) + rnrPs + looksPs;
     waiting = 0;
     if (end.fromPs - lastPs > mostPs)
       return [

@@ -90,8 +90,8 @@ function judgeGivingUp(
   const timeouts = retryCount + 1 + lossesOf(played.story);
   // The program sleeps between two looks for a part of its patience; and hardware may be slow.
   const looksPs = patienceOf(played.story) / 64 + 500 * psPerMs;
-  const rnrPs = (rnrRetry === 7 ? timeouts : rnrRetry + 1) * rnrDelayPs(to.plan.rnrTimer);
-  const mostPs = 4 * timeouts * ackTimeoutPs(timeout) + rnrPs + looksPs;
+  const rnrPs = (rnrRetry === 7 ? timeouts : rnrRetry + 1) * rnrDelayPs(to.plan.rnrTimer, played.story.set);
+  const mostPs = 4 * timeouts * ackTimeoutPs(timeout, played.story.set) + rnrPs + looksPs;
   const elapsedPs = end!.toPs - gotOnPs;
   return elapsedPs <= mostPs
     ? []

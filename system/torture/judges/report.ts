@@ -158,7 +158,10 @@ function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string
     const received = rnrNaksHeeded(of);
     const most = flows
       .filter(({ from }) => from.plan.transport === 'RC' && story.programs[from.program]!.node === node)
-      .reduce((sum, { to }) => sum + 1 + Math.floor(report.elapsedPs / rnrDelayPs(to.plan.rnrTimer)), 0);
+      .reduce(
+        (sum, { to }) => sum + 1 + Math.floor(report.elapsedPs / rnrDelayPs(to.plan.rnrTimer, story.set)),
+        0,
+      );
     return received <= most
       ? []
       : [`node ${node}: ${received} RNR NAKs, their delays leave time for ${most}`];

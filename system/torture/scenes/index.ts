@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { boundWindows } from './bound-windows.ts';
+import { connections } from './connections.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
 import { crowdOfQueues } from './crowd-of-queues.ts';
@@ -55,6 +56,7 @@ export const scenes: readonly Scene[] = [
   abandonedQueues,
   attributesChanged,
   boundWindows,
+  connections,
   copiedByWords,
   credits,
   crowdOfQueues,

@@ -64,6 +64,8 @@ export interface Scene {
   readonly programs: readonly SceneProgram[];
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
+  /** It came after seeds that pages and tables name: only later ones tell it. */
+  readonly isNew?: true;
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
