@@ -36,6 +36,11 @@ export interface Cpu {
    * the core in program order at the core's own time, behind all memory stores issued before.
    */
   mmioWrite32(address: number, value: number): void;
+  /**
+   * Store to memory, up to a page, that leaves the core right ahead of its next store to device space and not before: what a device reads by
+   * itself must not be there while simulated time is behind the core's own.
+   */
+  storeMemory(physicalAddress: number, bytes: Uint8Array): void;
 }
 
 /** Time counted since an instant. */

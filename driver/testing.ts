@@ -176,6 +176,7 @@ export class TestMachine {
       },
       mmioRead32: async (address) => this.read(address),
       mmioWrite32: (address, value) => this.write(address, value),
+      storeMemory: (address, bytes) => this.platform.memory.bytes.set(bytes, address),
     };
   }
 

@@ -396,6 +396,10 @@ export class CoreThread {
     );
   }
 
+  storeMemory(physicalAddress: number, bytes: Uint8Array): void {
+    this.store.bytes.set(bytes, this.pushMemoryStore(physicalAddress, bytes.length));
+  }
+
   mmioWrite32(address: number, value: number): void {
     const offset = this.pushDeviceStore(address, 4, 'uncached');
     this.store.view.setUint32(offset, value, true);

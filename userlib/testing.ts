@@ -167,6 +167,7 @@ export class TestProcess {
       },
       sleep: async () => {},
       mmioRead32: async () => 0,
+      storeMemory: (address, bytes) => this.storeBytes.set(bytes, push('memory', address, bytes.length)),
       mmioWrite32: () => {},
     };
   }

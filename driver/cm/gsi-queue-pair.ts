@@ -112,6 +112,7 @@ export class GsiQueuePair {
   #consumerCounter = 0;
   #armSequence = 0;
   readonly #doorbell = viewOf(new Uint8Array(cqArm.sizeBytes));
+  readonly #wqe = new Uint8Array(sendUnits * dataPointer.sizeBytes);
 
   private constructor(device: Device, memory: Memory, undo: ((cpu: Cpu) => Promise<void> | void)[]) {
     this.#device = device;
@@ -149,16 +150,15 @@ export class GsiQueuePair {
     const slot = this.#sendCounter & (2 ** logSendSlots - 1);
     const buffer = this.#memory.sent.address + slot * madBytes;
     memory.bytes.set(mad, buffer);
-    const at = this.#memory.queues.address + slot * 2 ** logSendStride;
-    memory.bytes.fill(0, at, at + sendUnits * dataPointer.sizeBytes);
-    inlineHeader.encodeInto({ isInline: 1, byteCount: managementHeadersBytes }, memory.bytes, at + headersAt);
-    managementHeaders(memory.bytes, at + headersAt + inlineHeader.sizeBytes, lid, serviceLevel);
+    const wqe = this.#wqe.fill(0);
+    inlineHeader.encodeInto({ isInline: 1, byteCount: managementHeadersBytes }, wqe, headersAt);
+    managementHeaders(wqe, headersAt + inlineHeader.sizeBytes, lid, serviceLevel);
     const lkey = this.#device.limits.reservedLkey;
     const pointer = (to: number, address: number, byteCount: number): void =>
-      dataPointer.encodeInto({ byteCount, lkey, address: BigInt(address) }, memory.bytes, to);
-    pointer(at + pointersAt, buffer, madHeaderBytes);
-    pointer(at + pointersAt + dataPointer.sizeBytes, buffer + madHeaderBytes, madBytes - madHeaderBytes);
-    inlineHeader.encodeInto({ isInline: 1, byteCount: icrcBytes }, memory.bytes, at + icrcAt);
+      dataPointer.encodeInto({ byteCount, lkey, address: BigInt(address) }, wqe, to);
+    pointer(pointersAt, buffer, madHeaderBytes);
+    pointer(pointersAt + dataPointer.sizeBytes, buffer + madHeaderBytes, madBytes - madHeaderBytes);
+    inlineHeader.encodeInto({ isInline: 1, byteCount: icrcBytes }, wqe, icrcAt);
     mlxControlSegment.encodeInto(
       {
         owner: passBit(this.#sendCounter, logSendSlots),
@@ -168,19 +168,16 @@ export class GsiQueuePair {
         completion: completionRequested,
         remoteLid: lid,
       },
-      memory.bytes,
-      at,
+      wqe,
+      0,
     );
-    this.#device.platform.operations?.posted(
-      this.qpn,
-      this.#sendCounter & counterMask16,
-      WqeOpcode.SEND,
-      cpu.ownPs,
-    );
-    this.#sendCounter++;
-    this.#sendsInFlight++;
+    cpu.storeMemory(this.#memory.queues.address + slot * 2 ** logSendStride, wqe);
     sendDoorbell.fields.qpn.set(this.#doorbell, 0, this.qpn);
     cpu.mmioWrite32(this.#uar.busAddress + uarOffset.sendDoorbell, this.#doorbell.getUint32(0, true));
+    const counter = this.#sendCounter & counterMask16;
+    this.#device.platform.operations?.posted(this.qpn, counter, WqeOpcode.SEND, cpu.ownPs);
+    this.#sendCounter++;
+    this.#sendsInFlight++;
     return true;
   }
 

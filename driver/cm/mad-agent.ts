@@ -75,8 +75,8 @@ export class MadAgent {
 
   async #work(cpu: Cpu): Promise<void> {
     const { costs } = this.#device.platform;
-    await cpu.settle();
     while (!this.#isClosed) {
+      await cpu.settle();
       const completion = this.#pair.take(cpu);
       if (completion === undefined) break;
       if (completion === 'failed') this.counts.failed++;
@@ -89,7 +89,6 @@ export class MadAgent {
       if (mad.fields.managementClass.get(viewOf(completion.bytes), 0) === MadClass.COMMUNICATION)
         this.#receive(cpu, completion);
       else this.counts.unclaimed++;
-      await cpu.settle();
     }
     this.#isScheduled = false;
     if (!this.#isClosed) this.#pair.arm(cpu);

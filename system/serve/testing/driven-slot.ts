@@ -85,6 +85,7 @@ export class DrivenSlot {
         const [region, offset] = placeOf(address);
         bench.write(region, offset, this.distort(value), 4, node);
       },
+      storeMemory: (address, bytes) => this.memory.bytes.set(bytes, address),
     };
   }
 

@@ -28,6 +28,8 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['resized-in-traffic', 920_001_966],
   ['read-back', 960_006_520],
   ['attributes-changed', 960_007_077],
+  ['connections', 1_800_000_167],
+  ['connections', 1_800_000_290],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
