@@ -121,8 +121,8 @@ export interface BufferWatch {
  */
 export interface OperationTap {
   readonly watch?: BufferWatch;
-  /** A QP was made, with a send queue of so many WQEs (a power of two); it was destroyed. */
-  opened(qpNumber: number, wqeCount: number): void;
+  /** A QP was made, of whose requests so many at most are posted and not completed, rounded up to a power of two; it was destroyed. */
+  opened(qpNumber: number, requestCount: number): void;
   closed(qpNumber: number): void;
   /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
   posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number): void;

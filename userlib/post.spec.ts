@@ -266,6 +266,13 @@ describe('postSend', () => {
     );
   });
 
+  it('tells the tap how many requests of a new queue can be under way: fewer than it has WQEs', async () => {
+    process.taps.length = 0;
+    const { qpNum, sendRing } = await newQp({ maxSendWr: 1, maxSendSge: 1, maxInlineData: 0 });
+    expect([sendRing.wqeCount, sendRing.maxPost]).toEqual([64, 31]);
+    expect(process.taps).toEqual([{ what: 'opened', args: [qpNum, 32] }]);
+  });
+
   it('notifies the tap when something was posted, with the counters', async () => {
     const qp = await newQp();
     process.taps.length = 0;

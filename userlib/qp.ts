@@ -6,6 +6,8 @@
  */
 import { receiveRecord } from '../abi/doorbell-records.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
+import { asInteger } from '../base/parameter.ts';
+import { log2Ceil } from '../base/units.ts';
 import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
 import { checkAddress } from './address-checks.ts';
 import { cleanCq, freeSharedNow } from './cq.ts';
@@ -178,7 +180,7 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
   homes.set(qp, { buffer, record });
   context.qpTable.set(qpn, qp);
   context.qps.set(handle, qp);
-  context.platform.tap?.opened(qpn, qp.sendRing.wqeCount);
+  context.platform.tap?.opened(qpn, asInteger(2 ** log2Ceil(Math.max(1, qp.sendRing.maxPost))));
   return qp;
 }
 

@@ -29,4 +29,18 @@ describe('ContextTable', () => {
     expect(told.slice(2)).toEqual(['requester 100', 'responses 100']);
     expect([slot, table.slotCount, table.slotOf(3), table.slotOf(64)]).toEqual([64, 100, 3, 64]);
   });
+
+  it('keeps what it has when it grows, by no more than a quarter once it is large', () => {
+    const table = new ContextTable<'QP', 'requester'>(4, 1 << 17);
+    const rooms: number[] = [];
+    table.connect({ requester: { slotsGrown: (slotCount) => rooms.push(slotCount) } });
+    for (let number = 0; number < 100_000; number++) {
+      const slot = table.allocate(number);
+      table.view.setInt32(slot * 4, ~number);
+    }
+    expect(rooms.slice(0, 7)).toEqual([64, 128, 256, 512, 1024, 1280, 1600]);
+    expect(table.slotCount).toBeLessThanOrEqual(125_000);
+    for (let number = 0; number < 100_000; number += 97)
+      expect(table.view.getInt32(table.slotOf(number) * 4)).toBe(~number);
+  });
 });

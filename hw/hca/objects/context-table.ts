@@ -6,12 +6,15 @@
  * by the table that extends this one and by the blocks.
  *
  * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
- * room for 64 at first. When that is used up the room doubles, and so does what the table's users keep by slot.
+ * room for 64 at first. When that is used up the room doubles, and from 1,024 on grows by a quarter: what is not used yet of
+ * room for 100,000 QPs weighs more than the copying. What the table's users keep by slot grows with it.
  */
 import type { ObjectNumber, Slot } from './numbers.ts';
 
 const NONE = -1;
 const FIRST_SLOTS = 64;
+/** From so many slots on a table grows by a quarter. */
+const MANY_SLOTS = 1024;
 /** Object numbers have 24 bits; those of one page of the directory lie together. */
 const OBJECT_NUMBERS = 1 << 24;
 const PAGE_BITS = 10;
@@ -143,7 +146,8 @@ export class ContextTable<Kind extends string = string, User extends string = st
   }
 
   #grow(): void {
-    const slotCount = Math.min(this.capacity, 2 * this.slotCount);
+    const before = this.slotCount;
+    const slotCount = Math.min(this.capacity, before + (before < MANY_SLOTS ? before : before >> 2));
     this.bytes = enlarged(this.bytes, slotCount * this.contextBytes);
     this.view = new DataView(this.bytes.buffer);
     this.numberOf = enlarged(this.numberOf, slotCount, NONE);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { mtuBytesOf, QpState, qpc, qpcOffsetInMailbox } from '../../../abi/qpc.ts';
 import { linesOf, placeOf, readGolden } from '../../../abi/testing/golden.ts';
 import { fromHex } from '../../../base/bytes.ts';
-import { QpTable } from './qp-table.ts';
+import { QpTable, SEGMENTS_MAX } from './qp-table.ts';
 
 function loaded(bytes: Uint8Array, previousState: number = QpState.RST): { qps: QpTable; slot: number } {
   const qps = new QpTable(2);
@@ -126,5 +126,20 @@ describe('QpTable', () => {
       currentRetry: 2,
       currentRnrRetry: 0,
     });
+  });
+
+  it('has places for the scatter lists of QPs that take receives, which stay theirs, and none for others', () => {
+    const qps = new QpTable(4096);
+    const slots = Array.from({ length: 4096 }, (_, number) => qps.allocate(number));
+    expect(qps.segmentKey.length).toBe(0);
+    const receivers = slots.filter((slot) => slot % 80 === 3).map((slot) => qps.rows[slot]!);
+    for (const [at, pair] of receivers.entries()) {
+      const last = qps.scatterListOf(pair) + SEGMENTS_MAX - 1;
+      qps.segmentAddress[last] = at;
+    }
+    expect(receivers.map((pair) => qps.segmentAddress[qps.scatterListOf(pair) + SEGMENTS_MAX - 1])).toEqual(
+      receivers.map((_, at) => at),
+    );
+    expect(qps.segmentKey.length).toBeLessThanOrEqual(2 * receivers.length * SEGMENTS_MAX);
   });
 });

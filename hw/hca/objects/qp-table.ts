@@ -14,6 +14,8 @@ import { QueuePair } from './queue-pair.ts';
 const QPC_BYTES = 256;
 /** Most scatter entries of one receive WQE. */
 export const SEGMENTS_MAX = 32;
+const FIRST_SCATTER_LISTS = 16;
+const NONE = -1;
 
 const f = qpc.fields;
 const path = f.primaryPath.fields;
@@ -31,10 +33,11 @@ type QpUser =
 export class QpTable extends ContextTable<'QP', QpUser> {
   /** By slot; grows with the table. */
   readonly rows: QueuePair[] = [];
-  /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each slot. */
+  /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each QP that ever took one: see {@link scatterListOf}. */
   segmentAddress = new Float64Array(0);
   segmentKey = new Float64Array(0);
   segmentBytes = new Float64Array(0);
+  #scatterListCount = 0;
 
   constructor(capacity: number) {
     super(QPC_BYTES, capacity);
@@ -165,9 +168,22 @@ export class QpTable extends ContextTable<'QP', QpUser> {
 
   protected override enlarge(slotCount: number): void {
     while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
-    this.segmentAddress = enlarged(this.segmentAddress, slotCount * SEGMENTS_MAX);
-    this.segmentKey = enlarged(this.segmentKey, slotCount * SEGMENTS_MAX);
-    this.segmentBytes = enlarged(this.segmentBytes, slotCount * SEGMENTS_MAX);
+  }
+
+  /** Where a slot's scatter list begins in the arrays of segments. Most QPs of many receive nothing: it is made when first asked for. */
+  scatterListOf(pair: QueuePair): number {
+    if (pair.firstSegment === NONE) {
+      pair.firstSegment = this.#scatterListCount++ * SEGMENTS_MAX;
+      if (pair.firstSegment === this.segmentKey.length) this.#enlargeScatterLists();
+    }
+    return pair.firstSegment;
+  }
+
+  #enlargeScatterLists(): void {
+    const places = Math.max(FIRST_SCATTER_LISTS * SEGMENTS_MAX, 2 * this.segmentKey.length);
+    this.segmentAddress = enlarged(this.segmentAddress, places);
+    this.segmentKey = enlarged(this.segmentKey, places);
+    this.segmentBytes = enlarged(this.segmentBytes, places);
   }
 
   /** A new epoch: see EdgeKeeper. */

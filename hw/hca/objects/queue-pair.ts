@@ -134,6 +134,8 @@ export class QueuePair {
   /** A receive WQE was taken and not yet completed. */
   hasReceiveWqe = 0;
   receiveWqeCounter = 0;
+  /** Where the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it. */
+  firstSegment = NONE;
   segmentCount = 0;
   segmentIndex = 0;
   segmentUsed: Wide = 0;

@@ -83,7 +83,7 @@ export class ReceiveScatter {
     const pair = qps.rows[qp]!;
     const segment = pair.segmentIndex;
     if (segment >= pair.segmentCount) return FULL;
-    const index = qp * SEGMENTS_MAX + segment;
+    const index = pair.firstSegment + segment;
     const used = pair.segmentUsed;
     const wanted = Math.min(left, qps.segmentBytes[index]! - used);
     const address = qps.segmentAddress[index]! + used;
@@ -111,7 +111,7 @@ export class ReceiveScatter {
       const pair = qps.rows[qp]!;
       const segment = pair.segmentIndex;
       if (segment >= pair.segmentCount) return false;
-      const index = qp * SEGMENTS_MAX + segment;
+      const index = pair.firstSegment + segment;
       const passed = Math.min(left, qps.segmentBytes[index]! - pair.segmentUsed);
       this.#advance(qp, index, passed);
       left -= passed;
@@ -146,7 +146,7 @@ export class ReceiveScatter {
       if (pair.segmentUsed === 0) {
         const before = pair.segmentIndex - 1;
         pair.segmentIndex = before;
-        pair.segmentUsed = qps.segmentBytes[qp * SEGMENTS_MAX + before]!;
+        pair.segmentUsed = qps.segmentBytes[pair.firstSegment + before]!;
       }
       const back = Math.min(left, pair.segmentUsed);
       pair.segmentUsed -= back;
@@ -177,6 +177,8 @@ export class ReceiveScatter {
   /** The scatter list: data pointers up to the stride or the terminator. */
   #loadSegments(qp: QpSlot): void {
     const { qps, sramView } = this.#core;
+    const pair = qps.rows[qp]!;
+    const first = qps.scatterListOf(pair);
     const end = this.#receives.foundOffset + this.#receives.foundBytes;
     let count = 0;
     for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
@@ -184,12 +186,11 @@ export class ReceiveScatter {
       const key = pointer.lkey.get(sramView, at);
       if (bytes === 0 && key === invalidLkey) break;
       if (bytes === 0) continue;
-      const index = qp * SEGMENTS_MAX + count++;
+      const index = first + count++;
       qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
       qps.segmentKey[index] = key;
       qps.segmentBytes[index] = bytes;
     }
-    const pair = qps.rows[qp]!;
     pair.segmentCount = count;
     pair.segmentIndex = 0;
     pair.segmentUsed = 0;

@@ -66,9 +66,12 @@ export class ReceiveWqeFetch {
   readonly #stage: number;
   /** Queues to examine, each once: see {@link ReceiveQueueState.isQueued}. */
   readonly #work: Fifo;
-  /** By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. */
-  readonly #ofQps: ReceiveQueueState[] = [];
-  readonly #ofSrqs: ReceiveQueueState[] = [];
+  /**
+   * By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. Made when first asked for: most
+   * QPs of many share a queue.
+   */
+  readonly #ofQps: (ReceiveQueueState | undefined)[] = [];
+  readonly #ofSrqs: (ReceiveQueueState | undefined)[] = [];
   /** Reads of doorbell records begun and done, which come back in order: each has a place of its own until then. */
   #recordsBegun = 0;
   #recordsDone = 0;
@@ -112,8 +115,8 @@ export class ReceiveWqeFetch {
   /** See SlotUser: of QPs, or of SRQs. */
   slotsGrown(): void {
     const { qps, srqs } = this.#core;
-    while (this.#ofQps.length < qps.slotCount) this.#ofQps.push(new ReceiveQueueState());
-    while (this.#ofSrqs.length < srqs.slotCount) this.#ofSrqs.push(new ReceiveQueueState());
+    while (this.#ofQps.length < qps.slotCount) this.#ofQps.push(undefined);
+    while (this.#ofSrqs.length < srqs.slotCount) this.#ofSrqs.push(undefined);
     this.#work.enlarge(qps.slotCount + srqs.slotCount);
   }
 
@@ -228,6 +231,7 @@ export class ReceiveWqeFetch {
     this.#recordsDone = 0;
     for (const states of [this.#ofQps, this.#ofSrqs]) {
       for (const state of states) {
+        if (state === undefined) continue;
         state.phase = IDLE;
         state.readsUnderWay = 0;
         state.isQueued = 0;
@@ -429,7 +433,7 @@ export class ReceiveWqeFetch {
   }
 
   #stateOf(queue: number): ReceiveQueueState {
-    return queue < SRQ_BASE ? this.#ofQps[queue]! : this.#ofSrqs[queue - SRQ_BASE]!;
+    return queue < SRQ_BASE ? stateAt(this.#ofQps, queue) : stateAt(this.#ofSrqs, queue - SRQ_BASE);
   }
 
   /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
@@ -440,6 +444,14 @@ export class ReceiveWqeFetch {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#work.rebase(cycles);
-    for (const states of [this.#ofQps, this.#ofSrqs]) for (const state of states) state.rebase(cycles);
+    for (const states of [this.#ofQps, this.#ofSrqs]) for (const state of states) state?.rebase(cycles);
   }
+}
+
+function stateAt(states: (ReceiveQueueState | undefined)[], slot: number): ReceiveQueueState {
+  const known = states[slot];
+  if (known !== undefined) return known;
+  const state = new ReceiveQueueState();
+  states[slot] = state;
+  return state;
 }

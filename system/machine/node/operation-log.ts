@@ -26,8 +26,8 @@ export class OperationLog implements OperationTap {
     this.#times = times;
   }
 
-  opened(qpNumber: number, wqeCount: number): void {
-    this.#times.open(qpNumber, wqeCount);
+  opened(qpNumber: number, requestCount: number): void {
+    this.#times.open(qpNumber, requestCount);
   }
 
   closed(qpNumber: number): void {

@@ -6,10 +6,10 @@
  *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
  *
  *     directory   a word for each QPN, at most 2^24: where the entries of its send queue begin, and how many there are
- *     entries     as many for a send queue as it has WQEs; a request's is its WQE counter modulo that
+ *     entries     as many for a send queue as requests of it can be under way; a request's is its WQE counter modulo that
  *
- * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again one turn of
- * the send queue later, when the request before it has been taken: so it is read before it is written again, in
+ * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again so many
+ * requests later, when the one before it has been taken: so it is read before it is written again, in
  * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
  * as untimed. Both memories grow as queues are made, by the host; the HCA takes new views when a queue lies beyond those it has.
  */
@@ -95,18 +95,18 @@ export class OperationTimes {
     this.#epoch++;
   }
 
-  /** Gives a new send queue of `wqeCount` WQEs (a power of two) its entries. To be called by the host alone. */
-  open(qpn: number, wqeCount: number): void {
+  /** Gives a new send queue its entries, `requestCount` of them (a power of two). To be called by the host alone. */
+  open(qpn: number, requestCount: number): void {
     this.close(qpn);
-    const log = log2Ceil(wqeCount);
+    const log = log2Ceil(requestCount);
     const given = this.#free[log]!.pop();
     const first = given ?? this.#unused;
-    if (given !== undefined) this.#words.fill(0, WORDS * first, WORDS * (first + wqeCount));
-    else if (first + wqeCount <= ENTRY_COUNT) this.#unused = first + wqeCount;
+    if (given !== undefined) this.#words.fill(0, WORDS * first, WORDS * (first + requestCount));
+    else if (first + requestCount <= ENTRY_COUNT) this.#unused = first + requestCount;
     else return;
     makeRoom(this.#memory.directory, qpn + 1, Int32Array.BYTES_PER_ELEMENT);
-    makeRoom(this.#memory.entries, first + wqeCount, ENTRY_BYTES);
-    if (qpn >= this.#directory.length || first + wqeCount > this.#room) this.#search();
+    makeRoom(this.#memory.entries, first + requestCount, ENTRY_BYTES);
+    if (qpn >= this.#directory.length || first + requestCount > this.#room) this.#search();
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
   }
 

@@ -8,7 +8,7 @@ import type { RaceWatch } from './race-watch.ts';
 function watchedTap({ operations }: HostNode, races: RaceWatch, processId: number): OperationTap {
   return {
     watch: races.bufferWatchOf(processId),
-    opened: (qpNumber, wqeCount) => operations.opened(qpNumber, wqeCount),
+    opened: (qpNumber, requestCount) => operations.opened(qpNumber, requestCount),
     closed: (qpNumber) => operations.closed(qpNumber),
     posted: (qpNumber, counter, opcode, atPs) => operations.posted(qpNumber, counter, opcode, atPs),
     completed: (qpNumber, counter, atPs) => operations.completed(qpNumber, counter, atPs),
