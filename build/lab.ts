@@ -2,7 +2,9 @@
  * What runs in a browser: the library in one module, and the lab as a folder of static files that fetches nothing from elsewhere.
  *
  *     hca-emulator.js                                `hca-emulator/browser`
- *     index.html, style.css, page.js, model.js …     the lab: its page, whose views are loaded as they are shown, and its workers
+ *     index.html, style.css, page.js                 the lab's page
+ *     view-….js, ….worker.js                         its views, each loaded when it is shown, and its workers
+ *     machine.js, library.js, parser.js …            what several of these have in common
  *     _headers                                       the headers that the lab needs, as static hosts read them
  *
  * The model is rewritten as in the other builds (bundle.ts), so that it is as fast.
@@ -60,6 +62,26 @@ export const disposeSymbols =
 
 const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('node_modules');
 
+/** Files that several others import, by a module that is in each; others have the name of their only or last module. */
+const sharedNames: readonly (readonly [module: string, name: string])[] = [
+  ['system/machine/profile/configuration.ts', 'machine'],
+  ['system/machine/machine.ts', 'library'],
+  ['node_modules/@lezer/common/dist/index.js', 'parser'],
+];
+
+/** A name that says what is in a file. */
+function chunkFileNames({ name, isDynamicEntry, moduleIds }: ChunkContent): string {
+  if (isDynamicEntry) return `view-${name}.js`;
+  const shared = sharedNames.find(([module]) => moduleIds.includes(join(root, module)));
+  return `${shared?.[1] ?? name}.js`;
+}
+
+interface ChunkContent {
+  readonly name: string;
+  readonly isDynamicEntry: boolean;
+  readonly moduleIds: readonly string[];
+}
+
 /**
  * Modules for a browser, minified. Nothing of Node.js may be among them.
  * @param input names of the files, with the sources that they begin with
@@ -80,7 +102,9 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
   const { output } = await build.generate({
     format: 'es',
     entryFileNames: '[name].js',
-    chunkFileNames: '[name].js',
+    chunkFileNames,
+    // A file of its own, to be loaded first.
+    codeSplitting: { groups: [{ name: 'start-model', test: /lab\/page\/start-model\.ts$/ }] },
     banner: disposeSymbols,
     minify: true,
   });
@@ -106,9 +130,9 @@ export async function libraryInto(folder: string): Promise<void> {
 export async function labInto(folder: string): Promise<void> {
   const chunks = await browserModules({
     page: join(root, 'lab/page/main.ts'),
-    model: join(root, 'lab/worker/main.ts'),
-    form: join(root, 'lab/worker/form.ts'),
-    program: join(root, 'lab/worker/program.ts'),
+    'model.worker': join(root, 'lab/worker/main.ts'),
+    'form.worker': join(root, 'lab/worker/form.ts'),
+    'program.worker': join(root, 'lab/worker/program.ts'),
   });
   mkdirSync(folder, { recursive: true });
   for (const { fileName, code } of chunks) writeFileSync(join(folder, fileName), code);

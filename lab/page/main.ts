@@ -55,8 +55,6 @@ class Page implements Lab {
     this.#address = location.hash;
     this.#refused = refused;
     this.state = state;
-    // Starting takes a worker longer than loading takes a view.
-    if (state.view === 'operation' || state.view === 'other-way') void this.model.ask;
     this.draw();
     await this.#changed();
   }

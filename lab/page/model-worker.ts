@@ -1,6 +1,7 @@
 /** The workers that compute, as the page has them: one that simulates, one for the closed form; started when they are first asked. */
 import { type Remote, wrap } from 'comlink';
 import type { LabForm, LabModel } from '../protocol.ts';
+import { modelWorker } from './start-model.ts';
 
 export class ModelWorker {
   #model: Remote<LabModel> | undefined;
@@ -8,16 +9,14 @@ export class ModelWorker {
 
   /** What is simulated comes one after the other. */
   get ask(): Remote<LabModel> {
-    this.#model ??= wrap<LabModel>(
-      new Worker(new URL('./model.js', import.meta.url), { type: 'module', name: 'model' }),
-    );
+    this.#model ??= wrap<LabModel>(modelWorker());
     return this.#model;
   }
 
   /** What answers at once. */
   get form(): Remote<LabForm> {
     this.#form ??= wrap<LabForm>(
-      new Worker(new URL('./form.js', import.meta.url), { type: 'module', name: 'form' }),
+      new Worker(new URL('./form.worker.js', import.meta.url), { type: 'module', name: 'form' }),
     );
     return this.#form;
   }

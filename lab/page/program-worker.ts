@@ -40,7 +40,7 @@ export class ProgramWorker {
 
   async #within<Answer>(ask: (program: Remote<LabProgram>) => Promise<Answer>): Promise<Answer> {
     if (this.#program === undefined) {
-      this.#worker = new Worker(new URL('./program.js', import.meta.url), {
+      this.#worker = new Worker(new URL('./program.worker.js', import.meta.url), {
         type: 'module',
         name: 'program',
       });

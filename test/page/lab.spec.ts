@@ -1,12 +1,12 @@
 /** The lab in headless Chromium: what its page shows is what the model says in Node.js, and nothing is cut. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Page } from 'puppeteer-core';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labInto } from '../../build/lab.ts';
 import { words } from '../../lab/page/bars.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
@@ -28,6 +28,18 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const limitMs = 100_000;
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
+
+it('files are called by what is in them', () => {
+  expect(readdirSync(folder).filter((name) => name.endsWith('.js'))).toEqual(
+    [
+      ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],
+      ...['model.worker', 'form.worker', 'program.worker', 'machine', 'library', 'parser', 'protocol'],
+      ...['bars', 'time-axis', 'watched', 'compare-plan', 'comlink', 'lit-html', 'ref'],
+    ]
+      .map((name) => `${name}.js`)
+      .toSorted(),
+  );
+});
 
 /** Shows an address of the lab; what the page complains of fails the test. */
 async function atAddress(

@@ -27,6 +27,8 @@ const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
 const acrossPx = 900;
 /** The whole time of an operation while it plays. */
 const playSeconds = 20;
+/** The reader has come to rest when nothing has moved for so long. */
+const restMs = 300;
 /** Of what happens at one instant, so much is shown with all its bytes. */
 const detailsMax = 6;
 
@@ -43,6 +45,8 @@ export class OperationView implements View {
   #axis: ReturnType<typeof axisOf> | undefined;
   #error: string | undefined;
   #isComputing = false;
+  /** Instants that were shown so far. */
+  #moveCount = 0;
   #asked = '';
   #steps:
     | { readonly of: string; readonly picture: OperationPicture; readonly instants: readonly number[] }
@@ -53,7 +57,10 @@ export class OperationView implements View {
 
   constructor(lab: Lab) {
     this.#lab = lab;
-    this.#player = new Player(() => lab.draw());
+    this.#player = new Player(() => {
+      this.#moveCount++;
+      lab.draw();
+    });
     addEventListener('resize', () => lab.draw());
   }
 
@@ -84,6 +91,9 @@ export class OperationView implements View {
       this.#player.goTo(this.#lab.state.atPs);
       this.#isComputing = false;
       this.#lab.draw();
+      // What it is compared with would take its processors from the drawing, and from the reader's steps.
+      await this.#rest();
+      if (!isWanted()) return;
       const other = await ask.outcome({ ...question, isWarm: !question.isWarm });
       if (isWanted()) this.#other = other;
     } catch (error) {
@@ -95,6 +105,14 @@ export class OperationView implements View {
         this.#isComputing = false;
         this.#lab.draw();
       }
+    }
+  }
+
+  /** Until the reader looks at one instant. */
+  async #rest(): Promise<void> {
+    for (let before = -1; before !== this.#moveCount; ) {
+      before = this.#moveCount;
+      await new Promise((resolve) => setTimeout(resolve, restMs));
     }
   }
 

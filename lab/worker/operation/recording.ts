@@ -44,15 +44,19 @@ const levelKinds: ReadonlySet<number> = new Set([
   kindNumbers.flowControl,
 ]);
 
+/** Tracks and kinds have numbers of 16 and 8 bits. */
+const [tracksMax, kindsMax] = [2 ** 16, 2 ** 8] as const;
+
 /** Of each level, and of each credit limit of a link, the last record. */
 function lastLevels({ columns, ...part }: ProcessObservations): ProcessObservations {
   const { kind, track, values } = columns;
-  const last = new Map<string, number>();
+  const last = new Map<number, number>();
   for (let place = 0; place < columns.count; place++) {
-    if (!levelKinds.has(kind[place]!)) continue;
+    const own = kind[place]!;
+    if (!levelKinds.has(own)) continue;
     // A credit limit is of the flow that its first number names.
-    const flow = kind[place] === kindNumbers.updateFc ? values[place * OBSERVATION_VALUES]! : 0;
-    last.set(`${kind[place]} ${track[place]} ${flow}`, place);
+    const flow = own === kindNumbers.updateFc ? values[place * OBSERVATION_VALUES]! : 0;
+    last.set((flow * tracksMax + track[place]!) * kindsMax + own, place);
   }
   return {
     ...part,
