@@ -1,7 +1,16 @@
 /** What runs in a checkout is what its sources say, whatever was built before. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -48,6 +57,34 @@ describe('a start in a checkout', () => {
     edit('Nodes', 'Node');
     expect(version()).toMatch(/ Node v/);
     expect(builds()).toHaveLength(4);
+  });
+
+  it('keeps each build that a process runs, and none for one that is gone', async () => {
+    const old = new Date(0);
+    const gone = spawn(process.execPath, ['--version']);
+    await once(gone, 'close');
+    for (const [name, pid] of [
+      ['used', process.pid],
+      ['left', gone.pid],
+    ] as const) {
+      const folder = join(tree.folder, 'dist/checkout', name);
+      mkdirSync(join(folder, 'users'), { recursive: true });
+      writeFileSync(join(folder, 'users', String(pid)), '');
+      utimesSync(folder, old, old);
+    }
+    edit('Node', 'Nodes');
+    expect(version()).toMatch(/ Nodes v/);
+    expect(builds()).toContain('used');
+    expect(builds()).not.toContain('left');
+    // Those that have run by themselves have taken their notes back.
+    const notesOf = (name: string): string[] =>
+      readdirSync(join(tree.folder, 'dist/checkout', name, 'users'));
+    const run = builds().filter(
+      (name) => name !== 'used' && existsSync(join(tree.folder, 'dist/checkout', name, 'users')),
+    );
+    expect(run.length).toBeGreaterThan(0);
+    expect(run.flatMap(notesOf)).toEqual([]);
+    rmSync(join(tree.folder, 'dist/checkout/used'), { recursive: true });
   });
 
   it('does not build for a spec', () => {

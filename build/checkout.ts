@@ -4,7 +4,7 @@
  *     dist/checkout/3f2a…/system/cli/main.js      the folder's name: path, size and time of change of every source
  *
  * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
- * build's folder gets its name when it is whole, and is never written again.
+ * build's folder gets its name when it is whole, and is not removed while a process runs that is noted in its `users`.
  */
 import { spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
@@ -29,8 +29,9 @@ const rooms = [
   ...['sim', 'system', 'userlib', 'wire'],
 ];
 const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
-/** Builds that are kept, so that processes which began with an earlier one find their files. */
+/** The latest builds are kept, and each that a process runs: it loads more of it later, for a thread that it starts. */
 const keptCount = 4;
+const usersFolder = 'users';
 
 /**
  * The folder of the built form of the sources as they are now. When there is none it is built, in a process of its own, so that
@@ -39,7 +40,7 @@ const keptCount = 4;
  */
 export function builtCheckout(): string | undefined {
   const folder = folderOfSources();
-  if (existsSync(folder)) return folder;
+  if (use(folder)) return folder;
   const { status } = spawnSync(process.execPath, [join(root, 'build/main.ts')], { stdio: ['ignore', 2, 2] });
   if (status !== 0) {
     process.stderr.write('The sources cannot be built.\n');
@@ -47,7 +48,43 @@ export function builtCheckout(): string | undefined {
     return undefined;
   }
   // Of sources that have been edited meanwhile it is another one.
-  return folderOfSources();
+  const built = folderOfSources();
+  use(built);
+  return built;
+}
+
+let noted: string | undefined;
+
+/** Notes that this process runs a build, until it exits. @returns false when the build is not there */
+function use(folder: string): boolean {
+  if (noted === folder) return true;
+  const users = join(folder, usersFolder);
+  const note = join(users, String(process.pid));
+  try {
+    if (!existsSync(users)) mkdirSync(users);
+    writeFileSync(note, '');
+  } catch {
+    // Where nothing can be written nothing is removed either.
+    return existsSync(folder);
+  }
+  process.once('exit', () => rmSync(note, { force: true }));
+  noted = folder;
+  return true;
+}
+
+/** Whether a process runs that is noted as the user of a build. One that was killed has left its note. */
+function isUsed(folder: string): boolean {
+  const users = join(folder, usersFolder);
+  return existsSync(users) && readdirSync(users).some((pid) => isRunning(Number(pid)));
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Builds what {@link builtCheckout} finds. */
@@ -108,7 +145,8 @@ function removeOldBuilds(): void {
   const byAge = folders
     .map((folder) => ({ folder, builtMs: statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
     .sort((a, b) => b.builtMs - a.builtMs);
-  for (const { folder } of byAge.slice(keptCount)) rmSync(folder, { recursive: true, force: true });
+  for (const { folder } of byAge.slice(keptCount))
+    if (!isUsed(folder)) rmSync(folder, { recursive: true, force: true });
 }
 
 /** What Node has compiled of earlier builds. The folders stay, so that processes which have found them go on writing there. */
