@@ -47,7 +47,8 @@ const bar2Address = 0x1_1000_0000;
 const bar2Bytes = 0x200_0000;
 
 export class TestMachine {
-  readonly memory = new Uint8Array(96 * 2 ** 20);
+  /** Shared, as a machine's own memory is: what is not has the collector at work with each machine. */
+  readonly memory = new Uint8Array(new SharedArrayBuffer(96 * 2 ** 20));
   readonly view = viewOf(this.memory);
   readonly commands: SeenCommand[] = [];
   /** Writes to BAR2: offset and bytes as they lie on the bus, low address first. */

@@ -21,7 +21,8 @@ export const blueFlameBusAddress = 0x2_0080_0000;
 export const userOffset = 0x5500_0000_0000;
 
 export class TestProcess {
-  readonly bytes = new Uint8Array(8 * 2 ** 20);
+  /** Shared, as a machine's own memory is: what is not has the collector at work with each process. */
+  readonly bytes = new Uint8Array(new SharedArrayBuffer(8 * 2 ** 20));
   readonly view = viewOf(this.bytes);
   /** Stores in the order in which they became visible. */
   readonly stores: SeenStore[] = [];

@@ -111,9 +111,10 @@ describe('a wire port with zero-copy payload', () => {
   });
 
   it('never lacks room for what the credits admit, though references are released by snapshots alone', async () => {
-    // More than any of these rings holds: 2 KiB each in the mean.
-    const packetCount = 6000;
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
+      // Twice what the ring holds, and more: 2 KiB each in the mean.
+      const ringBytes = wireChannelBytes({ ...defaultsOf(wireParameters), ...changes });
+      const packetCount = 300 + Math.ceil((2 * ringBytes) / 2048);
       const seen: string[] = [];
       for (const isReferencing of [true, false]) {
         const references = new HandMadeReferences();

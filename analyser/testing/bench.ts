@@ -74,7 +74,8 @@ export class AnalyserBench {
   toggle = 1;
 
   constructor(format: TraceFormat = 'text', filters: readonly string[] = [], memoryBytes = 16 * 1024 ** 2) {
-    this.bytes = new Uint8Array(memoryBytes);
+    // Shared, as a machine's own memory is: what is not has the collector at work with each bench.
+    this.bytes = new Uint8Array(new SharedArrayBuffer(memoryBytes));
     this.analyser = new Analyser({
       node: 'host0',
       memory: {

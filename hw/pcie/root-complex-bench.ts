@@ -28,8 +28,9 @@ import {
 export class BenchMemory implements HostMemory {
   readonly bytes: Uint8Array;
 
+  /** Shared, as a machine's own memory is: an array of this size that is not has the collector at work with each bench. */
   constructor(sizeBytes: number) {
-    this.bytes = new Uint8Array(sizeBytes);
+    this.bytes = new Uint8Array(new SharedArrayBuffer(sizeBytes));
   }
 
   get sizeBytes(): number {
