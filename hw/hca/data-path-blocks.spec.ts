@@ -217,7 +217,7 @@ describe('every block of the data path', () => {
       expect('inspect' in block, name).toBe('reset' in block);
   });
 
-  it('leaves nothing behind when it is reset, in whatever state', async () => {
+  it('sheet 2.3: leaves nothing behind when it is reset, in whatever state', async () => {
     const fresh = JSON.stringify((await dataPathBench()).a.dataPath.inspect(), null, 1);
     for (let seed = 1; seed <= 40; seed++) {
       const before: string[] = [];

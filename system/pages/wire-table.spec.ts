@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { pageWith, readPage, wireTable } from './wire-table.ts';
+import { pageWith, readPage, wiresByRoom, wireTable } from './wire-table.ts';
 
-describe('the wires in hw/hca/README.md', () => {
+describe.each(Object.entries(wiresByRoom))('the wires in %s/README.md', (room, wires) => {
   it('are those of the table that connects the blocks', () => {
-    expect(readPage()).toBe(pageWith(wireTable(), readPage()));
+    expect(readPage(room)).toContain('<!-- wires -->');
+    expect(readPage(room)).toBe(pageWith(wireTable(wires), readPage(room)));
+  });
+});
+
+describe('a table of wires', () => {
+  it('leads from the doorbell to the requester by the scheduler', () => {
+    expect(wireTable(wiresByRoom['hw/hca']!)).toContain('| scheduler | requester |');
   });
 
-  it('lead from the doorbell to the requester by the scheduler', () => {
-    expect(wireTable()).toContain('| scheduler | requester |');
+  it('leads from the engine of received frames to its bus master and back', () => {
+    expect(wireTable(wiresByRoom['hw/nic']!)).toContain('| receiveBusMaster | receiveEngine | receiveEngine |');
   });
 });

@@ -1,18 +1,23 @@
 /**
- * The wires of the data path in hw/hca/README.md, as the table of hw/hca/data-path.ts declares them. `npm run docs` writes them
- * between the marks of that page; a spec holds the page to them.
+ * The wires of hw/hca's data path and of the card in hw/nic, in the READMEs there, as the tables of the sources declare them.
+ * `npm run docs` writes them between the marks of those pages; a spec holds the pages to them.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dataPathWires } from '../../hw/hca/index.ts';
-import { listWires } from '../../sim/index.ts';
+import { nicWires } from '../../hw/nic/index.ts';
+import { listWires, type Wire } from '../../sim/index.ts';
 
 const start = '<!-- wires -->';
 const end = '<!-- /wires -->';
-const page = new URL('../../hw/hca/README.md', import.meta.url);
+
+/** Folders whose README has a table of wires, and the wires. */
+export const wiresByRoom: Readonly<Record<string, readonly Wire[]>> = {
+  'hw/hca': listWires(dataPathWires),
+  'hw/nic': listWires(nicWires),
+};
 
 /** Markdown rows `block | neighbours that it calls | neighbours that call it`. */
-export function wireTable(): string {
-  const wires = listWires(dataPathWires);
+export function wireTable(wires: readonly Wire[]): string {
   const names = [...new Set(wires.flatMap(({ block, to }) => [block, blockOf(to)]))].sort();
   const rows = names.map((name) => {
     const calls = wires.filter(({ block }) => block === name).map(({ to }) => blockOf(to));
@@ -32,6 +37,10 @@ export function pageWith(table: string, text: string): string {
   return `${text.slice(0, from + start.length)}\n${table}\n${text.slice(to)}`;
 }
 
-export const readPage = (): string => readFileSync(page, 'utf8');
+const pageOf = (room: string): URL => new URL(`../../${room}/README.md`, import.meta.url);
+export const readPage = (room: string): string => readFileSync(pageOf(room), 'utf8');
 
-if (process.argv[1] === import.meta.filename) writeFileSync(page, pageWith(wireTable(), readPage()));
+if (process.argv[1] === import.meta.filename) {
+  for (const [room, wires] of Object.entries(wiresByRoom))
+    writeFileSync(pageOf(room), pageWith(wireTable(wires), readPage(room)));
+}

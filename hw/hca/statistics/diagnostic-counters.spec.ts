@@ -33,7 +33,7 @@ describe('counters of DIAG_RPRT', () => {
     expect(await counted({})).toEqual([{}, {}]);
   });
 
-  it('count a sequence error at both ends when a request is lost', async () => {
+  it('IBTA 9.7.5.2: count a sequence error at both ends when a request is lost', async () => {
     const psn = { first: 1, last: 1, isRelative: true };
     expect(await counted({ fault: { from: 'a', psns: psn, shots: 1 } })).toEqual([
       { sqOutOfSequence: 1 },
@@ -41,27 +41,27 @@ describe('counters of DIAG_RPRT', () => {
     ]);
   });
 
-  it('count a time-out, and the duplicate that follows, when an acknowledgement is lost', async () => {
+  it('IBTA 9.7.6.1.3: count a time-out, and the duplicate that follows, when an acknowledgement is lost', async () => {
     expect(await counted({ sends: 1, fault: { from: 'b', shots: 1 } })).toEqual([
       { sqTimeout: 1 },
       { rqDuplicate: 1 },
     ]);
   });
 
-  it('count retries that are used up, and what is flushed then', async () => {
+  it('IBTA 9.7.6.1.3: count retries that are used up, and what is flushed then', async () => {
     const [requester, responder] = await counted({ fault: { from: 'a' } });
     // Retry count 7: eight time-outs.
     expect(requester).toEqual({ sqTimeout: 8, sqTransportRetriesExceeded: 1, sqFlushed: 2 });
     expect(responder).toEqual({});
   });
 
-  it('count RNR NAKs at both ends', async () => {
+  it('IBTA 9.7.5.2.8: count RNR NAKs at both ends', async () => {
     const [requester, responder] = await counted({ sends: 2, receives: 1 });
     expect(requester!['sqRnr']).toBeGreaterThan(0);
     expect(responder).toEqual({ rqRnr: requester!['sqRnr'] });
   });
 
-  it('count a refused key as a remote access error at both ends', async () => {
+  it('IBTA 9.7.5.2: count a refused key as a remote access error at both ends', async () => {
     expect(await counted({ sends: 2, receives: 0, key: 0xf_ff00 })).toEqual([
       { sqRemoteAccess: 1, sqFlushed: 1 },
       { rqRemoteAccess: 1 },
