@@ -19,7 +19,7 @@ const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
-/** Sets of stages have the first one, furthest downstream, as their highest bit. */
+/** Sets of stages have the first one, furthest downstream, as their highest bit; they are kept narrowed (build/README.md). */
 const FIRST_STAGE = 0x8000_0000;
 const UPSTREAM_OF_FIRST = 0x7fff_ffff;
 const NONE_RUNS = -1;

@@ -133,7 +133,7 @@ export class ObservationLog {
     for (let n = 0; n < OBSERVATION_VALUES; n++) values[first + n] = numbers[n] ?? 0;
   }
 
-  /** `noteOpen` notes what has begun and not ended, as far as it has come: for a look in mid-run, which leaves it open. */
+  /** `noteOpen` notes what has begun and not ended, as far as it has come: for a sample in mid-run, which leaves it open. */
   addOpenEnd(noteOpen: () => void): void {
     this.#openEnds.push(noteOpen);
   }

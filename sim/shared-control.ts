@@ -64,7 +64,7 @@ const TO = 2;
 const LATENCY = 4;
 const CONSUMED = LINE;
 
-/** A thread that waits looks up this often even when it is not woken. */
+/** A thread that waits checks this often even when it is not woken. */
 const PARK_MS = 500;
 const WORD = 2 ** 32;
 const NEVER = Number.POSITIVE_INFINITY;

@@ -85,7 +85,7 @@ export class SharedHorizon {
     this.isFinal = false;
   }
 
-  /** Looks at everyone, and gives the group its arrival and stop instants. Returns true when records came in. */
+  /** Reads what all others have published, and gives the group its arrival and stop instants. Returns true when records came in. */
   poll(): boolean {
     const haveCome = this.#readOthers();
     this.#propagate();

@@ -2,11 +2,11 @@
  * Runs the logical processes of one worker thread in step with those of the others; every worker has a runner of
  * its own and is asked to run the same. Stop rules and results are those of {@link SingleRunner}.
  *
- *     ┌─▶ look at the others ─▶ take turns, publishing after each ─┐
+ *     ┌─▶ poll the others ────▶ take turns, publishing after each ─┐
  *     │        │ nothing may be run                                │
  *     │        ▼                                                   │
  *     │    sleep: say what is due and what was seen;               │
- *     │    look on for a while, then wait for a signal             │
+ *     │    poll for a while, then wait for a signal                │
  *     └────────┴───────────────────────────────────────────────────┘
  *
  * Who goes to sleep, or raises a promise, wakes the sleepers that may now run; the last one awake sees everyone
@@ -29,17 +29,17 @@ import { checkDrain, checkLimit, type Runner, type RunOutcome } from './single-r
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
-/** Turns between two looks at the other workers. */
+/** Turns between two polls of the other workers. */
 const TURNS_PER_POLL = 4;
 /** A window is the least latency into the worker, divided by this: how often promises are made within it. */
 const WINDOW_DIVISOR = 3;
 
-/** About 200 us of looking: several times what waking a thread takes. */
+/** About 200 us of polling: several times what waking a thread takes. */
 const SPIN_COUNT = 1000;
 
 export interface WorkerRunnerOptions {
   /**
-   * Looks at the others before the thread waits for a signal. Otherwise: many where every worker has a core, none
+   * Polls of the others before the thread waits for a signal. Otherwise: many where every worker has a core, none
    * where they share cores, since a spinning thread then keeps the one from running that it waits for.
    */
   readonly spinCount?: number;

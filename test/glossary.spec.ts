@@ -6,7 +6,10 @@ import { describe, expect, it } from 'vitest';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folders = [
   ...['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'net', 'analyser', 'guest', 'build'],
-  ...['system/machine', 'system/model', 'system/workloads', 'system/serve', 'system/linux-lab', 'system/cli'],
+  ...['runtime', 'lab', 'bench'],
+  ...readdirSync(`${root}system`, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'torture')
+    .map(({ name }) => `system/${name}`),
 ];
 
 interface Rule {

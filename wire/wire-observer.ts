@@ -1,5 +1,5 @@
 /**
- * Where packets have bytes: at both ends of a cable on which bytes travel (`wire.packetForm`), and for a tap, which looks at them.
+ * Where packets have bytes: at both ends of a cable on which bytes travel (`wire.packetForm`), and for a tap, which observes them.
  *
  *     record: header · operands, payload, GRH · [bytes, LRH to VCRC]
  *

@@ -282,7 +282,7 @@ export class WirePort implements LateSender {
     this.#sender.filled(offset);
   }
 
-  /** Looks at all packets at this end of the cable from now on: at those that leave, and those that arrive. */
+  /** Observes all packets at this end of the cable from now on: at those that leave, and those that arrive. */
   set tap(tap: WireTap) {
     this.#sender.tap = tap;
     this.#observer.tap = tap;
@@ -402,7 +402,7 @@ export class WirePort implements LateSender {
     if (this.#flowControlDuePs <= nowPs + 1) return;
     this.#flowControlDuePs = nowPs + 1;
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
-    // What goes through a plug comes back to this very process, which must hear of it in time.
+    // What goes through a plug comes back to this very process, which must be notified in time.
     if (this.#isPlugged) this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
     else this.#lp.sendBy(nowPs + 1);
   }

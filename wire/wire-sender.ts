@@ -141,7 +141,7 @@ export class WireSender {
     this.#observer = new PacketObserver(writer, config, this.#latencyPs);
   }
 
-  /** Looks at what leaves this end from now on. */
+  /** Observes what leaves this end from now on. */
   set tap(tap: WireTap | undefined) {
     this.#observer.tap = tap;
   }
@@ -470,7 +470,7 @@ function damageFlagsOf(rules: ConcernedRules): number {
   return FLAG_CORRUPTED | (place << DAMAGE_PLACE_SHIFT) | (isInside ? FLAG_DAMAGED_INSIDE : 0);
 }
 
-/** The mark of congestion, where a rule has the packet meet with it. */
+/** The mark of congestion, where a rule says so for this packet. */
 function congestionFlagOf(rules: ConcernedRules): number {
   const rule = rules.of('congested');
   rule?.fired();

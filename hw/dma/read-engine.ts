@@ -3,7 +3,7 @@
  *
  *     request fifos ──arbiter──▶ [issue] ──MRd──▶ link port          one MRd per readIssueCycles, one tag each
  *     done ◀── reorder per requester ◀── [return] ◀──CplD── link    dataPathBytes per cycle
- *                                     [timeout] looks at the oldest tag only
+ *                                     [timeout] checks the oldest tag only
  *
  * Promises:
  * - A request is split at MRRS and at 4 KiB; its bytes land at the right offsets whatever the order in which its

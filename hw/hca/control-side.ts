@@ -80,7 +80,7 @@ export class ControlSide {
   readonly #dma: CommandDma;
   #device!: ControlSidePorts['device'];
   readonly #drainStage: number;
-  /** Looks at draining queues since the last of them began or ended. */
+  /** Polls of draining queues since the last of them began or ended. */
   #drainPolls = 0;
 
   constructor(setup: ControlSideSetup) {
@@ -193,7 +193,7 @@ export class ControlSide {
       this.#drainPolls = 0;
     }
     if (draining.size === 0) return;
-    // The distance doubles after every 1,024 looks: a queue that drains for hours takes few of them, and its event is late by
+    // The distance doubles after every 1,024 polls: a queue that drains for hours takes few of them, and its event is late by
     // at most a thousandth of that time.
     const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainPolls++ >> 10);
     this.#setup.domain.wake(this.#drainStage, cycle + distance);

@@ -65,7 +65,7 @@ export class DescriptorRing {
   #cacheHead = 0;
   #fetchIndex = 0;
   #isFetching = false;
-  /** Counts the lives of the queue: a report for an earlier one is thrown away. */
+  /** Generation of the queue: a report for an earlier one is dropped. */
   #generation = 0;
   #fetchCount = 0;
   /** A fetch has ended, and how: taken over at the edge behind its last byte. */

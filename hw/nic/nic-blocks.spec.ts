@@ -97,7 +97,7 @@ const accountsOf = ({ nic }: NicMachine): BlockAccount[] =>
   Object.values(nic.blocks).flatMap((block) => ('account' in block ? [block.account] : []));
 
 describe('every block of the card', () => {
-  it('tells what it holds, since a reset makes it forget', () => {
+  it('shows its state, since a reset clears it', () => {
     for (const [name, block] of Object.entries(new NicBench().a.nic.blocks))
       expect('inspect' in block, name).toBe('reset' in block);
   });

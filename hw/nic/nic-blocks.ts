@@ -1,6 +1,6 @@
 /**
  * The blocks of the card between the bus and the cable, and who calls whom: nic.ts puts them between function and port.
- * What is in the table is reset with the card, told by its `inspect`, and held to the contracts of nic-blocks.spec.ts.
+ * What is in the table is reset with the card, shown by its `inspect`, and held to the contracts of nic-blocks.spec.ts.
  */
 
 import { nicBits } from '../../abi/nic/index.ts';

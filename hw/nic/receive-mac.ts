@@ -102,7 +102,7 @@ export class ReceiveMac {
     return [this.#arrived];
   }
 
-  /** The registers. Frames that have arrived are the port's until they are taken, and so are told of by it. */
+  /** The registers. Frames that have arrived are the port's until they are taken, so the port shows them. */
   inspect(): BlockState {
     const { isOn, isUnicastPromiscuous, isMulticastPromiscuous, takesLong, takesBroadcasts } = this;
     return {

@@ -81,7 +81,7 @@ export class NicRegisters {
     receiveMac.longBytesMax = this.#registers.value('rlpml');
   }
 
-  /** What is stored in each register, zeros left out; what a register shows without storing it is told by its block. */
+  /** What is stored in each register, zeros left out; what a register shows without storing it is shown by its block. */
   inspect(): BlockState {
     const state: Record<string, number> = {};
     for (const [name, { offset, sizeBytes }] of Object.entries(nicBar0.registers))

@@ -52,7 +52,7 @@ export class Bars {
   match(address: number, lengthBytes: number): number {
     if (!this.#isEnabled) return NO_BAR;
     let offset = address - this.#bar0Address;
-    // Kept as integers: a BAR is less than 2^31 bytes.
+    // A BAR is less than 2^31 bytes: narrowed (build/README.md).
     if (offset >= 0 && offset + lengthBytes <= this.bar0Bytes) {
       this.matchedOffset = offset | 0;
       return 0;

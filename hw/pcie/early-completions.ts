@@ -37,7 +37,7 @@ export interface AnsweredReads {
   readonly isPlain: boolean;
   /** Whether memory can always be read, and there is no tap. */
   readonly isUnwatched: boolean;
-  /** Copies bytes of memory, and shows them to who looks on. */
+  /** Copies bytes of memory, and shows them to observers. */
   sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void;
   /** Likewise, unseen. */
   readInto(address: number, bytes: number, target: Uint8Array, offset: number): void;

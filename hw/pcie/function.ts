@@ -305,7 +305,7 @@ export class PcieFunction implements TlpReceiver {
   /**
    * Takes the device out of its slot, or puts it back as after power-on. While it is not there it is in reset; reads
    * and configuration requests are answered with Unsupported Request, which a core reads as all ones, and nothing else
-   * has an effect. In life the root port would give that answer, and lower the wire of the legacy interrupt.
+   * has an effect. On a real bus the root port would give that answer, and lower the wire of the legacy interrupt.
    */
   setPresent(isPresent: boolean, cycle: Cycles): void {
     this.#isAbsent = !isPresent;

@@ -451,7 +451,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   /**
    * See Block.inspect. Credits are shown as they are once what has come and was freed counts: whether the port has been called since
-   * makes no difference. Nor does it tell of TLPs whose flow gives no credits back.
+   * makes no difference. Nor does it show TLPs whose flow gives no credits back.
    */
   inspect(): BlockState {
     const { flows } = this.transmitter;

@@ -7,7 +7,7 @@
  *     memory ◄─ deviceWrite ─────│              │◄── link        deviceWrite: as it takes effect
  *            ── deviceRead ─────►│              │──► link        deviceRead: a call per completion with data
  *
- * A tap looks and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
+ * A tap observes and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
  * are valid during the call only.
  */
 import type { Picoseconds } from '../../base/units.ts';

@@ -1,5 +1,5 @@
 /**
- * The root complex: where the link meets the host. It keeps its own clock in the host's logical process.
+ * The root complex: the host's end of the link. It keeps its own clock in the host's logical process.
  *
  *     link ──► posted     ── RootComplexWrites ── write latency ──► memory, interrupts
  *          ──► non-posted ── RootComplexReads ─── read latency ───┐ sampled from memory

@@ -24,7 +24,7 @@ export interface PortEffects {
   isAtWork(channel: number): boolean;
   /** Master clear: a word under way comes to nothing. */
   cleared(): void;
-  /** Something has changed that the controller looks at. */
+  /** A register has changed that the controller reads. */
   written(): void;
 }
 

@@ -47,11 +47,11 @@ export function stackedBars(
 ): TemplateResult {
   const totalOf = ({ parts }: AmountRow): number => parts.reduce((sum, { amount }) => sum + amount, 0);
   const longest = whole ?? Math.max(...rows.map(totalOf));
-  const told = ({ title, parts }: AmountRow): string =>
+  const textOf = ({ title, parts }: AmountRow): string =>
     `${title}: ${parts.map(({ name, amount }) => `${words(name)} ${text(amount)}`).join(', ')}`;
   return html`<div class="bars">${rows.map(
     (row) => html`<span>${row.title}</span>
-      <span class="bar" role="img" aria-label=${told(row)}>
+      <span class="bar" role="img" aria-label=${textOf(row)}>
         ${row.parts.map(({ name, amount }) => html`<i class="c${colourNumber(names, name)}" style="width:${((100 * amount) / longest).toFixed(3)}%" title="${words(name)}: ${text(amount)}"></i>`)}
       </span><span class="figure">${text(totalOf(row))}${row.note === undefined ? '' : html` <span class="dim">${row.note}</span>`}</span>`,
   )}</div>`;

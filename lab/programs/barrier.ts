@@ -17,7 +17,7 @@ import {
 
 const rounds = 5;
 
-async function meet(program: ProgramContext): Promise<number> {
+async function barrier(program: ProgramContext): Promise<number> {
   const endpoint = await openEndpoint(program);
   const counter = await createBuffer(endpoint, 8);
   const answer = await createBuffer(endpoint, 8);
@@ -52,5 +52,5 @@ async function meet(program: ProgramContext): Promise<number> {
   return Number(await ask(IBV_WR_RDMA_READ));
 }
 
-export const host0 = meet;
-export const host1 = meet;
+export const host0 = barrier;
+export const host1 = barrier;

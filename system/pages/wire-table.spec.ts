@@ -14,6 +14,8 @@ describe('a table of wires', () => {
   });
 
   it('leads from the engine of received frames to its bus master and back', () => {
-    expect(wireTable(wiresByRoom['hw/nic']!)).toContain('| receiveBusMaster | receiveEngine | receiveEngine |');
+    expect(wireTable(wiresByRoom['hw/nic']!)).toContain(
+      '| receiveBusMaster | receiveEngine | receiveEngine |',
+    );
   });
 });

@@ -42,7 +42,7 @@ export function reportPage(head: PageHead, report: Report): string {
 <p class="dim">hca-emulator ${version}, configuration ${report.configHash.slice(0, 12)}, ${timeText(report.elapsedPs)} simulated</p>
 ${sentences.length === 0 ? html`` : html`<ol>${sentences.map((text) => html`<li>${text}</li>`)}</ol>`}
 ${tables.map((each) => table(each.title, each.head, each.rows))}
-${lifeOf(report)}
+${stagesOf(report)}
 ${diagramOf(report)}
 ${processorsOf(report)}
 ${linksOf(report)}
@@ -55,7 +55,7 @@ ${checksOf(report)}
   return page.text;
 }
 
-function lifeOf({ operations }: Report): Html {
+function stagesOf({ operations }: Report): Html {
   const stages = stagesShown(Object.values(operations));
   const done = Object.entries(operations).filter(([, { count }]) => count > 0);
   if (done.length === 0) return html``;
@@ -68,14 +68,14 @@ function lifeOf({ operations }: Report): Html {
       const value = meanPs(entry, name);
       return { name, value, text: timeText(value), colour: `c${at % COLOUR_COUNT}` };
     });
-  const met = stages.filter((stage) => done.some((entry) => meanPs(entry, stage) > 0));
+  const counted = stages.filter((stage) => done.some((entry) => meanPs(entry, stage) > 0));
   return html`<h2>The life of an operation</h2>
 <p>Where its time went, from the post until the program took the completion: the mean of what was waited for, one after the other.</p>
-<p>${met.map((stage) => html`<span class="key"><i class="c${stages.indexOf(stage) % COLOUR_COUNT}"></i>${stage}</span>`)}</p>
+<p>${counted.map((stage) => html`<span class="key"><i class="c${stages.indexOf(stage) % COLOUR_COUNT}"></i>${stage}</span>`)}</p>
 <div class="life">${done.map((entry) => html`<span>${entry[0]}</span>${bar(segmentsOf(entry), longest)}`)}</div>
 ${table(
   'Mean of each stage, and how long operations took',
-  ['operation', 'count', 'p50', 'p99', ...met],
+  ['operation', 'count', 'p50', 'p99', ...counted],
   done.map((entry) => {
     const [name, { count, latencyPs }] = entry;
     const quantile = (which: 'p50' | 'p99'): string =>
@@ -85,7 +85,7 @@ ${table(
       countText(count),
       quantile('p50'),
       quantile('p99'),
-      ...met.map((stage) => timeText(meanPs(entry, stage))),
+      ...counted.map((stage) => timeText(meanPs(entry, stage))),
     ];
   }),
 )}`;
@@ -156,14 +156,14 @@ function processorsOf({ nodes }: Report): Html {
   const causes = Object.keys(cores[0]?.cycles ?? {}).filter(
     isCause,
   ) as (keyof (typeof cores)[number]['cycles'])[];
-  const met = causes.filter((cause) => cores.some(({ cycles }) => cycles[cause] > 0));
+  const counted = causes.filter((cause) => cores.some(({ cycles }) => cycles[cause] > 0));
   return html`<h2>Processors</h2>
 ${table(
   'Cycles by cause',
-  ['core', ...met, 'total', 'context switches'],
+  ['core', ...counted, 'total', 'context switches'],
   cores.map(({ name, cycles, contextSwitches }) => [
     name,
-    ...met.map((cause) => countText(cycles[cause])),
+    ...counted.map((cause) => countText(cycles[cause])),
     countText(cycles.total),
     countText(contextSwitches),
   ]),

@@ -12,8 +12,8 @@ export function conversationText(conversations: readonly Conversation[], isTroub
       (least, { timePs }) => (least === undefined || timePs < least ? timePs : least),
       undefined,
     );
-  const told = conversations.map((each) => oneText(each, origin ?? 0n, isTroubleOnly));
-  return told.length === 0 ? 'No packet of InfiniBand or RoCE.' : told.join('\n\n');
+  const texts = conversations.map((each) => oneText(each, origin ?? 0n, isTroubleOnly));
+  return texts.length === 0 ? 'No packet of InfiniBand or RoCE.' : texts.join('\n\n');
 }
 
 function oneText(

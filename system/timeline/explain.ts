@@ -93,19 +93,19 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
   const span = timeOf(timeline, flow);
   if (span === undefined) return undefined;
   const own = flow.records.map((place) => timeline.record(place));
-  const life = own.find(({ kind }) => kind === 'operation');
+  const executed = own.find(({ kind }) => kind === 'operation');
   const failure = own.find(({ kind }) => kind === 'failed');
-  const bounds = boundsOf(timeline, flow, span, life, failure);
+  const bounds = boundsOf(timeline, flow, span, executed, failure);
   const events = eventsOf(timeline, flow, span);
   return {
     ordinal: flow.ordinal,
-    operation: labelOf(life ?? failure!),
+    operation: labelOf(executed ?? failure!),
     qpn: flow.qpn,
     wqeCounter: flow.wqeCounter,
-    payloadBytes: life?.values[3] ?? 0,
+    payloadBytes: executed?.values[3] ?? 0,
     postedPs: span.fromPs,
     latencyPs: span.toPs - span.fromPs,
-    isSilent: life?.values[4] === 1,
+    isSilent: executed?.values[4] === 1,
     ...(failure === undefined ? {} : { syndrome: failure.values[3]! }),
     others: othersOf(timeline, flow, span),
     steps: bounds.map(({ stage, fromPs, toPs }, index) => ({
@@ -133,10 +133,10 @@ function boundsOf(
   timeline: Timeline,
   flow: OperationFlow,
   { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
-  life: TimelineRecord | undefined,
+  executed: TimelineRecord | undefined,
   failure: TimelineRecord | undefined,
 ): readonly Bounds[] {
-  if (life === undefined) {
+  if (executed === undefined) {
     const failedPs = endOf(failure!);
     const failed = { stage: 'failed', fromPs, toPs: failedPs };
     return toPs > failedPs ? [failed, { stage: 'taken', fromPs: failedPs, toPs }] : [failed];
@@ -144,22 +144,22 @@ function boundsOf(
   const stages = [...timeline.records()].filter(
     ({ kind, track, values, atPs }) =>
       kind === 'stage' &&
-      track.process === life.track.process &&
+      track.process === executed.track.process &&
       values[1] === flow.qpn &&
       values[2] === flow.wqeCounter &&
-      numberOf(atPs) >= numberOf(life.atPs) &&
-      numberOf(atPs) <= endOf(life),
+      numberOf(atPs) >= numberOf(executed.atPs) &&
+      numberOf(atPs) <= endOf(executed),
   );
   const bounds = stages.map((record) => ({
     stage: labelOf(record),
     fromPs: numberOf(record.atPs),
     toPs: endOf(record),
   }));
-  return toPs > endOf(life) ? [...bounds, { stage: 'taken', fromPs: endOf(life), toPs }] : bounds;
+  return toPs > endOf(executed) ? [...bounds, { stage: 'taken', fromPs: endOf(executed), toPs }] : bounds;
 }
 
 /** Kinds that say what an operation waits for; states of blocks only where they stall. */
-const told: ReadonlySet<string> = new Set([
+const shownKinds: ReadonlySet<string> = new Set([
   'posted',
   'doorbell',
   'blueFlame',
@@ -190,7 +190,7 @@ function eventsOf(
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
     const atPs = numberOf(record.atPs);
-    if (!told.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
+    if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
     if (foreign.has(place) && !own.has(place)) continue;
     events.push({
       afterPs: atPs - fromPs,

@@ -242,7 +242,7 @@ export class Doorbells {
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
   }
 
-  /** A QP that loses its line looks again into memory when it is next served. */
+  /** A QP that loses its line reads its WQEs from memory when it is next served. */
   readonly #evict = (qp: QpSlot): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;

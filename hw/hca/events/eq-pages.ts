@@ -71,7 +71,7 @@ export class EqPages {
   }
 
   /**
-   * Looks the page of the EQ's next entry up.
+   * Looks up the page of the EQ's next entry.
    * @returns true when the answer is there at once (no page), false while it is read or cannot be read yet
    */
   lookUp(slot: number): boolean {

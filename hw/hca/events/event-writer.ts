@@ -78,7 +78,7 @@ export interface EventContexts {
 
 /** A block that posts events, and stalls while {@link EventWriter.canPost} is false. */
 export interface EventPoster {
-  /** The full fifo has room again; the block looks again at `cycle` or later. */
+  /** The full fifo has room again: the block tries again at `cycle` or later. */
   eventSpace(cycle: Cycles): void;
 }
 

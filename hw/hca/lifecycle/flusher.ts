@@ -57,16 +57,16 @@ export class Flusher {
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
-   * QPs whose next look is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
+   * QPs whose next poll is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
    * behind answers of the same instant: so it is at an edge, behind all that came before it, that they take their places in
-   * {@link #work}, if there is still a look to be had.
+   * {@link #work}, if there is still a reason to poll.
    */
   readonly #polled: Fifo;
   #isPolled = new Uint8Array(0);
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
   #generation = new Int32Array(0);
-  /** Looks in a row that have found nothing. */
+  /** Polls in a row that have found nothing. */
   #idlePolls = new Int32Array(0);
   readonly #pollHandler: number;
   readonly #stage: number;
@@ -234,7 +234,7 @@ export class Flusher {
     return false;
   }
 
-  /** The receive WQE of a message half received or refused, then a look at how many are posted. */
+  /** The receive WQE of a message half received or refused, then a poll of how many are posted. */
   #beginReceive(qp: QpSlot, cycle: Cycles): boolean {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;

@@ -227,6 +227,7 @@ export class ContextCache<U extends string = string> {
     for (let port = 0; port < this.#ports.length; port++) {
       if (((this.#waiters[cookie]! >> port) & 1) === 0) continue;
       const user = this.#ports[port]!;
+      // Narrowed (build/README.md).
       user.grantedTag = this.directory.tags[cookie]! | 0;
       user.slot = NONE;
     }

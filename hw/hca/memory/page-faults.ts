@@ -1,13 +1,13 @@
 /**
  * Page requests: what the device does about a page of an on-demand region that is not there.
  *
- *   requester, responder, response engine ── meet ──> page request event ──> driver
+ *   requester, responder, response engine ─ raise ─> page request event ──> driver
  *                 ^                                                            │ pages, MTT entries
  *                 └── resumed <── PAGE_FAULT_RESUME (token, refused or not) <──┘
  *
  * Bounded: each QP has at most one request outstanding for each of three sides (what it sends or gathers answers into,
  * what it receives, what it answers). A side that faults on another page meanwhile waits without a request of its own. What
- * the driver refuses is met once more by the packet itself, which then fails as for any page that may not be used: so
+ * the driver refuses is found once more by the packet itself, which then fails as for any page that may not be used: so
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
 
@@ -165,7 +165,7 @@ export class PageFaults {
     return true;
   }
 
-  /** The QP begins or ends a life. */
+  /** A generation of the QP begins or ends. */
   forget(qp: QpSlot): void {
     for (let entry = qp * SIDES; entry < (qp + 1) * SIDES; entry++) this.#state[entry] = IDLE;
   }

@@ -247,7 +247,7 @@ export class Translator {
   }
 
   /**
-   * The page of an on-demand region is absent by a line that was on chip. Entries come while they are cached, so a second look
+   * The page of an on-demand region is absent by a line that was on chip. Entries come while they are cached, so a second read
    * decides, at a line that the port has read itself: now, or already, when another port has placed the line meanwhile.
    */
   #onDemand(

@@ -1,6 +1,6 @@
 /** State that the receive-WQE fetch keeps per receive queue, and its progress in finding more WQEs of it. */
 
-/** Phases of a look: asked for, the doorbell record read, then the WQEs. */
+/** Phases of a poll of host memory: asked for, the doorbell record read, then the WQEs. */
 export const IDLE = 0;
 export const ASKED = 1;
 export const READING_RECORD = 2;

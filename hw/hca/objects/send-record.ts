@@ -107,7 +107,7 @@ export class SendRecord {
   /** Nothing more is waited for: a NOP, an operation on keys that has been carried out, or a message of an unreliable service that has been sent. */
   isDone = 0;
   /**
-   * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;
+   * Milestones of its time on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;
    * the last packet was sent; the answer was there.
    */
   fetchBegunCycle = 0;

@@ -233,7 +233,7 @@ export class Transmitter {
     domain.wakeAfter(this.#stage, readyPs);
   }
 
-  /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
+  /** The queue to serve, or undefined: then the reason is accounted for and the next try is scheduled. */
   #choose(cycle: Cycles): PacketQueue | undefined {
     const { responses, requests } = this;
     const response = this.#headReadyCycle(responses, cycle);

@@ -135,7 +135,7 @@ export class HcaPort implements PortAddress {
   /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
   readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
   readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
-  /** What the data path looks at with every packet: copies, brought up to date by {@link addressChanged}. */
+  /** What the data path reads for every packet: copies, brought up to date by {@link addressChanged}. */
   lid = 0;
   lmc = 0;
   readonly gids: Uint8Array;

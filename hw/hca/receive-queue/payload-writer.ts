@@ -19,7 +19,7 @@ interface PayloadWaiter {
 export interface PayloadWriterPorts {
   readonly responses: PayloadWaiter;
   readonly requester: PayloadWaiter;
-  /** Looks again when there is room for a write. */
+  /** Woken when there is room for a write. */
   readonly receiver: { wake(cycle: Cycles): void };
 }
 

@@ -37,7 +37,7 @@ const stalls = stallReasons('translation', 'dma', 'context', 'lines');
 const { translation: STALL_TRANSLATION, dma: STALL_DMA, context: STALL_CONTEXT, lines: STALL_LINES } = stalls;
 
 export interface ReceiveWqeFetchPorts {
-  /** Looks again when a queue has WQEs, or is known to have none. */
+  /** Woken when a queue has WQEs, or is known to have none. */
   readonly receiver: { wake(cycle: Cycles): void };
   readonly flusher: {
     /** A look at memory that {@link ReceiveWqeFetch.refreshPosted} asked for is over. */
@@ -182,7 +182,7 @@ export class ReceiveWqeFetch {
 
   /**
    * Takes the next WQE, for a packet that is there since `arrivedCycle`. WAIT: the receiver is woken and asks again. NONE_POSTED:
-   * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
+   * memory was polled since the packet is there, and none was posted: one poll answers for all packets that came before it.
    */
   take(queue: number, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
     const state = this.#stateOf(queue);
@@ -193,7 +193,7 @@ export class ReceiveWqeFetch {
       return DONE;
     }
     if (state.emptyCycle >= arrivedCycle) {
-      // More than one packet came meanwhile, and so do others: the next look goes on while these are dropped.
+      // More than one packet came meanwhile, and so do others: the next poll goes on while these are dropped.
       if (++state.emptyAnswerCount === 2) this.#ask(queue, cycle);
       return NONE_POSTED;
     }
@@ -203,7 +203,7 @@ export class ReceiveWqeFetch {
     return WAIT;
   }
 
-  /** Looks for WQEs before the first message comes. */
+  /** Polls for WQEs before the first message comes. */
   prefetch(queue: number, cycle: Cycles): void {
     this.#ask(queue, cycle);
   }

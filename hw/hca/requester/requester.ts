@@ -376,7 +376,7 @@ export class Requester {
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
-  /** Why the WQE at `at` cannot be started now. Most need no look at it. */
+  /** Why the WQE at `at` cannot be started now. Most need not be read for that. */
   #reasonToPark(pair: QueuePair, at: number): number {
     const { sramView } = this.#core;
     if (pair.state === SQD) return PARKED_DRAINING;

@@ -1,7 +1,7 @@
 /**
  * Transport timers of the send side: the local ACK timeout and the RNR wait (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8).
  *
- * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it looks at
+ * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it checks
  * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
  * and a busy one an event per timeout.
  *
@@ -54,11 +54,11 @@ export class RetryTimers {
   readonly #ackTimeoutPs: readonly Picoseconds[];
   readonly #rnrWaitPs: readonly Picoseconds[];
   #ports!: RetryTimerPorts;
-  /** Raised with each life of a QP: a timer of an earlier life means nothing. */
+  /** Incremented with each generation of a QP: a timer of an earlier one is ignored. */
   #generation = new Int32Array(0);
-  /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
+  /** Incremented with each RNR wait and each generation: only the timer of the last wait ends it. */
   #rnrWait = new Int32Array(0);
-  /** The life and the wait of the QP whose timers have come due. */
+  /** The generation and the wait of the QP whose timers have come due. */
   #dueGeneration = new Int32Array(0);
   #dueRnrWait = new Int32Array(0);
 
@@ -140,7 +140,7 @@ export class RetryTimers {
     lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, wait);
   }
 
-  /** The QP begins or ends a life. */
+  /** A generation of the QP begins or ends. */
   forget(qp: QpSlot): void {
     this.#generation[qp] = this.#generation[qp]! + 1;
     this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;

@@ -31,7 +31,7 @@ export class AtomicResults {
     this.#keptPerQp = keptPerQp;
   }
 
-  /** A new life of the QP: no result is kept. */
+  /** A new generation of the QP: no result is kept. */
   forget(qp: QpSlot): void {
     this.#byQp.delete(qp);
   }
@@ -55,7 +55,7 @@ export class AtomicResults {
     results.next = (at + 1) % results.psn.length;
   }
 
-  /** Looks for the result of the atomic with this PSN. False when it is no longer kept. */
+  /** Finds the result of the atomic with this PSN. False when it is no longer kept. */
   find(qp: QpSlot, psn: number): boolean {
     const results = this.#byQp.get(qp);
     if (results === undefined) return false;

@@ -40,7 +40,7 @@ const IN_DELAY_LINE = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface SchedulerPorts {
-  /** Looks for a QP from a cycle on. */
+  /** Asks for a QP from a cycle on. */
   readonly requester: { wake(cycle: Cycles): void };
 }
 

@@ -137,7 +137,7 @@ export class WqeFetch {
     return { asked: this.#asked.values, fetches: this.#outstanding, lines: this.#lines.heldCount };
   }
 
-  /** A line or DMA room became free: who waits looks again. */
+  /** A line or DMA room became free: the QPs that wait are tried again. */
   #retry(cycle: Cycles): void {
     if (!this.#asked.isEmpty) this.#core.domain.wake(this.#stage, cycle + 1);
   }
@@ -234,7 +234,7 @@ export class WqeFetch {
     this.#lines.readCount++;
   }
 
-  /** A QP that loses its line looks again into memory when it is next served. */
+  /** A QP that loses its line reads its WQEs from memory when it is next served. */
   readonly #evict = (qp: QpSlot): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;

@@ -52,7 +52,7 @@ export class DiagnosticCounters {
     if (name !== undefined) this.count(name);
   }
 
-  /** What else a NAK tells is counted with the completion that it causes. */
+  /** Other NAKs are counted with the completion that they cause. */
   nakReceived(syndrome: number): void {
     if (syndromeKind(syndrome) === AethKind.RNR_NAK) this.count('sqRnr');
     else if (syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR) this.count('sqOutOfSequence');

@@ -1,9 +1,9 @@
 /**
- * The ledger of send work requests: for each operation how many completed, and the picoseconds of each stage of their
- * lives. The stages of a request tile the time from its posting to its CQE's departure, without gap or overlap.
+ * The ledger of send work requests: for each operation how many completed, and the picoseconds of each
+ * stage. The stages of a request tile the time from its posting to its CQE's departure, without gap or overlap.
  *
  * Posting time is known from the instrumentation beside the doorbell ({@link OperationTap}): a work request is
- * posted when software's stores become visible. With no tap a request's life begins with the fetch of its WQE.
+ * posted when software's stores become visible. With no tap that time begins with the fetch of its WQE.
  */
 
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
@@ -75,12 +75,12 @@ class StageTimes implements Record<OperationStage, number> {
 class OperationRow {
   count = 0;
   failedCount = 0;
-  /** Work requests without a CQE: their life ends with the acknowledgement. */
+  /** Work requests without a CQE: they end with the acknowledgement. */
   silentCount = 0;
   payloadBytes: Wide = 0;
   /** PSNs that they took: packets of their requests, or of the responses to a READ. */
   psnCount: Wide = 0;
-  /** From posting to the end of life on the device, measured apart from the stages. */
+  /** From posting to the end on the device, measured apart from the stages. */
   lifePs = 0;
   readonly stagesPs = new StageTimes();
   /** What comes on top of both, where numbers would not hold it: hours of waiting. */
@@ -112,7 +112,7 @@ export class OperationLedger {
     this.#tap = tap;
   }
 
-  /** The life of `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
+  /** `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
   completed(request: SendRecord, cycle: Cycles, isSilent: boolean): void {
     const { opcode, wqeCounter } = request;
     const qpn = this.#qps.numberOf[request.qp]!;
@@ -193,7 +193,7 @@ export class OperationLedger {
   }
 
   /**
-   * {@link #addStages} for a request that took more than an hour: its instants lie further apart than numbers tell. The
+   * {@link #addStages} for a request that took more than an hour: its instants lie further apart than a number holds exactly. The
    * milestones in the same order.
    */
   #addFar(request: SendRecord, row: OperationRow, qpn: Qpn, isUntapped: boolean, endCycle: Cycles): void {
@@ -264,7 +264,7 @@ function farSumsOf({ far }: OperationRow): { lifePs: bigint; stagesPs: Record<Op
   };
 }
 
-/** The sums of a row become part of the far ones, and begin again: one more life is then exact in a number. */
+/** The sums of a row become part of the far ones, and begin again: one more request is then exact in a number. */
 function carry(row: OperationRow): void {
   const far = farSumsOf(row);
   far.lifePs += BigInt(row.lifePs);

@@ -50,15 +50,15 @@ const captureBytes = 4 * 1024 ** 2;
 export async function operation(question: OperationQuestion): Promise<OperationPicture> {
   const watched = await watch(question);
   const { timeline, result, ordinal } = watched;
-  const lookPs = result.toPs + afterPs;
-  const within = timeline.between(result.fromPs, lookPs);
+  const shownToPs = result.toPs + afterPs;
+  const within = timeline.between(result.fromPs, shownToPs);
   const flow = operationOf(within, ordinal);
   const explanation = flow === undefined ? undefined : explained(within, flow);
   if (flow === undefined || explanation === undefined)
     throw new Error('the operation has no end within the time that was simulated');
   const { postedPs } = explanation;
   const isMeanwhile = ({ atPs }: { readonly atPs: number }): boolean =>
-    atPs >= result.fromPs && atPs <= lookPs;
+    atPs >= result.fromPs && atPs <= shownToPs;
   const decoder = new Decoder(watched.bus.filter(isMeanwhile), watched.packets.filter(isMeanwhile), postedPs);
   const { records, tracks } = recordsOf(within, postedPs, decoder);
   const span = spanOf(records, result, postedPs);

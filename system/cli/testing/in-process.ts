@@ -1,5 +1,5 @@
 /**
- * The command line in the process of a spec: what a start takes is paid once, and what V8 has compiled serves each run.
+ * The command line in the process of a spec: what a start takes is paid once, and what has been compiled serves each run.
  *
  *     bin/hca.js ─► dist/checkout/…/system/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
  *
