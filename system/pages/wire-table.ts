@@ -5,19 +5,21 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dataPathWires } from '../../hw/hca/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
-import { listWires, type Wire } from '../../sim/index.ts';
+import { listWires } from '../../sim/index.ts';
 
 const start = '<!-- wires -->';
 const end = '<!-- /wires -->';
 
+type WireList = ReturnType<typeof listWires>;
+
 /** Folders whose README has a table of wires, and the wires. */
-export const wiresByRoom: Readonly<Record<string, readonly Wire[]>> = {
+export const wiresByRoom: Readonly<Record<string, WireList>> = {
   'hw/hca': listWires(dataPathWires),
   'hw/nic': listWires(nicWires),
 };
 
 /** Markdown rows `block | neighbours that it calls | neighbours that call it`. */
-export function wireTable(wires: readonly Wire[]): string {
+export function wireTable(wires: WireList): string {
   const names = [...new Set(wires.flatMap(({ block, to }) => [block, blockOf(to)]))].sort();
   const rows = names.map((name) => {
     const calls = wires.filter(({ block }) => block === name).map(({ to }) => blockOf(to));
