@@ -35,6 +35,7 @@ describe('a workload that cannot be is refused with', () => {
   it.each<[words: string, text: string]>([
     ['test is "write-wb", expected one of write-lat, write-bw', 'write-wb'],
     ['did you mean write-bw?', 'write-wb'],
+    ['atomic-bw, kv-get, kv-put, rpc-echo, fasst-rpc; did you mean kv-get?', 'kv-gte'],
     ['workload field is "sise", expected one of size, iters', 'write-bw,sise=64'],
     ['did you mean size?', 'write-bw,sise=64'],
     ['expected a value: size=…', 'write-bw,size'],
@@ -68,11 +69,13 @@ describe('a workload that cannot be is refused with', () => {
     expect(() => parsedWorkload(text)).toThrow(words);
   });
 
-  it.each<[words: string, value: unknown]>([
+  it.each<[words: string | RegExp, value: unknown]>([
     ['workload is null, expected an object such as', null],
     ['workload is "write-bw", expected an object', 'write-bw'],
     ['workload is [1], expected an object', [1]],
     ['test is undefined, expected one of', { size: 64 }],
+    // A ready workload's name is a text: where it is no answer it is not suggested.
+    [/test is "kv-get", expected one of .*, atomic-bw$/, { test: 'kv-get' }],
     ['size is "64", expected an integer', { test: 'write-bw', size: '64' }],
     ['size is 1.5, expected an integer', { test: 'write-bw', size: 1.5 }],
     ['did you mean txDepth?', { test: 'write-bw', tx_depth: 4 }],

@@ -39,12 +39,15 @@ const bandwidthBytes = 64 * 1024 ** 2;
 
 const byField: FieldNaming = (field) => field;
 
-/** @throws ConfigurationError that suggests the nearest */
-export function checkedTest(name: unknown): PerfTestName {
+/**
+ * @param names what is accepted where the name stands
+ * @throws ConfigurationError that suggests the nearest
+ */
+export function checkedTest(name: unknown, names: readonly string[] = perfTestNames): PerfTestName {
   const test = perfTestNames.find((candidate) => candidate === name);
   if (test !== undefined) return test;
-  const hint = typeof name === 'string' ? hintFor(name, [...perfTestNames, ...readyWorkloadNames]) : '';
-  throw new ConfigurationError('test', name, `one of ${perfTestNames.join(', ')}${hint}`);
+  const hint = typeof name === 'string' ? hintFor(name, names) : '';
+  throw new ConfigurationError('test', name, `one of ${names.join(', ')}${hint}`);
 }
 
 /**
@@ -100,7 +103,8 @@ export function parsedWorkload(text: string): Workload {
 }
 
 /** What a test, or a ready workload of this name, begins with. */
-export const startOf = (name: string): Workload => readyWorkload(name) ?? { test: checkedTest(name) };
+export const startOf = (name: string): Workload =>
+  readyWorkload(name) ?? { test: checkedTest(name, [...perfTestNames, ...readyWorkloadNames]) };
 
 /** The one text of a workload, in canonical order; {@link parsedWorkload} reads it. */
 export function workloadText(workload: Workload): string {
