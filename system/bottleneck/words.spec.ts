@@ -31,4 +31,8 @@ it('the longest stages of an operation are listed with what shortens the first',
     '  To turn: less wire.portLatencyNs.',
   ]);
   expect(stageLines([])).toEqual([]);
+  expect(stageLines([{ name: 'ackTimeout', share: 1, turn: [] }])).toEqual([
+    'Where the time goes from posting to completion:',
+    '  ackTimeout 100 %.',
+  ]);
 });

@@ -18,7 +18,7 @@ export function bottleneckLines({ binds, next }: Bottleneck): string[] {
   const [second] = next;
   const lines = [`What binds: ${wordsOf(binds)}.`];
   if (second !== undefined) lines.push(`  Next in line: ${wordsOf(second)}.`);
-  return [...lines, ...wrapped(turnText(binds.turn))];
+  return [...lines, ...turnLines(binds.turn)];
 }
 
 /** Where a message's time goes, and which parameter to change for the longest part. */
@@ -29,16 +29,17 @@ export function stageLines(stages: readonly StageShare[]): string[] {
   return [
     'Where the time goes from posting to completion:',
     ...wrapped(`${shares.join(', ')}.`),
-    ...wrapped(turnText(first.turn)),
+    ...turnLines(first.turn),
   ];
 }
 
-function turnText(turn: readonly Turn[]): string {
+/** No line where nothing can be turned: an ACK time-out comes from a packet that was lost. */
+function turnLines(turn: readonly Turn[]): string[] {
   const parts = (['more', 'less'] as const).flatMap((towards) => {
     const names = turn.filter((each) => each.towards === towards).map(({ what }) => what);
     return names.length === 0 ? [] : [`${towards} ${names.join(', ')}`];
   });
-  return `To turn: ${parts.join('; ')}.`;
+  return parts.length === 0 ? [] : wrapped(`To turn: ${parts.join('; ')}.`);
 }
 
 /** Breaks between words; each line is indented. */
