@@ -13,6 +13,7 @@ import {
 } from '../../userlib/index.ts';
 import { sceneOf } from './scenes/index.ts';
 import {
+  type Again,
   type BindPlan,
   lengthOf,
   type ReceivePlan,
@@ -61,14 +62,7 @@ export function renderStory(story: Story): string[] {
         .join(',')}`,
     );
   if (isPlain === true) lines.push('played without shortcuts');
-  if (again !== undefined) {
-    const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
-    const plainness = again.isPlain === true ? ', without shortcuts' : '';
-    const looks = again.isObserved === true ? ', with all observers' : '';
-    lines.push(
-      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${plainness}${looks}`,
-    );
-  }
+  if (again !== undefined) lines.push(`again ${againText(again)}`);
   if (stopsAfter !== undefined)
     lines.push(`stopped after ${(100 * stopsAfter).toFixed(3)} % of it, once more`);
   if (scene !== undefined)
@@ -150,3 +144,15 @@ const describeReceive = ({ id, sges, flaw }: ReceivePlan): string =>
 
 const buffers = (sges: readonly SgePlan[]): string =>
   `[${sges.map(({ area, offset, length }) => `${area}+${offset}:${length}`).join(' ')}]`;
+
+/** How a story is played once more. @param epochPs the length of its epochs, where it is not the one asked for */
+export function againText(again: Again, epochPs = again.epochPs): string {
+  const { partition, shuffleSeed, isPlain, isObserved, isUnwatched } = again;
+  const words = [`in partition ${partition}`];
+  if (shuffleSeed !== undefined) words.push(`shuffled by ${shuffleSeed}`);
+  if (epochPs !== undefined) words.push(`in epochs of ${epochPs} ps`);
+  if (isPlain === true) words.push('without shortcuts');
+  if (isObserved === true) words.push('with all observers');
+  if (isUnwatched === true) words.push('without observers');
+  return words.join(', ');
+}

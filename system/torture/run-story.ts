@@ -25,6 +25,7 @@ import { judgeCosts } from './judges/costs.ts';
 import { judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
 import { patienceOf } from './patience.ts';
+import { againText } from './render-story.ts';
 import { sceneOf } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
 
@@ -122,15 +123,7 @@ async function stopped(story: Story, { endPs }: Played, part: number): Promise<F
 async function compared(story: Story, first: Played, again: NonNullable<Story['again']>): Promise<Finding[]> {
   const epochPs = again.epochPs === undefined ? undefined : epochPsFor(again.epochPs, first.endPs);
   const second = await playStory(story, epochPs === undefined ? again : { ...again, epochPs });
-  const epochs = epochPs === undefined ? '' : `, in epochs of ${epochPs} ps`;
-  const looks =
-    again.isUnwatched === true
-      ? ', without observers'
-      : again.isObserved === true
-        ? ', with all observers'
-        : '';
-  const plainness = again.isPlain === true ? ', without shortcuts' : '';
-  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}${plainness}`;
+  const how = againText(again, epochPs);
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
     const [before, after] = [textOf(left), textOf(right)];
     if (before === after) return [];

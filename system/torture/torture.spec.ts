@@ -6,7 +6,7 @@ import { messagesWithoutReceive } from './receives-due.ts';
 import { renderStory } from './render-story.ts';
 import { epochPsFor, runStory, textOf } from './run-story.ts';
 import { kindOf, shrinkStory } from './shrink.ts';
-import type { Step, Story } from './story.ts';
+import type { Again, Step, Story } from './story.ts';
 import { plain } from './story-of-seed.ts';
 
 /**
@@ -59,6 +59,16 @@ describe('stories', () => {
     const story = drawStory(12);
     expect(JSON.parse(JSON.stringify(story))).toEqual(JSON.parse(JSON.stringify(drawStory(12))));
     expect(renderStory(JSON.parse(JSON.stringify(story)) as Story)).toEqual(renderStory(story));
+  });
+
+  it('say how they are played once more, and nothing of what is not asked for', () => {
+    const again = { partition: 'single', shuffleSeed: undefined } as const;
+    const linesOf = (more: Partial<Again>) =>
+      renderStory({ ...drawStory(7), again: { ...again, ...more } }).filter((line) => /^again/.test(line));
+    expect(linesOf({})).toEqual(['again in partition single']);
+    expect(linesOf({ shuffleSeed: 4, epochPs: 1e9, isPlain: true, isUnwatched: true })).toEqual([
+      'again in partition single, shuffled by 4, in epochs of 1000000000 ps, without shortcuts, without observers',
+    ]);
   });
 
   it('that fail are made small, and still fail in the same way', { timeout: 300_000 }, async () => {
