@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drawStory } from '../draw-story.ts';
 import { type Played, playStory, textOf } from '../run-story.ts';
+import { storyOfSeed } from '../story-of-seed.ts';
 import { judgeCosts } from './costs.ts';
 
 /** Calm: a program sends to itself. */
@@ -32,6 +33,17 @@ describe('a story with all observers', () => {
     expect(judgeCosts({ ...played, costs })).toEqual([]);
     const elsewhere = { ...story, links: story.links.slice(0, 0) };
     expect(judgeCosts({ ...played, costs, story: elsewhere })).not.toEqual([]);
+  });
+
+  it('may own more reads than its link has counted where reads are given up, and nowhere else', async () => {
+    const story = storyOfSeed(241_522_769_639);
+    const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;
+    const { costs, ...played } = await playStory(story, how);
+    expect(judgeCosts({ ...played, costs })).toEqual([]);
+    const elsewhere = { ...story, scene: { ...story.scene!, name: 'one-message' } };
+    expect(judgeCosts({ ...played, costs, story: elsewhere })).toEqual([
+      'node 0: 57 TLPs of class payloadRead have an owner, its link counted 33',
+    ]);
   });
 
   it('is judged by nothing where no costs are attributed', () => {

@@ -1,26 +1,32 @@
 /**
  * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
- * and the CQE of a request that ended well is its operation's.
+ * and the CQE of a request that ended well is its operation's. A read of several TLPs is its owner's as it is asked for: where one of
+ * them fails, the rest is not sent, and the owner has more than the link.
  */
 import { trafficClassNames } from '../../../hw/dma/index.ts';
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
+import { sceneOf } from '../scenes/index.ts';
 import { peerOfQp, type Story } from '../story.ts';
 
 /** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
+/** These are writes, which do not fail at the device. */
+const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
 const attributedNames = trafficClassNames.filter((name) => !unattributed.has(name));
 
 /** @returns nothing where costs were not attributed */
 export function judgeCosts(played: Played): string[] {
   const { story, costs, report, error } = played;
   if (costs === undefined || error !== undefined) return [];
+  const mayFail = readsMayFail(story);
   return report.nodes.flatMap(({ pcie }, node) => {
     const owned = ownedTlps(story, costs, node);
     const found = attributedNames.flatMap((name) => {
       const counted = pcie.toHost.classes[name]?.tlps ?? 0;
-      return owned(name) === counted
+      const isMore = mayFail && !isWritten.has(name) && owned(name) > counted;
+      return owned(name) === counted || isMore
         ? []
         : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
     });
@@ -31,6 +37,12 @@ export function judgeCosts(played: Played): string[] {
     return found;
   });
 }
+
+/** Reads are refused, poisoned or given up, or the device is taken away from under them. */
+const readsMayFail = ({ climate, faults, scene }: Story): boolean =>
+  climate === 'broken' ||
+  faults.some((fault) => 'read' in fault) ||
+  (scene !== undefined && sceneOf(scene).hasLateReads === true);
 
 /** Completions of marked requests that a node's players took. */
 const completedSends = ({ story, seen }: Played, node: number): number =>
