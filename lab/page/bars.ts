@@ -8,7 +8,7 @@ export interface BarRow {
   readonly parts: readonly LabTerm[];
 }
 
-const colourCount = 14;
+const colourCount = 15;
 
 /** Bars of times. */
 export function bars(rows: readonly BarRow[]): TemplateResult {

@@ -36,10 +36,12 @@ export const colourKey: readonly (readonly [text: string, colour: number])[] = [
   ['payload', 0],
   ['doorbell', 1],
   ['CQE, EQE, ACK', 2],
-  ['interrupt, NAK', 3],
+  ['interrupt, NAK, stalled block', 3],
   ['WQE', 4],
   ['context, translation', 5],
   ['flow control, other', 7],
+  ['core at work', 8],
+  ['block at work', 9],
 ];
 
 /** Of the page's colours, by what it carries. */

@@ -65,8 +65,15 @@ describe('the address of a picture', () => {
     ['block=<script>', 'block=<script>'],
     ['fault=<script>', 'fault=<script>'],
     ['text=!!!', 'text=!!!…'],
+    ['sice=64', 'sice=64'],
   ])('leaves out %s, and names it', async (address, refused) => {
     expect(await stateOf(address)).toEqual({ state: defaultState, refused: [refused] });
+  });
+
+  it('shows a second machine of which it only says in what it differs', async () => {
+    const { state, refused } = await stateOf('other.set=wire.cableMetres:1000&side=B');
+    expect(refused).toEqual([]);
+    expect(state.other).toEqual({ ...defaultState.machine, set: { 'wire.cableMetres': 1000 } });
   });
 
   it('does not unpack more than a program may have', async () => {

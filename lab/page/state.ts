@@ -118,7 +118,7 @@ export async function stateOf(address: string): Promise<Opened> {
   const state: LabState = {
     view: fields.word('view', viewNames, defaultState.view),
     machine: fields.machine(''),
-    other: query.has('other.profile') ? fields.machine('other.') : undefined,
+    other: [...query.keys()].some((name) => name.startsWith('other.')) ? fields.machine('other.') : undefined,
     message: {
       verb: fields.word<LabVerb>('verb', labVerbs, defaultState.message.verb),
       sizeBytes: fields.integer('size', defaultState.message.sizeBytes, 1, 65_536),
@@ -129,7 +129,7 @@ export async function stateOf(address: string): Promise<Opened> {
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
     atPs: fields.instant('at', defaultState.atPs),
     block: fields.text('block', /^(?:host|hca)\d [\w :.-]{1,60}$/, ''),
-    event: query.has('event') ? fields.integer('event', undefined, 0, eventsMax) : undefined,
+    event: fields.integer('event', undefined, 0, eventsMax),
     span: fields.word<ComparePath>('span', comparePaths, defaultState.span),
     program: await fields.program(),
     fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
@@ -137,7 +137,7 @@ export async function stateOf(address: string): Promise<Opened> {
     stepPs: fields.integer('step', defaultState.stepPs, 1, ranPsMax),
     side: fields.word('side', ['A', 'B'], 'A') === 'B' ? 1 : 0,
   };
-  return { state, refused: fields.refused };
+  return { state, refused: [...fields.refused, ...fields.unknown] };
 }
 
 const eventsMax = 10_000_000;
@@ -148,13 +148,24 @@ const ranPsMax = 10_000_000_000_000;
 class Fields {
   readonly refused: string[] = [];
   readonly #query: URLSearchParams;
+  readonly #asked = new Set<string>();
 
   constructor(query: URLSearchParams) {
     this.#query = query;
   }
 
+  /** Those that nobody has asked for. */
+  get unknown(): string[] {
+    return [...this.#query].flatMap(([name, value]) => (this.#asked.has(name) ? [] : [`${name}=${value}`]));
+  }
+
+  #valueOf(name: string): string | null {
+    this.#asked.add(name);
+    return this.#query.get(name);
+  }
+
   word<Word extends string>(name: string, words: readonly Word[], without: Word): Word {
-    const value = this.#query.get(name);
+    const value = this.#valueOf(name);
     if (value === null) return without;
     const found = words.find((word) => word === value);
     return found ?? this.#refuse(name, value, without);
@@ -166,7 +177,7 @@ class Fields {
     least: number,
     most: number,
   ): number | Without {
-    const value = this.#query.get(name);
+    const value = this.#valueOf(name);
     if (value === null) return without;
     const number = Number(value);
     const isGood = /^\d+$/.test(value) && number >= least && number <= most;
@@ -175,13 +186,13 @@ class Fields {
 
   /** Picoseconds, perhaps ahead of the post. */
   instant(name: string, without: number): number {
-    const value = this.#query.get(name);
+    const value = this.#valueOf(name);
     if (value === null) return without;
     return /^-?\d{1,12}$/.test(value) ? Number(value) : this.#refuse(name, value, without);
   }
 
   text(name: string, pattern: RegExp, without: string): string {
-    const value = this.#query.get(name);
+    const value = this.#valueOf(name);
     if (value === null) return without;
     return pattern.test(value) ? value : this.#refuse(name, value, without);
   }
@@ -195,7 +206,7 @@ class Fields {
   }
 
   async program(): Promise<LabState['program']> {
-    const text = this.#query.get('text');
+    const text = this.#valueOf('text');
     if (text === null) return { name: this.text('program', /^[a-z-]{1,60}$/, 'ping-pong') };
     try {
       return { text: await unpacked(text) };
@@ -205,7 +216,7 @@ class Fields {
   }
 
   #settings(name: string): ParameterValues {
-    const text = this.#query.get(name);
+    const text = this.#valueOf(name);
     if (text === null || text === '') return {};
     const settings: Record<string, ParameterValue> = {};
     for (const setting of text.split(',')) {

@@ -9,6 +9,8 @@ interface AxisItem {
   /** Of the page's colours. */
   readonly colour: number;
   readonly title: string;
+  /** Written into it, as far as there is room. */
+  readonly text?: string;
 }
 
 export interface AxisRow {
@@ -57,8 +59,8 @@ const drawnRow = (
   place: (ps: number) => string,
 ): TemplateResult =>
   html`<div class="axis-row" data-name=${name}>${items.map(
-    ({ fromPs, toPs, colour, title }) =>
-      html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}></i>`,
+    ({ fromPs, toPs, colour, title, text }) =>
+      html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}>${text ?? nothing}</i>`,
   )}${levels === undefined ? nothing : drawnLevels(name, levels, axis)}</div>`;
 
 /** Of the curve's own scale: it is stretched over the row. */
@@ -80,6 +82,8 @@ function drawnLevels(
   const path = levels.map(([ps, value], at) =>
     at === 0 ? `M${xOf(ps)} ${yOf(value)}` : `H${xOf(ps)}V${yOf(value)}`,
   );
+  // Closed where it began: of what is known from a later instant on, nothing is drawn before.
+  const beginX = levels.length === 0 ? xOf(toPs) : xOf(levels[0]![0]);
   return html`<svg class="axis-level" viewBox="0 0 ${curveWidth} ${curveHeight}" preserveAspectRatio="none"><title>${name}: from ${floor} to ${most}</title>
-    ${svg`<path d="${path.join('')}H${curveWidth}V${curveHeight}H0Z"></path>`}</svg>`;
+    ${svg`<path d="${path.join('')}H${curveWidth}V${curveHeight}H${beginX}Z"></path>`}</svg>`;
 }

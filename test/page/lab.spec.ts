@@ -320,6 +320,40 @@ const views = [
   ['#view=program&program=rpc', /not started/],
 ] as const;
 
+inBrowser('levels stand until they change, and are not drawn before they are known', async (tree) => {
+  const { levels, fromPs, toPs } = await operation({
+    machine,
+    scenario: 'wrong-key',
+    sizeBytes: 64,
+    mtuBytes: 0,
+    isWarm: false,
+  });
+  const samples = Array.from({ length: 101 }, (_, at) => fromPs + (at * (toPs - fromPs)) / 100);
+  // A sample right at a step is on its edge.
+  const isNearStep = (steps: (typeof levels)[number]['steps'], ps: number): boolean =>
+    steps.some(([atPs]) => Math.abs(atPs - ps) < (toPs - fromPs) / 500);
+  expect(levels.some(({ steps }) => steps[0]![0] > fromPs + (toPs - fromPs) / 10)).toBe(true);
+  await atAddress(tree, '#operation=wrong-key&size=64', async (page) => {
+    await untilText(page, /Milestones/);
+    for (const { process, name, steps } of levels) {
+      const most = Math.max(...steps.map(([, value]) => value));
+      for (const ps of samples.filter((each) => !isNearStep(steps, each))) {
+        const value = steps.findLast(([atPs]) => atPs <= ps)?.[1];
+        const isHigh = `(() => {
+          const path = document.querySelector('.axis-row[data-name="${process} ${name}"] path');
+          const { width, height } = path.ownerSVGElement.viewBox.baseVal;
+          const x = (width * ${(ps - fromPs) / (toPs - fromPs)});
+          return [height - 0.5, height / 2].map((y) => path.isPointInFill(new DOMPoint(x, y)));
+        })()`;
+        const [isKnown, isOverHalf] = (await page.evaluate(isHigh)) as [boolean, boolean];
+        expect(isKnown, `${process} ${name} at ${ps}`).toBe(value !== undefined);
+        if (value === 0) expect(isOverHalf, `${process} ${name} at ${ps}`).toBe(false);
+        if (value === most && most > 0) expect(isOverHalf, `${process} ${name} at ${ps}`).toBe(true);
+      }
+    }
+  });
+});
+
 /** Pixels by which the page is wider than its window. */
 const excessOf = (page: Page): Promise<unknown> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');

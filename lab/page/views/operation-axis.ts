@@ -1,10 +1,13 @@
 /** The axis of one operation: its milestones and stages, cores, links, blocks and memories, and how full queues and credits are. */
 import { timeText } from '../../../system/text/format.ts';
 import type { OperationPicture, PictureLevel, PictureRecord } from '../../protocol.ts';
+import { words } from '../bars.ts';
 import { colourOf } from '../diagram.ts';
 import type { Axis, AxisRow } from '../time-axis.ts';
 
 const milestoneColour = 13;
+/** Stages in turns: the key's colours would say what they are not. */
+const stageColours = [13, 7] as const;
 
 /** Rows of what happened, from the milestones down to the levels. */
 export function axisOf(picture: OperationPicture): Axis {
@@ -54,6 +57,8 @@ export function axisOf(picture: OperationPicture): Axis {
       colourOf,
       ({ inMemoryPs }) => [inMemoryPs!, inMemoryPs!],
     );
+  // One that is hardly seen would put the colours of its neighbours out of turn.
+  const lasting = stages.filter((stage) => stage.toPs - stage.fromPs > (toPs - fromPs) / 200);
   return {
     fromPs,
     toPs,
@@ -69,11 +74,12 @@ export function axisOf(picture: OperationPicture): Axis {
       },
       {
         title: 'stages',
-        items: stages.map((stage, index) => ({
+        items: stages.map((stage) => ({
           fromPs: stage.fromPs,
           toPs: stage.toPs,
-          colour: index % 10,
-          title: `${stage.name}, ${timeText(stage.toPs - stage.fromPs)}`,
+          colour: stageColours[lasting.indexOf(stage) & 1]!,
+          title: `${words(stage.name)}, ${timeText(stage.toPs - stage.fromPs)}`,
+          text: words(stage.name),
         })),
       },
       work('host 0 cores', 'host0', 'cores', 8),

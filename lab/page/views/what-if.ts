@@ -233,7 +233,8 @@ export class WhatIfView implements View {
       const { [path]: _, ...rest } = machine.set;
       this.#put({ ...machine, set: next === profileValue ? rest : { ...rest, [path]: next } });
     };
-    const text = valueText(value, unit);
+    // "PCIe lanes" says what 8 are.
+    const text = valueText(value, slider.title.includes(unit) ? '' : unit);
     return html`<label class="slider" title="${path}: ${doc} (${source})">
       <span>${slider.title}${value === profileValue ? nothing : html` <b aria-label="changed">•</b>`}</span>
       <input type="range" min="0" max=${values.length - 1} .value=${String(values.indexOf(value))}
