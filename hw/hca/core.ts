@@ -19,7 +19,14 @@ import {
   type SramAllocator,
   type Translator,
 } from './memory/index.ts';
-import { type CqTable, type QpTable, SendRecords, type SrqTable, WQE_LINE_BYTES } from './objects/index.ts';
+import {
+  type CqTable,
+  type QpTable,
+  SendRecords,
+  type SrqSlot,
+  type SrqTable,
+  WQE_LINE_BYTES,
+} from './objects/index.ts';
 import {
   Loopback,
   PACKET_PAYLOAD_BYTES_MAX,
@@ -96,7 +103,7 @@ export interface HcaCoreSetup extends DataPathSite {
   readonly tables: DataPathTables;
   readonly sram: SramAllocator;
   /** Brings the context of an SRQ up to date before it is written out. */
-  readonly srqSync: (slot: number) => void;
+  readonly srqSync: (slot: SrqSlot) => void;
   readonly tap: OperationTap | undefined;
   readonly costs?: CostAttribution | undefined;
   /** See ContextCacheSetup. */

@@ -5,7 +5,7 @@ import { cqc } from '../../../abi/cqc.ts';
 import { cqRecord } from '../../../abi/doorbell-records.ts';
 import { viewOf } from '../../../base/index.ts';
 import { advance, counterMask24, passBit, ringIndex } from '../../../base/ring-index.ts';
-import type { Cqn } from '../objects/index.ts';
+import type { Cqn, CqSlot } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -90,7 +90,7 @@ export function* modifyCompletionQueue(device: DeviceState, request: CommandRequ
  * producer's own number is the mark's, which goes into the old buffer: its place here is next written a pass later.
  * The old buffer is software's when the command ends: its last entry has left by then.
  */
-function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<undefined> {
+function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<undefined> {
   const { cqs, capabilities, dataPath } = device.parts;
   const base = cqs.offsetOf(slot);
   const buffer: QueueBuffer = {
@@ -120,7 +120,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
  * Rejects a size that what is in the CQ would not fit. What software has taken stands in its doorbell record alone: the
  * counter that the device holds is as old as the last overrun check.
  */
-function* requireRoom(device: DeviceState, slot: number, logEntries: number): Steps<void> {
+function* requireRoom(device: DeviceState, slot: CqSlot, logEntries: number): Steps<void> {
   const { cqs, dataPath } = device.parts;
   const base = cqs.offsetOf(slot);
   const address = fields.doorbellRecordAddress.getNumber(cqs.view, base);
@@ -142,7 +142,7 @@ function requireNumber(device: DeviceState, cqn: Cqn): void {
   demand(cqn >= 2 ** device.parts.capabilities.logReservedCqs, CommandStatus.BAD_RESOURCE);
 }
 
-function contextOf(device: DeviceState, slot: number): Uint8Array {
+function contextOf(device: DeviceState, slot: CqSlot): Uint8Array {
   const { cqs } = device.parts;
   return cqs.bytes.slice(cqs.offsetOf(slot), cqs.offsetOf(slot) + cqc.sizeBytes);
 }

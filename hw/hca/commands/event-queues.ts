@@ -1,8 +1,10 @@
 /** Event queues: SW2HW_EQ, HW2SW_EQ, QUERY_EQ, MAP_EQ. Source: interface sheet 3.16, 5.3. */
+
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mapEqUnmap } from '../../../abi/commands.ts';
 import { eqc } from '../../../abi/eqc.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { EqSlot } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -80,7 +82,7 @@ function requireNumber(device: DeviceState, eqn: number): void {
   demand(eqn >= reservedEqCount(device.parts.capabilities), CommandStatus.BAD_RESOURCE);
 }
 
-function contextOf(device: DeviceState, slot: number): Uint8Array {
+function contextOf(device: DeviceState, slot: EqSlot): Uint8Array {
   const { eqs } = device.parts;
   return eqs.bytes.slice(eqs.offsetOf(slot), eqs.offsetOf(slot) + eqc.sizeBytes);
 }

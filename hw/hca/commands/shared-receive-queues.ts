@@ -1,7 +1,9 @@
 /** Shared receive queues: SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ. Source: interface sheet 3.16, 5.5. */
+
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { SrqSlot } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -86,7 +88,7 @@ function requireNumber(device: DeviceState, srqn: number): void {
   demand(srqn >= 2 ** device.parts.capabilities.logReservedSrqs, CommandStatus.BAD_RESOURCE);
 }
 
-function contextOf(device: DeviceState, slot: number): Uint8Array {
+function contextOf(device: DeviceState, slot: SrqSlot): Uint8Array {
   const { srqs } = device.parts;
   return srqs.bytes.slice(srqs.offsetOf(slot), srqs.offsetOf(slot) + srqc.sizeBytes);
 }

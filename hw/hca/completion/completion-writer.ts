@@ -18,7 +18,7 @@ import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION, PORT_RECEIVER } from '../memory/index.ts';
-import type { Cqn, QpSlot } from '../objects/index.ts';
+import type { Cqn, CqSlot, QpSlot } from '../objects/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './cq-arm.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
@@ -46,14 +46,14 @@ export interface CompletionWriterPorts {
   };
   readonly errors: {
     /** The CQ cannot take CQEs any more: its QPs go to error. */
-    cqFailed(cq: number, syndrome: number, cycle: Cycles): void;
+    cqFailed(cq: CqSlot, syndrome: number, cycle: Cycles): void;
   };
   readonly eventQueues: CompletionEvents;
 }
 
 /** MODIFY_CQ's new buffer: where the old one lies, in which the last entry says so. */
 interface Resize {
-  readonly cq: number;
+  readonly cq: CqSlot;
   readonly logEntries: number;
   readonly pageBytes: number;
   readonly mttOffset: number;
@@ -153,7 +153,7 @@ export class CompletionWriter {
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
-  postResize(cq: number, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
+  postResize(cq: CqSlot, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
     const { cqs } = this.#core;
     this.#isResizing = true;
     this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
@@ -168,7 +168,7 @@ export class CompletionWriter {
   }
 
   /** True while the CQ has CQEs on their way, or an event to be posted, or its doorbell record is being read. */
-  isBusy(cq: number): boolean {
+  isBusy(cq: CqSlot): boolean {
     const isRead = this.#isReadingConsumer && this.#readingConsumerOf === cq;
     return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
   }
@@ -271,14 +271,14 @@ export class CompletionWriter {
     return NOT_STALLED;
   }
 
-  #hasRoom(cq: number): boolean {
+  #hasRoom(cq: CqSlot): boolean {
     const { cqs } = this.#core;
     const queue = cqs.rows[cq]!;
     if (queue.ignoreOverrun === 1) return true;
     return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;
   }
 
-  #readConsumer(cq: number): void {
+  #readConsumer(cq: CqSlot): void {
     const { cqs, dmaRead } = this.#core;
     if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
     this.#isReadingConsumer = true;
@@ -286,7 +286,7 @@ export class CompletionWriter {
     dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
   }
 
-  #consumerRead(cq: number, status: number, cycle: Cycles): void {
+  #consumerRead(cq: CqSlot, status: number, cycle: Cycles): void {
     const { cqs, sramView, domain } = this.#core;
     if (status === 0)
       cqs.rows[cq]!.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
@@ -315,7 +315,7 @@ export class CompletionWriter {
     return NOT_STALLED;
   }
 
-  #fail(cq: number, syndrome: number, cycle: Cycles): void {
+  #fail(cq: CqSlot, syndrome: number, cycle: Cycles): void {
     const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
     this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
     this.#ports.errors.cqFailed(cq, syndrome, cycle);
@@ -339,7 +339,7 @@ export class CompletionWriter {
     this.#ports.ends.completionSpace(cycle);
   }
 
-  #issued(cq: number, record: number, cycle: Cycles): void {
+  #issued(cq: CqSlot, record: number, cycle: Cycles): void {
     this.#core.cqs.rows[cq]!.inPipelineCount--;
     if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
     else if (record === RESIZE_RECORD) this.#isResizing = false;

@@ -11,7 +11,14 @@ import { CqArmCommand } from '../../../abi/doorbells.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED, type Cqn, enlarged } from '../objects/index.ts';
+import {
+  CQ_ARMED_NEXT,
+  CQ_ARMED_SOLICITED,
+  CQ_NOT_ARMED,
+  type Cqn,
+  type CqSlot,
+  enlarged,
+} from '../objects/index.ts';
 
 const NONE = -1;
 const COUNTER_MASK = 0xffffff;
@@ -105,7 +112,7 @@ export class CompletionNotifier {
    * consumed nor reported by an earlier event, which the context keeps as its last notified counter: a program that arms
    * before it polls gets one event for a CQE, not two.
    */
-  arm(cq: number, command: number, consumer: number, cycle: Cycles): void {
+  arm(cq: CqSlot, command: number, consumer: number, cycle: Cycles): void {
     const queue = this.#core.cqs.rows[cq]!;
     queue.consumer = consumer;
     queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
@@ -115,7 +122,7 @@ export class CompletionNotifier {
   }
 
   /** A CQE has been issued; `counts`: solicited, or an error. */
-  issued(cq: number, counts: boolean, cycle: Cycles): void {
+  issued(cq: CqSlot, counts: boolean, cycle: Cycles): void {
     const queue = this.#core.cqs.rows[cq]!;
     if (counts) queue.solicitedProducer = queue.producer;
     const isWanted = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
@@ -147,7 +154,7 @@ export class CompletionNotifier {
   }
 
   /** True while an event of the CQ has fired or is due, and has not been posted. */
-  isBusy(cq: number): boolean {
+  isBusy(cq: CqSlot): boolean {
     return this.#fired === cq || this.#isDue[cq] === 1;
   }
 
@@ -163,7 +170,7 @@ export class CompletionNotifier {
   }
 
   /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
-  #notify(cq: number, cycle: Cycles): void {
+  #notify(cq: CqSlot, cycle: Cycles): void {
     const { cqs, lp, domain } = this.#core;
     const queue = cqs.rows[cq]!;
     queue.heldCount++;
@@ -178,7 +185,7 @@ export class CompletionNotifier {
   }
 
   /** A timer has come due. */
-  #moderationDue(cq: number, generation: number): void {
+  #moderationDue(cq: CqSlot, generation: number): void {
     const { cqs, domain, lp } = this.#core;
     if (generation !== cqs.rows[cq]!.generation) return;
     this.#timedGeneration[cq] = generation;
@@ -193,7 +200,7 @@ export class CompletionNotifier {
   }
 
   /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
-  #firePeriodOver(cq: number): boolean {
+  #firePeriodOver(cq: CqSlot): boolean {
     const { cqs } = this.#core;
     const queue = cqs.rows[cq]!;
     if (cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;
@@ -203,14 +210,14 @@ export class CompletionNotifier {
     return true;
   }
 
-  #makeDue(cq: number, cycle: Cycles): void {
+  #makeDue(cq: CqSlot, cycle: Cycles): void {
     if (this.#isDue[cq] === 1) return;
     this.#isDue[cq] = 1;
     this.#due.push(cq, cycle);
     this.#wake(cycle);
   }
 
-  #fire(cq: number): void {
+  #fire(cq: CqSlot): void {
     const { cqs, costs } = this.#core;
     const queue = cqs.rows[cq]!;
     costs?.eventFired(cqs.numberOf[cq]!);

@@ -7,7 +7,7 @@ import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi
 import type { Cycles } from '../../../base/units.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { CompletionQueue } from '../objects/index.ts';
+import type { CompletionQueue, CqSlot } from '../objects/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
 
 const FIFO_DEPTH = 16;
@@ -24,7 +24,7 @@ const isSendShift = cqe.fields.isSend.shift;
 /** The completion writer, which is notified of what happens to CQEs. */
 export interface CqeWriter {
   /** A CQE was handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}. */
-  issued(cq: number, record: number, cycle: Cycles): void;
+  issued(cq: CqSlot, record: number, cycle: Cycles): void;
   /** There is room for a CQE again. */
   stagingSpace(): void;
 }
@@ -55,7 +55,7 @@ export class CqeStaging {
   }
 
   /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
-  issue(completion: PostedCompletion, cq: number, queue: CompletionQueue, address: number): void {
+  issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: number): void {
     const { sramView } = this.#core;
     const slot = this.#take(cq, completion.record);
     const offset = this.#sram + slot * cqeBytes;
@@ -72,7 +72,7 @@ export class CqeStaging {
   }
 
   /** Issues the CQE that says that the rest is in the CQ's new buffer. */
-  issueResize(cq: number, queue: CompletionQueue, oldLogEntries: number, address: number): void {
+  issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: number): void {
     const { sramView } = this.#core;
     const slot = this.#take(cq, RESIZE_RECORD);
     const offset = this.#sram + slot * cqeBytes;
@@ -82,7 +82,7 @@ export class CqeStaging {
   }
 
   /** The next slot, zeroed. */
-  #take(cq: number, record: number): number {
+  #take(cq: CqSlot, record: number): number {
     const { sramView } = this.#core;
     const slot = this.#next;
     this.#next = (slot + 1) % SLOTS;

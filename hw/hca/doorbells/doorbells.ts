@@ -19,6 +19,7 @@ import type { Cycles } from '../../../base/units.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
+  type CqSlot,
   noLine,
   type Qpn,
   type QpSlot,
@@ -47,7 +48,7 @@ export interface DoorbellGeometry {
 export interface DoorbellPorts {
   readonly arrivals: WorkArrivals;
   /** Takes a CQ arm in good order. */
-  readonly notifier: { arm(cq: number, command: number, consumer: number, cycle: Cycles): void };
+  readonly notifier: { arm(cq: CqSlot, command: number, consumer: number, cycle: Cycles): void };
   readonly eventQueues: EqDoorbells;
 }
 

@@ -3,7 +3,7 @@
 import { QpState } from '../../../abi/qpc.ts';
 import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/index.ts';
+import type { QpSlot, QueuePair } from '../objects/index.ts';
 import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
@@ -11,7 +11,7 @@ const { ERR, SQER } = QpState;
 export interface WorkArrivalPorts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
-  readonly flusher: { resume(qp: number, cycle: Cycles): void };
+  readonly flusher: { resume(qp: QpSlot, cycle: Cycles): void };
 }
 
 export class WorkArrivals {

@@ -10,6 +10,7 @@ import type { Cycles } from '../../../base/units.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
+import type { EqSlot } from '../objects/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 
 /** In place of an address: the page must be looked up, or the queue has none there. */
@@ -59,7 +60,7 @@ export class EqPages {
   }
 
   /** DMA address of the EQ's next entry, UNKNOWN when its page must be looked up, UNREACHABLE when it has none. */
-  addressOfNext(slot: number): number {
+  addressOfNext(slot: EqSlot): number {
     const eqs = this.#eqs;
     const offset = this.#offsetOfNext(slot);
     const pageIndex = offset >>> eqs.logPageBytes[slot]!;
@@ -74,7 +75,7 @@ export class EqPages {
    * Looks up the page of the EQ's next entry.
    * @returns true when the answer is there at once (no page), false while it is read or cannot be read yet
    */
-  lookUp(slot: number): boolean {
+  lookUp(slot: EqSlot): boolean {
     const eqs = this.#eqs;
     if (this.#isReading || !this.#reads.canRequest(this.#requester)) return false;
     const pageIndex = this.#offsetOfNext(slot) >>> eqs.logPageBytes[slot]!;
@@ -91,7 +92,7 @@ export class EqPages {
   }
 
   /** The EQ is destroyed: the answer of a read in flight is ignored. */
-  forget(slot: number): void {
+  forget(slot: EqSlot): void {
     if (this.#slot === slot) this.#slot = -1;
   }
 
@@ -106,7 +107,7 @@ export class EqPages {
     this.#slot = -1;
   }
 
-  #offsetOfNext(slot: number): number {
+  #offsetOfNext(slot: EqSlot): number {
     const eqs = this.#eqs;
     return eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
   }

@@ -41,7 +41,7 @@ import type {
   PageRequest,
   SramAllocator,
 } from '../memory/index.ts';
-import type { Cqn, Qpn } from '../objects/index.ts';
+import type { Cqn, EqSlot, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
 import type { EqTable } from './eq-table.ts';
@@ -246,7 +246,7 @@ export class EventWriter {
   }
 
   /** HW2SW_EQ: the EQ's mappings end. The caller frees the slot, so that events still waiting for it are dropped. */
-  forgetQueue(slot: number): void {
+  forgetQueue(slot: EqSlot): void {
     this.#routes.forget(this.#setup.eqs.numberOf[slot]!);
     this.moderation.forget(slot);
     this.#contexts?.forget(slot);
@@ -381,7 +381,7 @@ export class EventWriter {
     this.#write(entry, slot, address, cycle);
   }
 
-  #write(entry: number, slot: number, address: number, cycle: Cycles): void {
+  #write(entry: number, slot: EqSlot, address: number, cycle: Cycles): void {
     const { eqs, writes } = this.#setup;
     const base = entry * eqeBytes;
     const producer = eqs.producerCounter[slot]!;
@@ -409,7 +409,7 @@ export class EventWriter {
   }
 
   /** False when the EQ cannot take another entry; the first time, the overflow is reported. */
-  #hasRoom(slot: number, cycle: Cycles): boolean {
+  #hasRoom(slot: EqSlot, cycle: Cycles): boolean {
     const { eqs, violations } = this.#setup;
     if (eqs.status[slot] !== QueueStatus.OK) return false;
     if (eqs.ignoresOverrun[slot] === 1 || eqs.unconsumed(slot) < 1 << eqs.logEntries[slot]!) return true;

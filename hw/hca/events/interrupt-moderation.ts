@@ -18,6 +18,7 @@ import { msix } from '../../../abi/pci-identity.ts';
 import type { Cycles } from '../../../base/units.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { InterruptPort } from '../memory/index.ts';
+import type { EqSlot } from '../objects/index.ts';
 import type { EqTable } from './eq-table.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -45,7 +46,7 @@ export class InterruptModeration {
   }
 
   /** An entry was written to the EQ, or the EQ was armed: interrupts, or plans to, if the EQ is armed and not empty. */
-  consider(slot: number, cycle: Cycles): void {
+  consider(slot: EqSlot, cycle: Cycles): void {
     const eqs = this.#eqs;
     if (eqs.armState[slot] === EqArmState.FIRED || eqs.unconsumed(slot) === 0) return;
     const vector = this.#vectorOf(slot);
@@ -68,7 +69,7 @@ export class InterruptModeration {
   }
 
   /** So many reasons were joined to an event before it came here: CQEs that the moderation of their CQ held back. */
-  joined(slot: number, count: number): void {
+  joined(slot: EqSlot, count: number): void {
     const vector = this.#vectorOf(slot);
     this.requestedCount[vector] = this.requestedCount[vector]! + count;
     this.moderatedCount[vector] = this.moderatedCount[vector]! + count;
@@ -88,7 +89,7 @@ export class InterruptModeration {
   }
 
   /** HW2SW_EQ: a period that was running ends without a message. */
-  forget(slot: number): void {
+  forget(slot: EqSlot): void {
     const eqs = this.#eqs;
     if (eqs.interruptCycle[slot] === NEVER) return;
     const vector = this.#vectorOf(slot);
@@ -106,7 +107,7 @@ export class InterruptModeration {
     this.#interrupts.setIntx(false, cycle);
   }
 
-  #fire(slot: number, cycle: Cycles): void {
+  #fire(slot: EqSlot, cycle: Cycles): void {
     const eqs = this.#eqs;
     const vector = this.#vectorOf(slot);
     eqs.interruptCycle[slot] = NEVER;
@@ -148,7 +149,7 @@ export class InterruptModeration {
   }
 
   /** Interrupt numbers beyond the MSI-X table fall on its last entry. */
-  #vectorOf(slot: number): number {
+  #vectorOf(slot: EqSlot): number {
     return Math.min(this.#eqs.vector[slot]!, msix.vectorCount - 1);
   }
 

@@ -11,7 +11,7 @@ import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import { type KeyEntry, type KeySteps, type KeyUnit, releaseRegion } from '../keys/index.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';
-import { noLine, noRecord } from '../objects/index.ts';
+import { type CqSlot, noLine, noRecord, type QpSlot, type SrqSlot } from '../objects/index.ts';
 import type { Transmitter } from '../packets/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { Receiver } from '../receiver/index.ts';
@@ -61,7 +61,7 @@ export class DataPathObjects implements DataPathControl {
     this.#fence = new AccessFence(this.#core.dmaRead, this.#core.dmaWrite, ports.responses);
   }
 
-  qpCreated(slot: number): void {
+  qpCreated(slot: QpSlot): void {
     this.#core.qps.create(slot);
     this.#core.translator.forgetMtt();
     this.#core.qpcCache.forget(slot);
@@ -72,7 +72,7 @@ export class DataPathObjects implements DataPathControl {
     this.#ports.receives.open(slot);
   }
 
-  qpModified(slot: number, previousState: number): void {
+  qpModified(slot: QpSlot, previousState: number): void {
     const { qps, domain } = this.#core;
     qps.load(slot, previousState);
     const pair = qps.rows[slot]!;
@@ -87,12 +87,12 @@ export class DataPathObjects implements DataPathControl {
     if (pair.hasDoorbell === 1) this.#ports.scheduler.makeReady(pair, cycle + 1);
   }
 
-  qpToError(slot: number): void {
+  qpToError(slot: QpSlot): void {
     this.#ports.errors.fail(slot, this.#core.domain.cycle);
     this.#ports.responses.dropRequests(slot);
   }
 
-  qpDestroyed(slot: number): void {
+  qpDestroyed(slot: QpSlot): void {
     const { qps } = this.#core;
     const pair = qps.rows[slot]!;
     pair.state = QpState.RST;
@@ -114,11 +114,11 @@ export class DataPathObjects implements DataPathControl {
     this.#ports.receiver.wake(this.#core.domain.cycle + 1);
   }
 
-  qpSync(slot: number): void {
+  qpSync(slot: QpSlot): void {
     this.#core.qps.sync(slot);
   }
 
-  qpIsBusy(slot: number): boolean {
+  qpIsBusy(slot: QpSlot): boolean {
     return (
       this.#core.qps.rows[slot]!.inPipelineCount > 0 ||
       this.#ports.requester.isServing(slot) ||
@@ -130,48 +130,48 @@ export class DataPathObjects implements DataPathControl {
     );
   }
 
-  qpIsDraining(slot: number): boolean {
+  qpIsDraining(slot: QpSlot): boolean {
     const { qps } = this.#core;
     const pair = qps.rows[slot]!;
     const isWorking = pair.recordHead !== noRecord || pair.inPipelineCount > 0;
     return pair.state === QpState.SQD && isWorking;
   }
 
-  qpIsInError(slot: number): boolean {
+  qpIsInError(slot: QpSlot): boolean {
     const { state } = this.#core.qps.rows[slot]!;
     return state === QpState.ERR || state === QpState.SQER;
   }
 
-  qpIsFlushing(slot: number): boolean {
+  qpIsFlushing(slot: QpSlot): boolean {
     return this.#ports.flusher.isFlushingSends(slot);
   }
 
-  cqCreated(slot: number): void {
+  cqCreated(slot: CqSlot): void {
     this.#core.cqs.create(slot);
     this.#core.translator.forgetMtt();
     this.#core.cqcCache.forget(slot);
   }
 
-  cqDestroyed(slot: number): void {
+  cqDestroyed(slot: CqSlot): void {
     this.#core.cqs.rows[slot]!.armState = 0;
     this.#core.cqcCache.forget(slot);
   }
 
-  cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
+  cqResized(slot: CqSlot, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
     this.#core.cqs.load(slot);
     this.#core.translator.forgetMtt();
     this.#ports.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
   }
 
-  cqModerated(slot: number): void {
+  cqModerated(slot: CqSlot): void {
     this.#core.cqs.load(slot);
   }
 
-  cqSync(slot: number): void {
+  cqSync(slot: CqSlot): void {
     this.#core.cqs.sync(slot);
   }
 
-  cqIsBusy(slot: number): boolean {
+  cqIsBusy(slot: CqSlot): boolean {
     return this.#ports.completions.isBusy(slot) || !this.#ports.asyncEvents.isEmpty;
   }
 
@@ -179,28 +179,28 @@ export class DataPathObjects implements DataPathControl {
     return this.#ports.completions.isResizing;
   }
 
-  srqCreated(slot: number): void {
+  srqCreated(slot: SrqSlot): void {
     this.#core.srqs.load(slot);
     this.#core.translator.forgetMtt();
     this.#core.srqcCache.forget(slot);
     this.#ports.receives.open(this.#ports.receives.srqQueue(slot));
   }
 
-  srqDestroyed(slot: number): void {
+  srqDestroyed(slot: SrqSlot): void {
     this.#ports.receives.close(this.#ports.receives.srqQueue(slot));
     this.#core.srqcCache.forget(slot);
   }
 
-  srqArmed(slot: number): void {
+  srqArmed(slot: SrqSlot): void {
     this.#core.srqs.load(slot);
   }
 
-  srqIsBusy(slot: number): boolean {
+  srqIsBusy(slot: SrqSlot): boolean {
     const queue = this.#ports.receives.srqQueue(slot);
     return this.#ports.receives.isBusy(queue) || !this.#ports.asyncEvents.isEmpty;
   }
 
-  srqSync(slot: number): void {
+  srqSync(slot: SrqSlot): void {
     const queue = this.#ports.receives.srqQueue(slot);
     this.#core.srqs.sync(
       slot,

@@ -12,6 +12,7 @@ import type { Cycles } from '../../../base/units.ts';
 import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import {
+  type CqSlot,
   ENDED_BY_TIMEOUT,
   noRecord,
   type QpSlot,
@@ -84,7 +85,7 @@ export class QueuePairErrors {
       this.#ports.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
   }
 
-  cqFailed(cq: number, syndrome: number, cycle: Cycles): void {
+  cqFailed(cq: CqSlot, syndrome: number, cycle: Cycles): void {
     const { qps, cqs } = this.#core;
     const cqn = cqs.numberOf[cq]!;
     if (syndrome === CqErrorSyndrome.OVERRUN) this.#core.diagnostics.count('cqOverflow');

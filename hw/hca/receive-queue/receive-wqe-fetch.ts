@@ -26,6 +26,7 @@ import {
   READING_WQES,
   RECORD_READ,
   ReceiveQueueState,
+  type SrqSlot,
 } from '../objects/index.ts';
 import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
 
@@ -157,7 +158,7 @@ export class ReceiveWqeFetch {
     state.phase = IDLE;
   }
 
-  srqQueue(srq: number): number {
+  srqQueue(srq: SrqSlot): number {
     return SRQ_BASE + srq;
   }
 

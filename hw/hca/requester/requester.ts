@@ -188,7 +188,7 @@ export class Requester {
   }
 
   /** The pages that a QP has asked for are there, or refused. */
-  pagesAnswered(qp: number, cycle: Cycles): void {
+  pagesAnswered(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#core.qps.rows[qp]!;
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
   }

@@ -10,13 +10,13 @@ import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
-import { QueuePair } from '../objects/index.ts';
+import { type QpSlot, QueuePair } from '../objects/index.ts';
 import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 export interface RefusedQps {
   /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
-  refused(qp: number, eventType: number, cycle: Cycles): void;
+  refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
 }
 
 export interface InboundRequestPorts {
