@@ -2,6 +2,7 @@
  * Sends MSI-X messages: memory writes of one dword, behind every write requested before them, so that a handler finds
  * the event its interrupt announces (PCIe Base 3.0, 6.1.4: message signalled interrupts are ordered as posted writes).
  */
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import { TrafficClass } from './traffic-class.ts';
 import type { DmaWriteEngine } from './write-engine.ts';
 
@@ -36,7 +37,7 @@ export class DmaMessageSender {
    * Sends `data` to `address`, as programmed into the vector's table entry.
    * @param _cycle the edge being run
    */
-  sendMessage(address: number, data: number, _cycle: number): void {
+  sendMessage(address: BusAddress, data: number, _cycle: Cycles): void {
     const offset = this.#next * MESSAGE_BYTES;
     this.#view.setUint32(offset, data, true);
     this.#next = this.#next + 1 === this.#depth ? 0 : this.#next + 1;

@@ -9,7 +9,7 @@
  */
 
 import { asInteger } from '../../base/parameter.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { DmaStatus } from './errors.ts';
@@ -104,7 +104,7 @@ export class ReadQueue {
     this.#tail = first;
   }
 
-  push(address: number, lengthBytes: number, sramOffset: number, cookie: number): void {
+  push(address: BusAddress, lengthBytes: number, sramOffset: number, cookie: number): void {
     const request = this.#tail;
     this.#tail = request.next;
     request.address = address;

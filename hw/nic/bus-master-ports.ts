@@ -3,6 +3,7 @@
  *
  *     transmit  memory ── read engine ──► packet buffer        receive  packet buffer ── write engine ──► memory
  */
+import type { BusAddress } from '../../base/units.ts';
 import type { ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
 import { BusMaster } from './bus-master.ts';
@@ -26,7 +27,7 @@ export function readingBusMaster(
   });
   const port = {
     canRequest: () => reads.canRequest(requester),
-    request: (address: number, bytes: number, place: number) =>
+    request: (address: BusAddress, bytes: number, place: number) =>
       reads.request(requester, address, bytes, place, bytes),
   };
   const master = new BusMaster({ name: 'nicTransmitBusMaster', domain, port, burstBytes });
@@ -47,7 +48,7 @@ export function writingBusMaster(
   });
   const port = {
     canRequest: () => writes.canRequest(requester),
-    request: (address: number, bytes: number, place: number) =>
+    request: (address: BusAddress, bytes: number, place: number) =>
       writes.request(requester, address, bytes, sram, place, bytes),
   };
   const master = new BusMaster({ name: 'nicReceiveBusMaster', domain, port, burstBytes });

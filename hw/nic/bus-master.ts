@@ -13,7 +13,7 @@
  */
 
 import { NicDmaError } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 
 const stalls = stallReasons('engine', 'data');
@@ -24,7 +24,7 @@ const WORD_BYTES = 4;
 export interface BurstPort {
   canRequest(): boolean;
   /** @param bytes also the cookie of the report */
-  request(address: number, bytes: number, place: number): void;
+  request(address: BusAddress, bytes: number, place: number): void;
 }
 
 export interface BusMasterSetup {
@@ -82,7 +82,7 @@ export class BusMaster {
   }
 
   /** Moves `bytes` (1 or more) from `cycle` on; the engine is not busy. */
-  start(address: number, bytes: number, place: number, cycle: Cycles): void {
+  start(address: BusAddress, bytes: number, place: number, cycle: Cycles): void {
     this.address = address;
     this.bytesLeft = bytes;
     this.place = place;

@@ -2,7 +2,9 @@
  * Status write-backs of one ring: 8 bytes of a descriptor each, staged until the DMA write engine has handed them to
  * the link, so that the descriptor's place on chip is free at once.
  */
+
 import { nicWriteBack } from '../../abi/nic/index.ts';
+import type { BusAddress } from '../../base/units.ts';
 import { type DmaWriteEngine, TrafficClass, type WriteRequesterPort } from '../dma/index.ts';
 
 export class WriteBack {
@@ -36,7 +38,7 @@ export class WriteBack {
   }
 
   /** Writes the 8 bytes at `place` of on-chip memory to `address`, behind all writes requested before. */
-  send(address: number, place: number): void {
+  send(address: BusAddress, place: number): void {
     const at = this.#next * nicWriteBack.lengthBytes;
     this.#next = this.#next + 1 === this.#depth ? 0 : this.#next + 1;
     for (let index = 0; index < nicWriteBack.lengthBytes; index++) {

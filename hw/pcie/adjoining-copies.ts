@@ -2,6 +2,7 @@
  * Copies between a device's memory and the host's that adjoin at both ends, in order: no observer sees memory before the
  * last, so they are done as one. A long copy costs little more than a short one.
  */
+import type { BusAddress } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 
 export class AdjoiningCopies {
@@ -15,12 +16,12 @@ export class AdjoiningCopies {
   #endPlace = 0;
 
   /** Whether a copy there adjoins those put off. */
-  adjoin(address: number, place: number): boolean {
+  adjoin(address: BusAddress, place: number): boolean {
     return this.count > 0 && address === this.#endAddress && place === this.#endPlace;
   }
 
   /** Puts off a copy that adjoins those before it, or is the first. */
-  add(address: number, place: number, lengthBytes: number): void {
+  add(address: BusAddress, place: number, lengthBytes: number): void {
     if (this.count === 0) {
       this.address = address;
       this.place = place;

@@ -6,6 +6,7 @@
  */
 
 import { assertRange } from '../../base/assert.ts';
+import type { BusAddress } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
@@ -49,7 +50,7 @@ export class Bars {
    * The BAR (0 or 2) that holds all of [address, address + lengthBytes), or NO_BAR. Sets {@link matchedOffset}.
    * Where software has laid the BARs over one another, the lower one answers.
    */
-  match(address: number, lengthBytes: number): number {
+  match(address: BusAddress, lengthBytes: number): number {
     if (!this.#isEnabled) return NO_BAR;
     let offset = address - this.#bar0Address;
     // A BAR is less than 2^31 bytes: narrowed (build/README.md).

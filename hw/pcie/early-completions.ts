@@ -7,7 +7,7 @@
  * bytes that adjoin are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its place
  * in the statistics.
  */
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { Clock } from '../../sim/clock.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -141,7 +141,7 @@ export class EarlyCompletions {
     this.#copies.clear();
   }
 
-  #place(address: number, place: number, bytes: number): void {
+  #place(address: BusAddress, place: number, bytes: number): void {
     if (!this.#copies.adjoin(address, place)) this.placeData();
     this.#copies.add(address, place, bytes);
   }

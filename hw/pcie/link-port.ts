@@ -17,7 +17,7 @@
  */
 
 import { InvariantError } from '../../base/assert.ts';
-import type { Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
@@ -249,7 +249,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     descriptor: number,
     lengthBytes: number,
     byteCount: number,
-    address: number,
+    address: BusAddress,
     flags = 0,
   ): void {
     this.#checkPayload(lengthBytes);
@@ -332,7 +332,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   #place(
     flow: TransmitFlow,
     kind: number,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
     flags: number,
     descriptor: number,

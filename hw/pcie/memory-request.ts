@@ -5,6 +5,7 @@
  *     read.tag = tag;
  *     port.sendMemoryRead();
  */
+import type { BusAddress } from '../../base/units.ts';
 import type { Wide } from '../../base/wide.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -20,7 +21,7 @@ export class MemoryReadFields {
   flags = 0;
 
   /** Begins a read; what is not filled in afterwards is 0. */
-  begin(address: number, lengthBytes: number): this {
+  begin(address: BusAddress, lengthBytes: number): this {
     this.address = address;
     this.lengthBytes = lengthBytes;
     this.trafficClass = 0;
@@ -43,7 +44,7 @@ export class MemoryWriteFields {
   flags = 0;
 
   /** Begins a write; what is not filled in afterwards is 0. */
-  begin(address: number, source: Uint8Array, sourceOffset: number, lengthBytes: number): this {
+  begin(address: BusAddress, source: Uint8Array, sourceOffset: number, lengthBytes: number): this {
     this.address = address;
     // Most payload is of one memory: a store of an object is dear (build/README.md).
     if (this.source !== source) this.source = source;

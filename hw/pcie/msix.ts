@@ -14,7 +14,7 @@
 
 import { msixTableEntry } from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { Bars } from './bars.ts';
 import type { FunctionConfig } from './function-parameters.ts';
@@ -22,7 +22,7 @@ import type { FunctionConfig } from './function-parameters.ts';
 /** Sends messages behind all memory writes that were requested before: the DMA write engine. */
 export interface MessageSender {
   canSend(): boolean;
-  sendMessage(address: number, data: number, cycle: Cycles): void;
+  sendMessage(address: BusAddress, data: number, cycle: Cycles): void;
 }
 
 const ENTRY_BYTES = msixTableEntry.sizeBytes;

@@ -1,4 +1,6 @@
 /** How a read's data are split into completions: as many bytes as fit, ending at a boundary unless the read ends before. */
+import type { BusAddress } from '../../base/units.ts';
+
 export class CompletionSplit {
   readonly #bytesMax: number;
   readonly #boundaryMask: number;
@@ -10,7 +12,7 @@ export class CompletionSplit {
   }
 
   /** Bytes of the next completion. */
-  bytesOf(address: number, remainingBytes: number): number {
+  bytesOf(address: BusAddress, remainingBytes: number): number {
     const bytes = this.#bytesMax - ((address + this.#bytesMax) & this.#boundaryMask);
     return bytes < remainingBytes ? bytes : remainingBytes;
   }

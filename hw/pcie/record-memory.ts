@@ -2,6 +2,7 @@
  * Memory that holds TLPs as records (tlp-record.ts): the ring of a channel, or the slots of a transmit fifo. A sender
  * fills in a TLP's words and payload wherever the transmitter has given it a place.
  */
+import type { BusAddress } from '../../base/units.ts';
 import { PayloadCopier } from './link-copy.ts';
 import {
   FLOAT_ADDRESS,
@@ -29,7 +30,13 @@ export class RecordMemory {
   }
 
   /** Fills in what TLPs of all kinds have; the kind is there. */
-  describe(offset: number, address: number, lengthBytes: number, flags: number, descriptor: number): void {
+  describe(
+    offset: number,
+    address: BusAddress,
+    lengthBytes: number,
+    flags: number,
+    descriptor: number,
+  ): void {
     const { words, floats } = this;
     const word = offset >> 2;
     words[word + WORD_FLAGS] = flags;

@@ -11,7 +11,7 @@
  */
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
@@ -231,6 +231,6 @@ export class RequestDecoder {
 }
 
 /** No request may cross a 4 KiB boundary (2.2.7). */
-function crossesBoundary(address: number, lengthBytes: number): boolean {
+function crossesBoundary(address: BusAddress, lengthBytes: number): boolean {
   return (address & (REQUEST_BOUNDARY_BYTES - 1)) + lengthBytes > REQUEST_BOUNDARY_BYTES;
 }

@@ -1,4 +1,5 @@
 /** The root complex as one core sees it: what the host gives to its cores and their store buffers. */
+import type { BusAddress } from '../../base/units.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { StoreSender } from './root-complex-core-queue.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
@@ -22,7 +23,7 @@ export class CorePort {
   }
 
   cpuStore(
-    busAddress: number,
+    busAddress: BusAddress,
     trafficClass: number,
     source: Uint8Array,
     sourceOffset: number,
@@ -31,7 +32,7 @@ export class CorePort {
     this.#rootComplex.cpuStore(this.#core, busAddress, source, sourceOffset, lengthBytes, trafficClass);
   }
 
-  cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void {
+  cpuLoad(busAddress: BusAddress, lengthBytes: number, done: AccessDone): void {
     this.#rootComplex.cpuLoad(this.#core, busAddress, lengthBytes, done);
   }
 

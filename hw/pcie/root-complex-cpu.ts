@@ -9,7 +9,7 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
-import type { Cycles, Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
@@ -153,7 +153,7 @@ export class RootComplexCpu {
 
   store(
     core: number,
-    address: number,
+    address: BusAddress,
     source: Uint8Array,
     sourceOffset: number,
     lengthBytes: number,
@@ -167,7 +167,7 @@ export class RootComplexCpu {
     this.#payloads.copy(source, sourceOffset, request.payloadOffset, lengthBytes);
   }
 
-  load(core: number, address: number, lengthBytes: number, trafficClass: number, done: AccessDone): void {
+  load(core: number, address: BusAddress, lengthBytes: number, trafficClass: number, done: AccessDone): void {
     this.loadCount++;
     this.#take(core, MEMORY_READ, address, lengthBytes, trafficClass).done = done;
   }
@@ -273,7 +273,13 @@ export class RootComplexCpu {
   }
 
   /** Takes a request; the caller adds what only its kind has. */
-  #take(core: number, kind: number, address: number, lengthBytes: number, trafficClass: number): CoreRequest {
+  #take(
+    core: number,
+    kind: number,
+    address: BusAddress,
+    lengthBytes: number,
+    trafficClass: number,
+  ): CoreRequest {
     const queue = this.#queues[core]!;
     const request = queue.append();
     if (queue.count === 1) this.#waiting[this.#waitingCount++] = queue;

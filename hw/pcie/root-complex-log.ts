@@ -1,4 +1,5 @@
 /** Counts, and keeps the first, of what devices did wrong: the root port's error log, in the spirit of AER. */
+import type { BusAddress } from '../../base/units.ts';
 import type { ExactPs } from '../../sim/epoch.ts';
 import { DEVICE_FAULTS, type DeviceFault } from './root-complex-interfaces.ts';
 
@@ -20,7 +21,7 @@ export class DeviceFaultLog {
     this.counts = Object.fromEntries(DEVICE_FAULTS.map((fault) => [fault, 0])) as Record<DeviceFault, number>;
   }
 
-  note(fault: DeviceFault, atPs: ExactPs, address: number, lengthBytes: number): void {
+  note(fault: DeviceFault, atPs: ExactPs, address: BusAddress, lengthBytes: number): void {
     this.counts[fault]++;
     if (this.entries.length < LOG_ENTRIES_MAX) this.entries.push({ fault, atPs, address, lengthBytes });
   }

@@ -8,7 +8,7 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -253,7 +253,7 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
-  #isThere(address: number, lengthBytes: number): boolean {
+  #isThere(address: BusAddress, lengthBytes: number): boolean {
     return this.#memory.canRead === undefined || this.#memory.canRead(address, lengthBytes);
   }
 
@@ -312,7 +312,7 @@ export class RootComplexReads implements AnsweredReads {
   }
 
   /** Status with which a request will be answered. */
-  #judge(offset: number, address: number, lengthBytes: number): number {
+  #judge(offset: number, address: BusAddress, lengthBytes: number): number {
     const words = this.#words;
     if (this.faults !== undefined) {
       const answer = this.faults.answerTo(trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!));

@@ -10,7 +10,7 @@
  * A tap observes and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
  * are valid during the call only.
  */
-import type { Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Picoseconds } from '../../base/units.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { DeviceFault } from './root-complex-interfaces.ts';
 
@@ -48,7 +48,13 @@ export interface TappedCompletion extends TappedData {
 
 export interface LinkTap {
   /** A posted write of a core. */
-  store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: Picoseconds): void;
+  store(
+    address: BusAddress,
+    source: Uint8Array,
+    offset: number,
+    lengthBytes: number,
+    nowPs: Picoseconds,
+  ): void;
   /** A non-posted request of a core. */
   request(request: TappedRequest, nowPs: Picoseconds): void;
   /** The request under this tag has ended: status as in AccessDone, the little-endian value. */
@@ -60,13 +66,13 @@ export interface LinkTap {
   /** A request of the device that was dropped, or will be answered with an error. */
   refused(
     fault: DeviceFault,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
     trafficClass: number,
     nowPs: Picoseconds,
   ): void;
   /** MSI or MSI-X: a write to the message window. */
-  message(address: number, data: number, nowPs: Picoseconds): void;
+  message(address: BusAddress, data: number, nowPs: Picoseconds): void;
   /** The virtual wire of pin 0 (INTA) to 3 (INTD). */
   intx(pin: number, isAsserted: boolean, nowPs: Picoseconds): void;
 }

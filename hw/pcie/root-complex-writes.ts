@@ -4,7 +4,7 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
-import type { Cycles, Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -221,7 +221,7 @@ const dwordAt = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 
 /** Whether a request crosses a 4 KiB boundary: a malformed TLP (2.2.7). */
-export function isMalformed(address: number, lengthBytes: number): boolean {
+export function isMalformed(address: BusAddress, lengthBytes: number): boolean {
   return (address & (REQUEST_BOUNDARY_BYTES - 1)) + lengthBytes > REQUEST_BOUNDARY_BYTES;
 }
 

@@ -10,7 +10,7 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
-import type { Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -154,7 +154,7 @@ export class RootComplex {
   /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller asked {@link canStore}. */
   cpuStore(
     core: number,
-    address: number,
+    address: BusAddress,
     source: Uint8Array,
     sourceOffset: number,
     lengthBytes: number,
@@ -164,7 +164,7 @@ export class RootComplex {
   }
 
   /** Reads 1 to 4 bytes of device space, within one dword; one at a time for each core. */
-  cpuLoad(core: number, address: number, lengthBytes: number, done: AccessDone): void {
+  cpuLoad(core: number, address: BusAddress, lengthBytes: number, done: AccessDone): void {
     this.cpu.load(core, address, lengthBytes, this.#trafficClasses.register, done);
   }
 

@@ -11,7 +11,9 @@
  * The traffic class of a record is an accounting label, so TC is 0 on the link. Source: PCI Express Base
  * Specification 3.1, 2.2.1 to 2.2.9.
  */
+
 import { highWordOf, lowWordOf } from '../../base/bytes.ts';
+import type { BusAddress } from '../../base/units.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import {
   COMPLETION,
@@ -100,6 +102,6 @@ function firstDword(kind: number, isLong: boolean, flags: number, lengthDwords: 
   );
 }
 
-function dwordCount(kind: number, address: number, lengthBytes: number): number {
+function dwordCount(kind: number, address: BusAddress, lengthBytes: number): number {
   return kind === COMPLETION || kind === MESSAGE ? 0 : touchedDwords(address, lengthBytes);
 }

@@ -5,6 +5,7 @@
  * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
  * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
  */
+import type { BusAddress } from '../../base/units.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -61,12 +62,12 @@ export function flowOf(kind: number): number {
 export const isTlp = (kind: number): boolean => kind < UPDATE_FC;
 
 /** Dwords that [address, address + lengthBytes) touches; a zero-length request still names one (2.2.5). */
-export function touchedDwords(address: number, lengthBytes: number): number {
+export function touchedDwords(address: BusAddress, lengthBytes: number): number {
   return lengthBytes === 0 ? 1 : ((address & 3) + lengthBytes + 3) >> 2;
 }
 
 /** First dword's byte enables: bit n for byte n. */
-export function firstByteEnables(address: number, lengthBytes: number): number {
+export function firstByteEnables(address: BusAddress, lengthBytes: number): number {
   if (lengthBytes === 0) return 0;
   const first = address & 3;
   const end = Math.min(first + lengthBytes, DWORD_BYTES);
@@ -74,7 +75,7 @@ export function firstByteEnables(address: number, lengthBytes: number): number {
 }
 
 /** Last dword's byte enables: 0 when there is only one dword. */
-export function lastByteEnables(address: number, lengthBytes: number): number {
+export function lastByteEnables(address: BusAddress, lengthBytes: number): number {
   if (touchedDwords(address, lengthBytes) === 1) return 0;
   const tail = ((address & 3) + lengthBytes) & 3;
   return tail === 0 ? 0xf : (1 << tail) - 1;
@@ -85,7 +86,7 @@ const KINDS_WITH_DATA = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA) | (1 << CON
 const KINDS_WITH_PAYLOAD = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA);
 
 /** Data dwords that the TLP carries. */
-export const dataDwordsOf = (kind: number, address: number, lengthBytes: number): number =>
+export const dataDwordsOf = (kind: number, address: BusAddress, lengthBytes: number): number =>
   (KINDS_WITH_DATA & (1 << kind)) === 0 ? 0 : touchedDwords(address, lengthBytes);
 
 /** Payload bytes of the TLP's record. */
@@ -97,13 +98,13 @@ export const carriedBytesOf = (flags: number, payloadBytes: number): number =>
   (flags & (FLAG_REFERENCE | FLAG_PLACED_EARLY)) === 0 ? payloadBytes : 0;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
-export function headerBytesOf(kind: number, address: number): number {
+export function headerBytesOf(kind: number, address: BusAddress): number {
   if (kind === MESSAGE) return LONG_HEADER_BYTES;
   return kind <= MEMORY_READ && address >= FOUR_GIB ? LONG_HEADER_BYTES : SHORT_HEADER_BYTES;
 }
 
 /** Header and payload, without framing. */
-export function tlpBytesOf(kind: number, address: number, lengthBytes: number): number {
+export function tlpBytesOf(kind: number, address: BusAddress, lengthBytes: number): number {
   return headerBytesOf(kind, address) + dataDwordsOf(kind, address, lengthBytes) * DWORD_BYTES;
 }
 

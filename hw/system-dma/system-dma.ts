@@ -17,7 +17,7 @@
 
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import type { Cycles, Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -53,13 +53,13 @@ interface SystemDmaDevicePort {
   canStore(): boolean;
   connect(ports: { readonly stores: StoreSender }): void;
   cpuStore(
-    busAddress: number,
+    busAddress: BusAddress,
     trafficClass: number,
     source: Uint8Array,
     sourceOffset: number,
     lengthBytes: number,
   ): void;
-  cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void;
+  cpuLoad(busAddress: BusAddress, lengthBytes: number, done: AccessDone): void;
 }
 
 export interface SystemDmaOptions {

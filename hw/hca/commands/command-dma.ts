@@ -9,7 +9,7 @@
 
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
-import type { Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -89,7 +89,7 @@ export class CommandDma {
   }
 
   /** Starts a read of 1 to 4096 bytes. @throws CommandRejection for another length */
-  startRead(address: number, lengthBytes: number): void {
+  startRead(address: BusAddress, lengthBytes: number): void {
     demandBufferSize(lengthBytes);
     this.#address = address;
     this.#remainingBytes = lengthBytes;
@@ -98,7 +98,7 @@ export class CommandDma {
   }
 
   /** Starts a write of 1 to 4096 bytes; the bytes are copied. @throws CommandRejection for another length */
-  startWrite(address: number, bytes: Uint8Array): void {
+  startWrite(address: BusAddress, bytes: Uint8Array): void {
     demandBufferSize(bytes.length);
     this.#sram.set(bytes, this.#writeOffset);
     this.#startWrites(address, bytes.length, this.#writeOffset, false);
@@ -108,7 +108,7 @@ export class CommandDma {
    * Starts writing empty entries with this owner bit, in pieces of at most a page.
    * @throws CommandRejection unless address and length are multiples of an entry, and the length is not 0
    */
-  startFill(address: number, lengthBytes: number, ownerBit: number): void {
+  startFill(address: BusAddress, lengthBytes: number, ownerBit: number): void {
     const isWhole = address % entryBytes === 0 && lengthBytes % entryBytes === 0;
     demand(isWhole && lengthBytes > 0, CommandStatus.INTERNAL_ERR);
     this.#startWrites(address, lengthBytes, this.#patternOffset[ownerBit === 0 ? 0 : 1], true);
@@ -145,7 +145,7 @@ export class CommandDma {
     for (let at = ownerByte; at < mailboxBytes; at += entryBytes) this.#sram[disowned + at] = ownerBitSet;
   }
 
-  #startWrites(address: number, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
+  #startWrites(address: BusAddress, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
     this.#address = address;
     this.#remainingBytes = lengthBytes;
     this.#sourceOffset = sourceOffset;

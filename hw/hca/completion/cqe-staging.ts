@@ -4,7 +4,7 @@
  */
 
 import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CompletionQueue, CqSlot } from '../objects/index.ts';
@@ -55,7 +55,7 @@ export class CqeStaging {
   }
 
   /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
-  issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: number): void {
+  issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: BusAddress): void {
     const { sramView } = this.#core;
     const slot = this.#take(cq, completion.record);
     const offset = this.#sram + slot * cqeBytes;
@@ -72,7 +72,7 @@ export class CqeStaging {
   }
 
   /** Issues the CQE that says that the rest is in the CQ's new buffer. */
-  issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: number): void {
+  issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: BusAddress): void {
     const { sramView } = this.#core;
     const slot = this.#take(cq, RESIZE_RECORD);
     const offset = this.#sram + slot * cqeBytes;
@@ -114,7 +114,7 @@ export class CqeStaging {
     f.syndrome.set(sramView, offset, completion.syndrome);
   }
 
-  #write(slot: number, address: number): void {
+  #write(slot: number, address: BusAddress): void {
     const { dmaWrite, sram } = this.#core;
     dmaWrite.request(this.#requester, address, cqeBytes, sram, this.#sram + slot * cqeBytes, slot);
   }
