@@ -28,6 +28,7 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['resized-in-traffic', 920_001_966],
   ['read-back', 960_006_520],
   ['attributes-changed', 960_007_077],
+  ['shared-receives', 241_522_770_535],
   ['connections', 1_800_000_167],
   ['connections', 1_800_000_290],
 ];
