@@ -1,4 +1,7 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { ObjectImage } from '../../../base/object-image.ts';
 import { programUrl } from '../../cli/program-url.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
@@ -70,6 +73,40 @@ const sumBy = (records: readonly TimelineRecord[], keyOf: (record: TimelineRecor
   for (const record of records) sums[keyOf(record)] = (sums[keyOf(record)] ?? 0) + 1;
   return sums;
 };
+
+/** Methods of a machine's objects that something was put around, as `class.method`: own properties that hide the class's. */
+async function listenedTo(timeline: TimelineOptions | undefined): Promise<string[]> {
+  const analysis = timeline === undefined ? {} : { analysis: { timeline } };
+  await using machine = await Machine.create({ set: { 'host.memory.sizeMib': 64 }, ...analysis });
+  await machine.runToBoot();
+  const found = new Set<string>();
+  for (const object of new ObjectImage([machine]).objects) {
+    // Megabytes that no method is among.
+    if (ArrayBuffer.isView(object) || Array.isArray(object)) continue;
+    for (const [name, value] of Object.entries(object)) {
+      const inherited: unknown = Reflect.get(Object.getPrototypeOf(object) ?? {}, name, object);
+      if (typeof value === 'function' && typeof inherited === 'function')
+        found.add(`${object.constructor.name}.${name}`);
+    }
+  }
+  return [...found].toSorted();
+}
+
+describe('a machine without a timeline', () => {
+  it('is listened to nowhere: all of its objects have the methods of their classes, which know of no timeline', async () => {
+    expect(await listenedTo(undefined)).toEqual([]);
+    expect((await listenedTo({})).length).toBeGreaterThan(30);
+    const root = join(import.meta.dirname, '../../..');
+    const models = ['sim', 'wire', 'hw', 'host', 'driver', 'userlib', 'net'];
+    const knowing = models
+      .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
+      .filter((file) =>
+        /ObservationLog|system\/machine\/timeline/.test(readFileSync(join(root, file), 'utf8')),
+      );
+    // Where the stream is made, and exported to the timeline.
+    expect(knowing.toSorted()).toEqual(['sim/index.ts', 'sim/observation.spec.ts', 'sim/observation.ts']);
+  });
+});
 
 describe('a machine with a timeline', () => {
   it('reports what it reports without one', () => {
