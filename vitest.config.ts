@@ -38,6 +38,17 @@ const scenarios = [
   'system/{bottleneck,model,studies,timeline,torture,validate,workloads}/**/*.spec.ts',
   'system/machine/**/!(workers).spec.ts',
 ];
+/** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */
+const tools = [
+  'build/{local-names,plain-fields,wide-fields}.spec.ts',
+  'guest/**/*.spec.ts',
+  'lab/page/*.spec.ts',
+  'lab/worker/!(program-session).spec.ts',
+  'lab/worker/operation/*.spec.ts',
+  'system/cli/!(cli|cutoff|files|json-outputs|perf-bottleneck|perf-extended|rerun|sweep|torture-served|validate).spec.ts',
+  'system/cli/chart/*.spec.ts',
+  'system/{linux-lab,pages,report-diff,report-page,serve,sweep,text}/**/*.spec.ts',
+];
 const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
 
 /**
@@ -62,7 +73,7 @@ export default defineConfig({
         test: {
           name: 'machine',
           include: ['**/*.spec.ts'],
-          exclude: [...apart, shared, ...scenarios],
+          exclude: [...apart, shared, ...scenarios, ...tools],
         },
       },
       {
@@ -73,6 +84,10 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'scenarios', include: scenarios, exclude: apart, isolate: false, restoreMocks: true },
+      },
+      {
+        extends: true,
+        test: { name: 'tools', include: tools, exclude: apart, isolate: false, restoreMocks: true },
       },
     ],
   },
