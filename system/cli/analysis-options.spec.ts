@@ -40,6 +40,12 @@ describe('the options of the analyser', () => {
     [['--trace', 'mmio,dam'], /--trace is "dam", expected some of mmio/],
     [['--trace', 'all', '--trace-filter', 'qp=1'], /--trace-filter is "qp=1"/],
     [['--trace', 'all', '--trace-filter', 'time=1'], /a time such as/],
+    [['--trace-file', 'a.log'], /--trace is "left out"/],
+    [['--lint', '--trace-filter', 'qpn=1'], /--trace is "left out"/],
+    [['--trace-format', 'json'], /--trace is "left out"/],
+    [['--trace-size', '2'], /--trace is "left out"/],
+    [['--trace', 'all', '--pcap-at', 'hca1'], /--pcap is "left out"/],
+    [['--pcap-size', '2'], /--pcap is "left out"/],
   ])('are refused with the reason: %j', (words, reason) => {
     expect(() => optionsOf(...words)).toThrow(ConfigurationError);
     expect(() => optionsOf(...words)).toThrow(reason);

@@ -8,6 +8,7 @@ import {
   traceCategories,
   traceFormats,
 } from '../../analyser/index.ts';
+import { ConfigurationError } from '../../base/assert.ts';
 import type { Analysis } from '../machine/analysis/attach.ts';
 import {
   type AnalysisOptions,
@@ -83,13 +84,17 @@ export function addAnalysisOptions(command: Command): Command {
 
 /**
  * What the options ask for; undefined for nothing.
- * @throws ConfigurationError for a category or filter that cannot be read
+ * @throws ConfigurationError for a category or filter that cannot be read, and for options that would do nothing
  */
 export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | undefined {
   const { trace, traceFilter: filters = [], traceFile, traceFormat, traceSize, lint = false } = choice;
   const capture = captureOptionsOf(choice);
   const captured = capture === undefined ? {} : { capture };
-  if (trace === undefined) return lint || capture !== undefined ? { lint, ...captured } : undefined;
+  if (trace === undefined) {
+    if (filters.length > 0 || [traceFile, traceFormat, traceSize].some((one) => one !== undefined))
+      throw new ConfigurationError('--trace', 'left out', 'what to log: all, or some categories');
+    return lint || capture !== undefined ? { lint, ...captured } : undefined;
+  }
   const categories = parsedCategories(trace);
   new TraceFilter(categories, filters);
   return {
@@ -106,7 +111,11 @@ export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | und
 }
 
 function captureOptionsOf({ pcap, pcapAt, pcapSize }: AnalysisChoice): CaptureOptions | undefined {
-  if (pcap === undefined) return undefined;
+  if (pcap === undefined) {
+    if (pcapAt !== undefined || pcapSize !== undefined)
+      throw new ConfigurationError('--pcap', 'left out', 'a file to write');
+    return undefined;
+  }
   const sizeBytes = pcapSize === undefined ? captureDefaults.sizeBytes : pcapSize * 1024 ** 2;
   return { file: pcap, ends: pcapAt ?? captureDefaults.ends, sizeBytes };
 }

@@ -36,14 +36,17 @@ import { listProfiles } from './profiles.ts';
 import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
-import { addTimelineOptions } from './timeline-options.ts';
+import { addTimelineOptions, timelineFilesOf } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
 import { addWhyCommand } from './why.ts';
 import { addWireCommand } from './wire.ts';
 
 /** Options that name files: those that are written, and those that are read. */
-const written = ['json', 'report', 'html', 'traceFile', 'save', 'sqlite', 'out', 'timeline', 'vcd'] as const;
+const written = [
+  ...['json', 'report', 'html', 'markdown', 'traceFile', 'timeline', 'vcd', 'pcap'],
+  ...['save', 'sqlite', 'out', 'writeBudget'],
+];
 const read = ['profile', 'faults', 'story', 'reuse'] as const;
 
 /** Commands whose arguments are files that they read. */
@@ -53,7 +56,7 @@ const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', '
 function checkFiles(command: Command): void {
   const options = command.opts<Readonly<Record<string, string | readonly string[] | undefined>>>();
   const filesOf = (names: readonly string[]): string[] => names.flatMap((name) => options[name] ?? []);
-  const outputs = filesOf(written);
+  const outputs = [...filesOf(written), ...timelineFilesOf(options)];
   if (command.name() === 'move' && typeof options['report'] === 'string')
     outputs.push(runFactsFile(options['report']));
   checkApart([...filesOf(read), ...operandFilesOf(command)], outputs);

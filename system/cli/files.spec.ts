@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
 import { checkedFaults, readFaults } from '../machine/faults/index.ts';
@@ -26,7 +26,9 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const root = mkdtempSync(join(tmpdir(), 'hca-files-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-let folder = '';
+let folder = root;
+// What is run is built first, where disks have room.
+beforeAll(() => void shell('hca --version'));
 beforeEach(() => {
   folder = mkdtempSync(join(root, 'case-'));
 });
@@ -54,10 +56,13 @@ describe('a file that cannot be written whole', () => {
     expect(readdirSync(folder)).toEqual(['out.json']);
   });
 
-  it('is reported when it is a device that is full', () => {
-    const { code, err } = shell('hca profiles --json /dev/full');
-    expect([code, err]).toEqual([2, expect.stringMatching(/"\/dev\/full".*\(ENOSPC\)/)]);
-  });
+  it.each(['profiles --json', 'perf write-lat -s 64 -n 2 --pcap', 'perf write-lat -s 64 -n 2 --vcd'])(
+    'is reported when it is a device that is full: hca %s',
+    (command) => {
+      const { code, err } = shell(`hca ${command} /dev/full`);
+      expect([code, err]).toEqual([2, expect.stringMatching(/^hca: [^\n]*"\/dev\/full"[^\n]*\(ENOSPC\)\n$/)]);
+    },
+  );
 });
 
 describe('standard output', () => {
@@ -115,6 +120,9 @@ describe('what an output names', () => {
       'perf write-lat --faults in.json --json soft.json',
       'move README --report new.json --json ./new.json',
       'compare --json new.json --html new.json',
+      'perf write-lat --pcap new.json --json new.json',
+      'perf write-lat --trace new.vcd --pcap new.vcd',
+      'ask inline --markdown new.html --html new.html',
     ]) {
       const { code, err } = await hcaWithin({ cwd: folder }, args.split(' '));
       expect([args, code, err]).toEqual([args, 2, expect.stringMatching(/is not (read|written) as well\n$/)]);
@@ -130,7 +138,12 @@ describe('what an input names', () => {
       expect(() => profileValues(path)).toThrow('not a regular file');
       expect(() => readFaults(path)).toThrow('not a regular file');
     }
-    for (const args of ['move pipe', 'move /dev/zero', 'devinfo --profile /dev/zero']) {
+    const sweep = 'sweep --workload write-bw --vary hca.mttCacheLines=16,32';
+    for (const args of [
+      ...['move pipe', 'move /dev/zero', 'devinfo --profile /dev/zero', 'wire /dev/zero'],
+      ...['torture --story /dev/zero', `${sweep} --reuse /dev/zero`, `${sweep} --out pipe`],
+      ...['plot pipe --x size --y rate', 'diff pipe pipe', 'rerun /dev/zero'],
+    ]) {
       const { code, err } = await hcaWithin({ cwd: folder }, args.split(' '));
       expect([args, code, err]).toEqual([args, 2, expect.stringMatching(/a? regular file/)]);
     }

@@ -5,27 +5,11 @@
  *     a symbolic link   the same for what it points to; the link stays
  *     device, pipe      written to, as a shell's > would
  */
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { accessSync, closeSync, constants, openSync, rmSync } from 'node:fs';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
-import { writeAll } from '../../runtime/files.ts';
+import { isWrittenInPlace, replaceFile, statOf, targetOf } from '../../runtime/files.ts';
 import { terminalColumns } from '../text/table.ts';
 import type { JsonOutput } from './json-outputs.ts';
 
@@ -39,33 +23,6 @@ const exitReaderGone = 141;
 /** Files that were promised before a run and are not written yet. */
 const pending = new Set<string>();
 
-const statOf = (file: string): Stats | undefined => statSync(file, { throwIfNoEntry: false });
-const isSame = (a: Stats | undefined, b: Stats | undefined): boolean =>
-  a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
-
-/** Standard output as a file, which other names may lead to: /dev/stdout. */
-function standardOutput(): Stats | undefined {
-  try {
-    return fstatSync(1);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether a file is written where it is, since it cannot be replaced: a device, a pipe, or what standard output goes to. */
-const isWrittenInPlace = (found: Stats | undefined): boolean =>
-  found !== undefined && (!found.isFile() || isSame(found, standardOutput()));
-
-/** What a path leads to through symbolic links, whether that exists or not. */
-function targetOf(file: string): string {
-  let path = resolve(file);
-  for (let links = 0; links < 40; links++) {
-    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return path;
-    path = resolve(realpathSync(dirname(path)), readlinkSync(path));
-  }
-  throw new Error('ELOOP');
-}
-
 const unwritable = (file: string, error: unknown): ConfigurationError =>
   new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
 
@@ -75,40 +32,10 @@ const unwritable = (file: string, error: unknown): ConfigurationError =>
  */
 export function writeFileAtomically(file: string, content: string | Uint8Array): void {
   pending.delete(file);
-  let temporary: string | undefined;
   try {
-    const found = statOf(file);
-    if (isWrittenInPlace(found)) {
-      writeInPlace(file, found, content);
-      return;
-    }
-    const target = targetOf(file);
-    temporary = `${target}.${process.pid}.tmp`;
-    const handle = openSync(temporary, 'wx');
-    try {
-      if (found !== undefined) fchmodSync(handle, found.mode & 0o7777);
-      writeAll(handle, content);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-    renameSync(temporary, target);
+    replaceFile(file, content);
   } catch (error) {
-    if (temporary !== undefined) rmSync(temporary, { force: true });
     throw unwritable(file, error);
-  }
-}
-
-function writeInPlace(file: string, found: Stats | undefined, content: string | Uint8Array): void {
-  if (isSame(found, standardOutput())) {
-    process.stdout.write(content);
-    return;
-  }
-  const handle = openSync(file, 'w');
-  try {
-    writeAll(handle, content);
-  } finally {
-    closeSync(handle);
   }
 }
 

@@ -63,6 +63,10 @@ const recordsLimit = 20_000_000;
 const isTimelineFile = (text: string): boolean => /\.(perfetto-trace|pftrace)$/.test(text);
 const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
 
+/** A file that `--trace` names in place of categories. */
+export const timelineFilesOf = ({ trace }: { readonly trace?: unknown }): readonly string[] =>
+  typeof trace === 'string' && (isTimelineFile(trace) || isVcdFile(trace)) ? [trace] : [];
+
 /** The choice without a `--trace` that names the file of a timeline: the rest of it are categories. */
 export function withoutTimelineFile<T extends { readonly trace?: string }>(choice: T): T {
   const { trace = '' } = choice;

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
+import { readSmallFile } from '../../runtime/files.ts';
 import { tableOf } from '../text/table.ts';
 import {
   type Coverage,
@@ -115,7 +116,7 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
 /** @throws ConfigurationError when the file is not a story */
 function storyOf(file: string): Story {
   try {
-    const story = JSON.parse(readFileSync(file, 'utf8')) as Story;
+    const story = JSON.parse(readSmallFile(file)) as Story;
     if (!Array.isArray(story.programs) || !Array.isArray(story.links)) throw new Error('no story');
     return story;
   } catch (error) {

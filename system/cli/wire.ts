@@ -1,10 +1,10 @@
 /** `hca wire FILE`: a capture of packets as conversations, a connection after the other. */
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { CaptureError, conversationsOf, packetsIn, readCapture } from '../../analyser/capture/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
+import { readRegularFile } from '../../runtime/files.ts';
 import { conversationText } from '../text/conversation-text.ts';
 import { Screen } from './output.ts';
 
@@ -36,7 +36,7 @@ function readWire(file: string, options: WireOptions): void {
 /** @throws ConfigurationError for a file that is not there or is no capture */
 function captureOf(file: string): ReturnType<typeof readCapture> {
   try {
-    return readCapture(readFileSync(file));
+    return readCapture(readRegularFile(file));
   } catch (error) {
     if (error instanceof CaptureError)
       throw new ConfigurationError('capture', visible(file), `a file of pcap or pcapng: ${error.message}`);

@@ -6,10 +6,10 @@
  *
  * So a guest waits for the devices a slice at most, and idle devices cost nothing.
  */
-import { writeFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
+import { replaceFile } from '../../runtime/files.ts';
 import { Emulation } from './emulation.ts';
 import { servingParameters } from './parameters.ts';
 import type { ServeOrder } from './serve-options.ts';
@@ -122,7 +122,7 @@ export class ServeLoop {
     this.emulation.close();
     const file = this.#order.analysis?.capture?.file;
     const bytes = this.emulation.capture();
-    if (file !== undefined && bytes !== undefined) writeFileSync(file, bytes);
+    if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
   }
 
   #clientEnded(node: number, reason: string): void {

@@ -2,9 +2,11 @@
 import {
   appendFileSync,
   existsSync,
+  lstatSync,
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -162,6 +164,32 @@ describe('results of shards', () => {
     expect(() => mergedResults([part('a', row(1, 5)), part('b', row(1, 6))])).toThrow(
       'point 1 of b is "other figures"',
     );
+  });
+});
+
+describe('results whose name is a symbolic link or a device', () => {
+  it('go to what the link points to, which stays', () => {
+    const file = newFile();
+    const links = [`${file}.rows`, `${file}.database`] as const;
+    symlinkSync('rows', links[0]);
+    symlinkSync('database', links[1]);
+    {
+      using results = new ResultsFile(links[0], header);
+      for (const index of [1, 0]) results.append(row(index));
+      results.finish();
+    }
+    writeSqlite(links[1], readResults(links[0]));
+    expect(links.map((link) => lstatSync(link).isSymbolicLink())).toEqual([true, true]);
+    expect(readResults(join(folder, 'rows')).rows.map(({ index }) => index)).toEqual([0, 1]);
+    expect(readSqlite(join(folder, 'database')).rows).toHaveLength(2);
+  });
+
+  it('are refused for a device, which stays', () => {
+    expect(() => new ResultsFile('/dev/zero', header)).toThrow('not a regular file');
+    expect(() => writeSqlite('/dev/zero', { header, rows: [row(0)] })).toThrow('not a regular file');
+    expect(() => readResults('/dev/zero')).toThrow('not a regular file');
+    expect(isSqlite('/dev/zero')).toBe(false);
+    expect([existsSync('/dev/zero.lock'), lstatSync('/dev/zero').isCharacterDevice()]).toEqual([false, true]);
   });
 });
 

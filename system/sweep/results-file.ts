@@ -10,10 +10,10 @@
  *
  * A row is in the hands of the operating system when `append` returns: it survives the process, not the machine.
  */
-import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
-import { writeAll } from '../../runtime/files.ts';
+import { readRegularFile, replaceFile, writeAll } from '../../runtime/files.ts';
 import { FileLock } from './file-lock.ts';
 import type { SweepHeader, SweepRow } from './row.ts';
 
@@ -33,7 +33,11 @@ export function readResults(file: string): Results {
 
 /** Writes results in the order of the points, whole or not at all. */
 export function writeResults(file: string, { header, rows }: Results): void {
-  replaceFile(file, textOfResults(header, rows));
+  try {
+    replaceFile(file, textOfResults(header, rows));
+  } catch (error) {
+    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+  }
 }
 
 export class ResultsFile implements Disposable {
@@ -94,7 +98,7 @@ export class ResultsFile implements Disposable {
   #opened(): number {
     const handle = openFile(this.#file);
     try {
-      const { header, rows, wholeBytes } = parsedResults(this.#file, readFileSync(this.#file));
+      const { header, rows, wholeBytes } = parsedResults(this.#file, readRegularFile(this.#file));
       if (header !== undefined) checkSame(this.#file, header, this.#header);
       ftruncateSync(handle, wholeBytes);
       if (header === undefined) writeAll(handle, lineOf(this.#header));
@@ -107,17 +111,22 @@ export class ResultsFile implements Disposable {
   }
 }
 
+/** Only what can be read back can be gone on with: a device or a pipe is refused. */
 function openFile(file: string): number {
+  let handle: number | undefined;
   try {
-    return openSync(file, 'a+');
+    handle = openSync(file, 'a+');
+    if (!fstatSync(handle).isFile()) throw new Error('not a regular file');
+    return handle;
   } catch (error) {
+    if (handle !== undefined) closeSync(handle);
     throw new ConfigurationError('results', file, `a file that can be written (${codeOf(error)})`);
   }
 }
 
 function textOf(file: string): Buffer {
   try {
-    return readFileSync(file);
+    return readRegularFile(file);
   } catch (error) {
     throw new ConfigurationError('results', file, `a file that can be read (${codeOf(error)})`);
   }
@@ -215,21 +224,4 @@ function sorted(rows: Iterable<SweepRow>): SweepRow[] {
   const byIndex = new Map<number, SweepRow>();
   for (const row of rows) byIndex.set(row.index, row);
   return [...byIndex.values()].toSorted((left, right) => left.index - right.index);
-}
-
-function replaceFile(file: string, content: string): void {
-  const temporary = `${file}.${process.pid}.tmp`;
-  try {
-    const handle = openSync(temporary, 'w');
-    try {
-      writeAll(handle, content);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-    renameSync(temporary, file);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
-  }
 }

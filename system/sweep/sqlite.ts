@@ -4,10 +4,11 @@
  *
  *     SELECT "hca.mttCacheLines", "size", messagesPerSecond FROM points WHERE status = 'done' ORDER BY "index"
  */
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
+import { isWrittenInPlace, readRegularFile, replaceBy, statOf } from '../../runtime/files.ts';
 import type { Results } from './results-file.ts';
 import type { Figure, RowStatus, SweepHeader, SweepRow } from './row.ts';
 
@@ -20,18 +21,18 @@ type Value = string | number | null;
 
 /** Writes a database, whole or not at all. @throws ConfigurationError when it cannot be written */
 export function writeSqlite(file: string, { header, rows }: Results): void {
-  const temporary = `${file}.${process.pid}.tmp`;
   try {
-    rmSync(temporary, { force: true });
-    const database = new DatabaseSync(temporary);
-    try {
-      fill(database, header, rows);
-    } finally {
-      database.close();
-    }
-    renameSync(temporary, file);
+    if (isWrittenInPlace(statOf(file))) throw new Error('not a regular file');
+    replaceBy(file, (temporary) => {
+      rmSync(temporary, { force: true });
+      const database = new DatabaseSync(temporary);
+      try {
+        fill(database, header, rows);
+      } finally {
+        database.close();
+      }
+    });
   } catch (error) {
-    rmSync(temporary, { force: true });
     throw new ConfigurationError('output file', file, `a database that can be written (${codeOf(error)})`);
   }
 }
@@ -94,7 +95,7 @@ const sqliteBegin = 'SQLite format 3\0';
 /** Whether a file is a database, by its first bytes. */
 export function isSqlite(file: string): boolean {
   try {
-    return readFileSync(file).toString('latin1', 0, sqliteBegin.length) === sqliteBegin;
+    return readRegularFile(file).toString('latin1', 0, sqliteBegin.length) === sqliteBegin;
   } catch {
     return false;
   }
