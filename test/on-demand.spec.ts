@@ -62,8 +62,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
   });
 
   it('keep every byte when they are larger than memory, through swap', async () => {
-    // Threads take turns at every page, so there it is half as large.
-    const share = partition === 'single' ? 1 / 2 : 1 / 4;
+    const share = 1 / 4;
     const programs = programsOf('on-demand', 'largerThanMemory', 1.5 * share);
     const { results, report } = await runPrograms(programs, { partition, set: pressed(share) });
     expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);

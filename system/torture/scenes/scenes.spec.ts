@@ -7,13 +7,20 @@ import { drawScene, storyOfSeed } from '../story-of-seed.ts';
 import { sceneOf, scenes } from './index.ts';
 import { pageWith, readPage, sceneTable } from './scene-table.ts';
 
+/** They take seconds each, to outgrow tables and to count beyond 32 bits: one seed here, more in `test/torture`. */
+const long = ['crowd-of-queues', 'wrapped-counters'];
+
 describe.each(scenes.map((scene) => ({ name: scene.name, scene })))('the scene $name', ({ scene }) => {
-  it.each([1, 2, 3])('of seed %i is played without a finding', { timeout: 300_000 }, async (seed) => {
-    const story = { ...drawScene(seed, scene), again: undefined };
-    const { findings, refused } = await runStory(story);
-    expect(findings, renderStory(story).join('\n')).toEqual([]);
-    expect(refused).toBeUndefined();
-  });
+  it.each(long.includes(scene.name) ? [1] : [1, 2, 3])(
+    'of seed %i is played without a finding',
+    { timeout: 300_000 },
+    async (seed) => {
+      const story = { ...drawScene(seed, scene), again: undefined };
+      const { findings, refused } = await runStory(story);
+      expect(findings, renderStory(story).join('\n')).toEqual([]);
+      expect(refused).toBeUndefined();
+    },
+  );
 });
 
 /** Found something once: in the model, or in a judge, which has been mended since. */
