@@ -2,8 +2,8 @@
  * Machines for many short runs: one that has booted is put back to where it had, in place of booting another of the same kind.
  *
  *     take: the 1st of a kind ─► fresh machine (where images are taken of the second: most kinds of a sweep are run once)
- *           the 2nd           ─► fresh machine, run until its drivers have probed ─► image ─┐
- *           from then on      ───────────────────────────────────────────────────► image ─► put back, other programs begin
+ *           the 2nd           ─► fresh machine, run until its drivers have probed, image taken, run on
+ *           from then on      ─► image put back, other programs begin
  *
  * The report is the one that a fresh machine would give, byte for byte (test/machine-image.spec.ts). What has to be equal for
  * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
@@ -80,7 +80,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   readonly #kindsMax: number;
   /** By their key; the one that was asked for last comes last. */
   readonly #kinds = new Map<string, Kind>();
-  /** Runs that began from an image so far, and machines that booted. */
+  /** Runs that began so far where an image was taken or put back, and machines that booted. */
   readonly counts = { fromImage: 0, booted: 0 };
 
   constructor({ imageOf = 2, kindsMax = 1 }: BootedMachinesOptions = {}) {
@@ -97,13 +97,15 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
     kind.takenCount++;
     if (kind.isTaken || kind.isRefused || kind.takenCount < this.#imageOf)
       return this.#fresh(options, programsOf);
-    kind.booted ??= await this.#boot(options, programsOf);
     if (kind.booted === undefined) {
-      kind.isRefused = true;
-      return this.#fresh(options, programsOf);
-    }
-    const { machine, image } = kind.booted;
-    await machine.beginAgain(image, programsOf(kind.config));
+      kind.booted = await this.#boot(options, programsOf);
+      if (kind.booted === undefined) {
+        kind.isRefused = true;
+        return this.#fresh(options, programsOf);
+      }
+      // It stands where the image was taken, and goes on from there.
+    } else await kind.booted.machine.beginAgain(kind.booted.image, programsOf(kind.config));
+    const { machine } = kind.booted;
     this.counts.fromImage++;
     kind.isTaken = true;
     return { machine, [Symbol.asyncDispose]: async () => this.#giveBack(kind) };

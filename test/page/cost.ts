@@ -91,7 +91,7 @@ try {
 
   const steps: number[] = [];
   for (let step = 0; step < stepCount; step++) steps.push(await stepMs(page));
-  console.log(`a step, drawn: ${summary(steps)}`);
+  console.log(`a step, drawn: ${summary(steps)}, which is step ${steps.indexOf(Math.max(...steps)) + 1}`);
 
   await page.goto('about:blank');
   await page.goto(`${server.url}#view=what-if`);
