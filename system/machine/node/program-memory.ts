@@ -3,7 +3,8 @@
  *
  * The bytes themselves cost no cycles (a program charges what its work is worth); faults, page-table walks and copies on
  * write do. `read` and `write` complete at once: where a page must come from the swap or file device, the core stands
- * still for it (cause `swapWait`). `touch`, `load` and `store` give the core up meanwhile.
+ * still for it (cause `swapWait`). `touch`, `load` and `store` give the core up meanwhile. An address or a length that is no whole
+ * number from 0 on is a ConfigurationError.
  */
 import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
 import {
@@ -31,6 +32,7 @@ export class ProgramMemory {
 
   /** Maps memory, by default anonymous pages given on first touch. @throws InvariantError when the host has not so much */
   map(lengthBytes: number, options: MapOptions = {}): number {
+    checkWhole('lengthBytes', lengthBytes);
     const address = this.process.mapWith(lengthBytes, options);
     if (address < 0) throw new InvariantError('mapped bytes', lengthBytes, 'what the host has free');
     return address;
@@ -44,6 +46,7 @@ export class ProgramMemory {
     mode: FixedMode = 'replace',
   ): number | MapError {
     if (mode === 'replace') this.#watch('remap', address, lengthBytes);
+    else checkRange(address, lengthBytes);
     return this.process.space.mapFixed(address, lengthBytes, options, mode);
   }
 
@@ -59,6 +62,7 @@ export class ProgramMemory {
     newLengthBytes: number,
     mayMove: boolean,
   ): number | 'EFAULT' | 'ENOMEM' {
+    checkWhole('newLengthBytes', newLengthBytes);
     this.#watch('remap', address, oldLengthBytes);
     return this.process.space.remap(address, oldLengthBytes, newLengthBytes, mayMove);
   }
@@ -72,11 +76,13 @@ export class ProgramMemory {
   /** madvise(2). @returns an errno, or undefined */
   advise(address: number, lengthBytes: number, advice: Advice): 'EINVAL' | 'ENOMEM' | undefined {
     if (advice === 'dontNeed') this.#watch('dontNeed', address, lengthBytes);
+    else checkRange(address, lengthBytes);
     return this.process.space.advise(address, lengthBytes, advice);
   }
 
   /** Copies of the bytes of [address, address + lengthBytes). */
   read(address: number, lengthBytes: number): Uint8Array<ArrayBuffer> {
+    checkWhole('lengthBytes', lengthBytes);
     const bytes = new Uint8Array(lengthBytes);
     this.readInto(address, bytes);
     return bytes;
@@ -95,6 +101,7 @@ export class ProgramMemory {
 
   /** Makes every page of a range present, for reading or for writing, without standing still for devices. */
   async touch(address: number, lengthBytes: number, access: 'read' | 'write'): Promise<void> {
+    checkRange(address, lengthBytes);
     const isThere = await this.process.touch(this.#cpu, address, lengthBytes, access === 'write');
     if (!isThere) throw this.#outside('touched', address, lengthBytes);
   }
@@ -125,6 +132,7 @@ export class ProgramMemory {
   }
 
   #watch(access: ProgramAccess, address: number, lengthBytes: number): void {
+    checkRange(address, lengthBytes);
     if (this.#races === undefined) return;
     this.#races.accessed(this.#cpu, this.process.processId, access, address, lengthBytes);
   }
@@ -144,4 +152,14 @@ export class ProgramMemory {
       'memory that the process has mapped',
     );
   }
+}
+
+function checkRange(address: number, lengthBytes: number): void {
+  checkWhole('address', address);
+  checkWhole('lengthBytes', lengthBytes);
+}
+
+function checkWhole(field: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new ConfigurationError(field, value, 'a whole number from 0 to 2^53 - 1');
 }
