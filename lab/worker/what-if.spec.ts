@@ -27,3 +27,14 @@ it('boots once for each machine: not for another message, nor for the one beside
     }
   expect(machines.counts.booted - bootsBefore).toBe(2);
 });
+
+it.each([1000, 5000])(
+  'boots once with cores of %i MHz, slow or quick to wake a program',
+  async (clockMHz) => {
+    const machine = { profile: 'connectx3-qdr', set: { 'host.core.clockMHz': clockMHz }, seed: 1 };
+    const message: LabMessage = { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 };
+    const bootsBefore = machines.counts.booted;
+    for (const sizeBytes of [1, 4096]) await latency(machine, { ...message, sizeBytes });
+    expect(machines.counts.booted - bootsBefore).toBe(1);
+  },
+);
