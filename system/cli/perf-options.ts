@@ -92,7 +92,6 @@ export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] 
     [choice.txDepth, isLatency, '--tx-depth: a latency test has one message in flight'],
     [choice.cqMod, isLatency, '--cq-mod: a latency test has a completion for each message'],
     [choice.rxDepth, verb !== 'send', '--rx-depth: only send tests receive'],
-    [choice.inline, verb === 'read' || verb === 'atomic', `--inline: ${test} sends no payload`],
   ];
   return idle
     .filter(([value, isIdle]) => value !== undefined && isIdle)

@@ -117,6 +117,12 @@ const rules: readonly Rule[] = [
     const range = `at most ${depthMax} with ${named('qps')} ${qpsOf(asked)}`;
     return [txDepth >= rxDepth ? 'txDepth' : 'rxDepth', range, depth];
   },
+  ({ test, inline = 0 }) => {
+    const verb = verbOf(test);
+    return inline > 0 && verb !== 'send' && verb !== 'write'
+      ? ['inline', `left out for ${test}: only SEND and WRITE carry their bytes in the request`]
+      : undefined;
+  },
   ({ test, events }) =>
     test === 'write-lat' && events === true
       ? ['events', 'left out: write-lat waits for memory, not for completions']

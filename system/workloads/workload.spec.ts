@@ -59,6 +59,8 @@ describe('a workload that cannot be is refused with', () => {
     ['sizes is "64", expected lengths with their weights', 'write-bw,sizes=64'],
     ['sizes is "64:1", expected left out with size', 'write-bw,size=64,sizes=64:1'],
     ['moderation is "4:4", expected left out without events', 'send-bw,moderation=4:4'],
+    ['inline is 64, expected left out for read-bw', 'read-bw,size=64,inline=64'],
+    ['inline is 8, expected left out for atomic-lat: only SEND and WRITE', 'atomic-lat,inline=8'],
     ['stride is 4096, expected left out without pattern stride', 'write-bw,region=1M,stride=4K'],
     ['keys is 4, expected left out without region', 'write-bw,keys=4'],
     ['keys is 17, expected at most 16', 'write-bw,size=64,region=1K,keys=17'],
