@@ -123,14 +123,14 @@ export function perftestSteps(route: Route): Step[] {
 }
 
 /**
- * perftest over all sizes from 2 bytes to 8 MiB: by bandwidth, and by latency. Latency is reported in cycles: for every size
+ * perftest over all sizes from 2 bytes to 8 MiB: by bandwidth, or by latency. Latency is reported in cycles: for every size
  * in other units the tool measures the processor's clock anew, for a quarter of a second.
  */
-export function allSizesSteps(route: Route): Step[] {
+export function allSizesSteps(route: Route, measure: 'bw' | 'lat'): Step[] {
+  const options = measure === 'lat' ? '-a -n 5 -C' : '-a -n 5';
   return ['write', 'read', 'send'].map((operation) =>
-    stepOf(route, `ib_${operation}_bw and ib_${operation}_lat -a: 2 bytes to 8 MiB`, [
-      `ib_${operation}_bw {device} -a -n 5`,
-      `ib_${operation}_lat {device} -a -n 5 -C`,
+    stepOf(route, `ib_${operation}_${measure} -a: 2 bytes to 8 MiB`, [
+      `ib_${operation}_${measure} {device} ${options}`,
     ]),
   );
 }
