@@ -3,8 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { Clock } from './clock.ts';
 
 /** Edge n lies at floor(n × 10^6 / MHz) ps: exact in integers without bound. */
-const exactEdgePs = (cycle: number, frequencyMHz: number): number =>
-  Number((BigInt(cycle) * 1_000_000n) / BigInt(frequencyMHz));
+/** A division of BigInts rounds towards 0: so whole seconds are added, and taken away again. */
+function exactEdgePs(cycle: number, frequencyMHz: number): number {
+  const secondsAgo = Math.max(0, Math.ceil(-cycle / (frequencyMHz * 1_000_000)));
+  const shifted = BigInt(cycle) + BigInt(secondsAgo) * BigInt(frequencyMHz) * 1_000_000n;
+  return Number((shifted * 1_000_000n) / BigInt(frequencyMHz) - BigInt(secondsAgo) * 1_000_000_000_000n);
+}
 
 const frequency = fc.oneof(
   fc.constantFrom(1, 3, 250, 427, 1000, 2500, 99_991, 100_000),
@@ -59,6 +63,18 @@ describe('clock', () => {
           expect(clock.edgePs(after - 1)).toBeLessThanOrEqual(ps);
           expect(clock.cyclesElapsed(ps)).toBe(cycle);
         }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('finds them of an epoch before as well, however long ago', () => {
+    const ago = fc.tuple(frequency, fc.oneof(fc.nat(10_000), fc.integer({ min: 0, max: 2 ** 50 })));
+    fc.assert(
+      fc.property(ago, ([mhz, agoPs]) => {
+        const cycle = new Clock(mhz).cycleAtOrAfter(-agoPs);
+        expect(exactEdgePs(cycle, mhz)).toBeGreaterThanOrEqual(-agoPs);
+        expect(exactEdgePs(cycle - 1, mhz)).toBeLessThan(-agoPs);
       }),
       { numRuns: 500 },
     );

@@ -53,10 +53,10 @@ export class Clock {
     return product % divisor < 0n ? quotient - 1n : quotient;
   }
 
-  /** The first edge at or after `ps`, an instant of this epoch: at least 0. */
+  /** The first edge at or after `ps`, also of an epoch before (then it may be negative). */
   cycleAtOrAfter(ps: Picoseconds): Cycles {
     const cycles = ps * this.#cyclesPerPs;
-    if (cycles > REACH_CYCLES) return this.#farCycleAtOrAfter(ps);
+    if (cycles > REACH_CYCLES || cycles < 0) return this.#farCycleAtOrAfter(ps);
     return (cycles + this.#roundUpCycles) | 0;
   }
 

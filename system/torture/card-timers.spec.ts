@@ -48,6 +48,13 @@ describe('timers of other cards', () => {
     expect(patienceOf(story)).toBeGreaterThan(patienceOf({ ...story, set: {} }));
   });
 
+  it('and gaps between messages are the same in short epochs: story 241522777708', {
+    timeout: 300_000,
+  }, async () => {
+    const { findings } = await runStory(storyOfSeed(241_522_777_708));
+    expect(findings).toEqual([]);
+  });
+
   it.each(drawn.flatMap(({ seed, set }) => (paths[0] in set && paths[2] in set ? [seed] : [])).slice(0, 3))(
     'story %i is played without a finding',
     { timeout: 300_000 },
