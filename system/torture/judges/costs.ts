@@ -7,8 +7,8 @@ import { trafficClassNames } from '../../../hw/dma/index.ts';
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
 import { peerOfQp, type Story } from '../story.ts';
+import { hasLateReads } from './ending.ts';
 
 /** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
@@ -39,10 +39,8 @@ export function judgeCosts(played: Played): string[] {
 }
 
 /** Reads are refused, poisoned or given up, or the device is taken away from under them. */
-const readsMayFail = ({ climate, faults, scene }: Story): boolean =>
-  climate === 'broken' ||
-  faults.some((fault) => 'read' in fault) ||
-  (scene !== undefined && sceneOf(scene).hasLateReads === true);
+const readsMayFail = (story: Story): boolean =>
+  story.climate === 'broken' || story.faults.some((fault) => 'read' in fault) || hasLateReads(story);
 
 /** Completions of marked requests that a node's players took. */
 const completedSends = ({ story, seen }: Played, node: number): number =>

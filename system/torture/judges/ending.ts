@@ -44,7 +44,8 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   return found;
 }
 
-const hasLateReads = ({ scene }: Story): boolean =>
+/** See Scene.hasLateReads. */
+export const hasLateReads = ({ scene }: Story): boolean =>
   scene !== undefined && sceneOf(scene).hasLateReads === true;
 
 /** Without an ACK time-out (code 0), what is lost is noticed when the next request is answered, and a program may not have posted one yet. */
