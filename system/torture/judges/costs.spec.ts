@@ -46,6 +46,17 @@ describe('a story with all observers', () => {
     ]);
   });
 
+  it('may own more writes than its link has counted where a device is reset, and nowhere else', async () => {
+    const story = storyOfSeed(720_566_808_823);
+    const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;
+    const { costs, ...played } = await playStory(story, how);
+    expect(judgeCosts({ ...played, costs })).toEqual([]);
+    const elsewhere = { ...story, scene: { ...story.scene!, name: 'one-message' } };
+    expect(judgeCosts({ ...played, costs, story: elsewhere })).toEqual([
+      'node 0: 163 TLPs of class payloadWrite have an owner, its link counted 161',
+    ]);
+  });
+
   it('is judged by nothing where no costs are attributed', () => {
     expect([usual.costs, judgeCosts(usual)]).toEqual([undefined, []]);
   });
@@ -68,7 +79,9 @@ describe('a story with all observers', () => {
         operations: [...rest, { ...changed, writeTlps: { ...changed.writeTlps, cqe: wrong } }],
         others,
       };
-      expect(judgeCosts({ ...observed, costs })).toEqual([
+      // Where a device leaves its slot some may have no TLP.
+      const story = { ...observed.story, faults: [] };
+      expect(judgeCosts({ ...observed, costs, story })).toEqual([
         expect.stringMatching(/^node \d: \d+ TLPs of class cqe have an owner, its link counted \d+$/),
       ]);
     }

@@ -1,18 +1,19 @@
 /**
  * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
- * and the CQE of a request that ended well is its operation's. A read of several TLPs is its owner's as it is asked for: where one of
- * them fails, the rest is not sent, and the owner has more than the link.
+ * and the CQE of a request that ended well is its operation's. The TLPs of a read or a write are its owner's as it is asked for: where a
+ * read fails, or a reset drops what the DMA engines hold, the rest is not sent, and the owner has more than the link.
  */
 import { trafficClassNames } from '../../../hw/dma/index.ts';
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
+import { sceneOf } from '../scenes/index.ts';
 import { peerOfQp, type Story } from '../story.ts';
 import { hasLateReads } from './ending.ts';
 
 /** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
-/** These are writes, which do not fail at the device. */
+/** These are writes, which do not fail at the device, but for its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
 const attributedNames = trafficClassNames.filter((name) => !unattributed.has(name));
 
@@ -21,11 +22,12 @@ export function judgeCosts(played: Played): string[] {
   const { story, costs, report, error } = played;
   if (costs === undefined || error !== undefined) return [];
   const mayFail = readsMayFail(story);
+  const mayDrop = mayBeReset(story);
   return report.nodes.flatMap(({ pcie }, node) => {
     const owned = ownedTlps(story, costs, node);
     const found = attributedNames.flatMap((name) => {
       const counted = pcie.toHost.classes[name]?.tlps ?? 0;
-      const isMore = mayFail && !isWritten.has(name) && owned(name) > counted;
+      const isMore = (mayDrop || (mayFail && !isWritten.has(name))) && owned(name) > counted;
       return owned(name) === counted || isMore
         ? []
         : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
@@ -41,6 +43,10 @@ export function judgeCosts(played: Played): string[] {
 /** Reads are refused, poisoned or given up, or the device is taken away from under them. */
 const readsMayFail = (story: Story): boolean =>
   story.climate === 'broken' || story.faults.some((fault) => 'read' in fault) || hasLateReads(story);
+
+/** A device leaves its slot, or a scene resets it. */
+const mayBeReset = ({ faults, scene }: Story): boolean =>
+  faults.some((fault) => 'device' in fault) || (scene !== undefined && sceneOf(scene).hasResets === true);
 
 /** Completions of marked requests that a node's players took. */
 const completedSends = ({ story, seen }: Played, node: number): number =>

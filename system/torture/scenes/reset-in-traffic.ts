@@ -389,5 +389,6 @@ export const resetInTraffic: Scene = {
   draw,
   // What is reset because it died has not been taken down before, and doorbells are rung of QPs that were.
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
+  hasResets: true,
   judge,
 };

@@ -75,6 +75,8 @@ export interface Scene {
    * Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner.
    */
   readonly hasLateReads?: true;
+  /** A device is reset while it has requests under way. */
+  readonly hasResets?: true;
   /** @returns the contradictions; empty when all is well */
   judge(played: ScenePlayed): string[];
 }
