@@ -61,11 +61,13 @@ export class PlayerWindows {
     return this.#windows[window];
   }
 
-  /** Whether this program has what the request needs: a window that can be bound, or the key of a binding of its own. */
-  isPossible({ opcode, bind, through }: SendPlan): boolean {
+  /** Whether this program has what the request needs: a region and a window that can be bound, or the key of a binding of its own. */
+  isPossible({ opcode, bind, through, flaw }: SendPlan, areas: readonly OpenRegion[]): boolean {
     if (bind !== undefined) {
       const isFree = !this.#bound.has(bind.window);
-      return this.#windows[bind.window] !== undefined && isFree;
+      return (
+        this.#windows[bind.window] !== undefined && isFree && regionOf(flaw, bind, areas).mr !== undefined
+      );
     }
     return opcode !== IBV_WR_LOCAL_INV || this.#ownKeys.has(through!);
   }
@@ -123,7 +125,7 @@ export class PlayerWindows {
   /** @returns what a bind of the plan is posted with */
   bindOf({ flaw }: SendPlan, bind: BindPlan, areas: readonly OpenRegion[]): NonNullable<IbvSendWr['bindMw']> {
     const mw = this.#windows[bind.window]!;
-    const { address, lengthBytes, mr } = areas[flaw === 'bindRight' ? strictArea : bind.area]!;
+    const { address, lengthBytes, mr } = regionOf(flaw, bind, areas);
     const bindInfo: IbvMwBindInfo = {
       mr: mr!,
       addr: address + (flaw === 'bindRight' ? 0 : bind.offset),
@@ -174,6 +176,9 @@ export class PlayerWindows {
 
 /** The area of every program that allows everything to peers but no binding. */
 const strictArea = 1;
+
+const regionOf = (flaw: SendPlan['flaw'], bind: BindPlan, areas: readonly OpenRegion[]): OpenRegion =>
+  areas[flaw === 'bindRight' ? strictArea : bind.area]!;
 
 const mailboxOf = (what: Told, bind: number): string => `${what} ${bind}`;
 

@@ -671,7 +671,7 @@ class Player {
     for (const plan of plans) {
       const isByPeersKey = plan.through !== undefined && plan.opcode !== IBV_WR_LOCAL_INV;
       if (isByPeersKey && (await this.#hear('bound', plan.through)) === null) continue;
-      if (this.#windows.isPossible(plan)) found.push(plan);
+      if (this.#windows.isPossible(plan, this.#areas)) found.push(plan);
     }
     return found;
   }

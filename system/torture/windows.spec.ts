@@ -15,6 +15,7 @@ import type { CompletionSeen } from './observations.ts';
 import { renderStory } from './render-story.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
 import { type ProgramPlan, type SendPlan, type Story, sendsOf } from './story.ts';
+import { storyOfSeed } from './story-of-seed.ts';
 
 const windowed = (seed: number): Story => withWindows(new Random(seed, 'windows'), drawStory(seed));
 const hasWindows = ({ programs }: Story): boolean => programs.some(({ windows }) => windows !== undefined);
@@ -48,6 +49,11 @@ describe('windows in stories', () => {
             expect(before).toContain(JSON.stringify(step));
       }
     }
+  });
+
+  it('are not bound to a region that is gone: story 720566810061', { timeout: 60_000 }, async () => {
+    const { findings } = await runStory(storyOfSeed(720_566_810_061));
+    expect(findings).toEqual([]);
   });
 
   it('are never waited for while a send queue is stopped', () => {
