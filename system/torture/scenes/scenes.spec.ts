@@ -38,6 +38,7 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['shared-receives', 241_522_770_535],
   ['connections', 1_800_000_167],
   ['connections', 1_800_000_290],
+  ['connections', 720_566_810_868],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
