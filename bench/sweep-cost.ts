@@ -11,14 +11,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { integer } from '../system/cli/options.ts';
-import { localEngine } from '../system/cli/sweep-engine.ts';
+import { localRunner } from '../system/cli/sweep-engine.ts';
 import {
   checkedSpec,
   headerOf,
+  laneEngine,
+  type PointRunner,
   pointsOf,
   ResultsFile,
   runWork,
-  type SweepEngine,
   workOf,
 } from '../system/sweep/index.ts';
 
@@ -34,13 +35,13 @@ const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-cost-'));
 let simulationMs = 0;
 
 /** Of one job alone: with more, others work meanwhile. */
-function measured(engine: SweepEngine): SweepEngine {
-  if (jobs > 1) return engine;
+function measured(runner: PointRunner): PointRunner {
+  if (jobs > 1) return runner;
   return {
-    capacity: engine.capacity,
+    capacity: runner.capacity,
     run: async (order) => {
       const before = process.cpuUsage();
-      const outcome = await engine.run(order);
+      const outcome = await runner.run(order);
       simulationMs += millisecondsOf(process.cpuUsage(before));
       return outcome;
     },
@@ -58,8 +59,8 @@ const header = headerOf(spec, points);
 const expandedMs = millisecondsOf(process.cpuUsage()) - loadedMs;
 try {
   using results = new ResultsFile(join(folder, 'results.jsonl'), header);
-  await using engine = localEngine(jobs);
-  await runWork(workOf(points, results.rows), results, measured(engine));
+  await using runner = localRunner(jobs);
+  await runWork(workOf(points, results.rows), results, laneEngine(measured(runner)));
 } finally {
   rmSync(folder, { recursive: true });
 }

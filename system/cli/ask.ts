@@ -6,6 +6,7 @@ import { type Study, StudyFigures, studies, studyMarkdown } from '../studies/ind
 import {
   checkedSpec,
   headerOf,
+  laneEngine,
   pointsOf,
   type Results,
   ResultsFile,
@@ -20,7 +21,7 @@ import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } fro
 import { plotOf } from './plot-choice.ts';
 import { plotPage } from './plot-page.ts';
 import { CountBar } from './progress-bar.ts';
-import { localEngine } from './sweep-engine.ts';
+import { localRunner } from './sweep-engine.ts';
 
 interface AskChoice {
   readonly out?: string;
@@ -95,8 +96,8 @@ async function resultsOf(study: Study, out: string, jobs: number, screen: Screen
   screen.print(`${countText(points.length)} points, ${countText(left)} to go, each a row of ${out}.`);
   const bar = new CountBar(left, 'points');
   try {
-    await using engine = localEngine(Math.max(1, Math.min(jobs, work.groups.length)));
-    await runWork(work, file, engine, (count) => bar.update(count));
+    await using runner = localRunner(Math.max(1, Math.min(jobs, work.groups.length)));
+    await runWork(work, file, laneEngine(runner), (count) => bar.update(count));
   } finally {
     bar.stop();
   }

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import {
   headerOf,
+  laneEngine,
   mergedResults,
   missingOf,
   pointsOf,
@@ -20,7 +21,7 @@ import { countText } from '../text/format.ts';
 import type { JsonOutput } from './json-outputs.ts';
 import { checkApart, checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
-import { localEngine, type RunChoice } from './sweep-engine.ts';
+import { localRunner, type RunChoice } from './sweep-engine.ts';
 import { addSweepOptions, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
@@ -76,8 +77,8 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   const jobs = Math.max(1, Math.min(choice.jobs, work.groups.length));
   const bar = new CountBar(left, 'points');
   try {
-    await using engine = localEngine(jobs, runChoiceOf(choice));
-    await runWork(work, results, engine, (count) => bar.update(count));
+    await using runner = localRunner(jobs, runChoiceOf(choice));
+    await runWork(work, results, laneEngine(runner), (count) => bar.update(count));
   } finally {
     bar.stop();
   }

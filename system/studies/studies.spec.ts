@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { plotOf } from '../cli/plot-choice.ts';
 import { plotPage } from '../cli/plot-page.ts';
-import { localEngine } from '../cli/sweep-engine.ts';
+import { localRunner } from '../cli/sweep-engine.ts';
 import { checkedSpec, figureKindOf, headerOf, pointsOf, type SweepRow } from '../sweep/index.ts';
 import { type Study, StudyFigures, studies } from './index.ts';
 import { drawnFigures } from './markdown.ts';
@@ -17,11 +17,11 @@ const pageOf = (name: string): string =>
 async function asked(study: Study) {
   const spec = checkedSpec({ ...study.spec, vary: study.reduced });
   const points = pointsOf(spec);
-  await using engine = localEngine(1);
+  await using runner = localRunner(1);
   const rows: SweepRow[] = [];
   for (const { index, hash, axes, order, refusal } of points) {
     if (order === undefined) throw new Error(refusal);
-    rows.push({ hash, index, axes, figures: {}, ...(await engine.run(order)) });
+    rows.push({ hash, index, axes, figures: {}, ...(await runner.run(order)) });
   }
   return { header: headerOf(spec, points), rows };
 }

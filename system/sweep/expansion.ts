@@ -21,12 +21,18 @@ import {
   workloadTextOfDraft,
 } from './workload-field.ts';
 
+/** What runs at a point, with the one text of its workload. */
+export interface SweepOrder extends PerfOrder {
+  readonly machine: SweepMachine;
+  readonly workload: string;
+}
+
 export interface SweepPoint {
   readonly index: number;
   readonly hash: string;
   readonly axes: Readonly<Record<string, AxisValue | null>>;
   /** Left out of a point that is refused. */
-  readonly order?: PerfOrder;
+  readonly order?: SweepOrder;
   /** Why no machine can be made of it, or no such workload be run. */
   readonly refusal?: string;
 }
@@ -77,18 +83,28 @@ function pointOf(
   const axes = Object.fromEntries(paths.map((path) => [path, values.get(path) ?? null]));
   const workload = workloadAt(spec.workload, values);
   const machine = machineAt(spec.machine, values);
-  const version = packageVersion();
   try {
-    const order = { machine, args: perfArgsOfDraft(workload) };
-    const configHash = hcaHashOf(machine);
-    const text = workloadTextOfDraft(workload);
-    const hash = sha256Hex(canonicalJson({ version, configHash, workloadText: text }));
-    return { index, hash, axes, order };
+    return { index, axes, ...orderAndHashOf(machine, workload) };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    const hash = sha256Hex(canonicalJson({ version, machine, workload }));
+    const hash = sha256Hex(canonicalJson({ version: packageVersion(), machine, workload }));
     return { index, hash, axes, refusal: error.message };
   }
+}
+
+/**
+ * The order of a machine and a workload, and the hash of both and the version.
+ * @throws ConfigurationError when no such machine can be made, or no such workload be run
+ */
+function orderAndHashOf(
+  machine: SweepMachine,
+  draft: WorkloadDraft,
+): { readonly order: SweepOrder; readonly hash: string } {
+  const args = perfArgsOfDraft(draft);
+  const configHash = hcaHashOf(machine);
+  const workloadText = workloadTextOfDraft(draft);
+  const hash = sha256Hex(canonicalJson({ version: packageVersion(), configHash, workloadText }));
+  return { order: { machine, args, workload: workloadText }, hash };
 }
 
 function workloadAt(base: WorkloadDraft, values: ReadonlyMap<string, AxisValue>): WorkloadDraft {

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { headerOf, pointsOf } from './expansion.ts';
 import { ResultsFile } from './results-file.ts';
 import type { Outcome, SweepRow } from './row.ts';
-import { type RunChoice, runWork, type SweepEngine, workOf } from './runner.ts';
+import { laneEngine, type PointRunner, type RunChoice, runWork, type SweepEngine, workOf } from './runner.ts';
 import { checkedSpec } from './spec.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-runner-'));
@@ -22,7 +22,7 @@ const points = pointsOf(spec);
 const header = headerOf(spec, points);
 
 /** Answers with the size, after a time that depends on it, so that points end in another order than they begin. */
-class CountingEngine implements SweepEngine {
+class CountingRunner implements PointRunner {
   readonly ran: number[] = [];
   readonly capacity: number;
   readonly #failing: ReadonlySet<number>;
@@ -32,7 +32,7 @@ class CountingEngine implements SweepEngine {
     this.#failing = new Set(failing);
   }
 
-  async run({ args: { sizeBytes } }: Parameters<SweepEngine['run']>[0]): Promise<Outcome> {
+  async run({ args: { sizeBytes } }: Parameters<PointRunner['run']>[0]): Promise<Outcome> {
     this.ran.push(sizeBytes);
     for (let turn = 0; turn < 200 / sizeBytes; turn++) await Promise.resolve();
     if (this.#failing.has(sizeBytes)) return { status: 'failed', error: 'it broke' };
@@ -41,12 +41,12 @@ class CountingEngine implements SweepEngine {
 }
 
 async function run(
-  engine: SweepEngine,
+  runner: PointRunner,
   choice: RunChoice = {},
   file = join(folder, `${fileCount++}.jsonl`),
 ): Promise<string> {
   using results = new ResultsFile(file, header);
-  await runWork(workOf(points, results.rows, choice), results, engine);
+  await runWork(workOf(points, results.rows, choice), results, laneEngine(runner));
   return file;
 }
 
@@ -58,8 +58,8 @@ const rowsOf = (file: string): SweepRow[] =>
 
 describe('a sweep', () => {
   it('has a row for each point: done, failed, or refused without a run', async () => {
-    const engine = new CountingEngine(1, [128]);
-    const rows = rowsOf(await run(engine));
+    const runner = new CountingRunner(1, [128]);
+    const rows = rowsOf(await run(runner));
     expect(rows.map(({ status }) => status)).toEqual([
       'done',
       'done',
@@ -75,17 +75,17 @@ describe('a sweep', () => {
     });
     expect(rows[4]!.error).toBe('region is 4096, expected at least size 8192');
     // Those of one machine after each other: generation 3, then 4.
-    expect(engine.ran).toEqual([64, 128, 64, 128]);
+    expect(runner.ran).toEqual([64, 128, 64, 128]);
   });
 
   it('has the same bytes however many points run at once', async () => {
-    const [one, four] = [await run(new CountingEngine(1)), await run(new CountingEngine(4))];
+    const [one, four] = [await run(new CountingRunner(1)), await run(new CountingRunner(4))];
     expect(readFileSync(four, 'utf8')).toBe(readFileSync(one, 'utf8'));
   });
 
   it('runs no point again, but failed ones when that is asked for', async () => {
-    const file = await run(new CountingEngine(2, [128]));
-    const again = new CountingEngine(2);
+    const file = await run(new CountingRunner(2, [128]));
+    const again = new CountingRunner(2);
     await run(again, {}, file);
     expect(again.ran).toEqual([]);
     await run(again, { isFailedRetried: true }, file);
@@ -101,14 +101,14 @@ describe('a sweep', () => {
   });
 
   it('takes over what other results have of its points', async () => {
-    const reused = rowsOf(await run(new CountingEngine(1))).map((row) => ({
+    const reused = rowsOf(await run(new CountingRunner(1))).map((row) => ({
       ...row,
       index: row.index + 100,
     }));
-    const engine = new CountingEngine(1);
-    const file = await run(engine, { reused: reused.slice(0, 3) });
-    expect(engine.ran).toEqual([128]);
-    expect(rowsOf(file)).toEqual(rowsOf(await run(new CountingEngine(1))));
+    const runner = new CountingRunner(1);
+    const file = await run(runner, { reused: reused.slice(0, 3) });
+    expect(runner.ran).toEqual([128]);
+    expect(rowsOf(file)).toEqual(rowsOf(await run(new CountingRunner(1))));
   });
 
   it('runs one of several points that are the same machine and workload, and has a row for each', async () => {
@@ -117,11 +117,11 @@ describe('a sweep', () => {
       vary: { profile: ['connectx3-qdr', 'connectx3-fdr'], 'wire.speed': ['QDR', 'FDR'] },
     });
     const all = pointsOf(twice);
-    const engine = new CountingEngine(2);
+    const runner = new CountingRunner(2);
     const file = join(folder, 'twice.jsonl');
     using results = new ResultsFile(file, headerOf(twice, all));
-    await runWork(workOf(all, results.rows), results, engine);
-    expect(engine.ran).toHaveLength(2);
+    await runWork(workOf(all, results.rows), results, laneEngine(runner));
+    expect(runner.ran).toHaveLength(2);
     expect(rowsOf(file).map(({ index, status }) => [index, status])).toEqual(
       [0, 1, 2, 3].map((at) => [at, 'done']),
     );
@@ -140,13 +140,33 @@ describe('a sweep', () => {
     );
   });
 
+  it('has one row of a point whose engine gives its outcome twice, and ends with an error when one has none', async () => {
+    const file = join(folder, 'twice-given.jsonl');
+    using results = new ResultsFile(file, header);
+    const work = workOf(points, results.rows);
+    const figures = (size: number): Outcome => ({ status: 'done', figures: { size } });
+    let given = 0;
+    const hasty: SweepEngine = {
+      run: async (all, take) => {
+        for (const { hash } of all) for (const size of [1, 2]) take(hash, figures(size));
+        take('of another sweep', figures(3));
+        given = all.length;
+      },
+    };
+    await runWork(work, results, hasty);
+    expect(given).toBe(4);
+    expect(rowsOf(file).map(({ figures: { size } }) => size)).toEqual([1, 1, 1, 1, undefined, undefined]);
+    const lazy: SweepEngine = { run: async () => {} };
+    await expect(runWork(work, results, lazy)).rejects.toThrow('an outcome for every point');
+  });
+
   it('ends with the error of its file, and begins no more points', async () => {
-    const engine = new CountingEngine(2);
+    const runner = new CountingRunner(2);
     const file = join(folder, 'closed.jsonl');
     const results = new ResultsFile(file, header);
     const work = workOf(points, results.rows);
     results[Symbol.dispose]();
-    await expect(runWork({ ...work, known: [] }, results, engine)).rejects.toThrow('EBADF');
-    expect(engine.ran.length).toBeLessThan(4);
+    await expect(runWork({ ...work, known: [] }, results, laneEngine(runner))).rejects.toThrow('EBADF');
+    expect(runner.ran.length).toBeLessThan(4);
   });
 });

@@ -1,24 +1,70 @@
 /**
  * Runs what is missing of a sweep and appends each row as its point is over.
  *
- *     points ─► without a row? ─► one of each hash ─► engine, so many at once ─► row ─► file
+ *     points ─► without a row? ─► one of each hash ─► engine ─► outcome, by hash ─► row ─► file
  *                                     others of the hash: copies of its row
  *
- * What runs a point is an engine: this thread, workers, or one day other machines. It promises that the outcome of an order
- * depends on nothing but the order, so that neither order nor figures depend on it.
+ * What runs points is an engine: this process (`laneEngine` of whatever runs one), or other machines (`bullmq/`, `slurm/`). It
+ * promises that the outcome of an order depends on nothing but the order, so that neither order nor figures depend on it. That no
+ * point is lost or has two rows is seen to here, for every engine.
  */
+import { assertInvariant } from '../../base/assert.ts';
 import type { PerfOrder } from '../cli/perf-run.ts';
 import { canonicalJson } from '../machine/profile/canonical-json.ts';
-import type { SweepPoint } from './expansion.ts';
+import type { SweepOrder, SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow } from './row.ts';
 
-/** Carries out orders. */
+/** A point that is to run; what becomes of it is known by its hash. */
+interface PointToRun {
+  readonly hash: string;
+  readonly order: SweepOrder;
+}
+
+/** Takes the outcome of the point with this hash; of several of one point the first counts. */
+type TakeOutcome = (hash: string, outcome: Outcome) => void;
+
+/** Runs points. */
 export interface SweepEngine {
+  /**
+   * Gives the outcome of each point to `take` as it ends; that a point failed is an outcome. Ends when all have one.
+   * @throws when no more points can be run, and what `take` throws: then it begins no more of them
+   */
+  run(points: readonly PointToRun[], take: TakeOutcome): Promise<void>;
+}
+
+/** Carries out single orders. */
+export interface PointRunner {
   /** Orders that it wants at once, so that it has no gap between them. */
   readonly capacity: number;
   /** Never throws: an error is an outcome. */
   run(order: PerfOrder): Promise<Outcome>;
+}
+
+/** The engine that has a runner always busy. */
+export const laneEngine = (runner: PointRunner): SweepEngine => ({
+  run: (points, take) =>
+    inLanes(points, runner.capacity, async ({ hash, order }) => take(hash, await runner.run(order))),
+});
+
+/** Does something with each of the points in their order, with so many at once. @throws the first error, and begins no more then */
+async function inLanes<Point>(
+  points: readonly Point[],
+  laneCount: number,
+  work: (point: Point) => Promise<void>,
+): Promise<void> {
+  let begun = 0;
+  let isGivenUp = false;
+  const lane = async (): Promise<void> => {
+    while (begun < points.length && !isGivenUp) await work(points[begun++]!);
+  };
+  const giveUp = (error: unknown): never => {
+    isGivenUp = true;
+    throw error;
+  };
+  const lanes = Math.min(laneCount, points.length);
+  const ends = await Promise.allSettled(Array.from({ length: lanes }, () => lane().catch(giveUp)));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }
 
 /** A part of a sweep: every `count`-th point, from the `number`-th on, counted from 1. */
@@ -84,20 +130,13 @@ export async function runWork(
     onDone(++doneCount);
   };
   for (const row of known) take(row);
-  let begun = 0;
-  let isGivenUp = false;
-  const work = async (): Promise<void> => {
-    while (begun < groups.length && !isGivenUp) {
-      const group = groups[begun++]!;
-      const outcome = await engine.run(group[0]!.order!);
-      for (const point of group) take(rowOf(point, outcome));
-    }
-  };
-  const giveUp = (error: unknown): never => {
-    isGivenUp = true;
-    throw error;
-  };
-  const ends = await Promise.allSettled(Array.from({ length: engine.capacity }, () => work().catch(giveUp)));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  const left = new Map(groups.map((group) => [group[0]!.hash, group]));
+  const points = groups.map(([point]) => ({ hash: point!.hash, order: point!.order! }));
+  await engine.run(points, (hash, outcome) => {
+    const group = left.get(hash) ?? [];
+    left.delete(hash);
+    for (const point of group) take(rowOf(point, outcome));
+  });
+  assertInvariant(left.size === 0, 'an engine ends with an outcome for every point');
   file.finish();
 }
