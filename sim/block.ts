@@ -60,7 +60,7 @@ export interface Wire {
   readonly to: string;
 }
 
-/** The wires that a table declares, without a machine: each name stands for the block that has it. */
+/** The wires that a table declares, without a machine: each name stands for the block that has it. A port for a list of blocks has several. */
 export function listWires<B>(table: (blocks: B) => Wires<B>): Wire[] {
   const places = new WeakMap<object, string>();
   const standIn = (place: string): object => {
@@ -73,11 +73,9 @@ export function listWires<B>(table: (blocks: B) => Wires<B>): Wire[] {
   };
   const wires = table(standIn('') as B);
   return Object.entries(wires).flatMap(([block, ports]) =>
-    Object.entries(ports as Record<string, object>).map(([port, to]) => ({
-      block,
-      port,
-      to: places.get(to)!,
-    })),
+    Object.entries(ports as Record<string, object>).flatMap(([port, to]) =>
+      [to].flat().map((one) => ({ block, port, to: places.get(one)! })),
+    ),
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * The wires of hw/hca's data path and of the card in hw/nic, in the READMEs there, as the tables of the sources declare them.
- * `npm run docs` writes them between the marks of those pages; a spec holds the pages to them.
+ * Who calls whom in the rooms of the hardware, in the READMEs there, as the tables of the sources declare it.
+ * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dataPathWires } from '../../hw/hca/index.ts';
@@ -12,14 +12,22 @@ const end = '<!-- /wires -->';
 
 type WireList = ReturnType<typeof listWires>;
 
-/** Folders whose README has a table of wires, and the wires. */
-export const wiresByRoom: Readonly<Record<string, WireList>> = {
-  'hw/hca': listWires(dataPathWires),
-  'hw/nic': listWires(nicWires),
+/** Folders whose README has tables of wires, and the wires of each table by its heading. */
+export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireList>>>> = {
+  'hw/hca': { 'The data path': listWires(dataPathWires) },
+  'hw/nic': { 'The card': listWires(nicWires) },
 };
 
+/** The tables of a room: each under its heading, if there are several. */
+export function wireTables(tables: Readonly<Record<string, WireList>>): string {
+  const entries = Object.entries(tables);
+  return entries
+    .map(([heading, wires]) => (entries.length === 1 ? '' : `**${heading}**\n\n`) + wireTable(wires))
+    .join('\n\n');
+}
+
 /** Markdown rows `block | neighbours that it calls | neighbours that call it`. */
-export function wireTable(wires: WireList): string {
+function wireTable(wires: WireList): string {
   const names = [...new Set(wires.flatMap(({ block, to }) => [block, blockOf(to)]))].sort();
   const rows = names.map((name) => {
     const calls = wires.filter(({ block }) => block === name).map(({ to }) => blockOf(to));
@@ -32,17 +40,17 @@ export function wireTable(wires: WireList): string {
 const blockOf = (place: string): string => place.split('.')[0]!;
 const listOf = (names: readonly string[]): string => names.toSorted().join(', ');
 
-/** The page with the table put between its marks. */
-export function pageWith(table: string, text: string): string {
+/** The page with its tables put between its marks. */
+export function pageWith(tables: string, text: string): string {
   const from = text.indexOf(start);
   const to = text.indexOf(end);
-  return `${text.slice(0, from + start.length)}\n${table}\n${text.slice(to)}`;
+  return `${text.slice(0, from + start.length)}\n${tables}\n${text.slice(to)}`;
 }
 
 const pageOf = (room: string): URL => new URL(`../../${room}/README.md`, import.meta.url);
 export const readPage = (room: string): string => readFileSync(pageOf(room), 'utf8');
 
 if (process.argv[1] === import.meta.filename) {
-  for (const [room, wires] of Object.entries(wiresByRoom))
-    writeFileSync(pageOf(room), pageWith(wireTable(wires), readPage(room)));
+  for (const [room, tables] of Object.entries(wiresByRoom))
+    writeFileSync(pageOf(room), pageWith(wireTables(tables), readPage(room)));
 }
