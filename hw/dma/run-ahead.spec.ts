@@ -166,8 +166,8 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
 
   const linkState = (port: typeof device): unknown[] => [
     port.transmitter.linkBytes,
-    port.transmitter.ackCount,
-    port.transmitter.updateFcCount,
+    port.transmitter.lanes.ackCount,
+    port.transmitter.lanes.updateFcCount,
     port.transmitter.waitingCount,
     port.receiver.received.tlps,
     port.receiver.received.linkBytes,

@@ -144,12 +144,13 @@ export class Hca implements BarTarget {
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
+    const { ingress, egress } = pcieFunction.blocks;
     this.linkPort.connect({
-      receiver: pcieFunction,
+      receiver: ingress,
       completionRuns: this.dmaRead.completionRuns,
-      posted: [pcieFunction, this.dmaWrite],
+      posted: [egress, this.dmaWrite],
       nonPosted: [this.dmaRead],
-      completion: [pcieFunction],
+      completion: [egress],
     });
     const icm = new IcmMap();
     const attributed = this.#attributed(setup, tables);

@@ -104,12 +104,13 @@ export class Nic implements BarTarget {
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
+    const { ingress, egress } = pcieFunction.blocks;
     this.linkPort.connect({
-      receiver: pcieFunction,
+      receiver: ingress,
       completionRuns: this.dmaRead.completionRuns,
-      posted: [pcieFunction, this.dmaWrite],
+      posted: [egress, this.dmaWrite],
       nonPosted: [this.dmaRead],
-      completion: [pcieFunction],
+      completion: [egress],
     });
     const { dmaRead, dmaWrite } = this;
     this.blocks = makeBlocks({ lp, domain, config, counters, sram, port, pcieFunction, dmaRead, dmaWrite });

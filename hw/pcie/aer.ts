@@ -26,6 +26,13 @@ export interface ErrorRegisters {
   readonly aer: PlacedBank<typeof aerCapability.registers>;
 }
 
+export interface ErrorReportingPorts {
+  readonly outbox: {
+    /** A message for the root complex. */
+    addError(messageCode: number): void;
+  };
+}
+
 const NO_HEADER: TlpHeader = [0, 0, 0, 0];
 
 /**
@@ -40,12 +47,14 @@ export class ErrorReporting {
   readonly correctableCounts = new Float64Array(32);
 
   readonly #registers: ErrorRegisters;
-  readonly #send: (messageCode: number) => void;
+  #outbox!: ErrorReportingPorts['outbox'];
 
-  /** @param send queues an error message for the root complex */
-  constructor(registers: ErrorRegisters, send: (messageCode: number) => void) {
+  constructor(registers: ErrorRegisters) {
     this.#registers = registers;
-    this.#send = send;
+  }
+
+  connect({ outbox }: ErrorReportingPorts): void {
+    this.#outbox = outbox;
   }
 
   /** An uncorrectable error, with the header of the TLP that shows it where there is one. */
@@ -74,7 +83,8 @@ export class ErrorReporting {
     express.set('deviceStatus', 'correctableErrorDetected', 1);
     aer.setBits('correctableStatus', 1 << error);
     if ((aer.value('correctableMask') & (1 << error)) !== 0) return;
-    if (express.get('deviceControl', 'correctableErrorReportingEnable') === 1) this.#send(MESSAGE_ERR_COR);
+    if (express.get('deviceControl', 'correctableErrorReportingEnable') === 1)
+      this.#outbox.addError(MESSAGE_ERR_COR);
   }
 
   #advisory(error: UncorrectableError, header: TlpHeader): void {
@@ -86,7 +96,8 @@ export class ErrorReporting {
     if ((aer.value('correctableMask') & (1 << advisory)) !== 0) return;
     this.#log(error, header);
     if (error === UncorrectableError.unsupportedRequest && !this.#reportsUnsupportedRequests()) return;
-    if (express.get('deviceControl', 'correctableErrorReportingEnable') === 1) this.#send(MESSAGE_ERR_COR);
+    if (express.get('deviceControl', 'correctableErrorReportingEnable') === 1)
+      this.#outbox.addError(MESSAGE_ERR_COR);
   }
 
   #reportUncorrectable(error: UncorrectableError, isFatal: boolean): void {
@@ -99,7 +110,7 @@ export class ErrorReporting {
     }
     if (!isSystemErrorEnabled && !isEnabled) return;
     if (isSystemErrorEnabled) header.set('status', 'signaledSystemError', 1);
-    this.#send(isFatal ? MESSAGE_ERR_FATAL : MESSAGE_ERR_NONFATAL);
+    this.#outbox.addError(isFatal ? MESSAGE_ERR_FATAL : MESSAGE_ERR_NONFATAL);
   }
 
   #reportsUnsupportedRequests(): boolean {

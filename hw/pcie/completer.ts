@@ -8,6 +8,7 @@ import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
 import { BlockAccount, stallReasons } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
+import type { FunctionCore } from './function-core.ts';
 import type { FunctionPort } from './function-port.ts';
 import {
   COMPLETION_FLOW,
@@ -35,7 +36,8 @@ export class Completer {
   readonly #views: readonly DataView[];
   #nextSlot = 0;
 
-  constructor(port: FunctionPort, depth: number, slotBytes: number) {
+  constructor({ port, config }: Pick<FunctionCore, 'port' | 'config'>) {
+    const { requestFifoDepth: depth, registerAccessBytesMax: slotBytes } = config;
     this.#port = port;
     this.#slotBytes = slotBytes;
     this.#waiting = new Fifo({

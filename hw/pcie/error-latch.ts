@@ -15,9 +15,27 @@ import type { TlpHeader } from './tlp-header.ts';
 /** Status bits that a completion with an error status sets. */
 export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';
 
+/** The TLP that is poisoned. */
+type PoisonedTlp = 'request' | 'completion';
+
+/** What took place. */
+type Occurrence =
+  | {
+      readonly kind: 'error';
+      readonly error: UncorrectableError;
+      readonly role: ErrorRole;
+      readonly header: TlpHeader | undefined;
+    }
+  | { readonly kind: 'abort'; readonly abort: Abort }
+  | { readonly kind: 'poisoned'; readonly header: TlpHeader; readonly source: PoisonedTlp };
+
 interface Entry {
   visibleCycle: Cycles;
-  readonly apply: () => void;
+  readonly occurrence: Occurrence;
+}
+
+export interface ErrorLatchPorts {
+  readonly errors: Pick<ErrorReporting, 'uncorrectable'>;
 }
 
 const DEPTH = 16;
@@ -26,28 +44,31 @@ export class ErrorLatch {
   droppedCount = 0;
 
   readonly #space: ConfigSpace;
-  readonly #errors: ErrorReporting;
   readonly #entries: Entry[] = [];
+  #errors!: ErrorLatchPorts['errors'];
 
-  constructor(space: ConfigSpace, errors: ErrorReporting) {
+  constructor({ space }: { readonly space: ConfigSpace }) {
     this.#space = space;
+  }
+
+  connect({ errors }: ErrorLatchPorts): void {
     this.#errors = errors;
   }
 
   addError(error: UncorrectableError, role: ErrorRole, header: TlpHeader | undefined, cycle: Cycles): void {
-    this.#add(cycle, () => this.#errors.uncorrectable(error, role, header));
+    this.#add(cycle, { kind: 'error', error, role, header });
   }
 
   addAbort(abort: Abort, cycle: Cycles): void {
-    this.#add(cycle, () => this.#space.header.set('status', abort, 1));
+    this.#add(cycle, { kind: 'abort', abort });
   }
 
-  addPoisoned(header: TlpHeader, source: 'request' | 'completion', cycle: Cycles): void {
-    this.#add(cycle, () => this.notePoisoned(header, source));
+  addPoisoned(header: TlpHeader, source: PoisonedTlp, cycle: Cycles): void {
+    this.#add(cycle, { kind: 'poisoned', header, source });
   }
 
   /** A poisoned TLP, at a clock edge. */
-  notePoisoned(header: TlpHeader, source: 'request' | 'completion'): void {
+  notePoisoned(header: TlpHeader, source: PoisonedTlp): void {
     const registers = this.#space.header;
     registers.set('status', 'detectedParityError', 1);
     if (source === 'completion' && registers.get('command', 'parityErrorResponse') === 1) {
@@ -59,7 +80,7 @@ export class ErrorLatch {
   /** Applies what is visible at `cycle`; returns the cycle of the next entry, or Infinity. */
   apply(cycle: Cycles): number {
     while (this.#entries.length > 0 && this.#entries[0]!.visibleCycle <= cycle)
-      this.#entries.shift()!.apply();
+      this.#take(this.#entries.shift()!.occurrence);
     return this.#entries[0]?.visibleCycle ?? Number.POSITIVE_INFINITY;
   }
 
@@ -78,8 +99,21 @@ export class ErrorLatch {
     for (const entry of this.#entries) entry.visibleCycle -= cycles;
   }
 
-  #add(visibleCycle: Cycles, apply: () => void): void {
+  #add(visibleCycle: Cycles, occurrence: Occurrence): void {
     if (this.#entries.length === DEPTH) this.droppedCount++;
-    else this.#entries.push({ visibleCycle, apply });
+    else this.#entries.push({ visibleCycle, occurrence });
+  }
+
+  #take(occurrence: Occurrence): void {
+    switch (occurrence.kind) {
+      case 'error':
+        this.#errors.uncorrectable(occurrence.error, occurrence.role, occurrence.header);
+        return;
+      case 'abort':
+        this.#space.header.set('status', occurrence.abort, 1);
+        return;
+      case 'poisoned':
+        this.notePoisoned(occurrence.header, occurrence.source);
+    }
   }
 }

@@ -135,7 +135,12 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     },
   };
   fn.connect({ target, messageSender: sender, reads });
-  pair.device.connect({ receiver: fn, posted: [fn], nonPosted: [], completion: [fn] });
+  pair.device.connect({
+    receiver: fn.blocks.ingress,
+    posted: [fn.blocks.egress],
+    nonPosted: [],
+    completion: [fn.blocks.egress],
+  });
   /** The edge at which the device core acts when a test makes it do something now. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {

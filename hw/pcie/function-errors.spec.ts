@@ -219,7 +219,7 @@ describe('error logging', () => {
         lengthBytes: 4,
       });
     bench.settle();
-    expect(bench.messages.length + bench.fn.outbox.droppedCount).toBe(40);
+    expect(bench.messages.length + bench.fn.blocks.outbox.droppedCount).toBe(40);
     expect(bench.messages.length).toBeGreaterThan(0);
   });
 });

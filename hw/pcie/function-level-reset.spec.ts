@@ -83,10 +83,19 @@ describe('resets', () => {
 
   it('forget errors that were just seen and messages not yet sent', () => {
     const bench = enabledBench();
-    bench.fn.reportCompletionTimeout();
-    bench.fn.outbox.addError(0x31);
-    bench.fn.reset('functionLevel', bench.cycleNow());
+    bench.target.onWrite = (cycle) => {
+      bench.fn.reportCompletionTimeout();
+      bench.fn.blocks.outbox.addError(0x31);
+      bench.fn.reset('functionLevel', cycle);
+    };
+    memoryWrite(bench.host, {
+      address: BAR0,
+      trafficClass: 12,
+      source: new Uint8Array(4),
+      lengthBytes: 4,
+    });
     bench.settle();
+    expect(bench.target.resetCycles.length).toBe(1);
     expect(bench.messages).toEqual([]);
     expect(bench.software.config(0x158)).toBe(0);
   });

@@ -27,6 +27,7 @@ function machine() {
   const data = new DataView(new ArrayBuffer(4));
   fn.connect({
     target,
+    reads: { pendingTagCount: 0, receiveCompletion: (offset) => device.consume(offset) },
     messageSender: {
       canSend: () => device.canSend(POSTED),
       sendMessage: (address, value) => {
@@ -40,7 +41,12 @@ function machine() {
       },
     },
   });
-  device.connect({ receiver: fn, posted: [fn], nonPosted: [], completion: [fn] });
+  device.connect({
+    receiver: fn.blocks.ingress,
+    posted: [fn.blocks.egress],
+    nonPosted: [],
+    completion: [fn.blocks.egress],
+  });
   const settle = (): void => {
     const untilPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + 10_000_000;
     bench.run(untilPs);

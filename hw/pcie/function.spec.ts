@@ -185,7 +185,7 @@ describe('completions of the device', () => {
     const bench = enabledBench();
     answer(bench.host, { tag: 3, requesterId: FUNCTION_ID, trafficClass: 4, data: new Uint8Array(64) });
     bench.settle();
-    expect(bench.fn.errors.uncorrectableCounts[16]).toBe(1);
+    expect(bench.fn.blocks.errors.uncorrectableCounts[16]).toBe(1);
     expect(bench.devicePort.receiver.heldCount).toBe(0);
   });
 

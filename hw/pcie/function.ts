@@ -16,175 +16,73 @@
  * Source: PCI Express Base Specification 3.1, 2.3.1 (handling of received requests), 6.6 (resets).
  */
 
-import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ResetKind } from '../../base/registers.ts';
 import type { Cycles, Picoseconds } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { Fifo } from '../../sim/fifo.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { ErrorReporting, type ErrorRole } from './aer.ts';
-import { Bars } from './bars.ts';
-import { Completer } from './completer.ts';
-import { type ConfigEffect, ConfigSpace, D0, type LinkIdentity } from './config-space.ts';
-import { ErrorLatch } from './error-latch.ts';
+import { type BlockState, connectBlocks } from '../../sim/block.ts';
+import type { BlockAccount } from '../../sim/block-account.ts';
+import type { Fifo } from '../../sim/fifo.ts';
+import type { Bars } from './bars.ts';
+import type { Completer } from './completer.ts';
+import { type ConfigEffect, type ConfigSpace, D0 } from './config-space.ts';
+import { type FunctionBlocks, functionWires, makeBlocks } from './function-blocks.ts';
+import { type FunctionOptions, makeCore } from './function-core.ts';
+import type { FunctionCounters } from './function-counters.ts';
+import type { DeviceReads } from './function-ingress.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
-import { Intx } from './intx.ts';
-import type { TlpReceiver } from './link-port.ts';
-import { MessageOutbox } from './message-outbox.ts';
-import { type MessageSender, Msix } from './msix.ts';
-import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './request-decoder.ts';
-import {
-  COMPLETION,
-  COMPLETION_DATA,
-  CONFIG_READ,
-  CONFIG_WRITE,
-  FLAG_POISONED,
-  FLAG_STATUS_MASK,
-  MEMORY_READ,
-  MEMORY_WRITE,
-  MESSAGE,
-  POSTED,
-  SIDEBAND_RESET,
-  STATUS_ABORT,
-  STATUS_UNSUPPORTED_REQUEST,
-  statusOf,
-  WORD_DATA,
-  WORD_FLAGS,
-  WORD_KIND,
-} from './tlp.ts';
-import { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
-
-export interface FunctionOptions {
-  readonly process: LogicalProcess;
-  /** The device's clock domain; the function adds two stages to it. */
-  readonly domain: ClockDomain;
-  readonly port: FunctionPort;
-  readonly config: FunctionConfig;
-  readonly link: LinkIdentity;
-  /** Accounting class of INTx and error messages. */
-  readonly messageTrafficClass: number;
-}
-
-/** The engine whose requests the completions answer. */
-interface CompletionReceiver {
-  /** A completion has arrived, now; the receiver has the port consume it. */
-  receiveCompletion(offset: number): void;
-  /** Whether the completion answers a read that a reset has not taken back. Asked of those with an error alone. */
-  isAwaited?(offset: number): boolean;
-}
-
-/** The device's own reads. */
-export interface DeviceReads extends CompletionReceiver {
-  /** Non-posted requests that await completions. */
-  readonly pendingTagCount: number;
-}
+import type { MessageSender, Msix } from './msix.ts';
 
 /** What the function is connected to inside the device. */
 export interface FunctionPorts {
   readonly target: BarTarget;
   readonly messageSender: MessageSender;
-  /** Left out: the device reads nothing, and every completion is unexpected. */
-  readonly reads?: DeviceReads;
+  readonly reads: DeviceReads;
 }
 
-/** The link port's receiver: the device that makes the function connects it there. */
-export class PcieFunction implements TlpReceiver {
+export class PcieFunction {
   readonly config: FunctionConfig;
   readonly space: ConfigSpace;
   readonly bars: Bars;
-  readonly msix: Msix;
-  readonly intx: Intx;
-  readonly errors: ErrorReporting;
-  readonly outbox: MessageOutbox;
   readonly counters: FunctionCounters;
-  readonly account = new BlockAccount('pcieIngress');
-  readonly completer: Completer;
+  readonly blocks: FunctionBlocks;
 
-  readonly #process: LogicalProcess;
-  readonly #domain: ClockDomain;
   readonly #port: FunctionPort;
-  readonly #requests: Fifo;
-  readonly #latch: ErrorLatch;
-  readonly #egressStage: number;
-  readonly #ingressStage: number;
-  readonly #decoder: RequestDecoder;
   #target: BarTarget | undefined;
-  #reads: DeviceReads;
-  /** First cycle at which the next request may be started. */
-  #freeCycle = 0;
-  #isHeldInReset = false;
-  /** The device is not there: whatever is asked of it is answered with Unsupported Request. */
-  #isAbsent = false;
-  #requesterId = 0;
 
-  constructor({ process, domain, port, config, link, messageTrafficClass }: FunctionOptions) {
-    this.config = config;
-    this.#process = process;
-    this.#domain = domain;
-    this.#port = port;
-    this.space = new ConfigSpace(config, link);
-    this.bars = new Bars(config);
-    this.msix = new Msix(this.bars, config);
-    this.intx = new Intx(config.interruptPin);
-    this.outbox = new MessageOutbox(port, this.intx, messageTrafficClass);
-    this.errors = new ErrorReporting(this.space, (code) => this.#sendError(code));
-    this.#latch = new ErrorLatch(this.space, this.errors);
-    this.completer = new Completer(port, config.requestFifoDepth, config.registerAccessBytesMax);
-    this.#decoder = new RequestDecoder(
-      {
-        port,
-        config,
-        space: this.space,
-        bars: this.bars,
-        msix: this.msix,
-        completer: this.completer,
-        errors: this.errors,
-        latch: this.#latch,
-      },
-      this.#decoderEffects(),
-    );
-    this.counters = this.#decoder.counters;
-    // At least the header credits that the port advertises (checkFunctionConfig): it cannot overflow.
-    this.#requests = new Fifo({
-      name: 'requests',
-      capacity: config.requestFifoDepth,
-      whenFull: 'the TLP stays in the receive buffer and keeps its credits',
-    });
-    this.#egressStage = domain.addStage(this.#egress, this);
-    this.#ingressStage = domain.addStage(this.#ingress, this);
-    this.#reads = {
-      pendingTagCount: 0,
-      receiveCompletion: (offset) => {
-        this.reportUnexpectedCompletion(offset);
-        port.consume(offset);
-      },
-    };
-    domain.addEdgeKeeper(this);
+  constructor(options: FunctionOptions) {
+    const core = makeCore(options);
+    this.config = core.config;
+    this.space = core.space;
+    this.bars = core.bars;
+    this.counters = core.counters;
+    this.#port = core.port;
+    this.blocks = makeBlocks(core);
+    core.domain.addEdgeKeeper(this);
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
-    this.account.rebase(cycles);
-    this.completer.rebase(cycles);
-    this.#latch.rebase(cycles);
-    this.#requests.rebase(cycles);
-    this.#freeCycle -= cycles;
-  }
-
-  /** See LinkSender: completions and messages wait for room. */
-  linkSpace(): void {
-    this.#domain.wakeAfter(this.#egressStage, this.#process.nowPs);
+    const { ingress, completer, latch } = this.blocks;
+    for (const block of [ingress, completer, latch]) block.rebase(cycles);
   }
 
   /** Connects the device core; to be called once, before time starts. */
-  connect({ target, messageSender, reads = this.#reads }: FunctionPorts): void {
-    this.#target = target;
-    this.#decoder.connect({ target });
-    this.msix.connect({ messageSender });
-    this.#reads = reads;
+  connect(ports: FunctionPorts): void {
+    this.#target = ports.target;
+    connectBlocks(this.blocks, functionWires({ ...this.blocks, ...ports, pcieFunction: this }));
+  }
+
+  /** Of requests. */
+  get account(): BlockAccount {
+    return this.blocks.ingress.account;
+  }
+
+  get completer(): Completer {
+    return this.blocks.completer;
+  }
+
+  get msix(): Msix {
+    return this.blocks.msix;
   }
 
   /** The function may issue memory requests; DMA is refused while it is false. */
@@ -223,7 +121,7 @@ export class PcieFunction implements TlpReceiver {
 
   /** Bus, device and function number, as captured from the last configuration write. */
   requesterId(): number {
-    return this.#requesterId;
+    return this.#port.completerId;
   }
 
   get msixEnabled(): boolean {
@@ -236,7 +134,7 @@ export class PcieFunction implements TlpReceiver {
    * @returns false when the sender has no room: nothing has happened, ask again in a later cycle
    */
   requestInterrupt(vector: number, cycle: Cycles): boolean {
-    return this.msix.request(vector, cycle);
+    return this.blocks.msix.request(vector, cycle);
   }
 
   /**
@@ -244,20 +142,20 @@ export class PcieFunction implements TlpReceiver {
    * the caller waits until the write it announces has been handed over.
    */
   setIntx(isAsserted: boolean, cycle: Cycles): void {
-    this.intx.setLevel(isAsserted);
+    const { intx, outbox, egress } = this.blocks;
+    intx.setLevel(isAsserted);
     this.space.header.set('status', 'interruptStatus', isAsserted ? 1 : 0);
-    if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
+    if (outbox.hasMessage) egress.wake(cycle + 1);
   }
 
   /** A completion that answers no outstanding request; the caller still has the port consume it. */
   reportUnexpectedCompletion(offset: number): void {
-    const header = tlpHeaderOf(this.#port.reader, offset);
-    this.#defer(UncorrectableError.unexpectedCompletion, 'advisory', header);
+    this.blocks.ingress.reportUnexpectedCompletion(offset);
   }
 
   /** A request of the device was not completed in time. */
   reportCompletionTimeout(): void {
-    this.#defer(UncorrectableError.completionTimeout, 'sole');
+    this.blocks.ingress.reportCompletionTimeout();
   }
 
   /**
@@ -266,39 +164,45 @@ export class PcieFunction implements TlpReceiver {
    * for `resetCycles`. Completions of reads issued before may still arrive: the DMA read engine drops them.
    */
   reset(kind: ResetKind, cycle: Cycles): void {
+    const { msix, intx, completer, outbox, latch, ingress, egress } = this.blocks;
     this.counters.resets++;
     this.space.reset(kind);
     this.bars.decode(this.space);
-    this.msix.reset();
-    this.intx.reset();
+    msix.reset();
+    intx.reset();
     if (kind === 'fundamental') {
-      this.completer.reset();
+      completer.reset();
       this.#capture(0);
     }
-    this.outbox.reset();
-    this.#latch.reset();
-    this.#freeCycle = cycle + this.config.resetCycles;
-    if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
+    outbox.reset();
+    latch.reset();
+    ingress.closeUntil(cycle + this.config.resetCycles);
+    if (outbox.hasMessage) egress.wake(cycle + 1);
     this.#target?.functionReset(cycle);
   }
 
+  /** The root complex resets the link, and lowers its end of the legacy interrupt's wire itself. */
+  linkDown(cycle: Cycles): void {
+    this.blocks.intx.linkDown();
+    this.reset('fundamental', cycle);
+  }
+
   get fifos(): readonly Fifo[] {
-    return [this.#requests];
+    return this.blocks.ingress.fifos;
   }
 
   /** See Block.inspect. */
   inspect(): BlockState {
+    const { ingress, completer, outbox, latch, msix, intx } = this.blocks;
     return {
-      requests: this.#requests.count,
-      isHeldInReset: this.#isHeldInReset,
-      isAbsent: this.#isAbsent,
-      requesterId: this.#requesterId,
+      ...ingress.inspect(),
+      requesterId: this.#port.completerId,
       registers: this.space.inspect(),
-      completer: this.completer.inspect(),
-      outbox: this.outbox.inspect(),
-      errorLatch: this.#latch.inspect(),
-      msix: this.msix.inspect(),
-      intx: this.intx.inspect(),
+      completer: completer.inspect(),
+      outbox: outbox.inspect(),
+      errorLatch: latch.inspect(),
+      msix: msix.inspect(),
+      intx: intx.inspect(),
     };
   }
 
@@ -308,148 +212,25 @@ export class PcieFunction implements TlpReceiver {
    * has an effect. On a real bus the root port would give that answer, and lower the wire of the legacy interrupt.
    */
   setPresent(isPresent: boolean, cycle: Cycles): void {
-    this.#isAbsent = !isPresent;
-    this.#isHeldInReset = !isPresent;
+    this.blocks.ingress.setPresent(isPresent);
     this.reset('fundamental', cycle);
   }
 
-  /** A record has arrived: called by the link port. */
-  receiveTlp(offset: number, kind: number): void {
-    if (kind === COMPLETION_DATA || kind === COMPLETION) {
-      const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
-      if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
-      this.#reads.receiveCompletion(offset);
-      return;
-    }
-    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
-    this.#requests.push(offset, cycle);
-    this.#domain.wake(this.#ingressStage, cycle);
-  }
-
-  /** Completions of reads issued before a reset are discarded silently and set no error bit afterwards: PCIe Base 3.0, 6.6.2. */
-  #noteBadCompletion(offset: number, flags: number): void {
-    if (this.#reads.isAwaited?.(offset) === false) return;
-    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
-    const status = statusOf(flags);
-    if (status === STATUS_UNSUPPORTED_REQUEST) this.#latch.addAbort('receivedMasterAbort', cycle);
-    if (status === STATUS_ABORT) this.#latch.addAbort('receivedTargetAbort', cycle);
-    if ((flags & FLAG_POISONED) !== 0) {
-      this.#latch.addPoisoned(tlpHeaderOf(this.#port.reader, offset), 'completion', cycle);
-    }
-    this.#domain.wake(this.#ingressStage, cycle);
-  }
-
-  /** Outside the stages an error takes effect at the next edge, whatever else happens at this instant. */
-  #defer(error: UncorrectableError, role: ErrorRole, header?: TlpHeader): void {
-    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
-    this.#latch.addError(error, role, header, cycle);
-    this.#domain.wake(this.#ingressStage, cycle);
-  }
-
-  #egress(cycle: Cycles): void {
-    const answerCycle = this.completer.send(cycle);
-    if (answerCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#egressStage, answerCycle);
-    if (this.outbox.hasMessage) {
-      this.outbox.send(this.#requesterId);
-      if (this.outbox.hasMessage && this.#port.canSend(POSTED))
-        this.#domain.wake(this.#egressStage, cycle + 1);
-    }
-    if (this.msix.pendingCount > 0 && this.msix.deliverPending(cycle)) {
-      this.#domain.wake(this.#egressStage, cycle + 1);
-    }
-  }
-
-  #ingress(cycle: Cycles): void {
-    const latchCycle = this.#latch.apply(cycle);
-    if (latchCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#ingressStage, latchCycle);
-    const requests = this.#requests;
-    if (requests.isEmpty) return;
-    if (cycle >= this.#freeCycle && cycle >= requests.headCycle) {
-      const offset = requests.pop();
-      const kind = this.#port.reader.words[(offset >> 2) + WORD_KIND]!;
-      const occupiedCycles =
-        kind === MEMORY_WRITE && !this.#isHeldInReset
-          ? this.#decoder.memoryWrite(offset, cycle)
-          : this.#takeOther(offset, kind, cycle);
-      this.account.serve(cycle, occupiedCycles);
-      // A reset that this request brought about keeps the ingress closed for longer.
-      if (this.#freeCycle < cycle + occupiedCycles) this.#freeCycle = cycle + occupiedCycles;
-      if (requests.isEmpty) return;
-    }
-    this.#domain.wake(this.#ingressStage, Math.max(this.#freeCycle, requests.headCycle));
-  }
-
-  /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
-  #takeOther(offset: number, kind: number, cycle: Cycles): number {
-    if (kind === SIDEBAND_RESET) {
-      const isAsserted = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
-      this.#isHeldInReset = isAsserted || this.#isAbsent;
-      if (isAsserted) {
-        this.intx.linkDown();
-        this.reset('fundamental', cycle);
-      }
-      this.#port.consume(offset);
-    } else if (this.#isHeldInReset) {
-      this.#refuse(offset, kind, cycle);
-    } else if (kind === MEMORY_READ) {
-      this.#decoder.memoryRead(offset, cycle);
-    } else if (kind === CONFIG_READ || kind === CONFIG_WRITE) {
-      const isPending = this.#reads.pendingTagCount > 0 ? 1 : 0;
-      this.space.express.set('deviceStatus', 'transactionsPending', isPending);
-      this.#decoder.configRequest(offset, kind, cycle);
-    } else {
-      // Messages to an endpoint (power limits, vendor defined) are taken silently (2.2.8).
-      if (kind === MESSAGE) this.counters.messages++;
-      else this.#decoder.malformed(offset);
-      this.#port.consume(offset);
-    }
-    return 1;
-  }
-
-  /** Nothing reaches the function; only what takes the place of a device that is not there answers. */
-  #refuse(offset: number, kind: number, cycle: Cycles): void {
-    const isAnswered = kind === MEMORY_READ || kind === CONFIG_READ || kind === CONFIG_WRITE;
-    if (!this.#isAbsent || !isAnswered) {
-      this.#port.consume(offset);
-      return;
-    }
-    this.completer.answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, cycle + 1);
-    this.#domain.wake(this.#egressStage, cycle + 1);
-  }
-
-  #decoderEffects(): DecoderEffects {
-    return {
-      configWritten: (targetId, effect, cycle) => {
-        this.#capture(targetId);
-        this.#configWritten(effect, cycle);
-      },
-      tableWritten: (cycle) => {
-        if (this.msix.pendingCount > 0) this.#domain.wake(this.#egressStage, cycle + 1);
-      },
-      answered: (readyCycle) => this.#domain.wake(this.#egressStage, readyCycle),
-    };
-  }
-
-  /** The function learns its bus and device number from every configuration write to it (2.2.6.2). */
-  #capture(id: number): void {
-    this.#requesterId = id;
-    this.#port.completerId = id;
-  }
-
-  /** Lets everything that depends on configuration space know of a write to it. */
-  #configWritten(effect: ConfigEffect, cycle: Cycles): void {
+  /** A configuration write to the function: it learns its bus and device number from it (2.2.6.2), and what depends on the registers follows. */
+  configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void {
+    this.#capture(targetId);
     const { space } = this;
+    const { msix, intx, outbox, egress } = this.blocks;
     if (effect === 'functionLevelReset') this.reset('functionLevel', cycle);
     else if (effect === 'powerUpReset') this.reset('hot', cycle);
     this.bars.decode(space);
-    this.msix.control(space.isMsixEnabled, space.isMsixFunctionMasked, space.isBusMasterEnabled);
+    msix.control(space.isMsixEnabled, space.isMsixFunctionMasked, space.isBusMasterEnabled);
     const isIntxDisabled = space.isMsixEnabled || space.header.get('command', 'interruptDisable') === 1;
-    this.intx.enable(!isIntxDisabled && space.powerState === D0);
-    if (this.outbox.hasMessage || this.msix.pendingCount > 0) this.#domain.wake(this.#egressStage, cycle + 1);
+    intx.enable(!isIntxDisabled && space.powerState === D0);
+    if (outbox.hasMessage || msix.pendingCount > 0) egress.wake(cycle + 1);
   }
 
-  #sendError(messageCode: number): void {
-    this.outbox.addError(messageCode);
-    this.#domain.wake(this.#egressStage, this.#domain.cycle + 1);
+  #capture(id: number): void {
+    this.#port.completerId = id;
   }
 }

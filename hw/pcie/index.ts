@@ -7,6 +7,7 @@ export {
 } from './enumerate.ts';
 export * from './flow-control.ts';
 export { PcieFunction } from './function.ts';
+export { functionWires } from './function-blocks.ts';
 export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { AccessObserver, BarTarget } from './function-port.ts';
 export * from './link-copy.ts';
@@ -19,6 +20,7 @@ export { STALL_REASONS } from './link-stall.ts';
 export { MemoryReadFields, MemoryWriteFields } from './memory-request.ts';
 export { PayloadReferences } from './payload-references.ts';
 export { RootComplex } from './root-complex.ts';
+export { rootComplexWires } from './root-complex-blocks.ts';
 export type { CorePort } from './root-complex-core-port.ts';
 export type { StoreSender } from './root-complex-core-queue.ts';
 export * from './root-complex-interfaces.ts';

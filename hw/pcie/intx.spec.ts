@@ -89,7 +89,7 @@ describe('the legacy interrupt', () => {
       { rootPort: { postedHeaders: 1 }, endpoint: { postedFifoTlps: 1 } },
     );
     for (let at = 0; at < 6; at++) setIntx(at % 2 === 0);
-    expect(messages.length).toBe(fn.intx.assertedCount + fn.intx.deassertedCount);
+    expect(messages.length).toBe(fn.blocks.intx.assertedCount + fn.blocks.intx.deassertedCount);
     expect(messages.at(-1)).toBe(DEASSERT_INTA);
   });
 });

@@ -10,6 +10,7 @@
  * Source: PCI Express Base Specification 3.1, 2.2.8.1 and 6.1.2.
  */
 import type { BlockState } from '../../sim/block.ts';
+import type { FunctionConfig } from './function-parameters.ts';
 import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } from './tlp.ts';
 
 export class Intx {
@@ -22,9 +23,8 @@ export class Intx {
   #isEnabled = true;
   #isWireHigh = false;
 
-  /** @param pin 1 for INTA to 4 for INTD */
-  constructor(pin: number) {
-    this.#pinIndex = pin - 1;
+  constructor({ config }: { readonly config: Pick<FunctionConfig, 'interruptPin'> }) {
+    this.#pinIndex = config.interruptPin - 1;
   }
 
   /** The function's level; Interrupt Status shows it whether or not INTx is enabled. */
@@ -68,7 +68,7 @@ export class Intx {
     return { isAsserted: this.#isAsserted, isEnabled: this.#isEnabled, isWireHigh: this.#isWireHigh };
   }
 
-  /** The root complex resets the link, and lowers its end of the wire itself. */
+  /** The link goes down: the root complex lowers its end of the wire itself. */
   linkDown(): void {
     this.#isWireHigh = false;
   }

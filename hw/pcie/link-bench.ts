@@ -76,8 +76,8 @@ export function onReceive(port: PcieLinkPort, receiveTlp: TlpReceiver['receiveTl
 
 /** Adds a sender of a flow, which is called when its full fifo has room again. */
 export function onSendSpace(port: PcieLinkPort, flow: number, linkSpace: LinkSender['linkSpace']): void {
-  const { senders } = port.transmitter.flows[flow]!;
-  port.transmitter.flows[flow]!.senders = [...senders, { linkSpace }];
+  const waiting = port.transmitter.flows[flow]!;
+  waiting.connect({ senders: [...waiting.senders, { linkSpace }] });
 }
 
 /** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stand there. */

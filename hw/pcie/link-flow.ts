@@ -17,7 +17,7 @@ export class TransmitFlow {
   readonly fifo: TransmitFifo;
   /** TLPs put on the lanes. */
   readonly sent = new TlpCount();
-  /** Called whenever the full fifo has room again. */
+  /** Those whose TLPs wait while the fifo is full. */
   senders: readonly LinkSender[] = [];
 
   constructor(flow: number, peer: LinkEndConfig, fifoTlps: number, maxPayloadBytes: number) {
@@ -25,5 +25,9 @@ export class TransmitFlow {
     const [headers, data] = advertisedCredits(peer, flow);
     this.credits = new TransmitCredits(headers, data);
     this.fifo = new TransmitFifo(fifoTlps, maxPayloadBytes);
+  }
+
+  connect({ senders }: { readonly senders: readonly LinkSender[] }): void {
+    this.senders = senders;
   }
 }

@@ -31,7 +31,7 @@ export class LinkLanes {
   ackCount = 0;
   updateFcCount = 0;
 
-  protected readonly framingBytes: number;
+  readonly framingBytes: number;
   readonly #serializer: LinkSerializer;
   readonly #psPerByte: number;
   readonly #latencyPs: Picoseconds;
@@ -77,7 +77,7 @@ export class LinkLanes {
   }
 
   /** Likewise a TLP that is in the statistics already, or will be. */
-  protected carry(nowPs: Picoseconds, kind: number, linkBytes: number, carriedBytes: number): number {
+  carry(nowPs: Picoseconds, kind: number, linkBytes: number, carriedBytes: number): number {
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;
     place.leftPs = endPs;
@@ -119,7 +119,7 @@ export class LinkLanes {
   }
 
   /** Link bytes of Acks and UpdateFCs. */
-  protected get dllpBytes(): number {
+  get dllpBytes(): number {
     return (this.ackCount + this.updateFcCount) * DLLP_LINK_BYTES;
   }
 
@@ -128,7 +128,7 @@ export class LinkLanes {
   }
 
   /** Picoseconds that `bytes` take, rounded down. */
-  protected durationPs(bytes: number): number {
+  durationPs(bytes: number): number {
     return Math.floor(bytes * this.#psPerByte);
   }
 }

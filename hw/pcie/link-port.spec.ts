@@ -82,7 +82,7 @@ describe('a link port', () => {
     memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     bench.run(1_000_000);
     expect(bench.hostLp.queue.firedCount).toBe(0);
-    expect(bench.host.transmitter.updateFcCount).toBe(1);
+    expect(bench.host.transmitter.lanes.updateFcCount).toBe(1);
     // The next write may leave, and leaves at once.
     memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     expect(bench.device.transmitter.waitingCount).toBe(0);
@@ -166,8 +166,8 @@ describe('a link port', () => {
     bench.run(2_000_000);
     bench.host.closeAccounts(2_000_000);
     // Every second header of eight is a quarter; the fifth Ack is due by its age.
-    expect(bench.host.transmitter.updateFcCount).toBe(2);
-    expect(bench.host.transmitter.ackCount).toBe(3);
+    expect(bench.host.transmitter.lanes.updateFcCount).toBe(2);
+    expect(bench.host.transmitter.lanes.ackCount).toBe(3);
     expect(bench.host.transmitter.linkBytes).toBe(5 * 8);
   });
 

@@ -178,9 +178,9 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.#tlpReceiver = ports.receiver;
     this.#runReceiver = ports.completionRuns ?? NO_RUNS;
     const { posted, nonPosted, completion } = this.transmitter;
-    posted.senders = ports.posted;
-    nonPosted.senders = ports.nonPosted;
-    completion.senders = ports.completion;
+    posted.connect({ senders: ports.posted });
+    nonPosted.connect({ senders: ports.nonPosted });
+    completion.connect({ senders: ports.completion });
   }
 
   /** Whether the flow's transmit fifo has room for one TLP more. */
@@ -315,7 +315,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   sendSideband(kind: number, data: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
-    this.transmitter.sendSideband(nowPs, kind, data);
+    this.transmitter.lanes.sendSideband(nowPs, kind, data);
   }
 
   /** The TLP just placed is complete: should it wait, then until it may leave. */
@@ -518,7 +518,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
       const atPs = this.#duePs;
       if (receiver.ackDuePs === atPs) {
         receiver.acknowledge();
-        transmitter.sendAck(atPs);
+        transmitter.lanes.sendAck(atPs);
       }
       if (this.#moveDuePs === atPs) this.#move(atPs);
       else this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
@@ -540,7 +540,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
       if ((this.#updateFcFlows & (1 << flow)) === 0) continue;
       const credits = this.receiver.creditsOf(flow);
       credits.allocateFreed();
-      this.transmitter.sendUpdateFc(atPs, flow, credits.allocated);
+      this.transmitter.lanes.sendUpdateFc(atPs, flow, credits.allocated);
     }
     this.#updateFcFlows = 0;
     this.#updateFcDuePs = NEVER;

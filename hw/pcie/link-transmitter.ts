@@ -49,7 +49,8 @@ import {
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class LinkTransmitter extends LinkLanes {
+export class LinkTransmitter {
+  readonly lanes: LinkLanes;
   readonly posted: TransmitFlow;
   readonly nonPosted: TransmitFlow;
   readonly completion: TransmitFlow;
@@ -75,7 +76,7 @@ export class LinkTransmitter extends LinkLanes {
     peer: LinkEndConfig,
     writer: ChannelWriter,
   ) {
-    super(link, end.transmitBufferTlps, writer);
+    this.lanes = new LinkLanes(link, end.transmitBufferTlps, writer);
     this.#lp = lp;
     this.#channel = new RecordMemory(writer.bytes);
     this.target = this.#channel;
@@ -99,11 +100,12 @@ export class LinkTransmitter extends LinkLanes {
   ): number {
     const { nowPs } = this.#lp;
     const credits = tlpCredits(dataCreditsOf(dataDwords));
-    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs && flow.credits.deficit(credits) === 0;
+    const mayLeave =
+      this.waitingCount === 0 && this.lanes.roomPs <= nowPs && flow.credits.deficit(credits) === 0;
     if (!mayLeave) return this.#wait(flow, kind);
     flow.credits.consume(credits);
     const tlpBytes = headerBytes + dataDwords * DWORD_BYTES;
-    return this.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    return this.lanes.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
   }
 
   /**
@@ -113,14 +115,15 @@ export class LinkTransmitter extends LinkLanes {
    */
   placeAt(nowPs: Picoseconds, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
-    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.deficit(credits) !== 0) return -1;
+    if (this.waitingCount > 0 || this.lanes.roomPs > nowPs || flow.credits.deficit(credits) !== 0) return -1;
     flow.credits.consume(credits);
-    return this.carry(nowPs, kind, SHORT_HEADER_BYTES + dataDwords * DWORD_BYTES + this.framingBytes, 0);
+    const { lanes } = this;
+    return lanes.carry(nowPs, kind, SHORT_HEADER_BYTES + dataDwords * DWORD_BYTES + lanes.framingBytes, 0);
   }
 
   /** Enters TLPs with short headers and whole dwords of payload in the statistics. */
   countAll(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
-    const overheadBytes = SHORT_HEADER_BYTES + this.framingBytes;
+    const overheadBytes = SHORT_HEADER_BYTES + this.lanes.framingBytes;
     flow.sent.addAll(tlps, payloadBytes + tlps * overheadBytes, payloadBytes);
   }
 
@@ -129,11 +132,12 @@ export class LinkTransmitter extends LinkLanes {
     this.target = this.#channel;
     this.resumePs = NEVER;
     while (this.waitingCount > 0) {
-      if (this.roomPs > nowPs) {
+      const { roomPs } = this.lanes;
+      if (roomPs > nowPs) {
         for (const { flow, fifo } of this.flows) {
           if (fifo.count > 0) this.#stalls.note(flow, STALL_SERIALIZER, nowPs);
         }
-        this.resumePs = this.roomPs;
+        this.resumePs = roomPs;
         return;
       }
       const flow = this.#choose(nowPs);
@@ -163,12 +167,13 @@ export class LinkTransmitter extends LinkLanes {
 
   /** Link bytes so far: TLPs with framing, DLLPs and padding. */
   get linkBytes(): number {
-    return this.flows.reduce((sum, { sent }) => sum + sent.linkBytes, this.dllpBytes + this.paddingBytes);
+    const { dllpBytes, paddingBytes } = this.lanes;
+    return this.flows.reduce((sum, { sent }) => sum + sent.linkBytes, dllpBytes + paddingBytes);
   }
 
   /** Picoseconds for which the lanes were taken, rounded down. */
   get busyPs(): Picoseconds {
-    return this.durationPs(this.linkBytes);
+    return this.lanes.durationPs(this.linkBytes);
   }
 
   /** Why the oldest TLP that waits in a flow's fifo does so; undefined when none does. */
@@ -182,8 +187,8 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** A new epoch: see TimeKeeper. */
-  override rebase(ps: number): void {
-    super.rebase(ps);
+  rebase(ps: number): void {
+    this.lanes.rebase(ps);
     this.resumePs -= ps;
     this.#stalls.rebase(ps);
   }
@@ -243,7 +248,7 @@ export class LinkTransmitter extends LinkLanes {
     flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
     const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
     const carriedBytes = carriedBytesOf(words[(from >> 2) + WORD_FLAGS]!, payloadBytes);
-    const to = this.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    const to = this.lanes.reserve(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
     this.#channel.move(fifo.memory, from, to, carriedBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();

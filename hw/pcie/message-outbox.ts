@@ -6,11 +6,20 @@
  * standard allows: error messages are hints, the status registers are the record.
  */
 import type { BlockState } from '../../sim/block.ts';
+import type { FunctionCore } from './function-core.ts';
 import type { FunctionPort } from './function-port.ts';
 import type { Intx } from './intx.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL, POSTED } from './tlp.ts';
 
 const DEPTH = 8;
+
+export interface MessageOutboxPorts {
+  readonly intx: Pick<Intx, 'hasMessage' | 'takeMessage'>;
+  readonly egress: {
+    /** A message waits that was not there before. */
+    messageAdded(): void;
+  };
+}
 
 export class MessageOutbox {
   /** Error messages sent by code, and those dropped. */
@@ -22,31 +31,37 @@ export class MessageOutbox {
   droppedCount = 0;
 
   readonly #port: FunctionPort;
-  readonly #intx: Intx;
   readonly #trafficClass: number;
   readonly #codes: number[] = [];
+  #ports!: MessageOutboxPorts;
 
-  constructor(port: FunctionPort, intx: Intx, trafficClass: number) {
+  constructor({ port, messageTrafficClass }: Pick<FunctionCore, 'port' | 'messageTrafficClass'>) {
     this.#port = port;
-    this.#intx = intx;
-    this.#trafficClass = trafficClass;
+    this.#trafficClass = messageTrafficClass;
+  }
+
+  connect(ports: MessageOutboxPorts): void {
+    this.#ports = ports;
   }
 
   get hasMessage(): boolean {
-    return this.#codes.length > 0 || this.#intx.hasMessage;
+    return this.#codes.length > 0 || this.#ports.intx.hasMessage;
   }
 
+  /** At a clock edge: an error message, which leaves at the next edge at the earliest. */
   addError(messageCode: number): void {
     if (this.#codes.length === DEPTH) this.droppedCount++;
     else this.#codes.push(messageCode);
+    this.#ports.egress.messageAdded();
   }
 
   /** Sends one message if there is one and the port has room. */
-  send(requesterId: number): void {
+  send(): void {
     if (!this.hasMessage || !this.#port.canSend(POSTED)) return;
     const error = this.#codes.shift();
     if (error !== undefined) this.sentCounts[error] = this.sentCounts[error]! + 1;
-    this.#port.sendMessage(error ?? this.#intx.takeMessage(), this.#trafficClass, requesterId);
+    const code = error ?? this.#ports.intx.takeMessage();
+    this.#port.sendMessage(code, this.#trafficClass, this.#port.completerId);
   }
 
   /** Forgets the errors not sent yet: the wire is the legacy interrupt's own. */

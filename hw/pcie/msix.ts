@@ -16,7 +16,7 @@ import { msixTableEntry } from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { BusAddress, Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/block.ts';
-import type { Bars } from './bars.ts';
+import type { FunctionCore } from './function-core.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
 /** Sends messages behind all memory writes that were requested before: the DMA write engine. */
@@ -64,13 +64,13 @@ export class Msix {
   readonly #tableEnd: number;
   readonly #pendingOffset: number;
   readonly #pendingEnd: number;
-  #sender: MessageSender | undefined;
+  #sender!: MessageSender;
   #isEnabled = false;
   #isFunctionMasked = false;
   #mayMaster = false;
   #pendingCount = 0;
 
-  constructor(bars: Bars, config: FunctionConfig) {
+  constructor({ bars, config }: Pick<FunctionCore, 'bars' | 'config'>) {
     this.vectorCount = config.msixVectorCount;
     this.counters = new MsixCounters(this.vectorCount);
     this.#view = bars.registerView;
@@ -134,7 +134,7 @@ export class Msix {
   request(vector: number, cycle: Cycles): boolean {
     const counters = this.counters;
     if (this.#isEnabled && this.#maySend(vector) && !this.isPending(vector)) {
-      if (!this.#sender!.canSend()) return false;
+      if (!this.#sender.canSend()) return false;
       counters.requested[vector] = counters.requested[vector]! + 1;
       this.#send(vector, cycle);
       return true;
@@ -158,7 +158,7 @@ export class Msix {
     if (this.#pendingCount === 0 || !this.#isEnabled) return false;
     for (let vector = 0; vector < this.vectorCount; vector++) {
       if (!this.isPending(vector) || !this.#maySend(vector)) continue;
-      if (!this.#sender!.canSend()) return true;
+      if (!this.#sender.canSend()) return true;
       this.#setPending(vector, false);
       this.#send(vector, cycle);
       return this.#pendingCount > 0;
@@ -218,7 +218,7 @@ export class Msix {
     const address = addressHigh.get(this.#view, entry) * FOUR_GIB + addressLow.get(this.#view, entry);
     const data = messageData.get(this.#view, entry);
     this.counters.delivered[vector] = this.counters.delivered[vector]! + 1;
-    this.#sender!.sendMessage(address, data, cycle);
+    this.#sender.sendMessage(address, data, cycle);
   }
 
   #setPending(vector: number, isPending: boolean): void {

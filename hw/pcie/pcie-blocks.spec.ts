@@ -2,11 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { InvariantError } from '../../base/assert.ts';
 import { Random } from '../../sim/random.ts';
+import { checkWires } from '../../sim/wires-bench.ts';
 import { Completer } from './completer.ts';
 import { ConfigSpace } from './config-space.ts';
 import { ErrorLatch } from './error-latch.ts';
 import { PcieFunction } from './function.ts';
 import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { functionWires } from './function-blocks.ts';
+import { FunctionIngress } from './function-ingress.ts';
 import { Intx } from './intx.ts';
 import {
   answer,
@@ -25,7 +28,9 @@ import { MessageOutbox } from './message-outbox.ts';
 import { Msix } from './msix.ts';
 import { RootComplex } from './root-complex.ts';
 import { rootComplexBench } from './root-complex-bench.ts';
+import { rootComplexWires } from './root-complex-blocks.ts';
 import { RootComplexCpu } from './root-complex-cpu.ts';
+import { RootComplexEgress } from './root-complex-egress.ts';
 import { RootComplexReads } from './root-complex-reads.ts';
 import { RootComplexWrites } from './root-complex-writes.ts';
 import {
@@ -40,9 +45,32 @@ import {
   SIDEBAND_RESET,
 } from './tlp.ts';
 
+describe('the wires', () => {
+  it('of the function lead to blocks that there are, and each port is connected once', () => {
+    const outside = ['pcieFunction', 'target', 'messageSender', 'reads'];
+    checkWires(functionWires, () => functionBench().fn.blocks, outside);
+  });
+
+  it('of the root complex lead to blocks that there are, and each port is connected once', () => {
+    const make = () => {
+      const { rootComplex } = rootComplexBench();
+      return { ...rootComplex.blocks, port: rootComplex.port };
+    };
+    checkWires(rootComplexWires, make, ['rootComplex', 'interrupts']);
+  });
+});
+
 /** Those that a reset of the function clears. A reset does not reach the link, nor the host. */
 const ofTheFunction = [PcieFunction, ConfigSpace, Completer, MessageOutbox, ErrorLatch, Msix, Intx];
-const others = [PcieLinkPort, RootComplex, RootComplexWrites, RootComplexReads, RootComplexCpu];
+const others = [
+  PcieLinkPort,
+  FunctionIngress,
+  RootComplex,
+  RootComplexWrites,
+  RootComplexReads,
+  RootComplexCpu,
+  RootComplexEgress,
+];
 
 describe('every block of PCIe', () => {
   it('shows its state, and can be reset if the function has it', () => {
@@ -198,10 +226,14 @@ describe('the function and its parts', () => {
 
   it('drop and count what their bounds have no room for: errors are hints, the registers the record', () => {
     const { fn, devicePort } = enabledBench();
-    const outbox = new MessageOutbox(devicePort, new Intx(1), 14);
+    const outbox = new MessageOutbox({ port: devicePort, messageTrafficClass: 14 });
+    outbox.connect({
+      intx: new Intx({ config: { interruptPin: 1 } }),
+      egress: { messageAdded: () => undefined },
+    });
     for (let error = 0; error < 20; error++) outbox.addError(MESSAGE_ERR_COR);
     expect([(outbox.inspect()['errors'] as number[]).length, outbox.droppedCount]).toEqual([8, 12]);
-    const latch = new ErrorLatch(fn.space, fn.errors);
+    const latch = new ErrorLatch(fn);
     for (let error = 0; error < 20; error++) latch.addAbort('receivedMasterAbort', 1);
     expect([latch.inspect(), latch.droppedCount]).toEqual([{ entries: 16 }, 4]);
   });

@@ -17,6 +17,9 @@ import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
 import { CONFIG_SPACE_BYTES, type ConfigEffect, type ConfigSpace } from './config-space.ts';
 import type { ErrorLatch } from './error-latch.ts';
+import type { FunctionCore } from './function-core.ts';
+import type { FunctionCounters } from './function-counters.ts';
+import type { FunctionEgress } from './function-egress.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
 import type { Msix } from './msix.ts';
@@ -36,74 +39,54 @@ import {
 } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
 
-/** Requests by what became of them. */
-export class FunctionCounters {
-  memoryWrites = 0;
-  memoryReads = 0;
-  configReads = 0;
-  configWrites = 0;
-  messages = 0;
-  unsupportedRequests = 0;
-  completerAborts = 0;
-  poisonedRequests = 0;
-  malformedRequests = 0;
-  resets = 0;
-}
-
-/** The parts of the function that a request can reach. */
-export interface DecoderParts {
-  readonly port: FunctionPort;
-  readonly config: FunctionConfig;
-  readonly space: ConfigSpace;
-  readonly bars: Bars;
-  readonly msix: Msix;
-  readonly completer: Completer;
-  readonly errors: ErrorReporting;
-  readonly latch: ErrorLatch;
-}
-
-/** Effects of requests on the function. */
-export interface DecoderEffects {
-  /** A configuration write has been stored and its answer queued. */
-  configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void;
-  /** The MSI-X table was written: pending messages may have become free to go. */
-  tableWritten(cycle: Cycles): void;
-  /** An answer leaves at `readyCycle`. */
-  answered(readyCycle: Cycles): void;
+export interface RequestDecoderPorts {
+  readonly pcieFunction: {
+    /** A configuration write has been stored and its answer queued. */
+    configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void;
+  };
+  /** The device core. */
+  readonly target: Pick<BarTarget, 'barWrite' | 'barRead'>;
+  readonly msix: Pick<Msix, 'contains' | 'write' | 'read' | 'pendingCount'>;
+  readonly completer: Pick<Completer, 'nextData' | 'answer'>;
+  readonly errors: Pick<ErrorReporting, 'uncorrectable'>;
+  readonly latch: Pick<ErrorLatch, 'notePoisoned'>;
+  readonly egress: Pick<FunctionEgress, 'wake'>;
 }
 
 const FUNCTION_NUMBER_MASK = 7;
 
 export class RequestDecoder {
-  readonly counters = new FunctionCounters();
-
-  readonly #parts: DecoderParts;
+  readonly #counters: FunctionCounters;
   readonly #port: FunctionPort;
-  readonly #effects: DecoderEffects;
-  #target: BarTarget | undefined;
+  readonly #config: FunctionConfig;
+  readonly #space: ConfigSpace;
+  readonly #bars: Bars;
+  #ports!: RequestDecoderPorts;
 
-  constructor(parts: DecoderParts, effects: DecoderEffects) {
-    this.#parts = parts;
-    this.#port = parts.port;
-    this.#effects = effects;
+  constructor({ port, config, space, bars, counters }: FunctionCore) {
+    this.#port = port;
+    this.#config = config;
+    this.#space = space;
+    this.#bars = bars;
+    this.#counters = counters;
   }
 
-  connect({ target }: { readonly target: BarTarget }): void {
-    this.#target = target;
+  connect(ports: RequestDecoderPorts): void {
+    this.#ports = ports;
   }
 
   /** Takes a memory write and consumes it. Returns the cycles for which the write port is taken. */
   memoryWrite(offset: number, cycle: Cycles): number {
-    this.counters.memoryWrites++;
+    this.#counters.memoryWrites++;
     const reader = this.#port.reader;
     const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = reader.words[(offset >> 2) + WORD_LENGTH]!;
     const flags = reader.words[(offset >> 2) + WORD_FLAGS]!;
     let occupiedCycles = 1;
-    if (lengthBytes > this.#parts.space.maxPayloadBytes || crossesBoundary(address, lengthBytes)) {
+    if (lengthBytes > this.#space.maxPayloadBytes || crossesBoundary(address, lengthBytes)) {
       this.malformed(offset);
     } else {
-      const bar = this.#parts.bars.match(address, lengthBytes);
+      const bar = this.#bars.match(address, lengthBytes);
       if (bar === NO_BAR) this.#unsupported(offset, 'sole');
       else if ((flags & FLAG_POISONED) !== 0) this.#poisoned(offset);
       else occupiedCycles = this.#barWrite(bar, offset, lengthBytes, cycle);
@@ -114,18 +97,25 @@ export class RequestDecoder {
 
   #barWrite(bar: number, offset: number, lengthBytes: number, cycle: Cycles): number {
     const reader = this.#port.reader;
-    const barOffset = this.#parts.bars.matchedOffset;
-    if (bar === 0 && this.#parts.msix.contains(barOffset)) {
-      this.#parts.msix.write(barOffset, reader.bytes, offset + PAYLOAD_OFFSET, lengthBytes);
-      this.#effects.tableWritten(cycle);
+    const barOffset = this.#bars.matchedOffset;
+    if (bar === 0 && this.#ports.msix.contains(barOffset)) {
+      this.#ports.msix.write(barOffset, reader.bytes, offset + PAYLOAD_OFFSET, lengthBytes);
+      if (this.#ports.msix.pendingCount > 0) this.#ports.egress.wake(cycle + 1);
       return 1;
     }
-    return this.#target!.barWrite(bar, barOffset, reader.bytes, offset + PAYLOAD_OFFSET, lengthBytes, cycle);
+    return this.#ports.target.barWrite(
+      bar,
+      barOffset,
+      reader.bytes,
+      offset + PAYLOAD_OFFSET,
+      lengthBytes,
+      cycle,
+    );
   }
 
   /** Takes a memory read; it is consumed when its answer leaves. */
   memoryRead(offset: number, cycle: Cycles): void {
-    this.counters.memoryReads++;
+    this.#counters.memoryReads++;
     const reader = this.#port.reader;
     const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = reader.words[(offset >> 2) + WORD_LENGTH]!;
@@ -134,20 +124,20 @@ export class RequestDecoder {
       this.#port.consume(offset);
       return;
     }
-    const readyCycle = cycle + this.#parts.config.mmioReadCycles;
-    const bar = this.#parts.bars.match(address, lengthBytes);
+    const readyCycle = cycle + this.#config.mmioReadCycles;
+    const bar = this.#bars.match(address, lengthBytes);
     if (bar === NO_BAR) {
       this.#unsupported(offset, 'advisory');
       this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
-    } else if (lengthBytes > this.#parts.config.registerAccessBytesMax) {
+    } else if (lengthBytes > this.#config.registerAccessBytesMax) {
       this.#abort(offset);
       this.#answer(offset, STATUS_ABORT, 0, readyCycle);
     } else {
-      const data = this.#parts.completer.nextData();
-      const barOffset = this.#parts.bars.matchedOffset;
-      if (bar === 0 && this.#parts.msix.contains(barOffset))
-        this.#parts.msix.read(barOffset, lengthBytes, data);
-      else if (lengthBytes > 0) this.#target!.barRead(bar, barOffset, lengthBytes, data, cycle);
+      const data = this.#ports.completer.nextData();
+      const barOffset = this.#bars.matchedOffset;
+      if (bar === 0 && this.#ports.msix.contains(barOffset))
+        this.#ports.msix.read(barOffset, lengthBytes, data);
+      else if (lengthBytes > 0) this.#ports.target.barRead(bar, barOffset, lengthBytes, data, cycle);
       // A read of no bytes, which software uses to flush writes, is answered with one dword (2.2.5).
       this.#answer(offset, STATUS_SUCCESS, Math.max(lengthBytes, 1), readyCycle);
     }
@@ -161,10 +151,10 @@ export class RequestDecoder {
     const lengthBytes = reader.words[word + WORD_LENGTH]!;
     const target = reader.words[word + WORD_AUX]!;
     const isPoisoned = (reader.words[word + WORD_FLAGS]! & FLAG_POISONED) !== 0;
-    const readyCycle = cycle + this.#parts.config.configCycles;
+    const readyCycle = cycle + this.#config.configCycles;
     const isInRange = register + lengthBytes <= CONFIG_SPACE_BYTES && (register & 3) + lengthBytes <= 4;
-    if (kind === CONFIG_READ) this.counters.configReads++;
-    else this.counters.configWrites++;
+    if (kind === CONFIG_READ) this.#counters.configReads++;
+    else this.#counters.configWrites++;
     if ((target & FUNCTION_NUMBER_MASK) !== 0 || !isInRange) {
       this.#unsupported(offset, 'advisory');
       this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
@@ -176,28 +166,28 @@ export class RequestDecoder {
     } else {
       this.#answer(offset, STATUS_SUCCESS, 0, readyCycle);
       const value = reader.words[word + WORD_DATA]!;
-      this.#effects.configWritten(
+      this.#ports.pcieFunction.configWritten(
         target & 0xffff,
-        this.#parts.space.write(register, lengthBytes, value),
+        this.#space.write(register, lengthBytes, value),
         cycle,
       );
     }
   }
 
   #configRead(offset: number, register: number, lengthBytes: number, readyCycle: Cycles): void {
-    const data = this.#parts.completer.nextData();
-    for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#parts.space.read(register + at, 1));
+    const data = this.#ports.completer.nextData();
+    for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#space.read(register + at, 1));
     this.#answer(offset, STATUS_SUCCESS, lengthBytes, readyCycle);
   }
 
   #answer(offset: number, status: number, lengthBytes: number, readyCycle: Cycles): void {
-    this.#parts.completer.answer(offset, status, lengthBytes, readyCycle);
-    this.#effects.answered(readyCycle);
+    this.#ports.completer.answer(offset, status, lengthBytes, readyCycle);
+    this.#ports.egress.wake(readyCycle);
   }
 
   #unsupported(offset: number, role: ErrorRole): void {
-    this.counters.unsupportedRequests++;
-    this.#parts.errors.uncorrectable(
+    this.#counters.unsupportedRequests++;
+    this.#ports.errors.uncorrectable(
       UncorrectableError.unsupportedRequest,
       role,
       tlpHeaderOf(this.#port.reader, offset),
@@ -205,9 +195,9 @@ export class RequestDecoder {
   }
 
   #abort(offset: number): void {
-    this.counters.completerAborts++;
-    this.#parts.space.header.set('status', 'signaledTargetAbort', 1);
-    this.#parts.errors.uncorrectable(
+    this.#counters.completerAborts++;
+    this.#space.header.set('status', 'signaledTargetAbort', 1);
+    this.#ports.errors.uncorrectable(
       UncorrectableError.completerAbort,
       'advisory',
       tlpHeaderOf(this.#port.reader, offset),
@@ -215,14 +205,14 @@ export class RequestDecoder {
   }
 
   #poisoned(offset: number): void {
-    this.counters.poisonedRequests++;
-    this.#parts.latch.notePoisoned(tlpHeaderOf(this.#port.reader, offset), 'request');
+    this.#counters.poisonedRequests++;
+    this.#ports.latch.notePoisoned(tlpHeaderOf(this.#port.reader, offset), 'request');
   }
 
   /** A TLP that breaks the rules of its format: logged, not answered. */
   malformed(offset: number): void {
-    this.counters.malformedRequests++;
-    this.#parts.errors.uncorrectable(
+    this.#counters.malformedRequests++;
+    this.#ports.errors.uncorrectable(
       UncorrectableError.malformedTlp,
       'sole',
       tlpHeaderOf(this.#port.reader, offset),

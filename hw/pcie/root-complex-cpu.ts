@@ -17,6 +17,7 @@ import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { ConfigRequest, PcieLinkPort } from './link-port.ts';
 import { CoreQueue, type CoreRequest, type StoreSender } from './root-complex-core-queue.ts';
+import type { RootComplexEgress } from './root-complex-egress.ts';
 import {
   ACCESS_POISONED,
   ACCESS_TIMEOUT,
@@ -51,10 +52,12 @@ import {
 const ROOT_COMPLEX_ID = 0;
 
 export interface CpuParts extends RootComplexParts {
-  readonly writes: RootComplexWrites;
   readonly coreCount: number;
-  /** The root complex's stage that hands requests to the link. */
-  readonly egressStage: number;
+}
+
+export interface RootComplexCpuPorts {
+  readonly writes: Pick<RootComplexWrites, 'settledPs'>;
+  readonly egress: Pick<RootComplexEgress, 'wake' | 'wakeNow'>;
 }
 
 /** A core's access to a configuration register. */
@@ -80,7 +83,7 @@ export class RootComplexCpu {
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
-  readonly #writes: RootComplexWrites;
+  #ports!: RootComplexCpuPorts;
   /** When the last value was, or will be, given to a core: each has an instant of its own. */
   #lastReturnPs = 0;
   readonly #log: DeviceFaultLog;
@@ -107,15 +110,12 @@ export class RootComplexCpu {
   readonly #absentHandler: number;
   readonly #timeoutHandler: number;
   readonly #returnHandler: number;
-  /** The root complex's stage that hands requests to the link. */
-  readonly #egressStage: number;
 
   constructor(parts: CpuParts) {
-    const { lp, domain, port, writes, log, coreCount, config, egressStage } = parts;
+    const { lp, domain, port, log, coreCount, config } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
-    this.#writes = writes;
     this.#log = log;
     this.#coreCount = coreCount;
     this.#latencyCycles = latencyCyclesOf(domain, config.cpuStoreLatencyPs);
@@ -140,7 +140,10 @@ export class RootComplexCpu {
       this.#absentDone.delete(ticket);
       done(STATUS_UNSUPPORTED_REQUEST, FAILED_LOAD_VALUE);
     }, PHASE_SOFTWARE);
-    this.#egressStage = egressStage;
+  }
+
+  connect(ports: RootComplexCpuPorts): void {
+    this.#ports = ports;
   }
 
   canStore(core: number): boolean {
@@ -210,7 +213,7 @@ export class RootComplexCpu {
     for (let index = 0; index < this.#waitingCount; index++) {
       const { head } = waiting[index]!;
       if (!this.#canLeave(head)) continue;
-      this.#domain.wake(this.#egressStage, head.visibleCycle > cycle ? head.visibleCycle : cycle);
+      this.#ports.egress.wake(head.visibleCycle > cycle ? head.visibleCycle : cycle);
     }
   }
 
@@ -250,7 +253,7 @@ export class RootComplexCpu {
     this.#tagStatus[tag] = status;
     this.#tagValue[tag] = value;
     // Completions do not pass posted writes (PCIe Base 3.1, table 2-39): a core sees what was written before the answer.
-    const settledPs = Math.max(this.#writes.settledPs, this.#lastReturnPs + 1);
+    const settledPs = Math.max(this.#ports.writes.settledPs, this.#lastReturnPs + 1);
     const returnPs = Math.max(this.#lp.nowPs + this.#returnLatencyPs, settledPs);
     this.#lastReturnPs = returnPs;
     this.#lp.queue.schedule(returnPs, this.#returnHandler, tag);
@@ -288,7 +291,7 @@ export class RootComplexCpu {
     request.lengthBytes = lengthBytes;
     request.trafficClass = trafficClass;
     request.visibleCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
-    this.#domain.wake(this.#egressStage, request.visibleCycle);
+    this.#ports.egress.wake(request.visibleCycle);
     return request;
   }
 
@@ -357,7 +360,7 @@ export class RootComplexCpu {
     const done = this.#tagDone[tag]!;
     this.#tagDone[tag] = undefined;
     this.#freeTags.push(tag);
-    if (this.#waitingCount > 0) this.#domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
+    if (this.#waitingCount > 0) this.#ports.egress.wakeNow();
     this.tap?.completion(tag, this.#tagStatus[tag]!, this.#tagValue[tag]!, this.#lp.nowPs);
     done(this.#tagStatus[tag]!, this.#tagValue[tag]!);
   }

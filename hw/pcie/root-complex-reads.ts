@@ -18,6 +18,7 @@ import { type AnsweredReads, EarlyCompletions } from './early-completions.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CompletionSplit } from './rcb-split.ts';
+import type { RootComplexEgress } from './root-complex-egress.ts';
 import {
   type EarlyPlaces,
   type HostMemory,
@@ -52,11 +53,13 @@ const INTERLEAVE_CYCLES = 16;
 
 export interface ReadsParts extends RootComplexParts {
   readonly memory: HostMemory;
-  readonly writes: RootComplexWrites;
-  /** The root complex's stage that hands completions to the link. */
-  readonly egressStage: number;
   /** Where bytes are placed early; undefined where the device does not share this thread. */
   readonly places: EarlyPlaces | undefined;
+}
+
+export interface RootComplexReadsPorts {
+  readonly writes: Pick<RootComplexWrites, 'settledCycle'>;
+  readonly egress: Pick<RootComplexEgress, 'wake'>;
 }
 
 export class RootComplexReads implements AnsweredReads {
@@ -76,7 +79,6 @@ export class RootComplexReads implements AnsweredReads {
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
   readonly #memory: HostMemory;
-  readonly #writes: RootComplexWrites;
   readonly #log: DeviceFaultLog;
   readonly #latencyCycles: number;
   readonly #outstandingMax: number;
@@ -84,22 +86,22 @@ export class RootComplexReads implements AnsweredReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
-  readonly #egressStage: number;
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
   readonly #reads = new DeviceReads(READ_COUNT_MAX);
+  #writes!: RootComplexReadsPorts['writes'];
+  #egress!: RootComplexReadsPorts['egress'];
   /** The oldest read not started yet, while there are more than are worked on. */
   #waiting: DeviceRead;
   /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
   #next: DeviceRead;
 
   constructor(parts: ReadsParts) {
-    const { lp, domain, port, memory, writes, log, config, egressStage, places } = parts;
+    const { lp, domain, port, memory, log, config, places } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
     this.#memory = memory;
-    this.#writes = writes;
     this.#words = port.reader.words;
     this.#floats = port.reader.floats;
     this.#log = log;
@@ -113,9 +115,13 @@ export class RootComplexReads implements AnsweredReads {
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
     this.#seed = config.seed;
-    this.#egressStage = egressStage;
     this.#waiting = this.#reads.oldest;
     this.#next = this.#reads.oldest;
+  }
+
+  connect({ writes, egress }: RootComplexReadsPorts): void {
+    this.#writes = writes;
+    this.#egress = egress;
   }
 
   /** Reads taken and not answered whole. */
@@ -156,7 +162,7 @@ export class RootComplexReads implements AnsweredReads {
     if (this.#memory.translationPs !== undefined) read.readyCycle = this.#writes.settledCycle;
     if (this.#reads.count <= this.#outstandingMax) {
       this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
-      if (read === this.#next) this.#domain.wake(this.#egressStage, read.readyCycle);
+      if (read === this.#next) this.#egress.wake(read.readyCycle);
     } else if (this.#reads.count === this.#outstandingMax + 1) {
       this.#waiting = read;
     }

@@ -37,7 +37,6 @@ const INTX_PIN_COUNT = 4;
 
 export interface WritesParts extends RootComplexParts {
   readonly memory: HostMemory;
-  readonly interrupts: InterruptSink;
   readonly payload: WritePayload;
 }
 
@@ -54,7 +53,6 @@ export class RootComplexWrites {
   readonly #port: PcieLinkPort;
   readonly #memory: HostMemory;
   readonly #payload: WritePayload;
-  readonly #interrupts: InterruptSink;
   readonly #log: DeviceFaultLog;
   readonly #stage: number;
   readonly #latencyCycles: number;
@@ -64,23 +62,27 @@ export class RootComplexWrites {
     capacity: HEADER_CREDIT_MAX + 1,
     whenFull: 'never: it has a place for each posted header credit',
   });
+  #interrupts!: InterruptSink;
   /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
   /** Wires of INTx that are asserted, a bit for each pin. */
   #assertedWires = 0;
 
   constructor(parts: WritesParts) {
-    const { lp, domain, port, memory, interrupts, log, config, payload } = parts;
+    const { lp, domain, port, memory, log, config, payload } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
     this.#memory = memory;
     this.#payload = payload;
-    this.#interrupts = interrupts;
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.writeLatencyPs);
     this.#messageWindow = config.messageWindowAddress;
     this.#stage = domain.addStage(this.#apply, this);
+  }
+
+  connect({ interrupts }: { readonly interrupts: InterruptSink }): void {
+    this.#interrupts = interrupts;
   }
 
   /** A posted request has arrived. */

@@ -10,21 +10,21 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
+import type { BusAddress } from '../../base/units.ts';
+import { type BlockState, connectBlocks } from '../../sim/block.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import type { RunAhead } from '../../sim/run-ahead.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
+import { makeBlocks, type RootComplexBlocks, rootComplexWires } from './root-complex-blocks.ts';
 import { CorePort } from './root-complex-core-port.ts';
 import type { StoreSender } from './root-complex-core-queue.ts';
-import { type ConfigurationAccess, RootComplexCpu } from './root-complex-cpu.ts';
+import type { ConfigurationAccess, RootComplexCpu } from './root-complex-cpu.ts';
 import type { AccessDone, HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
 import { DeviceFaultLog } from './root-complex-log.ts';
 import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
-import { RootComplexReads } from './root-complex-reads.ts';
-import { RootComplexWrites } from './root-complex-writes.ts';
+import type { RootComplexReads } from './root-complex-reads.ts';
+import type { RootComplexWrites } from './root-complex-writes.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -35,7 +35,6 @@ import {
   SIDEBAND_BASE,
   SIDEBAND_RESET,
 } from './tlp.ts';
-import { CarriedPayload, ZeroCopyPayload } from './write-payload.ts';
 
 /** Traffic classes of what cores ask for without saying one. */
 export interface CoreTrafficClasses {
@@ -72,39 +71,25 @@ export class RootComplex {
   /** The device, where it shares something with this end. */
   readonly device: SharedDevice | undefined;
 
-  readonly #lp: LogicalProcess;
+  readonly blocks: RootComplexBlocks;
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
-  readonly #runAhead: RunAhead;
-  readonly #egressStage: number;
-  #completionWasLast = false;
 
   constructor(options: RootComplexOptions) {
     const { lp, config, end, port, memory, interrupts, coreCount, device } = options;
     checkRootComplexConfig(config, port.link, end);
-    this.#lp = lp;
     this.#config = config;
     this.device = device;
-    this.#runAhead = lp.runAhead;
     this.#trafficClasses = options.trafficClasses;
     this.port = port;
     const domain = lp.addClockDomain(config.clockMHz);
     this.domain = domain;
-    // Writes take effect before the same edge samples memory for a completion.
-    const payload =
-      device?.references === undefined
-        ? new CarriedPayload(port.reader)
-        : new ZeroCopyPayload(port.reader, device.references);
-    const parts = { lp, domain, port, log: this.log, config };
-    this.writes = new RootComplexWrites({ ...parts, memory, interrupts, payload });
-    const isPlain = !lp.runAhead.isOn && device?.earlyPlaces === undefined;
-    const egressStage = domain.addStage(isPlain ? this.#egress : this.#egressOn, this);
-    this.#egressStage = egressStage;
-    const { writes } = this;
-    const places = device?.earlyPlaces;
-    this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
-    this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
-    port.connect({ receiver: this, posted: [this], nonPosted: [this], completion: [this] });
+    const blocks = makeBlocks({ lp, domain, port, log: this.log, config, memory, coreCount, device });
+    connectBlocks({ ...blocks, port }, rootComplexWires({ ...blocks, port, interrupts, rootComplex: this }));
+    this.blocks = blocks;
+    this.writes = blocks.writes;
+    this.reads = blocks.reads;
+    this.cpu = blocks.cpu;
     domain.addEdgeKeeper(this);
   }
 
@@ -121,7 +106,7 @@ export class RootComplex {
       writes: this.writes.inspect(),
       reads: this.reads.inspect(),
       cpu: this.cpu.inspect(),
-      completionWasLast: this.#completionWasLast,
+      ...this.blocks.egress.inspect(),
     };
   }
 
@@ -144,11 +129,6 @@ export class RootComplex {
   /** Connects the store buffer of `core`, or the device that uses a core's port. */
   connectCore(core: number, stores: StoreSender): void {
     this.cpu.connectCore(core, stores);
-  }
-
-  /** See LinkSender. */
-  linkSpace(): void {
-    this.domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
   }
 
   /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller asked {@link canStore}. */
@@ -204,54 +184,6 @@ export class RootComplex {
       this.cpu.complete(offset);
     } else {
       this.reads.receive(offset);
-    }
-  }
-
-  #egress(cycle: Cycles): void {
-    const next = this.#egressAt(cycle);
-    if (next >= 0) this.domain.wake(this.#egressStage, next);
-  }
-
-  /** Does what is due at an edge. Returns the cycle at which the next completion is ready, -1 when someone else wakes the stage. */
-  #egressAt(cycle: Cycles): number {
-    this.#sendOne(cycle);
-    // This wakes the senders that wait for room in the link.
-    this.cpu.wakeEgress(cycle + 1);
-    return this.reads.nextCycle(cycle + 1);
-  }
-
-  /** Likewise at edge `cycle` and at those after it, while nothing else is due. */
-  #egressOn(cycle: Cycles): void {
-    let edge = this.#egressAt(cycle);
-    for (;;) {
-      if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
-      if (edge < 0 || !this.#runAhead.passTo(this.domain, this.#egressStage, edge)) break;
-      edge = this.#egressAt(edge);
-    }
-    if (edge >= 0) this.domain.wake(this.#egressStage, edge);
-    this.reads.early?.placeData();
-  }
-
-  /** Hands over completions at edge `cycle` and after. Returns whether there was one. */
-  #completeOn(cycle: Cycles): boolean {
-    const { early } = this.reads;
-    if (early === undefined) return false;
-    const last = this.#runAhead.lastPassable(this.domain, this.#egressStage);
-    if (last < cycle || !early.completeOn(cycle, last)) return false;
-    this.#completionWasLast = true;
-    return true;
-  }
-
-  /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
-  #sendOne(cycle: Cycles): void {
-    const { reads, cpu } = this;
-    const coreQueue = cpu.readyQueue(cycle);
-    if (reads.isReady(cycle) && !(coreQueue !== undefined && this.#completionWasLast)) {
-      reads.complete(cycle);
-      this.#completionWasLast = true;
-    } else if (coreQueue !== undefined) {
-      cpu.send(coreQueue);
-      this.#completionWasLast = false;
     }
   }
 }

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dataPathWires } from '../../hw/hca/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
+import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
 import { listWires } from '../../sim/index.ts';
 
 const start = '<!-- wires -->';
@@ -15,6 +16,10 @@ type WireList = ReturnType<typeof listWires>;
 /** Folders whose README has tables of wires, and the wires of each table by its heading. */
 export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireList>>>> = {
   'hw/hca': { 'The data path': listWires(dataPathWires) },
+  'hw/pcie': {
+    'The function': listWires(functionWires),
+    'The root complex': listWires(rootComplexWires),
+  },
   'hw/nic': { 'The card': listWires(nicWires) },
 };
 

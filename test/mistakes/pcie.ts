@@ -79,8 +79,8 @@ export const pcieMistakes: readonly Mistake[] = [
     scene: 'few-credits',
     file: 'hw/pcie/link-transmitter.ts',
     find: `    flow.credits.consume(credits);
-    return this.carry(`,
-    replace: '    return this.carry(',
+    const { lanes } = this;`,
+    replace: '    const { lanes } = this;',
   },
   {
     name: 'payload-saved-only-once',
@@ -125,7 +125,7 @@ export const pcieMistakes: readonly Mistake[] = [
     what: 'Registers are read without the cycles that the path to them takes.',
     kind: 'wrong time',
     file: 'hw/pcie/request-decoder.ts',
-    find: 'const readyCycle = cycle + this.#parts.config.mmioReadCycles;',
+    find: 'const readyCycle = cycle + this.#config.mmioReadCycles;',
     replace: 'const readyCycle = cycle + 1;',
   },
   {
