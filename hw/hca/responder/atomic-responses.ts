@@ -80,7 +80,9 @@ export class AtomicResponses {
     if (unit.isWritten) {
       unit.end();
       const { readResourcesMax } = this.#core.qps.rows[qp]!;
-      this.#results.keep(qp, readResourcesMax, resources.psn[entry]!, unit.resultLow, unit.resultHigh);
+      const psn = resources.psn[entry]!;
+      this.#results.keep(qp, readResourcesMax, psn, unit.resultLow, unit.resultHigh);
+      resources.giveResult(qp, psn, unit.resultLow, unit.resultHigh);
       return this.#answer(qp, entry, unit.resultLow, unit.resultHigh, cycle);
     }
     this.#account.stall(cycle, STALL_ATOMIC);
@@ -93,19 +95,22 @@ export class AtomicResponses {
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
 
-  /** Whether a repeated atomic can be answered: it is not still queued, its result is kept, and there is room. */
+  /**
+   * Whether a repeated atomic is to be answered: there is room, and its result is kept or comes as it is executed. One that is still
+   * queued is answered as it is, unless that is too early.
+   */
   canReplay(qp: QpSlot, psn: number): boolean {
     const resources = this.#resources;
-    if (resources.find(qp, psn) !== NONE) return false;
     const { count, pair } = resources.rows[qp]!;
-    return count < responderPlaces(pair) && this.#results.find(qp, psn);
+    if (count >= responderPlaces(pair)) return false;
+    return resources.find(qp, psn) === NONE ? this.#results.find(qp, psn) : resources.isAhead(qp, psn);
   }
 
-  /** Gives `entry` the result that {@link canReplay} has found. */
-  setReplay(entry: number): void {
-    const { operands } = this.#resources;
-    operands[entry * 4] = this.#results.low;
-    operands[entry * 4 + 1] = this.#results.high;
+  /** Gives the repetition `entry` the result if it is kept; one that is being executed gives its own. */
+  setReplay(qp: QpSlot, entry: number): void {
+    const resources = this.#resources;
+    if (this.#results.find(qp, resources.psn[entry]!))
+      resources.setResult(entry, this.#results.low, this.#results.high);
   }
 
   /** Abandons an atomic whose request has been dropped. False: memory is being read or written for it. */

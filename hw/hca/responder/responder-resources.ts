@@ -173,6 +173,38 @@ export class ResponderResources {
     return NONE;
   }
 
+  /**
+   * Whether an answer that is still owed for this PSN will come before that of an earlier PSN: who asked for the earlier one again
+   * drops it, and asks for it again, too.
+   */
+  isAhead(qp: QpSlot, psn: number): boolean {
+    const { head, count } = this.rows[qp]!;
+    let isFound = false;
+    let isAhead = false;
+    let entry = head;
+    for (let left = count; left > 0; left--, entry = this.#next[entry]!) {
+      const distance = psnDistance(psn, this.psn[entry]!);
+      if (distance === 0) {
+        isFound = true;
+        isAhead = false;
+      } else if (isFound && distance > 0) isAhead = true;
+    }
+    return isAhead;
+  }
+
+  /** Gives an atomic's result to its repetitions, which came while it was executed. */
+  giveResult(qp: QpSlot, psn: number, low: number, high: number): void {
+    const { head, count } = this.rows[qp]!;
+    let entry = head;
+    for (let left = count; left > 0; left--, entry = this.#next[entry]!)
+      if (this.kind[entry] === KIND_REPLAY && this.psn[entry] === psn) this.setResult(entry, low, high);
+  }
+
+  setResult(entry: number, low: number, high: number): void {
+    this.operands[entry * 4] = low;
+    this.operands[entry * 4 + 1] = high;
+  }
+
   /** Cycle from which the QP has something to answer, Infinity when nothing. Its acknowledgement comes after its READs. */
   dueCycleOf({ count, head, hasAck, ackDueCycle }: PendingResponses): number {
     if (count > 0) return this.dueCycle[head]!;

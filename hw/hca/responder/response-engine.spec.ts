@@ -159,6 +159,37 @@ describe('the response engine', () => {
     expect(psns.slice(again)).toEqual(Array.from({ length: 17 }, (_, index) => psnA(index)));
   });
 
+  /** The same, where the answer that was asked for again is too late to come before that of an atomic (9.7.5.1). */
+  it('IBTA 9.7.5.1.4: answers an atomic again behind a READ that is repeated while the atomic is executed', async () => {
+    const { bench, a, b, aCq, local, remote, target } = await scene();
+    const word = { ...target, address: target.address + 16_000 };
+    a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 3000)], remote: target });
+    a.post({ opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n, segments: [local.part(16_000, 8)], remote: word });
+    a.ring();
+    const { responses } = bench.b.dataPath.blocks;
+    for (let tries = 0; tries < 400 && !responses.isInAtomic; tries++) await bench.run(0.05);
+    expect(responses.isInAtomic).toBe(true);
+    bench.a.act(() => {
+      const now = (): number => bench.a.domain.clock.edgePs(bench.a.domain.cycle);
+      const read = {
+        opcode: Opcode.RC_RDMA_READ_REQUEST,
+        address: target.address,
+        rkey: target.key,
+        dmaBytes: 3000,
+      };
+      const atomic = { opcode: Opcode.RC_FETCH_ADD, address: word.address, rkey: word.key };
+      bench.a.port.inject({ ...read, qpn: b.qpn, psn: psnA(0) }, now());
+      bench.a.port.inject({ ...atomic, qpn: b.qpn, psn: psnA(3) }, now());
+      bench.a.port.inject({ ...atomic, qpn: b.qpn, psn: psnA(3) }, now());
+    });
+    await bench.run(60);
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
+    expect(local.read(0, 3000)).toEqual(remote.read(0, 3000));
+    expect(responses.atomicCount).toBe(1);
+    const psns = bench.a.port.packets.map(({ psn }) => psn);
+    expect(psns).toEqual([0, 1, 2, 3, 0, 1, 2, 3].map(psnA));
+  });
+
   /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
   it.each([1, 3, 5, 8, 20])(
     'IBTA 9.7.5.1: answers repeated requests in the order of their PSNs: response %i of many is lost',

@@ -199,7 +199,7 @@ export class ResponseEngine {
   replayAtomic(qp: QpSlot, psn: number, cycle: Cycles): boolean {
     const pending = this.#resources.rows[qp]!;
     if (!this.#atomics.canReplay(qp, psn)) return false;
-    this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
+    this.#atomics.setReplay(qp, this.#insert(pending, KIND_REPLAY, psn, cycle));
     this.#enter(pending, cycle + 1);
     return true;
   }
