@@ -165,6 +165,11 @@ export class Transmitter {
     this.#responsesInRow = 0;
   }
 
+  /** Packets that are to leave. */
+  get heldCount(): number {
+    return this.requests.heldCount + this.responses.heldCount;
+  }
+
   inspect(): BlockState {
     const { requests, responses } = this;
     return {

@@ -161,6 +161,11 @@ export class Receiver {
     this.#acknowledgements.reset();
   }
 
+  /** Packets that have come and are not done with. */
+  get heldCount(): number {
+    return this.#arrived.count + this.#looped.count;
+  }
+
   get fifos(): readonly Fifo[] {
     return [this.#arrived, this.#looped];
   }

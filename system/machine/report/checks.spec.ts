@@ -188,6 +188,18 @@ describe('the statistics of a run', () => {
     const leading = unsettle(({ hcas }) => hcas[0]!.pcie.received['doorbell']!.tlps++);
     expect(checksAfter(leading).pcie.holds).toBe(false);
   });
+
+  it('may lack a NAK that waits at either end, for the transmitter or in the receiver', () => {
+    for (const holder of [0, 1]) {
+      const waiting = (sent: number, received: number) => (all: Ledgers) => {
+        all.hcas[1]!.transport['rnrNakSent'] = sent;
+        all.hcas[0]!.transport['rnrNakReceived'] = received;
+        all.hcas[holder]!.heldPackets = 1;
+      };
+      expect(checksAfter(waiting(1, 0)).wire.holds).toBe(true);
+      expect(checksAfter(waiting(0, 1)).wire.holds).toBe(false);
+    }
+  });
 });
 
 describe('packets that met a link which was down', () => {

@@ -243,14 +243,15 @@ function busyFailures(what: string, sender: HcaLedger): string[] {
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 
 /**
- * NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP; copies
- * come on top.
+ * NAKs that two HCAs have sent are NAKs that they have got, but for those that wait in one of them, were lost or came too late for
+ * their QP; copies come on top.
  */
 function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   if (receiver.node < sender.node) return [];
   const ends = sender === receiver ? [sender] : [sender, receiver];
   const isLossless = ends.every(
-    ({ wire, loopback, violations }) =>
+    ({ wire, loopback, violations, heldPackets }) =>
+      heldPackets === 0 &&
       sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
       Object.keys(wire.corrupted).length + Object.keys(violations).length === 0 &&
       wire.rearranged === undefined,

@@ -153,6 +153,8 @@ export interface HcaLedger {
   readonly commands: Readonly<Record<string, number>>;
   readonly pageFaults: PageFaultLedger;
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
+  /** Packets that are to leave, or have come and are not done with. */
+  readonly heldPackets: number;
   /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
   readonly transport: Readonly<Record<string, number>>;
   /** What software or the peer did against the interface, by name. */
@@ -187,6 +189,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       arm: dataPath.blocks.doorbells.armCount,
       eventQueue: dataPath.blocks.doorbells.eqCount,
     },
+    heldPackets: dataPath.blocks.receiver.heldCount + dataPath.blocks.transmitter.heldCount,
     transport: transportOf(node),
     violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
   };
