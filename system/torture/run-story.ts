@@ -24,7 +24,7 @@ import type { Finding } from './finding.ts';
 import { judgeCosts } from './judges/costs.ts';
 import { judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
-import { patienceOf } from './patience.ts';
+import { patienceOf, peerPatienceFactor } from './patience.ts';
 import { againText } from './render-story.ts';
 import { sceneOf } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
@@ -170,7 +170,12 @@ const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 /** Beyond what all programs together may wait for: a story that goes on until here does not end. */
 const simulatedLimitPs = (story: Story): bigint =>
   BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
-  BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
+  BigInt(40 * (1 + (story.turns?.length ?? 0)) + peerPatienceFactor * awaitCount(story)) *
+    BigInt(patienceOf(story));
+
+/** Times that a program waits for what another one tells, and may wait in vain. */
+const awaitCount = ({ programs }: Story): number =>
+  programs.reduce((sum, { steps }) => sum + steps.filter((step) => step.do === 'await').length, 0);
 
 export interface PlayOptions {
   /** Left out: what the judges need. */
