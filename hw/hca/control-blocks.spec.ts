@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { bar0 } from '../../abi/bar-map.ts';
 import { EventType } from '../../abi/eqe.ts';
 import { Random } from '../../sim/index.ts';
+import { checkWires } from '../../sim/wires-bench.ts';
 import { CommandDma } from './commands/command-dma.ts';
 import { CommandProcessor } from './commands/command-processor.ts';
 import { DeviceState } from './commands/device-state.ts';
+import { controlWires } from './control-blocks.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { HcaPort } from './port/port.ts';
 import { ControlRegisters } from './registers/registers.ts';
@@ -29,17 +31,11 @@ function busy(seed: number): ControlBench {
   const random = new Random(seed);
   const bench = broughtUp({ eventFifoDepth: 4, ...(random.chance(0.5) ? { linkInitialiseCycles: 20 } : {}) });
   const { events } = bench.control;
-  const contexts = {
-    access: () => {
-      const isOnChip = random.chance(0.7);
-      if (!isOnChip) events.wake(bench.domain.cycle + 5);
-      return isOnChip;
-    },
-    used: () => {},
-    forget: () => {},
-    reset: () => {},
+  bench.contexts.isOnChip = () => {
+    const isOnChip = random.chance(0.7);
+    if (!isOnChip) events.wake(bench.domain.cycle + 5);
+    return isOnChip;
   };
-  events.connect({ contexts, posters: [] });
   const eqn = createEq(bench, 0, 7, random.chance(0.5) ? {} : { moderationPeriod: 20 });
   createCq(bench, 1, eqn);
   createSrq(bench);
@@ -87,8 +83,7 @@ function heldUp(): ControlBench {
   bench.run(20_000);
   expect(processor.isIdle).toBe(true);
   let isOnChip = false;
-  const contexts = { access: () => isOnChip, used: () => {}, forget: () => {}, reset: () => {} };
-  events.connect({ contexts, posters: [] });
+  bench.contexts.isOnChip = () => isOnChip;
   events.mapEvents(0, (1 << EventType.COMM_EST) | (1 << EventType.CMD), eqn);
   while (events.canPost()) events.postQpEvent(EventType.COMM_EST, firstQpn, bench.cycle);
   bench.post('NOP', { byEvent: true });
@@ -100,6 +95,15 @@ function heldUp(): ControlBench {
   expect([processor.isIdle, events.writtenCount, events.heldCount]).toEqual([true, 5, 0]);
   return bench;
 }
+
+it('the wires of the control side lead to blocks that there are, and each port is connected once', () => {
+  checkWires(controlWires, () => new ControlBench().control.blocks, [
+    'control',
+    'dataPath',
+    'contexts',
+    'posters',
+  ]);
+});
 
 describe('every block of the control side', () => {
   it('shows its state, and can be reset', () => {

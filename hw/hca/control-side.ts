@@ -10,50 +10,18 @@
  * {@link ControlSide.icm}, and hands EQ doorbells to `events.eqDoorbell`.
  */
 
-import { EventType } from '../../abi/eqe.ts';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Cycles } from '../../base/units.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { BlockState } from '../../sim/index.ts';
-import {
-  type CapabilityConfig,
-  CommandDma,
-  CommandProcessor,
-  type ContextTables,
-  type ControlConfig,
-  type DataPathControl,
-  DeviceState,
-  interruptPin,
-  startOn,
-} from './commands/index.ts';
-import { EqTable, EventWriter } from './events/index.ts';
-import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
-import {
-  HcaPort,
-  type LinkStateSource,
-  type LinkTraffic,
-  ManagementAgents,
-  NodeIdentity,
-} from './port/index.ts';
-import { CommandRegister, ControlRegisters } from './registers/index.ts';
-import { ProtocolViolations } from './statistics/index.ts';
-
-export interface ControlSideSetup {
-  readonly domain: ClockDomain;
-  readonly icm: IcmMap;
-  readonly interrupts: InterruptPort;
-  readonly reads: DmaReads;
-  readonly writes: DmaWrites;
-  readonly sram: SramAllocator;
-  readonly tables: ContextTables;
-  /** The cable of port 1. */
-  readonly link: (LinkStateSource & LinkTraffic) | undefined;
-  readonly config: ControlConfig;
-  readonly capabilities: CapabilityConfig;
-  /** Which node this is, from 0: its GUIDs and LID come from it. */
-  readonly nodeIndex: number;
-}
+import { type BlockState, connectBlocks } from '../../sim/index.ts';
+import type { CommandProcessor, DataPathControl, DeviceState } from './commands/index.ts';
+import { type ControlBlocks, controlWires, makeBlocks } from './control-blocks.ts';
+import { type ControlSideSetup, makeControlCore } from './control-core.ts';
+import type { EqTable, EventContexts, EventPoster, EventWriter } from './events/index.ts';
+import type { IcmMap } from './memory/index.ts';
+import type { HcaPort } from './port/index.ts';
+import type { ControlRegisters } from './registers/index.ts';
+import type { ProtocolViolations } from './statistics/index.ts';
 
 export interface ControlSidePorts {
   readonly dataPath: DataPathControl;
@@ -61,70 +29,50 @@ export interface ControlSidePorts {
     /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
     deviceReset(cycle: Cycles): void;
   };
+  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  readonly contexts?: EventContexts | undefined;
+  /** Blocks of the data path that stall while there is no room for an event. */
+  readonly posters: readonly EventPoster[];
 }
 
-/** Company part of all GUIDs, and the distance of two nodes' GUIDs. */
-const guidBase = 0x0002_c903_0000_0000n;
-const guidsPerNode = 16n;
-
 export class ControlSide {
-  readonly violations = new ProtocolViolations();
+  readonly violations: ProtocolViolations;
   readonly icm: IcmMap;
   readonly eqs: EqTable;
-  readonly events: EventWriter;
-  readonly ports: readonly HcaPort[];
-  readonly processor: CommandProcessor;
-  readonly registers: ControlRegisters;
-  readonly state: DeviceState;
-  readonly #setup: ControlSideSetup;
-  readonly #dma: CommandDma;
+  readonly blocks: ControlBlocks;
   #device!: ControlSidePorts['device'];
-  readonly #drainStage: number;
-  /** Polls of draining queues since the last of them began or ended. */
-  #drainPolls = 0;
 
   constructor(setup: ControlSideSetup) {
-    const { domain, config, icm, reads, writes, sram } = setup;
-    this.#setup = setup;
-    this.icm = icm;
-    this.eqs = new EqTable(2 ** setup.capabilities.logMaxEqs, domain.clock.frequencyMHz);
-    this.events = new EventWriter({
-      domain,
-      eqs: this.eqs,
-      icm,
-      reads,
-      writes,
-      sram,
-      interrupts: setup.interrupts,
-      violations: this.violations,
-      fifoDepth: config.eventFifoDepth,
-      eventCycles: config.eventCycles,
-    });
-    const hcr = new CommandRegister(this.violations);
-    this.ports = this.#makePorts();
-    this.state = this.#makeState();
-    this.processor = new CommandProcessor({
-      domain,
-      hcr,
-      start: startOn(this.state, config),
-      decodeCycles: config.commandDecodeCycles,
-      pollCycles: config.conditionPollCycles,
-    });
-    this.#dma = new CommandDma({ reads, writes, sram, writesInFlightMax: config.fillWritesInFlight });
-    this.registers = new ControlRegisters(hcr, this.violations, interruptPin);
-    this.#drainStage = domain.addStage(this.#reportDrained, this);
-    hcr.connect({ processor: this.processor });
+    const core = makeControlCore(setup);
+    this.violations = core.violations;
+    this.icm = core.icm;
+    this.eqs = core.eqs;
+    this.blocks = makeBlocks(core);
   }
 
-  connect({ dataPath, device }: ControlSidePorts): void {
-    const { processor, registers, state, ports, events } = this;
-    this.#dma.connect({ processor });
-    processor.connect({ dma: this.#dma, events });
-    registers.connect({ control: this, moderation: events.moderation });
-    state.connect({ dataPath, drained: this });
-    // The cable is port 1's.
-    ports[0]?.connect({ dataPath });
+  connect({ device, ...ports }: ControlSidePorts): void {
     this.#device = device;
+    connectBlocks(this.blocks, controlWires({ ...this.blocks, ...ports, control: this }));
+  }
+
+  get events(): EventWriter {
+    return this.blocks.events;
+  }
+
+  get ports(): readonly HcaPort[] {
+    return this.blocks.ports.all;
+  }
+
+  get processor(): CommandProcessor {
+    return this.blocks.processor;
+  }
+
+  get registers(): ControlRegisters {
+    return this.blocks.registers;
+  }
+
+  get state(): DeviceState {
+    return this.blocks.state;
   }
 
   /** On-chip memory the control side takes from the allocator. */
@@ -167,90 +115,16 @@ export class ControlSide {
       commandProcessor: this.processor.inspect(),
       eventWriter: this.events.inspect(),
       deviceState: this.state.inspect(),
-      hcaPorts: this.ports.map((port) => port.inspect()),
+      hcaPorts: this.blocks.ports.inspect(),
     };
-  }
-
-  /** A QP was added to those that owe software a drained event. */
-  watchDraining(): void {
-    const { domain } = this.#setup;
-    this.#drainPolls = 0;
-    domain.wake(this.#drainStage, domain.cycle + 1);
-  }
-
-  #reportDrained(cycle: Cycles): void {
-    const { draining, parts } = this.state;
-    for (const slot of draining) {
-      if (parts.dataPath.qpIsDraining(slot)) continue;
-      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1).
-      if (parts.dataPath.qpIsInError(slot)) {
-        draining.delete(slot);
-        continue;
-      }
-      if (!this.events.canPost()) continue;
-      this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
-      draining.delete(slot);
-      this.#drainPolls = 0;
-    }
-    if (draining.size === 0) return;
-    // The distance doubles after every 1,024 polls: a queue that drains for hours takes few of them, and its event is late by
-    // at most a thousandth of that time.
-    const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainPolls++ >> 10);
-    this.#setup.domain.wake(this.#drainStage, cycle + distance);
-  }
-
-  #makePorts(): HcaPort[] {
-    const { config, capabilities, domain, nodeIndex, link } = this.#setup;
-    return Array.from(
-      { length: capabilities.portCount },
-      (_, index) =>
-        new HcaPort({
-          portNumber: index + 1,
-          guid: portGuidOf(nodeIndex, index + 1),
-          logGids: capabilities.logGids,
-          logPkeys: capabilities.logPkeys,
-          maxVls: capabilities.maxVls,
-          linkInitialiseCycles: config.linkInitialiseCycles,
-          subnetManagerCycles: config.subnetManagerCycles,
-          hasEmbeddedSubnetManager: config.embeddedSubnetManager,
-          lid: config.portLid === 0 ? nodeIndex + 1 : config.portLid,
-          subnetManagerLid: config.subnetManagerLid,
-          domain,
-          events: this.events,
-          link: index === 0 ? link : undefined,
-          traffic: index === 0 ? link : undefined,
-        }),
-    );
-  }
-
-  #makeState(): DeviceState {
-    const { config, capabilities, domain, tables, icm, nodeIndex } = this.#setup;
-    const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
-    return new DeviceState({
-      ...tables,
-      capabilities,
-      coreClockMHz: domain.clock.frequencyMHz,
-      icm,
-      eqs: this.eqs,
-      events: this.events,
-      ports: this.ports,
-      node,
-      agents: new ManagementAgents(node, this.ports),
-      now: () => domain.cycle,
-      memoryMapPerPageCycles: config.memoryMapPerPageCycles,
-    });
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    this.processor.rebase(cycles);
-    this.registers.epochCycles += cycles;
-    this.events.rebase(cycles);
-    for (const port of this.ports) port.rebase(cycles);
+    const { processor, registers, events, ports } = this.blocks;
+    processor.rebase(cycles);
+    registers.epochCycles += cycles;
+    events.rebase(cycles);
+    ports.rebase(cycles);
   }
 }
-
-const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
-
-/** GUID of a port, from 1, of the HCA of a node. */
-export const portGuidOf = (nodeIndex: number, port: number): bigint => nodeGuidOf(nodeIndex) + BigInt(port);

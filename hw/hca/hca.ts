@@ -199,10 +199,14 @@ export class Hca implements BarTarget {
       costs: this.costs,
       onContextMiss: attributed?.onContextMiss,
     });
-    this.control.connect({ dataPath: this.dataPath.control, device: this });
     const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
     const posters = [pageFaults, completions.notifier, asyncEvents];
-    events.connect({ contexts: this.eqcCache, posters });
+    this.control.connect({
+      dataPath: this.dataPath.control,
+      device: this,
+      contexts: this.eqcCache,
+      posters,
+    });
     this.eqcCache.connect({ eventWriter: events });
     this.wirePort.connect({ receiver, sender: transmitter, link: this.control.ports[0]! });
     domain.addEdgeKeeper(this);

@@ -3,7 +3,7 @@
  * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dataPathWires } from '../../hw/hca/index.ts';
+import { controlWires, dataPathWires } from '../../hw/hca/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
 import { listWires } from '../../sim/index.ts';
@@ -15,7 +15,10 @@ type WireList = ReturnType<typeof listWires>;
 
 /** Folders whose README has tables of wires, and the wires of each table by its heading. */
 export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireList>>>> = {
-  'hw/hca': { 'The data path': listWires(dataPathWires) },
+  'hw/hca': {
+    'The data path': listWires(dataPathWires),
+    'The control side': listWires(controlWires),
+  },
   'hw/pcie': {
     'The function': listWires(functionWires),
     'The root complex': listWires(rootComplexWires),

@@ -123,9 +123,9 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'lost event',
     scene: 'crowded-event-queues',
     file: 'hw/hca/events/event-writer.ts',
-    find: '      this.#setup.eqs.isArmNew[slot] = 0;\n      this.moderation.consider(slot, cycle);\n',
+    find: '      this.#setup.eqs.isArmNew[slot] = 0;\n      this.#moderation.consider(slot, cycle);\n',
     replace:
-      '      this.#setup.eqs.isArmNew[slot] = 0;\n      if (this.#setup.eqs.moderationCycles[slot]! > 0) this.moderation.consider(slot, cycle);\n',
+      '      this.#setup.eqs.isArmNew[slot] = 0;\n      if (this.#setup.eqs.moderationCycles[slot]! > 0) this.#moderation.consider(slot, cycle);\n',
   },
   {
     name: 'eq-begins-anew-in-last-page',

@@ -15,6 +15,7 @@ import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
+import type { ControlConfig } from './command-parameters.ts';
 import {
   CommandRejection,
   type CommandRequest,
@@ -32,11 +33,17 @@ const {
   eventFifoFull: STALL_EVENT_FIFO_FULL,
 } = stalls;
 
-/** Begins a command: checks that it may run now, and returns its steps and the cycles of its class. */
-export type StartCommand = (request: CommandRequest) => {
-  steps: Steps<OutImmediate | undefined>;
-  cycles: number;
-};
+/** The steps of a command, and the cycles of its class. */
+export interface StartedCommand {
+  readonly steps: Steps<OutImmediate | undefined>;
+  readonly cycles: number;
+}
+
+/** What the device can do. */
+export interface Commands {
+  /** Begins a command. @throws CommandRejection when it may not run now */
+  start(request: CommandRequest): StartedCommand;
+}
 
 /** Faults injected into commands, and their counter. */
 export interface CommandFaults {
@@ -58,13 +65,12 @@ interface CommandEvents {
 
 export interface CommandProcessorSetup {
   readonly domain: ClockDomain;
-  readonly hcr: CommandRegister;
-  readonly start: StartCommand;
-  readonly decodeCycles: number;
-  readonly pollCycles: number;
+  readonly config: Pick<ControlConfig, 'commandDecodeCycles' | 'conditionPollCycles'>;
 }
 
 export interface CommandProcessorPorts {
+  readonly hcr: Pick<CommandRegister, 'isPosted' | 'latch' | 'complete'>;
+  readonly commands: Commands;
   readonly dma: CommandDma;
   readonly events: CommandEvents;
 }
@@ -87,8 +93,12 @@ export class CommandProcessor {
   faults: CommandFaults | undefined;
   /** The firmware has died: no command is taken any more until a reset. */
   #isHalted = false;
-  readonly #setup: CommandProcessorSetup;
+  readonly #domain: ClockDomain;
+  readonly #decodeCycles: number;
+  readonly #pollCycles: number;
   readonly #stage: number;
+  #hcr!: CommandProcessorPorts['hcr'];
+  #commands!: Commands;
   #dma!: CommandDma;
   #events!: CommandEvents;
   #phase: Phase = 'idle';
@@ -101,30 +111,34 @@ export class CommandProcessor {
   #status = 0;
   #result: OutImmediate | undefined;
 
-  constructor(setup: CommandProcessorSetup) {
-    this.#setup = setup;
-    this.#stage = setup.domain.addStage(this.#run, this);
+  constructor({ domain, config }: CommandProcessorSetup) {
+    this.#domain = domain;
+    this.#decodeCycles = config.commandDecodeCycles;
+    this.#pollCycles = config.conditionPollCycles;
+    this.#stage = domain.addStage(this.#run, this);
   }
 
-  connect({ dma, events }: CommandProcessorPorts): void {
+  connect({ hcr, commands, dma, events }: CommandProcessorPorts): void {
+    this.#hcr = hcr;
+    this.#commands = commands;
     this.#dma = dma;
     this.#events = events;
   }
 
   /** Software has posted a command. */
   posted(cycle: Cycles): void {
-    this.#setup.domain.wake(this.#stage, cycle + 1);
+    this.#domain.wake(this.#stage, cycle + 1);
   }
 
   get isIdle(): boolean {
-    return this.#phase === 'idle' && !this.#setup.hcr.isPosted;
+    return this.#phase === 'idle' && !this.#hcr.isPosted;
   }
 
   /** The DMA operation under way has ended. */
   dmaDone(status: number, cycle: Cycles): void {
     this.#dmaStatus = status;
     this.#phase = 'work';
-    this.#setup.domain.wake(this.#stage, cycle + 1);
+    this.#domain.wake(this.#stage, cycle + 1);
   }
 
   /** Reset: the current command is forgotten without a trace. */
@@ -167,7 +181,7 @@ export class CommandProcessor {
   #run(cycle: Cycles): void {
     // The next command may be posted while this one is being worked on: that hurries nothing.
     if (this.account.freeCycle > cycle) {
-      this.#setup.domain.wake(this.#stage, this.account.freeCycle);
+      this.#domain.wake(this.#stage, this.account.freeCycle);
       return;
     }
     switch (this.#phase) {
@@ -192,13 +206,13 @@ export class CommandProcessor {
   }
 
   #latch(cycle: Cycles): void {
-    if (!this.#setup.hcr.isPosted || this.#isHalted) return;
-    this.#request = this.#setup.hcr.latch();
+    if (!this.#hcr.isPosted || this.#isHalted) return;
+    this.#request = this.#hcr.latch();
     this.#latchedCycle = cycle;
     this.#result = undefined;
     this.#status = CommandStatus.OK;
     this.#phase = 'decode';
-    this.#spend(this.#setup.decodeCycles, cycle);
+    this.#spend(this.#decodeCycles, cycle);
   }
 
   #begin(cycle: Cycles): void {
@@ -210,7 +224,7 @@ export class CommandProcessor {
       return;
     }
     this.#attempt(cycle, () => {
-      const { steps, cycles } = this.#setup.start(this.#request!);
+      const { steps, cycles } = this.#commands.start(this.#request!);
       this.#steps = steps;
       this.#pendingRead = 0;
       this.#dmaStatus = 0;
@@ -268,27 +282,27 @@ export class CommandProcessor {
   #poll(cycle: Cycles): void {
     if (this.#condition()) {
       this.#phase = 'work';
-      this.#setup.domain.wake(this.#stage, cycle + 1);
+      this.#domain.wake(this.#stage, cycle + 1);
       return;
     }
     this.account.stall(cycle, STALL_PIPELINE_BUSY);
-    this.#setup.domain.wake(this.#stage, cycle + this.#setup.pollCycles);
+    this.#domain.wake(this.#stage, cycle + this.#pollCycles);
   }
 
   #complete(cycle: Cycles): void {
-    const { hcr, domain } = this.#setup;
+    const domain = this.#domain;
     const events = this.#events;
     const request = this.#request!;
     if (request.byEvent && !events.canPost()) {
       this.account.stall(cycle, STALL_EVENT_FIFO_FULL);
-      domain.wake(this.#stage, cycle + this.#setup.pollCycles);
+      domain.wake(this.#stage, cycle + this.#pollCycles);
       return;
     }
     if (request.byEvent) {
       const { high, low } = this.#result ?? ZERO;
       events.postCommand(request.token, this.#status, high, low, cycle);
     } else {
-      hcr.complete(this.#status, this.#result);
+      this.#hcr.complete(this.#status, this.#result);
     }
     increment(this.completedByOpcode, request.opcode);
     increment(this.takenCyclesByOpcode, request.opcode, cycle - this.#latchedCycle);
@@ -326,7 +340,7 @@ export class CommandProcessor {
 
   #spend(cycles: number, cycle: Cycles): void {
     this.account.serve(cycle, Math.max(cycles, 1));
-    this.#setup.domain.wake(this.#stage, cycle + Math.max(cycles, 1));
+    this.#domain.wake(this.#stage, cycle + Math.max(cycles, 1));
   }
 
   /** A new epoch: see EdgeKeeper. */

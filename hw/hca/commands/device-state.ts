@@ -10,7 +10,7 @@
 import { initHca } from '../../../abi/init-hca.ts';
 import type { Decoded } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
-import type { BlockState } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { IcmMap } from '../memory/index.ts';
 import type { ContextTable } from '../objects/index.ts';
@@ -35,23 +35,22 @@ export interface ContextTables {
 /** What a device is made of, but for the data path, which is made behind it. */
 export interface DeviceSetup extends ContextTables {
   readonly capabilities: CapabilityConfig;
-  readonly coreClockMHz: number;
+  /** Its edge being run is the present: commands work at clock edges. */
+  readonly domain: ClockDomain;
   readonly icm: IcmMap;
   readonly eqs: EqTable;
-  readonly events: EventWriter;
   readonly ports: readonly HcaPort[];
   readonly node: NodeIdentity;
   readonly agents: ManagementAgents;
-  /** The edge being run: commands work at clock edges. */
-  readonly now: () => number;
   readonly memoryMapPerPageCycles: number;
 }
 
 export interface DeviceStatePorts {
   readonly dataPath: DataPathControl;
-  readonly drained: {
+  readonly events: EventWriter;
+  readonly drains: {
     /** A QP was added to those that owe software a drained event. */
-    watchDraining(): void;
+    watch(): void;
   };
 }
 

@@ -252,7 +252,7 @@ export function* closeDevice(device: DeviceState): Steps<undefined> {
   const { events, dataPath } = device.parts;
   dataPath.halt();
   yield* until(() => events.isIdle && dataPath.isQuiescent());
-  device.closeHca(device.parts.now());
+  device.closeHca(device.parts.domain.cycle);
   return undefined;
 }
 
@@ -261,7 +261,7 @@ export function* queryHca(device: DeviceState, request: CommandRequest): Steps<u
   const answer = device.profileBytes.slice();
   const view = new DataView(answer.buffer);
   initHca.fields.globalCapabilities.set(view, 0, 0);
-  initHca.fields.coreClockMhz.set(view, 0, device.parts.coreClockMHz);
+  initHca.fields.coreClockMhz.set(view, 0, device.parts.domain.clock.frequencyMHz);
   yield* writeOutBox(request, answer);
   return undefined;
 }

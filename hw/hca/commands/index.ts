@@ -6,4 +6,5 @@ export type { CommandRequest, OutImmediate } from './command-steps.ts';
 export type { DataPathControl } from './data-path-control.ts';
 export { type CapabilityConfig, capabilityParameters, interruptPin } from './device-capabilities.ts';
 export { type ContextTables, DeviceState } from './device-state.ts';
-export { startOn } from './table.ts';
+export { DrainWatch } from './drain-watch.ts';
+export { CommandTable } from './table.ts';

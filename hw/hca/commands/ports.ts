@@ -23,12 +23,12 @@ const changeableCapabilities =
   PortCapability.IS_SM | PortCapability.IS_CM | PortCapability.IS_DEVICE_MANAGEMENT;
 
 export function openPort(device: DeviceState, request: CommandRequest): undefined {
-  portOf(device, request).open(device.parts.now());
+  portOf(device, request).open(device.parts.domain.cycle);
   return undefined;
 }
 
 export function closePort(device: DeviceState, request: CommandRequest): undefined {
-  portOf(device, request).close(device.parts.now());
+  portOf(device, request).close(device.parts.domain.cycle);
   return undefined;
 }
 
@@ -68,7 +68,7 @@ export function* exchangeMad(device: DeviceState, request: CommandRequest): Step
   const port = portOf(device, request);
   const box = yield* readInBox(request, madBytes);
   const checksMkey = (request.opcodeModifier & MadIfcFlag.NO_MKEY_CHECK) === 0;
-  const handling = { portNumber: port.setup.portNumber, checksMkey, cycle: device.parts.now() };
+  const handling = { portNumber: port.setup.portNumber, checksMkey, cycle: device.parts.domain.cycle };
   const response = device.parts.agents.handle(box, handling);
   if (response === MALFORMED) reject(CommandStatus.BAD_PKT);
   if (response !== SILENT && outParamOf(request) !== 0) yield* writeOutBox(request, response);

@@ -148,7 +148,7 @@ export function transitionOf(name: QpTransitionName) {
     if (transition.to !== QpState.SQD) device.draining.delete(slot);
     else if (request.inputModifier >= sqdEventRequest) {
       device.draining.add(slot);
-      device.parts.drained.watchDraining();
+      device.parts.drains.watch();
     }
     return undefined;
   };

@@ -6,7 +6,7 @@
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { type CommandName, commands } from '../../../abi/commands.ts';
 import type { ControlConfig } from './command-parameters.ts';
-import type { StartCommand } from './command-processor.ts';
+import type { Commands, StartedCommand } from './command-processor.ts';
 import { type CommandRequest, demand, type OutImmediate, type Steps } from './command-steps.ts';
 import {
   createCompletionQueue,
@@ -144,14 +144,22 @@ const rowByOpcode = new Map<number, Row>();
 for (const [name, entry] of Object.entries(rows))
   rowByOpcode.set(commands[name as CommandName].opcode, entry);
 
-/** How the command processor begins a command on this device. */
-export function startOn(device: DeviceState, config: ControlConfig): StartCommand {
-  return (request) => {
+/** The commands on a device, as the command processor begins them. */
+export class CommandTable implements Commands {
+  readonly #device: DeviceState;
+  readonly #config: ControlConfig;
+
+  constructor(device: DeviceState, config: ControlConfig) {
+    this.#device = device;
+    this.#config = config;
+  }
+
+  start(request: CommandRequest): StartedCommand {
     const entry = rowByOpcode.get(request.opcode);
     demand(entry !== undefined, CommandStatus.BAD_OP);
-    demand(device.phase >= entry.needs, CommandStatus.BAD_SYS_STATE);
-    return { steps: stepsOf(entry.body, device, request), cycles: config[entry.cost] };
-  };
+    demand(this.#device.phase >= entry.needs, CommandStatus.BAD_SYS_STATE);
+    return { steps: stepsOf(entry.body, this.#device, request), cycles: this.#config[entry.cost] };
+  }
 }
 
 /** The command as steps; its body begins when its cycles have been spent. */

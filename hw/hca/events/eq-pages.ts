@@ -29,6 +29,13 @@ export interface EqPagesSetup {
   readonly sram: SramAllocator;
 }
 
+export interface EqPagesPorts {
+  readonly events: {
+    /** A page has been looked up, or can be. */
+    wake(cycle: Cycles): void;
+  };
+}
+
 export class EqPages {
   readonly #eqs: EqTable;
   readonly #icm: IcmMap;
@@ -36,27 +43,29 @@ export class EqPages {
   readonly #requester: number;
   readonly #mttOffset: number;
   readonly #mttView: DataView;
-  readonly #onFound: (cycle: Cycles) => void;
+  #events!: EqPagesPorts['events'];
   #isReading = false;
   #slot = -1;
   /** Raised by a reset: reads for an earlier one are ignored. */
   #generation = 0;
 
-  /** @param onFound called when a page has been looked up, or can be */
-  constructor(setup: EqPagesSetup, onFound: (cycle: Cycles) => void) {
+  constructor(setup: EqPagesSetup) {
     this.#eqs = setup.eqs;
     this.#icm = setup.icm;
     this.#reads = setup.reads;
-    this.#onFound = onFound;
     this.#mttOffset = setup.sram.allocate(mttEntryBytes);
     this.#mttView = viewOf(setup.sram.bytes);
     this.#requester = setup.reads.addRequester(
       { name: 'eqTranslation', trafficClass: TrafficClass.translation, fifoDepth: 1, weight: 1 },
       {
         done: (cookie, status, cycle) => this.#found(cookie, status, cycle),
-        space: () => onFound(setup.domain.cycle + 1),
+        space: () => this.#events.wake(setup.domain.cycle + 1),
       },
     );
+  }
+
+  connect({ events }: EqPagesPorts): void {
+    this.#events = events;
   }
 
   /** DMA address of the EQ's next entry, UNKNOWN when its page must be looked up, UNREACHABLE when it has none. */
@@ -123,6 +132,6 @@ export class EqPages {
       this.#eqs.pageIndex[slot] = cookie % PAGE_LIMIT;
       this.#eqs.pageAddress[slot] = status === 0 && isPresent ? address : NOT_MAPPED;
     }
-    this.#onFound(cycle + 1);
+    this.#events.wake(cycle + 1);
   }
 }

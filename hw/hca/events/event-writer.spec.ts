@@ -83,7 +83,7 @@ describe('the event writer', () => {
 
   it('pushes back when its fifo is full, and calls its posters when there is room', () => {
     let notified = 0;
-    events().connect({ posters: [{ eventSpace: () => notified++ }] });
+    bench.posters.push({ eventSpace: () => notified++ });
     for (let index = 0; index < 8; index++) {
       expect(events().canPost()).toBe(true);
       events().postCompletion(eqn, index, bench.cycle);

@@ -21,11 +21,14 @@ import {
   EventType,
   eqe,
   eqeBytes,
+  PortManagementChange,
   pageRequestEqe,
   pageRequestIsWrite,
   portChangeEqe,
+  portInfoChangeEqe,
   qpEqe,
   srqEqe,
+  tableChangeEqe,
 } from '../../../abi/eqe.ts';
 import { passBit } from '../../../base/index.ts';
 import type { Cycles } from '../../../base/units.ts';
@@ -33,21 +36,14 @@ import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type {
-  DmaReads,
-  DmaWrites,
-  IcmMap,
-  InterruptPort,
-  PageRequest,
-  SramAllocator,
-} from '../memory/index.ts';
+import type { DmaWrites, PageRequest } from '../memory/index.ts';
 import type { Cqn, EqSlot, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
-import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
+import { type EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
 import type { EqTable } from './eq-table.ts';
 import { EventFifo } from './event-fifo.ts';
 import { EventRoutes } from './event-routes.ts';
-import { InterruptModeration } from './interrupt-moderation.ts';
+import type { InterruptModeration } from './interrupt-moderation.ts';
 
 const stalls = stallReasons('translation', 'dmaWrite', 'context');
 const { translation: STALL_TRANSLATION, dmaWrite: STALL_DMA_WRITE, context: STALL_CONTEXT } = stalls;
@@ -57,11 +53,7 @@ const contextPort = 0;
 export interface EventWriterSetup {
   readonly domain: ClockDomain;
   readonly eqs: EqTable;
-  readonly icm: IcmMap;
-  readonly reads: DmaReads;
   readonly writes: DmaWrites;
-  readonly sram: SramAllocator;
-  readonly interrupts: InterruptPort;
   readonly violations: ProtocolViolations;
   readonly fifoDepth: number;
   readonly eventCycles: number;
@@ -76,6 +68,17 @@ export interface EventContexts {
   reset(): void;
 }
 
+/** What an event of a change in PortInfo says: see portInfoChangeEqe. */
+export interface PortInfoReport {
+  /** From 1. */
+  readonly port: number;
+  readonly smLid: number;
+  readonly lid: number;
+  readonly changed: number;
+  readonly smSl: number;
+  readonly gidPrefix: bigint;
+}
+
 /** A block that posts events, and stalls while {@link EventWriter.canPost} is false. */
 export interface EventPoster {
   /** The full fifo has room again: the block tries again at `cycle` or later. */
@@ -84,36 +87,36 @@ export interface EventPoster {
 
 export interface EventWriterPorts {
   /** The cache through which EQ contexts come; left out: all of them are on chip. */
-  readonly contexts?: EventContexts;
+  readonly contexts?: EventContexts | undefined;
   /** Blocks that stall while the fifo is full. */
   readonly posters: readonly EventPoster[];
+  readonly moderation: InterruptModeration;
+  readonly pages: EqPages;
 }
 
 export class EventWriter {
   readonly account = new BlockAccount('eventWriter', stalls);
-  readonly moderation: InterruptModeration;
   /** EQEs written, and events dropped for want of a queue that takes them. */
   writtenCount = 0;
   droppedCount = 0;
   readonly #setup: EventWriterSetup;
   readonly #stage: number;
-  readonly #pages: EqPages;
   readonly #routes = new EventRoutes();
   readonly #writer: number;
   readonly #fifo: EventFifo;
   readonly #view: DataView;
   #armedSlots: number[] = [];
   #generation = 0;
+  #moderation!: InterruptModeration;
+  #pages!: EqPages;
   #contexts: EventContexts | undefined;
   #posters: readonly EventPoster[] = [];
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
-    this.moderation = new InterruptModeration(setup.eqs, setup.interrupts, () => this.#fifo.hasAllLeft);
     this.#fifo = new EventFifo(setup.fifoDepth);
     this.#view = this.#fifo.view;
     this.#stage = setup.domain.addStage(this.#run, this);
-    this.#pages = new EqPages(setup, (cycle) => this.wake(cycle));
     this.#writer = setup.writes.addRequester(
       { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },
       { done: (cookie, cycle) => this.#written(cookie, cycle), space: () => this.#wake() },
@@ -130,15 +133,20 @@ export class EventWriter {
     return this.#fifo.isEmpty;
   }
 
+  /** True when no EQE is on its way to the link. */
+  get hasAllLeft(): boolean {
+    return this.#fifo.hasAllLeft;
+  }
+
   /** Events that have not left, and interrupts that are still to come. */
   get heldCount(): number {
-    return this.#fifo.heldCount + this.moderation.heldCount;
+    return this.#fifo.heldCount + this.#moderation.heldCount;
   }
 
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount = 0): void {
     const slot = this.#setup.eqs.slotOf(eqn);
-    if (joinedCount > 0 && slot >= 0) this.moderation.joined(slot, joinedCount);
+    if (joinedCount > 0 && slot >= 0) this.#moderation.joined(slot, joinedCount);
     const base = this.#push(eqn, EventType.COMP, 0, cycle);
     completionEqe.fields.cqn.set(this.#view, base, cqn);
   }
@@ -196,15 +204,32 @@ export class EventWriter {
     if (base >= 0) portChangeEqe.fields.port.set(this.#view, base, port);
   }
 
-  /** Any other asynchronous event: `fill` sets its data fields in the zeroed EQE at `base`. */
-  postAsync(
-    type: number,
-    subtype: number,
-    fill: (view: DataView, base: number) => void,
-    cycle: Cycles,
-  ): void {
-    const base = this.#pushAsync(type, subtype, cycle);
-    if (base >= 0) fill(this.#view, base);
+  /** Entries of PortInfo changed: `changed` are bits of PortInfoChange, the rest what is there now. */
+  postPortInfoChange(info: PortInfoReport, cycle: Cycles): void {
+    const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, PortManagementChange.PORT_INFO, cycle);
+    if (base < 0) return;
+    const { fields } = portInfoChangeEqe;
+    fields.port.set(this.#view, base, info.port);
+    fields.smLid.set(this.#view, base, info.smLid);
+    fields.lid.set(this.#view, base, info.lid);
+    fields.changed.set(this.#view, base, info.changed);
+    fields.smSl.set(this.#view, base, info.smSl);
+    fields.gidPrefix.set(this.#view, base, info.gidPrefix);
+  }
+
+  /** Entries of a block of a port's GUID or P_Key table changed; the subtype is one of PortManagementChange. */
+  postPortTableChange(port: number, subtype: number, block: number, entryMask: number, cycle: Cycles): void {
+    const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, subtype, cycle);
+    if (base < 0) return;
+    const { fields } = tableChangeEqe;
+    fields.port.set(this.#view, base, port);
+    fields.block.set(this.#view, base, block);
+    fields.entryMask.set(this.#view, base, entryMask);
+  }
+
+  /** Any other asynchronous event, without data. */
+  postAsync(type: number, subtype: number, cycle: Cycles): void {
+    this.#pushAsync(type, subtype, cycle);
   }
 
   /** The EQ doorbell: software has consumed up to `consumerCounter`, and perhaps wants the next interrupt. */
@@ -231,7 +256,9 @@ export class EventWriter {
   }
 
   /** See Block.connect. */
-  connect({ contexts, posters }: EventWriterPorts): void {
+  connect({ contexts, posters, moderation, pages }: EventWriterPorts): void {
+    this.#moderation = moderation;
+    this.#pages = pages;
     this.#contexts = contexts;
     this.#posters = posters;
   }
@@ -248,7 +275,7 @@ export class EventWriter {
   /** HW2SW_EQ: the EQ's mappings end. The caller frees the slot, so that events still waiting for it are dropped. */
   forgetQueue(slot: EqSlot): void {
     this.#routes.forget(this.#setup.eqs.numberOf[slot]!);
-    this.moderation.forget(slot);
+    this.#moderation.forget(slot);
     this.#contexts?.forget(slot);
     this.#pages.forget(slot);
     this.#setup.eqs.isArmNew[slot] = 0;
@@ -295,7 +322,7 @@ export class EventWriter {
       routes: this.#routes.inspect(),
       armedSlots: [...this.#armedSlots],
       pages: this.#pages.inspect(),
-      moderation: this.moderation.inspect(),
+      moderation: this.#moderation.inspect(),
     };
   }
 
@@ -305,7 +332,7 @@ export class EventWriter {
     this.#routes.reset();
     this.#armedSlots = [];
     this.#pages.reset();
-    this.moderation.reset();
+    this.#moderation.reset();
     this.#contexts?.reset();
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
@@ -329,17 +356,17 @@ export class EventWriter {
 
   #run(cycle: Cycles): void {
     if (this.#armedSlots.length > 0) this.#considerArmed(cycle);
-    if (this.moderation.nextCycle <= cycle) this.moderation.runTimers(cycle);
+    if (this.#moderation.nextCycle <= cycle) this.#moderation.runTimers(cycle);
     if (this.#fifo.hasWaiting) this.#writeHead(cycle);
-    if (this.moderation.nextCycle !== Number.POSITIVE_INFINITY) {
-      this.#setup.domain.wake(this.#stage, this.moderation.nextCycle);
+    if (this.#moderation.nextCycle !== Number.POSITIVE_INFINITY) {
+      this.#setup.domain.wake(this.#stage, this.#moderation.nextCycle);
     }
   }
 
   #considerArmed(cycle: Cycles): void {
     for (const slot of this.#armedSlots) {
       this.#setup.eqs.isArmNew[slot] = 0;
-      this.moderation.consider(slot, cycle);
+      this.#moderation.consider(slot, cycle);
     }
     this.#armedSlots.length = 0;
   }
@@ -392,7 +419,7 @@ export class EventWriter {
     this.#contexts?.used(contextPort);
     this.writtenCount++;
     this.#fifo.take();
-    this.moderation.consider(slot, cycle);
+    this.#moderation.consider(slot, cycle);
     this.#next(cycle);
   }
 
@@ -438,7 +465,7 @@ export class EventWriter {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
-    this.moderation.rebase(cycles);
+    this.#moderation.rebase(cycles);
     this.#fifo.rebase(cycles);
   }
 }

@@ -18,7 +18,7 @@ const post = (bench: ControlBench, eqn: number): void => {
 
 /** requested = moderated + messages + periods that run. */
 function expectBalance(bench: ControlBench): void {
-  const { requestedCount, moderatedCount, messageCount } = bench.control.events.moderation;
+  const { requestedCount, moderatedCount, messageCount } = bench.control.blocks.moderation;
   const slot = bench.control.eqs.slotOf(4);
   const running = bench.control.eqs.interruptCycle[slot] === Number.POSITIVE_INFINITY ? 0 : 1;
   expect(requestedCount[vector]).toBe(moderatedCount[vector]! + messageCount[vector]! + running);
@@ -76,7 +76,7 @@ describe('interrupts of an EQ', () => {
     // The write leaves 10 cycles after it was requested; the period is 10 µs × 427 cycles from the request on.
     const requested = bench.dma.writeLog[written]!.cycle - 10;
     expect(bench.interrupts.messages[0]!.cycle - requested).toBe(4270);
-    const { requestedCount, moderatedCount } = bench.control.events.moderation;
+    const { requestedCount, moderatedCount } = bench.control.blocks.moderation;
     expect([requestedCount[vector], moderatedCount[vector]]).toEqual([2, 1]);
     expectBalance(bench);
   });
@@ -110,10 +110,10 @@ describe('interrupts of an EQ', () => {
     while (!bench.interrupts.isPinAsserted) bench.run(1);
     expect(bench.dma.writeLog.length).toBe(written + 1); // not before the EQE has left
     expect([bench.interrupts.isPinAsserted, bench.interrupts.messages.length]).toEqual([true, 0]);
-    bench.control.events.moderation.clearPin(bench.cycle);
+    bench.control.blocks.moderation.clearPin(bench.cycle);
     expect(bench.interrupts.isPinAsserted).toBe(false);
-    expect(bench.control.events.moderation.pinAssertionCount).toBe(1);
-    expect(bench.control.events.moderation.messageCount[vector]).toBe(0);
+    expect(bench.control.blocks.moderation.pinAssertionCount).toBe(1);
+    expect(bench.control.blocks.moderation.messageCount[vector]).toBe(0);
     expectBalance(bench);
   });
 
@@ -124,7 +124,7 @@ describe('interrupts of an EQ', () => {
     bench.command('HW2SW_EQ', { inputModifier: eqn, opcodeModifier: 1 });
     bench.run();
     expect(bench.interrupts.messages.length).toBe(0);
-    const { requestedCount, moderatedCount } = bench.control.events.moderation;
+    const { requestedCount, moderatedCount } = bench.control.blocks.moderation;
     expect([requestedCount[vector], moderatedCount[vector]]).toEqual([1, 1]);
   });
 });

@@ -23,6 +23,13 @@ import type { EqTable } from './eq-table.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
+export interface InterruptModerationPorts {
+  readonly events: {
+    /** No EQE is on its way to the link. */
+    readonly hasAllLeft: boolean;
+  };
+}
+
 export class InterruptModeration {
   /** Per vector: reasons to interrupt, those that joined another, and messages asked of the PCIe function. */
   readonly requestedCount = new Float64Array(msix.vectorCount);
@@ -34,15 +41,17 @@ export class InterruptModeration {
   nextCycle = NEVER;
   readonly #eqs: EqTable;
   readonly #interrupts: InterruptPort;
-  readonly #mayAssertPin: () => boolean;
+  #events!: InterruptModerationPorts['events'];
   /** Vectors whose message the function had no room for, each once. */
   #waiting: number[] = [];
 
-  /** @param mayAssertPin true when no EQE is on its way to the link: a pin's message is not ordered behind them */
-  constructor(eqs: EqTable, interrupts: InterruptPort, mayAssertPin: () => boolean) {
+  constructor(eqs: EqTable, interrupts: InterruptPort) {
     this.#eqs = eqs;
     this.#interrupts = interrupts;
-    this.#mayAssertPin = mayAssertPin;
+  }
+
+  connect({ events }: InterruptModerationPorts): void {
+    this.#events = events;
   }
 
   /** An entry was written to the EQ, or the EQ was armed: interrupts, or plans to, if the EQ is armed and not empty. */
@@ -128,20 +137,21 @@ export class InterruptModeration {
       if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;
       return isSent;
     }
-    if (!this.#mayAssertPin()) return false;
+    // A pin's message is not ordered behind EQEs on their way to the link.
+    if (!this.#events.hasAllLeft) return false;
     this.requestedCount[vector] = this.requestedCount[vector]! - 1;
     this.pinAssertionCount++;
     this.#interrupts.setIntx(true, cycle);
     return true;
   }
 
-  /** Reset: nothing is owed to anybody. */
   /** Vectors that wait for room, and periods that run. See Block.inspect. */
   inspect(): BlockState {
     const periods = this.#eqs.interruptCycle.reduce((count, cycle) => count + (cycle === NEVER ? 0 : 1), 0);
     return { waiting: [...this.#waiting], periods };
   }
 
+  /** Nothing is owed to anybody. */
   reset(): void {
     this.#waiting = [];
     this.nextCycle = NEVER;

@@ -1,3 +1,4 @@
 /** Interface of this room: see README.md. */
+export { HcaPorts } from './hca-ports.ts';
 export { HcaPort, type LinkStateSource, type LinkTraffic, vlCapOf } from './port.ts';
 export { MALFORMED, ManagementAgents, NodeIdentity, SILENT } from './subnet-management-agent.ts';

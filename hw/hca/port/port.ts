@@ -10,14 +10,7 @@
  * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
  */
 
-import {
-  EventType,
-  PortChange,
-  PortInfoChange,
-  PortManagementChange,
-  portInfoChangeEqe,
-  tableChangeEqe,
-} from '../../../abi/eqe.ts';
+import { PortChange, PortInfoChange } from '../../../abi/eqe.ts';
 import {
   LinkSpeed,
   LinkWidth,
@@ -31,6 +24,7 @@ import { viewOf } from '../../../base/index.ts';
 import type { Cycles, Picoseconds } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { BlockState } from '../../../sim/index.ts';
+import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress } from '../packets/index.ts';
 
 /** The wire port as the HCA sees it. */
@@ -86,7 +80,8 @@ export interface LinkTotals {
 interface PortEvents {
   canPost(): boolean;
   postPortChange(port: number, subtype: number, cycle: Cycles): void;
-  postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: Cycles): void;
+  postPortInfoChange(info: PortInfoReport, cycle: Cycles): void;
+  postPortTableChange(port: number, subtype: number, block: number, entryMask: number, cycle: Cycles): void;
 }
 
 export interface PortSetup {
@@ -102,7 +97,6 @@ export interface PortSetup {
   readonly lid: number;
   readonly subnetManagerLid: number;
   readonly domain: ClockDomain;
-  readonly events: PortEvents;
   /** The cable, or nothing on a port that has none. */
   readonly link: LinkStateSource | undefined;
   /** What that cable carries. */
@@ -118,11 +112,23 @@ const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
 
 export interface HcaPortPorts {
+  readonly events: PortEvents;
   readonly dataPath: {
     /** Packets may be sent, or may no longer. */
     portChanged(isActive: boolean): void;
   };
 }
+
+/** An event that waits for room in the event fifo. */
+type PendingEvent =
+  | { readonly kind: 'state'; readonly subtype: number }
+  | { readonly kind: 'info'; readonly changed: number }
+  | {
+      readonly kind: 'table';
+      readonly subtype: number;
+      readonly block: number;
+      readonly entryMask: number;
+    };
 
 export class HcaPort implements PortAddress {
   readonly setup: PortSetup;
@@ -147,9 +153,9 @@ export class HcaPort implements PortAddress {
   #initialisedCycle = NEVER;
   #managedCycle = NEVER;
   /** Events that wait for room in the event fifo; a further one is lost, and counted, as when an event queue is full. */
-  #pendingEvents: ((cycle: Cycles) => void)[] = [];
+  #pendingEvents: PendingEvent[] = [];
   lostEventCount = 0;
-  #dataPath: HcaPortPorts['dataPath'] | undefined;
+  #ports!: HcaPortPorts;
 
   constructor(setup: PortSetup) {
     this.setup = setup;
@@ -167,9 +173,8 @@ export class HcaPort implements PortAddress {
     this.setup.domain.wakeAfter(this.#stage, nowPs);
   }
 
-  /** A port that is not connected carries no packets. */
-  connect({ dataPath }: HcaPortPorts): void {
-    this.#dataPath = dataPath;
+  connect(ports: HcaPortPorts): void {
+    this.#ports = ports;
   }
 
   get state(): number {
@@ -253,41 +258,12 @@ export class HcaPort implements PortAddress {
   /** Reports to software what changed in PortInfo: bits of PortInfoChange. */
   reportInfoChange(changed: number, cycle: Cycles): void {
     if (changed === 0) return;
-    const { portNumber } = this.setup;
-    const info = this.view;
-    this.#post(cycle, (at) =>
-      this.setup.events.postAsync(
-        EventType.PORT_MNG_CHG_EVENT,
-        PortManagementChange.PORT_INFO,
-        (view, base) => {
-          const event = portInfoChangeEqe.fields;
-          event.port.set(view, base, portNumber);
-          event.smLid.set(view, base, fields.masterSmLid.get(info, 0));
-          event.lid.set(view, base, fields.lid.get(info, 0));
-          event.changed.set(view, base, changed);
-          event.smSl.set(view, base, fields.masterSmSl.get(info, 0));
-          event.gidPrefix.set(view, base, fields.gidPrefix.get(info, 0));
-        },
-        at,
-      ),
-    );
+    this.#post(cycle, { kind: 'info', changed });
   }
 
   /** Reports to software that entries of a GUID or P_Key block changed. */
   reportTableChange(subtype: number, block: number, entryMask: number, cycle: Cycles): void {
-    const { portNumber } = this.setup;
-    this.#post(cycle, (at) =>
-      this.setup.events.postAsync(
-        EventType.PORT_MNG_CHG_EVENT,
-        subtype,
-        (view, base) => {
-          tableChangeEqe.fields.port.set(view, base, portNumber);
-          tableChangeEqe.fields.block.set(view, base, block);
-          tableChangeEqe.fields.entryMask.set(view, base, entryMask);
-        },
-        at,
-      ),
-    );
+    this.#post(cycle, { kind: 'table', subtype, block, entryMask });
   }
 
   /** A packet with a P_Key that the port's partition does not have; the counter stops at its largest value. */
@@ -311,7 +287,7 @@ export class HcaPort implements PortAddress {
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];
     this.#setDefaults();
-    if (wasActive) this.#dataPath?.portChanged(false);
+    if (wasActive) this.#ports.dataPath.portChanged(false);
   }
 
   /** See Block.inspect. */
@@ -340,7 +316,8 @@ export class HcaPort implements PortAddress {
     }
     if (this.isEnabled && this.state === PortState.DOWN) this.#initialise(cycle);
     if (this.#managedCycle <= cycle) this.#manage(cycle);
-    while (this.#pendingEvents.length > 0 && this.setup.events.canPost()) this.#pendingEvents.shift()!(cycle);
+    while (this.#pendingEvents.length > 0 && this.#ports.events.canPost())
+      this.#report(this.#pendingEvents.shift()!, cycle);
     const next =
       this.#pendingEvents.length > 0 ? cycle + 1 : Math.min(this.#initialisedCycle, this.#managedCycle);
     if (next !== NEVER) this.setup.domain.wake(this.#stage, next);
@@ -376,8 +353,8 @@ export class HcaPort implements PortAddress {
     fields.portState.set(this.view, 0, state);
     if (wasActive === this.isActive) return;
     const subtype = this.isActive ? PortChange.ACTIVE : PortChange.DOWN;
-    this.#dataPath?.portChanged(this.isActive);
-    this.#post(cycle, (at) => this.setup.events.postPortChange(this.setup.portNumber, subtype, at));
+    this.#ports.dataPath.portChanged(this.isActive);
+    this.#post(cycle, { kind: 'state', subtype });
   }
 
   #goDown(physicalState: number, cycle: Cycles): void {
@@ -391,7 +368,32 @@ export class HcaPort implements PortAddress {
     fields.portPhysicalState.set(this.view, 0, state);
   }
 
-  #post(cycle: Cycles, event: (cycle: Cycles) => void): void {
+  #report(event: PendingEvent, cycle: Cycles): void {
+    const { events } = this.#ports;
+    const { portNumber: port } = this.setup;
+    switch (event.kind) {
+      case 'state':
+        events.postPortChange(port, event.subtype, cycle);
+        return;
+      case 'table':
+        events.postPortTableChange(port, event.subtype, event.block, event.entryMask, cycle);
+        return;
+      case 'info': {
+        const { masterSmLid, lid, masterSmSl, gidPrefix } = fields;
+        const info = {
+          port,
+          smLid: masterSmLid.get(this.view, 0),
+          lid: lid.get(this.view, 0),
+          changed: event.changed,
+          smSl: masterSmSl.get(this.view, 0),
+          gidPrefix: gidPrefix.get(this.view, 0),
+        };
+        events.postPortInfoChange(info, cycle);
+      }
+    }
+  }
+
+  #post(cycle: Cycles, event: PendingEvent): void {
     if (this.#pendingEvents.length === PENDING_EVENTS_MAX) this.lostEventCount++;
     else this.#pendingEvents.push(event);
     this.setup.domain.wake(this.#stage, cycle + 1);

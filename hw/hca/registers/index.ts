@@ -1,3 +1,3 @@
 /** Interface of this room: see README.md. */
 export { CommandRegister } from './command-register.ts';
-export { ControlRegisters } from './registers.ts';
+export { type ControlRegisterPorts, ControlRegisters } from './registers.ts';

@@ -20,6 +20,7 @@ const DWORD_BYTES = 4;
 
 /** What registers set off outside themselves. */
 export interface ControlRegisterPorts {
+  readonly hcr: Pick<CommandRegister, 'readDword' | 'writeDword' | 'inspect' | 'reset'>;
   readonly control: {
     /** A full reset of the device was triggered. */
     deviceReset(cycle: Cycles): void;
@@ -40,7 +41,6 @@ export interface ResetObserver {
 const HELD = 1;
 
 export class ControlRegisters {
-  readonly #hcr: CommandRegister;
   readonly #violations: ProtocolViolations;
   #ports!: ControlRegisterPorts;
   readonly #interruptPin: number;
@@ -53,14 +53,13 @@ export class ControlRegisters {
   /** Cycles before the epoch, which the clock register counts too. */
   epochCycles = 0;
 
-  constructor(hcr: CommandRegister, violations: ProtocolViolations, interruptPin: number) {
-    this.#hcr = hcr;
+  constructor(violations: ProtocolViolations, interruptPin: number) {
     this.#violations = violations;
     this.#interruptPin = interruptPin;
     this.#registers = this.#file.place(bar0, 0, {
       hcr: {
-        read: (_stored, at) => hcr.readDword(at),
-        write: (written, at, cycle) => hcr.writeDword(at, written, cycle),
+        read: (_stored, at) => this.#ports.hcr.readDword(at),
+        write: (written, at, cycle) => this.#ports.hcr.writeDword(at, written, cycle),
       },
       owner: { read: (stored) => (this.isOwnerStuck ? HELD : stored) },
       semaphore: { read: (stored) => (this.isSemaphoreStuck ? HELD : stored) },
@@ -104,11 +103,11 @@ export class ControlRegisters {
     const held = Object.entries({ owner, semaphore, catastrophicBuffer }).map(
       ([name, { offset }]) => [name, this.#file.stored(offset, DWORD_BYTES)] as const,
     );
-    return { hcr: this.#hcr.inspect(), ...Object.fromEntries(held) };
+    return { hcr: this.#ports.hcr.inspect(), ...Object.fromEntries(held) };
   }
 
   reset(): void {
-    this.#hcr.reset();
+    this.#ports.hcr.reset();
     this.#file.reset();
   }
 

@@ -15,6 +15,7 @@ import { type ControlConfig, controlParameters } from '../commands/command-param
 import type { DataPathControl } from '../commands/data-path-control.ts';
 import { type CapabilityConfig, capabilityParameters } from '../commands/device-capabilities.ts';
 import { ControlSide } from '../control-side.ts';
+import type { EventPoster } from '../events/index.ts';
 import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../keys/index.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
@@ -162,6 +163,21 @@ class Cable implements LinkStateSource, LinkTraffic {
   }
 }
 
+/** A cache of EQ contexts, all of them on chip unless a spec says otherwise. */
+class BenchContexts {
+  isOnChip = (): boolean => true;
+
+  access(): boolean {
+    return this.isOnChip();
+  }
+
+  used(): void {}
+
+  forget(): void {}
+
+  reset(): void {}
+}
+
 export interface CommandOptions {
   readonly inputModifier?: number;
   readonly opcodeModifier?: number;
@@ -190,6 +206,9 @@ export class ControlBench {
   readonly icm = new IcmMap();
   readonly dataPath = new RecordingDataPath(this.icm);
   readonly interrupts = new InterruptSink();
+  readonly contexts = new BenchContexts();
+  /** Blocks that stall while there is no room for an event: a spec adds some. */
+  readonly posters: EventPoster[] = [];
   readonly cable = new Cable(() => this.lp.nowPs);
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
@@ -224,7 +243,12 @@ export class ControlBench {
       capabilities: this.capabilities,
       nodeIndex: 0,
     });
-    this.control.connect({ dataPath: this.dataPath, device: this });
+    this.control.connect({
+      dataPath: this.dataPath,
+      device: this,
+      contexts: this.contexts,
+      posters: this.posters,
+    });
     this.cable.connect(this.control.ports[0]!);
   }
 

@@ -229,7 +229,6 @@ class DeviceFaults implements CommandFaults {
     control.processor.halt(cycle);
     this.#hca.resetDataPath(cycle);
     control.events.writeAnew();
-    if (control.events.canPost())
-      control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
+    if (control.events.canPost()) control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, cycle);
   }
 }

@@ -316,7 +316,7 @@ function cancelledMessagesOf({ hca }: HcaNode): number {
 }
 
 function vectorsOf({ hca }: HcaNode): VectorLedger[] {
-  const { moderation } = hca.control.events;
+  const { moderation } = hca.control.blocks;
   const { counters, vectorCount } = hca.pcieFunction.msix;
   const rows = Array.from({ length: vectorCount }, (_, vector) => ({
     vector,

@@ -153,7 +153,7 @@ const FLUSHED = 0x05;
 
 /** Reasons to interrupt, and those that joined another. */
 function watchModeration(stream: Stream, { control, domain }: Hca): void {
-  const { moderation } = control.events;
+  const { moderation } = control.blocks;
   const track = stream.track('interrupts', 'moderation');
   const { requested, moderated } = interruptStepNumbers;
   around(moderation, 'consider', (consider) => (slot, cycle) => {

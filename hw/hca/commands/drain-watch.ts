@@ -1,0 +1,65 @@
+/**
+ * Watches the send queues that drain: software gets an event when the last request of one is done (SQD).
+ * Source: InfiniBand Architecture volume 1, 10.3.1.
+ */
+import { EventType } from '../../../abi/eqe.ts';
+import type { Cycles } from '../../../base/units.ts';
+import type { ClockDomain } from '../../../sim/index.ts';
+import type { EventWriter } from '../events/index.ts';
+import type { ControlConfig } from './command-parameters.ts';
+import type { DataPathControl } from './data-path-control.ts';
+import type { DeviceState } from './device-state.ts';
+
+export interface DrainWatchPorts {
+  readonly dataPath: Pick<DataPathControl, 'qpIsDraining' | 'qpIsInError'>;
+  readonly events: Pick<EventWriter, 'canPost' | 'postQpEvent'>;
+}
+
+export class DrainWatch {
+  readonly #domain: ClockDomain;
+  readonly #pollCycles: number;
+  readonly #state: DeviceState;
+  readonly #stage: number;
+  #ports!: DrainWatchPorts;
+  /** Polls of draining queues since the last of them began or ended. */
+  #pollCount = 0;
+
+  constructor(core: { readonly domain: ClockDomain; readonly config: ControlConfig }, state: DeviceState) {
+    this.#domain = core.domain;
+    this.#pollCycles = core.config.conditionPollCycles;
+    this.#state = state;
+    this.#stage = core.domain.addStage(this.#run, this);
+  }
+
+  connect(ports: DrainWatchPorts): void {
+    this.#ports = ports;
+  }
+
+  /** A QP was added to those that owe software a drained event. */
+  watch(): void {
+    this.#pollCount = 0;
+    this.#domain.wake(this.#stage, this.#domain.cycle + 1);
+  }
+
+  #run(cycle: Cycles): void {
+    const { draining, parts } = this.#state;
+    const { dataPath, events } = this.#ports;
+    for (const slot of draining) {
+      if (dataPath.qpIsDraining(slot)) continue;
+      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1).
+      if (dataPath.qpIsInError(slot)) {
+        draining.delete(slot);
+        continue;
+      }
+      if (!events.canPost()) continue;
+      events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
+      draining.delete(slot);
+      this.#pollCount = 0;
+    }
+    if (draining.size === 0) return;
+    // The distance doubles after every 1,024 polls: a queue that drains for hours takes few of them, and its event is late by
+    // at most a thousandth of that time.
+    const distance = this.#pollCycles * 2 ** Math.min(24, this.#pollCount++ >> 10);
+    this.#domain.wake(this.#stage, cycle + distance);
+  }
+}

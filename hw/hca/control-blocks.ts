@@ -1,0 +1,126 @@
+/**
+ * The blocks of the control side, and who calls whom: control-side.ts puts them behind BAR0. What is in the table is held to the
+ * contracts of control-blocks.spec.ts.
+ */
+import type { Wires } from '../../sim/index.ts';
+import {
+  CommandDma,
+  CommandProcessor,
+  CommandTable,
+  type DataPathControl,
+  DeviceState,
+  DrainWatch,
+  interruptPin,
+} from './commands/index.ts';
+import type { ControlCore } from './control-core.ts';
+import {
+  EqPages,
+  type EventContexts,
+  type EventPoster,
+  EventWriter,
+  InterruptModeration,
+} from './events/index.ts';
+import { HcaPort, HcaPorts, ManagementAgents, NodeIdentity } from './port/index.ts';
+import { CommandRegister, type ControlRegisterPorts, ControlRegisters } from './registers/index.ts';
+
+/** What the blocks reach outside of the control side, and itself as a whole. */
+interface Surroundings {
+  readonly control: ControlRegisterPorts['control'];
+  readonly dataPath: DataPathControl;
+  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  readonly contexts?: EventContexts | undefined;
+  /** Blocks that stall while there is no room for an event. */
+  readonly posters: readonly EventPoster[];
+}
+
+/** Company part of all GUIDs, and the distance of two nodes' GUIDs. */
+const guidBase = 0x0002_c903_0000_0000n;
+const guidsPerNode = 16n;
+
+/** The blocks, in the order in which their stages are added: from the output side back. */
+export function makeBlocks(core: ControlCore) {
+  const { config, eqs, interrupts, violations } = core;
+  const pages = new EqPages(core);
+  const events = new EventWriter({
+    ...core,
+    fifoDepth: config.eventFifoDepth,
+    eventCycles: config.eventCycles,
+  });
+  const ports = new HcaPorts(makePorts(core));
+  const state = makeState(core, ports);
+  return {
+    pages,
+    events,
+    moderation: new InterruptModeration(eqs, interrupts),
+    ports,
+    state,
+    processor: new CommandProcessor(core),
+    commands: new CommandTable(state, config),
+    commandDma: new CommandDma({ ...core, writesInFlightMax: config.fillWritesInFlight }),
+    hcr: new CommandRegister(violations),
+    registers: new ControlRegisters(violations, interruptPin),
+    drains: new DrainWatch(core, state),
+  };
+}
+
+export type ControlBlocks = ReturnType<typeof makeBlocks>;
+
+/** Who calls whom. */
+export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBlocks> {
+  const { control, dataPath, contexts, posters } = b;
+  return {
+    registers: { control, hcr: b.hcr, moderation: b.moderation },
+    hcr: { processor: b.processor },
+    processor: { hcr: b.hcr, commands: b.commands, dma: b.commandDma, events: b.events },
+    commandDma: { processor: b.processor },
+    state: { dataPath, events: b.events, drains: b.drains },
+    drains: { dataPath, events: b.events },
+    ports: { dataPath, events: b.events },
+    events: { contexts, posters, moderation: b.moderation, pages: b.pages },
+    moderation: { events: b.events },
+    pages: { events: b.events },
+  };
+}
+
+function makePorts({ config, capabilities, domain, nodeIndex, link }: ControlCore): HcaPort[] {
+  return Array.from(
+    { length: capabilities.portCount },
+    (_, index) =>
+      new HcaPort({
+        portNumber: index + 1,
+        guid: portGuidOf(nodeIndex, index + 1),
+        logGids: capabilities.logGids,
+        logPkeys: capabilities.logPkeys,
+        maxVls: capabilities.maxVls,
+        linkInitialiseCycles: config.linkInitialiseCycles,
+        subnetManagerCycles: config.subnetManagerCycles,
+        hasEmbeddedSubnetManager: config.embeddedSubnetManager,
+        lid: config.portLid === 0 ? nodeIndex + 1 : config.portLid,
+        subnetManagerLid: config.subnetManagerLid,
+        domain,
+        link: index === 0 ? link : undefined,
+        traffic: index === 0 ? link : undefined,
+      }),
+  );
+}
+
+function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
+  const { config, capabilities, domain, tables, icm, eqs, nodeIndex } = core;
+  const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
+  return new DeviceState({
+    ...tables,
+    capabilities,
+    domain,
+    icm,
+    eqs,
+    ports,
+    node,
+    agents: new ManagementAgents(node, ports),
+    memoryMapPerPageCycles: config.memoryMapPerPageCycles,
+  });
+}
+
+const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
+
+/** GUID of a port, from 1, of the HCA of a node. */
+export const portGuidOf = (nodeIndex: number, port: number): bigint => nodeGuidOf(nodeIndex) + BigInt(port);

@@ -1,0 +1,40 @@
+/**
+ * What the blocks of the control side share: time, configuration, memories, tables, the DMA engines. It is made once, before the
+ * blocks. Which blocks a block calls stands in the table of wires (control-blocks.ts).
+ */
+import type { ClockDomain } from '../../sim/index.ts';
+import type { CapabilityConfig, ContextTables, ControlConfig } from './commands/index.ts';
+import { EqTable } from './events/index.ts';
+import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
+import type { LinkStateSource, LinkTraffic } from './port/index.ts';
+import { ProtocolViolations } from './statistics/index.ts';
+
+export interface ControlSideSetup {
+  readonly domain: ClockDomain;
+  readonly icm: IcmMap;
+  readonly interrupts: InterruptPort;
+  readonly reads: DmaReads;
+  readonly writes: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly tables: ContextTables;
+  /** The cable of port 1. */
+  readonly link: (LinkStateSource & LinkTraffic) | undefined;
+  readonly config: ControlConfig;
+  readonly capabilities: CapabilityConfig;
+  /** Which node this is, from 0: its GUIDs and LID come from it. */
+  readonly nodeIndex: number;
+}
+
+export interface ControlCore extends ControlSideSetup {
+  readonly eqs: EqTable;
+  readonly violations: ProtocolViolations;
+}
+
+export function makeControlCore(setup: ControlSideSetup): ControlCore {
+  const { capabilities, domain } = setup;
+  return {
+    ...setup,
+    eqs: new EqTable(2 ** capabilities.logMaxEqs, domain.clock.frequencyMHz),
+    violations: new ProtocolViolations(),
+  };
+}
