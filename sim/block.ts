@@ -8,6 +8,7 @@
  *
  * A wire is typed: a missing one, one too many and one of the wrong kind do not compile.
  */
+import type { Cycles } from '../base/units.ts';
 import type { BlockAccount } from './block-account.ts';
 import type { Fifo } from './fifo.ts';
 
@@ -36,6 +37,12 @@ export interface Block {
   readonly fifos?: readonly Fifo[];
   /** What it holds now, statistics left out: after {@link reset} the same as when it was made. */
   inspect?(): BlockState;
+}
+
+/** The block whose stage a part of it works in, as the part sees it. */
+export interface Wakeable {
+  /** What the part has waited for is there: its work goes on at `cycle` or later. */
+  wake(cycle: Cycles): void;
 }
 
 /** The neighbours that a block asks for. */

@@ -4,6 +4,7 @@ export {
   type BlockState,
   connectBlocks,
   listWires,
+  type Wakeable,
   type Wires,
 } from './block.ts';
 export { BlockAccount, NOT_STALLED, stallReasons } from './block-account.ts';

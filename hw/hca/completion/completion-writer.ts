@@ -89,16 +89,13 @@ export class CompletionWriter {
     const capacity = core.config.completionFifoDepth;
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
-    this.#staging = new CqeStaging(core, {
-      issued: (cq, record, cycle) => this.#issued(cq, record, cycle),
-      stagingSpace: () => this.wake(core.domain.cycle + 1),
-    });
+    this.#staging = new CqeStaging(core, this);
     this.#recordSram = core.allocateSram(RECORD_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       { done: (cq, status, cycle) => this.#consumerRead(cq, status, cycle) },
     );
-    this.notifier = new CompletionNotifier(core, (cycle) => this.wake(cycle));
+    this.notifier = new CompletionNotifier(core, this);
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
@@ -171,6 +168,13 @@ export class CompletionWriter {
   isBusy(cq: CqSlot): boolean {
     const isRead = this.#isReadingConsumer && this.#readingConsumerOf === cq;
     return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
+  }
+
+  /** See CqeWriter. */
+  cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void {
+    this.#core.cqs.rows[cq]!.inPipelineCount--;
+    if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
+    else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
 
   reset(): void {
@@ -337,12 +341,6 @@ export class CompletionWriter {
     this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
     this.#count--;
     this.#ports.ends.completionSpace(cycle);
-  }
-
-  #issued(cq: CqSlot, record: number, cycle: Cycles): void {
-    this.#core.cqs.rows[cq]!.inPipelineCount--;
-    if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
-    else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -9,7 +9,7 @@
 
 import { CqArmCommand } from '../../../abi/doorbells.ts';
 import type { Cycles } from '../../../base/units.ts';
-import { Fifo } from '../../../sim/index.ts';
+import { Fifo, type Wakeable } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   CQ_ARMED_NEXT,
@@ -41,7 +41,7 @@ export class CompletionNotifier {
   moderatedCount = 0;
   readonly #core: HcaCore;
   #events!: CompletionEvents;
-  readonly #wake: (cycle: Cycles) => void;
+  readonly #writer: Wakeable;
   readonly #timerHandler: number;
   /** CQ whose event has fired and still has to be posted. */
   #fired = NONE;
@@ -57,10 +57,10 @@ export class CompletionNotifier {
   #timedCycle = new Float64Array(0);
   #timedGeneration = new Int32Array(0);
 
-  /** @param wake that of the completion writer's stage, which does this one's work */
-  constructor(core: HcaCore, wake: (cycle: Cycles) => void) {
+  /** @param writer the completion writer, whose stage does this one's work */
+  constructor(core: HcaCore, writer: Wakeable) {
     this.#core = core;
-    this.#wake = wake;
+    this.#writer = writer;
     this.#due = new Fifo({
       name: 'events due',
       capacity: core.cqs.slotCount,
@@ -83,7 +83,7 @@ export class CompletionNotifier {
 
   /** See EventPoster. */
   eventSpace(cycle: Cycles): void {
-    this.#wake(cycle);
+    this.#writer.wake(cycle);
   }
 
   /** True while an event that has fired still has to be posted: no other may fire. */
@@ -132,7 +132,7 @@ export class CompletionNotifier {
   /** Fires for the CQ that has been due longest. */
   fireDue(cycle: Cycles): void {
     const { cqs } = this.#core;
-    this.#wake(cycle + 1);
+    this.#writer.wake(cycle + 1);
     while (this.#timedHeadCycle <= cycle && this.#timedHeadCycle < this.#due.headCycle)
       if (this.#firePeriodOver(this.#timed.shift()!)) return;
     if (this.#due.headCycle > cycle) return;
@@ -196,7 +196,7 @@ export class CompletionNotifier {
     let place = timed.length;
     while (place > 0 && this.#timedCycle[timed[place - 1]!] === cycle && timed[place - 1]! > cq) place--;
     timed.splice(place, 0, cq);
-    this.#wake(cycle);
+    this.#writer.wake(cycle);
   }
 
   /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
@@ -214,7 +214,7 @@ export class CompletionNotifier {
     if (this.#isDue[cq] === 1) return;
     this.#isDue[cq] = 1;
     this.#due.push(cq, cycle);
-    this.#wake(cycle);
+    this.#writer.wake(cycle);
   }
 
   #fire(cq: CqSlot): void {

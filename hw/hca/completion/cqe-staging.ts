@@ -5,6 +5,7 @@
 
 import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
 import type { BusAddress, Cycles } from '../../../base/units.ts';
+import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CompletionQueue, CqSlot } from '../objects/index.ts';
@@ -21,12 +22,10 @@ const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 const ownerShift = cqe.fields.owner.shift;
 const isSendShift = cqe.fields.isSend.shift;
 
-/** The completion writer, which is notified of what happens to CQEs. */
-export interface CqeWriter {
+/** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
+export interface CqeWriter extends Wakeable {
   /** A CQE was handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}. */
-  issued(cq: CqSlot, record: number, cycle: Cycles): void;
-  /** There is room for a CQE again. */
-  stagingSpace(): void;
+  cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void;
 }
 
 export class CqeStaging {
@@ -43,8 +42,8 @@ export class CqeStaging {
     this.#requester = core.dmaWrite.addRequester(
       { name: 'cqe', trafficClass: TrafficClass.cqe, fifoDepth: FIFO_DEPTH },
       {
-        done: (slot, cycle) => writer.issued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
-        space: () => writer.stagingSpace(),
+        done: (slot, cycle) => writer.cqeIssued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
+        space: () => writer.wake(core.domain.cycle + 1),
       },
     );
   }

@@ -6,7 +6,7 @@
 
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Cycles } from '../../../base/units.ts';
-import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
+import { type BlockAccount, stallReasons, type Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -55,9 +55,9 @@ export class RequestPackets {
 
   /**
    * @param account that of the requester, whose stage makes the packets
-   * @param space called when payload can be asked for again
+   * @param requester woken when payload can be asked for again
    */
-  constructor(core: HcaCore, account: BlockAccount, space: () => void) {
+  constructor(core: HcaCore, account: BlockAccount, requester: Wakeable) {
     this.#core = core;
     this.#queue = core.requestPackets;
     this.#account = account;
@@ -71,7 +71,10 @@ export class RequestPackets {
         weight: 4,
         placesEarly: true,
       },
-      { done: (slot, status, cycle) => this.#payloadRead(slot, status, cycle), space },
+      {
+        done: (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
+        space: () => requester.wake(core.domain.cycle + 1),
+      },
     );
   }
 

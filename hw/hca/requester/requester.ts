@@ -140,7 +140,7 @@ export class Requester {
       capacity: core.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    this.#packets = new RequestPackets(core, this.account, () => this.wake(core.domain.cycle + 1));
+    this.#packets = new RequestPackets(core, this.account, this);
     this.#stage = core.domain.addStage(this.#run, this);
   }
 

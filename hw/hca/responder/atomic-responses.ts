@@ -4,7 +4,7 @@
  */
 
 import type { Cycles } from '../../../base/units.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -38,19 +38,20 @@ export class AtomicResponses {
   readonly #unit: AtomicUnit;
   readonly #results: AtomicResults;
 
+  /** @param engine the response engine, in whose stage and account this works */
   constructor(
     core: HcaCore,
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    wake: (cycle: Cycles) => void,
+    engine: Wakeable,
   ) {
     this.#core = core;
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
     this.#translation = core.translator.port(PORT_RESPONSE);
-    this.#unit = new AtomicUnit(core, wake);
+    this.#unit = new AtomicUnit(core, engine);
     this.#results = new AtomicResults(core.config.responderAtomicResults);
   }
 

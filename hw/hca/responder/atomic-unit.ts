@@ -6,7 +6,8 @@
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
-import type { BusAddress, Cycles } from '../../../base/units.ts';
+import type { BusAddress } from '../../../base/units.ts';
+import type { Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -32,7 +33,8 @@ export class AtomicUnit {
   #readStatus = 0;
   #address = 0;
 
-  constructor(core: HcaCore, wake: (cycle: Cycles) => void) {
+  /** @param user woken when memory has answered */
+  constructor(core: HcaCore, user: Wakeable) {
     this.#core = core;
     this.#sram = core.allocateSram(ATOMIC_SRAM_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
@@ -41,7 +43,7 @@ export class AtomicUnit {
         done: (_cookie, status, cycle) => {
           this.#readStatus = status;
           this.#state = READ;
-          wake(cycle + core.config.atomicCycles);
+          user.wake(cycle + core.config.atomicCycles);
         },
       },
     );
@@ -50,7 +52,7 @@ export class AtomicUnit {
       {
         done: (_cookie, cycle) => {
           this.#state = WRITTEN;
-          wake(cycle + 1);
+          user.wake(cycle + 1);
         },
       },
     );

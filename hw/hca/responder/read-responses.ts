@@ -4,7 +4,7 @@
  */
 
 import type { Cycles } from '../../../base/units.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
@@ -32,12 +32,13 @@ export class ReadResponses {
   #filled = 0;
   #wanted = 0;
 
+  /** @param engine the response engine, in whose stage and account this works */
   constructor(
     core: HcaCore,
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    space: () => void,
+    engine: Wakeable,
   ) {
     this.#core = core;
     this.#resources = resources;
@@ -52,7 +53,10 @@ export class ReadResponses {
         weight: 4,
         placesEarly: true,
       },
-      { done: (slot, status, cycle) => packets.payloadRead(slot, status, cycle), space },
+      {
+        done: (slot, status, cycle) => packets.payloadRead(slot, status, cycle),
+        space: () => engine.wake(core.domain.cycle + 1),
+      },
     );
   }
 

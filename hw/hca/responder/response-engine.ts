@@ -86,12 +86,8 @@ export class ResponseEngine {
     this.#readCycles = core.config.readResponseCycles;
     this.#readBytesPerCycle = core.config.readResponseBytesPerCycle;
     this.#resources = new ResponderResources(core.qps);
-    this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, () =>
-      this.wake(core.domain.cycle + 1),
-    );
-    this.#atomics = new AtomicResponses(core, this.#resources, this.#packets, this.account, (cycle) =>
-      this.wake(cycle),
-    );
+    this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, this);
+    this.#atomics = new AtomicResponses(core, this.#resources, this.#packets, this.account, this);
     this.#active = undefined;
     this.#stage = core.domain.addStage(this.#run, this);
   }
