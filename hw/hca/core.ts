@@ -7,6 +7,7 @@ import type { CostAttribution } from './costs/index.ts';
 import type { DoorbellGeometry } from './doorbells/index.ts';
 import {
   type ContextCache,
+  type ContextMisses,
   type ContextUser,
   type DmaReads,
   type DmaWrites,
@@ -19,14 +20,7 @@ import {
   type SramAllocator,
   type Translator,
 } from './memory/index.ts';
-import {
-  type CqTable,
-  type QpTable,
-  SendRecords,
-  type SrqSlot,
-  type SrqTable,
-  WQE_LINE_BYTES,
-} from './objects/index.ts';
+import { type CqTable, type QpTable, SendRecords, type SrqTable, WQE_LINE_BYTES } from './objects/index.ts';
 import {
   Loopback,
   PACKET_PAYLOAD_BYTES_MAX,
@@ -102,16 +96,14 @@ export interface HcaCore extends DataPathSite, DataPathTables {
 export interface HcaCoreSetup extends DataPathSite {
   readonly tables: DataPathTables;
   readonly sram: SramAllocator;
-  /** Brings the context of an SRQ up to date before it is written out. */
-  readonly srqSync: (slot: SrqSlot) => void;
   readonly tap: OperationTap | undefined;
   readonly costs?: CostAttribution | undefined;
   /** See ContextCacheSetup. */
-  readonly onContextMiss?: ((port: number) => void) | undefined;
+  readonly misses?: ContextMisses | undefined;
 }
 
 export function makeCore(setup: HcaCoreSetup): HcaCore {
-  const { config, tables, sram, domain, port, tap, srqSync, costs, onContextMiss: _, ...site } = setup;
+  const { config, tables, sram, domain, port, tap, costs, misses: _, ...site } = setup;
   const { qps, cqs, srqs } = tables;
   const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
   const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
@@ -133,9 +125,9 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     mttCache,
     translator,
     pageFaults,
-    qpcCache: makeContextCache(setup, 'qpc', qps, qpcCacheEntries, qpcCacheWays, (slot) => qps.sync(slot)),
-    cqcCache: makeContextCache(setup, 'cqc', cqs, cqcCacheEntries, cqcCacheWays, (slot) => cqs.sync(slot)),
-    srqcCache: makeContextCache(setup, 'srqc', srqs, srqcCacheEntries, srqcCacheWays, srqSync),
+    qpcCache: makeContextCache(setup, 'qpc', qps, qpcCacheEntries, qpcCacheWays),
+    cqcCache: makeContextCache(setup, 'cqc', cqs, cqcCacheEntries, cqcCacheWays),
+    srqcCache: makeContextCache(setup, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
     records: new SendRecords(config.outstandingWqes),
     lines: new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES)),
     requestPackets: packetQueue(config.transmitBufferPackets, sram),

@@ -54,7 +54,7 @@ interface Surroundings {
   readonly dataPath: { reset(): void };
 }
 
-export interface DataPathSetup extends Omit<HcaCoreSetup, 'srqSync'> {
+export interface DataPathSetup extends HcaCoreSetup {
   readonly eventQueues: EventQueues;
 }
 
@@ -235,7 +235,7 @@ export class DataPath {
 
   constructor(setup: DataPathSetup) {
     const { eventQueues, ...site } = setup;
-    this.core = makeCore({ ...site, srqSync: (slot) => this.blocks.objects.srqSync(slot) });
+    this.core = makeCore(site);
     this.blocks = makeBlocks(this.core);
     this.#all = Object.entries<Block>(this.blocks);
     const wired: Wired = { ...setup.tables, ...this.blocks };

@@ -174,9 +174,7 @@ export class Hca implements BarTarget {
     const { eqs, events } = this.control;
     attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
-    this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
-      eqs.sync(slot),
-    );
+    this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
     this.dataPath = new DataPath({
       lp,
       domain,
@@ -197,7 +195,7 @@ export class Hca implements BarTarget {
       },
       tap: setup.tap,
       costs: this.costs,
-      onContextMiss: attributed?.onContextMiss,
+      misses: attributed?.misses,
     });
     const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
     const posters = [pageFaults, completions.notifier, asyncEvents];
@@ -222,15 +220,13 @@ export class Hca implements BarTarget {
     if (source === undefined) return undefined;
     const { pcieFunction } = this;
     const costs = new CostAttribution({ lp, source, qps, cqs, portCount: PORT_COUNT });
-    const missing = new MissingPort();
+    const misses = new MissingPort();
     return {
       costs,
-      reads: new AttributedReads(this.dmaRead, costs, pcieFunction, missing),
-      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, missing),
+      misses,
+      reads: new AttributedReads(this.dmaRead, costs, pcieFunction, misses),
+      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, misses),
       interrupts: new AttributedInterrupts(pcieFunction, costs),
-      onContextMiss: (port: number): void => {
-        missing.port = port;
-      },
     };
   }
 

@@ -8,6 +8,7 @@ import type { BusAddress, Cycles } from '../../../base/units.ts';
 import { firstTlpBytes } from '../../dma/index.ts';
 import type { EqTable } from '../events/index.ts';
 import {
+  type ContextMisses,
   type DmaReads,
   type DmaWrites,
   type InterruptPort,
@@ -63,8 +64,12 @@ export interface TransferLimits {
 }
 
 /** For which port the context caches make their next requests. */
-export class MissingPort {
+export class MissingPort implements ContextMisses {
   port = PORT_WQE_FETCH;
+
+  contextMissed(port: number): void {
+    this.port = port;
+  }
 }
 
 export class AttributedReads implements DmaReads {

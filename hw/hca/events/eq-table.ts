@@ -83,7 +83,7 @@ export class EqTable extends ContextTable<'EQ'> {
   }
 
   /** Writes the live fields into the context bytes, for QUERY_EQ. */
-  sync(slot: EqSlot): void {
+  override sync(slot: EqSlot): void {
     const { view } = this;
     const base = this.offsetOf(slot);
     eqc.fields.status.set(view, base, this.status[slot]!);

@@ -52,8 +52,13 @@ export class DataPathObjects implements DataPathControl {
     this.#core = core;
     const { dmaRead, dmaWrite } = core;
     const { context, translation, command } = TrafficClass;
-    this.#icmFence = new DmaFence(dmaRead, dmaWrite, (kind) => kind === context || kind === translation);
-    this.#everything = new DmaFence(dmaRead, dmaWrite, (kind) => kind !== command);
+    this.#icmFence = new DmaFence(dmaRead, dmaWrite, [context, translation]);
+    const all = Object.values(TrafficClass);
+    this.#everything = new DmaFence(
+      dmaRead,
+      dmaWrite,
+      all.filter((trafficClass) => trafficClass !== command),
+    );
   }
 
   connect(ports: DataPathObjectPorts): void {
@@ -201,12 +206,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   srqSync(slot: SrqSlot): void {
-    const queue = this.#ports.receives.srqQueue(slot);
-    this.#core.srqs.sync(
-      slot,
-      this.#ports.receives.postedCounter(queue),
-      this.#ports.receives.consumedCounter(queue),
-    );
+    this.#core.srqs.sync(slot);
   }
 
   mptChanged(index: number): void {

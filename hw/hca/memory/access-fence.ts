@@ -15,7 +15,7 @@ export class AccessFence {
 
   constructor(reads: DmaReads, writes: DmaWrites, responses: ResponseEngine) {
     const { payloadRead, payloadWrite } = TrafficClass;
-    this.#payload = new DmaFence(reads, writes, (kind) => kind === payloadRead || kind === payloadWrite);
+    this.#payload = new DmaFence(reads, writes, [payloadRead, payloadWrite]);
     this.#responses = responses;
   }
 

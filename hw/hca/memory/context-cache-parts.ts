@@ -3,7 +3,7 @@
 import type { ClockDomain } from '../../../sim/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
-import { ContextCache } from './context-cache.ts';
+import { ContextCache, type ContextMisses } from './context-cache.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import { type ContextKind, type ContextUser, contextUsers, PORT_COUNT } from './ports.ts';
@@ -19,19 +19,17 @@ export interface ContextCacheParts {
   readonly dmaWrite: DmaWrites;
   readonly sram: SramAllocator;
   /** See ContextCacheSetup. */
-  readonly onContextMiss?: ((port: number) => void) | undefined;
+  readonly misses?: ContextMisses | undefined;
 }
 
-/** @param sync brings the context bytes of a slot up to date before they are written out */
 export function makeContextCache<K extends ContextKind>(
   parts: ContextCacheParts,
   kind: K,
   contexts: ContextTable,
   entries: number,
   ways: number,
-  sync: (slot: number) => void,
 ): ContextCache<ContextUser<K>> {
-  const { icm, dmaRead, dmaWrite, sram, config, domain } = parts;
+  const { icm, dmaRead, dmaWrite, sram, config, domain, misses } = parts;
   const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
   return new ContextCache<ContextUser<K>>({
     entries,
@@ -41,15 +39,14 @@ export function makeContextCache<K extends ContextKind>(
     portCount: PORT_COUNT,
     users: contextUsers[kind],
     table: contexts,
-    addressOf: (objectNumber) => icm.contextAddress(kind, objectNumber),
-    sync,
+    kind,
+    icm,
     domain,
-    name: kind,
     dmaRead,
     dmaWrite,
     sram: sram.bytes,
     sramOffset: sram.allocate(staging),
     writeDepth: WRITE_DEPTH,
-    onMiss: parts.onContextMiss,
+    misses,
   });
 }

@@ -9,15 +9,24 @@ const MISS_CYCLES = 6;
 const CONTEXT_BYTES = 64;
 const ICM = 0x8000;
 
+/** What is live of each context is one number more than its slot. */
+class SyncedTable extends ContextTable {
+  readonly synced: number[] = [];
+
+  override sync(slot: number): void {
+    this.synced.push(slot);
+    this.bytes[this.offsetOf(slot)] = slot + 1;
+  }
+}
+
 function bench(entries: number, ways = entries, ports = 3) {
   const lp = new LogicalProcess('hca');
   const domain = lp.addClockDomain(1000);
   const memory = new SparseMemory();
   const sram = new Uint8Array(4096);
   const dma = new MemoryDma(memory, domain, sram, LATENCY_CYCLES);
-  const table = new ContextTable(CONTEXT_BYTES, 16);
+  const table = new SyncedTable(CONTEXT_BYTES, 16);
   for (let slot = 0; slot < 16; slot++) table.allocate(100 + slot);
-  const synced: number[] = [];
   const cache = new ContextCache({
     entries,
     ways,
@@ -26,13 +35,9 @@ function bench(entries: number, ways = entries, ports = 3) {
     portCount: ports,
     users: { first: 0, second: 1, third: 2 },
     table,
-    addressOf: (objectNumber) => ICM + objectNumber * CONTEXT_BYTES,
-    sync: (slot) => {
-      synced.push(slot);
-      table.bytes[table.offsetOf(slot)] = slot + 1;
-    },
+    kind: 'qpc',
+    icm: { contextAddress: (_kind, objectNumber) => ICM + objectNumber * CONTEXT_BYTES },
     domain,
-    name: 'qpc',
     dmaRead: dma,
     dmaWrite: dma,
     sram,
@@ -53,7 +58,7 @@ function bench(entries: number, ways = entries, ports = 3) {
     }
     throw new Error('never on chip');
   };
-  return { cache, dma, memory, table, woken, synced, settle, use };
+  return { cache, dma, memory, table, woken, settle, use };
 }
 
 describe('ContextCache', () => {
@@ -79,13 +84,13 @@ describe('ContextCache', () => {
   });
 
   it('writes a changed context back to its place in ICM when it is abandoned, and others not', () => {
-    const { cache, use, settle, dma, memory, synced } = bench(2);
+    const { cache, use, settle, dma, memory, table } = bench(2);
     use(0, 1, true);
     use(0, 2, false);
     use(0, 3);
     use(0, 4);
     settle();
-    expect(synced).toEqual([1]);
+    expect(table.synced).toEqual([1]);
     expect(cache.writeBackCount).toBe(1);
     expect(dma.writeLog.map(({ address, bytes }) => [address, bytes.length, bytes[0]])).toEqual([
       [ICM + 101 * CONTEXT_BYTES, CONTEXT_BYTES, 2],

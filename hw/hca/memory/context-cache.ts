@@ -8,14 +8,26 @@
  * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
-import type { Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/units.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
-import type { MissWaiter } from './ports.ts';
+import type { ContextKind, MissWaiter } from './ports.ts';
 
 const NONE = -1;
+
+/** Where contexts lie. */
+interface ContextMap {
+  /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
+  contextAddress(kind: ContextKind, objectNumber: number): number;
+}
+
+/** Who wants to know for which port the caches make their requests. */
+export interface ContextMisses {
+  /** A context is about to be read for a port, and another perhaps written back. */
+  contextMissed(port: number): void;
+}
 
 /** @typeParam U names of the users */
 export interface ContextCacheSetup<U extends string> {
@@ -27,13 +39,9 @@ export interface ContextCacheSetup<U extends string> {
   /** By a user's name the number of its port. */
   readonly users: Readonly<Record<U, number>>;
   readonly table: ContextTable;
-  /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
-  readonly addressOf: (objectNumber: number) => number;
-  /** Brings the context bytes of a slot up to date before they are written out. */
-  readonly sync: (slot: number) => void;
+  readonly kind: ContextKind;
+  readonly icm: ContextMap;
   readonly domain: ClockDomain;
-  /** What its requesters are named after. */
-  readonly name: string;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly sram: Uint8Array;
@@ -41,8 +49,8 @@ export interface ContextCacheSetup<U extends string> {
   readonly sramOffset: number;
   /** Depth of the write requester's fifo: at most so many write-backs are under way. */
   readonly writeDepth: number;
-  /** Optional: notified of the port for which a context is about to be read, and another perhaps written back. */
-  readonly onMiss?: ((port: number) => void) | undefined;
+  /** Where TLPs are attributed to operations. */
+  readonly misses?: ContextMisses | undefined;
 }
 
 /**
@@ -103,15 +111,15 @@ export class ContextCache<U extends string = string> {
 
   constructor(setup: ContextCacheSetup<U>) {
     this.#setup = setup;
-    const { name, domain, portCount, writeDepth } = setup;
+    const { kind, domain, portCount, writeDepth } = setup;
     const trafficClass = TrafficClass.context;
     const space = (): void => this.#retryDeferred(domain.cycle + 1);
     this.#readRequester = setup.dmaRead.addRequester(
-      { name: `${name}Read`, trafficClass, fifoDepth: portCount, weight: 4 },
+      { name: `${kind}Read`, trafficClass, fifoDepth: portCount, weight: 4 },
       { done: (line, _status, cycle) => this.#fillDone(line, cycle), space },
     );
     this.#writeRequester = setup.dmaWrite.addRequester(
-      { name: `${name}Write`, trafficClass, fifoDepth: writeDepth },
+      { name: `${kind}Write`, trafficClass, fifoDepth: writeDepth },
       { space },
     );
     this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
@@ -252,8 +260,8 @@ export class ContextCache<U extends string = string> {
       return;
     }
     const staging = sramOffset + port * table.contextBytes;
-    const address = this.#setup.addressOf(table.numberOf[slot]!);
-    this.#setup.onMiss?.(port);
+    const address = this.#addressOf(table.numberOf[slot]!);
+    this.#setup.misses?.contextMissed(port);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
     this.#invalidateLookups();
     this.directory.place(line, slot);
@@ -279,18 +287,22 @@ export class ContextCache<U extends string = string> {
     const slot = this.directory.tags[line]!;
     const objectNumber = table.numberOf[slot]!;
     if (objectNumber === -1) return;
-    this.#setup.sync(slot);
+    table.sync(slot);
     const offset = table.offsetOf(slot);
     sram.set(table.bytes.subarray(offset, offset + table.contextBytes), staging);
     this.writeBackCount++;
     dmaWrite.request(
       this.#writeRequester,
-      this.#setup.addressOf(objectNumber),
+      this.#addressOf(objectNumber),
       table.contextBytes,
       sram,
       staging,
       line,
     );
+  }
+
+  #addressOf(objectNumber: number): BusAddress {
+    return this.#setup.icm.contextAddress(this.#setup.kind, objectNumber);
   }
 
   #wakeAll(ports: number, cycle: Cycles): void {

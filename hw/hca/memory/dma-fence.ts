@@ -11,22 +11,22 @@ import type { DmaReads, DmaRequester, DmaWrites } from './dma-ports.ts';
 
 export class DmaFence {
   readonly #engines: readonly (DmaReads | DmaWrites)[];
-  readonly #isFenced: (trafficClass: number) => boolean;
+  readonly #trafficClasses: readonly number[];
   #requesters: DmaRequester[] = [];
   /** Requests that must have ended, by requester. */
   #requests: number[] = [];
 
-  /** @param isFenced whether requests of a traffic class are waited for */
-  constructor(reads: DmaReads, writes: DmaWrites, isFenced: (trafficClass: number) => boolean) {
+  /** @param trafficClasses of the requests that are waited for */
+  constructor(reads: DmaReads, writes: DmaWrites, trafficClasses: readonly number[]) {
     this.#engines = [reads, writes];
-    this.#isFenced = isFenced;
+    this.#trafficClasses = trafficClasses;
   }
 
   /** All requests made until now are to end. */
   begin(): void {
     this.#requesters = this.#engines
       .flatMap(({ requesters }) => requesters)
-      .filter(({ trafficClass, count }) => count > 0 && this.#isFenced(trafficClass));
+      .filter(({ trafficClass, count }) => count > 0 && this.#trafficClasses.includes(trafficClass));
     this.#requests = this.#requesters.map(({ counters }) => counters.requests);
   }
 

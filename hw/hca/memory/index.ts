@@ -1,6 +1,6 @@
 /** Interface of this room: see README.md. */
 export { AccessFence } from './access-fence.ts';
-export type { ContextCache, ContextPort } from './context-cache.ts';
+export type { ContextCache, ContextMisses, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
 export { DmaFence } from './dma-fence.ts';
 export type {

@@ -114,6 +114,9 @@ export class ContextTable<Kind extends string = string, User extends string = st
     return slot * this.contextBytes;
   }
 
+  /** Brings a slot's bytes up to date before they are read: writes what is held beside them into them. */
+  sync(_slot: Slot<Kind>): void {}
+
   /** Slots in use, in ascending order. */
   liveSlots(): Slot<Kind>[] {
     const slots: Slot<Kind>[] = [];

@@ -42,7 +42,7 @@ export class CqTable extends ContextTable<'CQ', 'notifier'> {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: CqSlot): void {
+  override sync(slot: CqSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const queue = this.rows[slot]!;

@@ -88,7 +88,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: QpSlot): void {
+  override sync(slot: QpSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const pair = this.rows[slot]!;

@@ -1,12 +1,20 @@
 /** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
 
 import { srqc } from '../../../abi/srqc.ts';
-import { ContextTable, enlarged } from './context-table.ts';
+import { ContextTable, enlarged, type SlotUser } from './context-table.ts';
 import type { SrqSlot } from './numbers.ts';
 
 const SRQC_BYTES = 64;
 
 const f = srqc.fields;
+
+/** The fetch of receive WQEs, which counts them. */
+export interface ReceiveCounters extends SlotUser {
+  /** Number of an SRQ's receive queue. */
+  srqQueue(slot: SrqSlot): number;
+  postedCounter(queue: number): number;
+  consumedCounter(queue: number): number;
+}
 
 /** Arrays by slot, others once the table has grown. */
 export class SrqTable extends ContextTable<'SRQ', 'receives'> {
@@ -19,10 +27,16 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   doorbellRecord = new Float64Array(0);
   /** Available WQEs below which the limit event is sent once; 0 is disarmed. */
   limit = new Int32Array(0);
+  #receives!: ReceiveCounters;
 
   constructor(capacity: number) {
     super(SRQC_BYTES, capacity);
     this.enlarge(this.slotCount);
+  }
+
+  override connect({ receives }: { readonly receives: ReceiveCounters }): void {
+    super.connect({ receives });
+    this.#receives = receives;
   }
 
   /** Decodes what a command configured. */
@@ -40,11 +54,12 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: SrqSlot, postedWqes: number, wqeCounter: number): void {
+  override sync(slot: SrqSlot): void {
     const at = this.offsetOf(slot);
+    const queue = this.#receives.srqQueue(slot);
     f.limitWatermark.set(this.view, at, this.limit[slot]!);
-    f.postedWqes.set(this.view, at, postedWqes);
-    f.wqeCounter.set(this.view, at, wqeCounter);
+    f.postedWqes.set(this.view, at, this.#receives.postedCounter(queue));
+    f.wqeCounter.set(this.view, at, this.#receives.consumedCounter(queue));
   }
 
   protected override enlarge(slotCount: number): void {
