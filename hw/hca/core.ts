@@ -129,7 +129,7 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     cqcCache: makeContextCache(setup, 'cqc', cqs, cqcCacheEntries, cqcCacheWays),
     srqcCache: makeContextCache(setup, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
     records: new SendRecords(config.outstandingWqes),
-    lines: new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES)),
+    lines: new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES), qps.rows),
     requestPackets: packetQueue(config.transmitBufferPackets, sram),
     responsePackets: packetQueue(config.responseBufferPackets, sram),
     loopback,

@@ -22,7 +22,6 @@ import {
   type CqSlot,
   noLine,
   type Qpn,
-  type QpSlot,
   type QueuePair,
   WQE_LINE_BYTES,
   type WqeLine,
@@ -243,14 +242,6 @@ export class Doorbells {
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
   }
 
-  /** A QP that loses its line reads its WQEs from memory when it is next served. */
-  readonly #evict = (qp: QpSlot): void => {
-    const pair = this.#core.qps.rows[qp]!;
-    const line = pair.wqeLine;
-    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
-    pair.wqeLine = noLine;
-  };
-
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: Cycles): void {
     const { qps } = this.#core;
@@ -268,7 +259,7 @@ export class Doorbells {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const line = this.#lines.claim(qp, pair.wqeLine, this.#evict);
+    const line = this.#lines.claim(qp, pair.wqeLine);
     if (line === noLine) {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;

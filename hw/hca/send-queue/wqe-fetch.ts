@@ -193,7 +193,7 @@ export class WqeFetch {
       this.#ports.errors.queueFailed(pair.slot, cycle);
       return true;
     }
-    const line = this.#lines.claim(pair.slot, own, this.#evict);
+    const line = this.#lines.claim(pair.slot, own);
     if (line === noLine) {
       this.account.stall(cycle, STALL_LINES);
       return false;
@@ -233,14 +233,6 @@ export class WqeFetch {
     translator.port(PORT_WQE_FETCH).usedBuffer();
     this.#lines.readCount++;
   }
-
-  /** A QP that loses its line reads its WQEs from memory when it is next served. */
-  readonly #evict = (qp: QpSlot): void => {
-    const pair = this.#core.qps.rows[qp]!;
-    const line = pair.wqeLine;
-    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
-    pair.wqeLine = noLine;
-  };
 
   #readDone(number: number, status: number, cycle: Cycles): void {
     const { qps, sramView } = this.#core;

@@ -1,37 +1,55 @@
 import { describe, expect, it } from 'vitest';
 import { controlSegment } from '../../../abi/wqe.ts';
+import { QueuePair } from '../objects/queue-pair.ts';
 import { noLine, WQE_LINE_BYTES } from '../objects/wqe-line.ts';
 import { WqeLines } from './wqe-lines.ts';
 
-const noOne = (): void => undefined;
+const pairs = (): QueuePair[] => Array.from({ length: 11 }, (_, slot) => new QueuePair(slot));
 
 describe('WqeLines', () => {
   it('gives a QP its own line, a free one, or the least recently used', () => {
-    const lines = new WqeLines(2, 0);
-    const lost: number[] = [];
-    const evict = (qp: number): void => {
-      lost.push(qp);
+    const rows = pairs();
+    const lines = new WqeLines(2, 0, rows);
+    const claim = (qp: number): number => {
+      const pair = rows[qp]!;
+      const line = lines.claim(qp, pair.wqeLine);
+      pair.wqeLine = line;
+      return line.number;
     };
-    expect(lines.claim(7, noLine, evict).number).toBe(0);
-    expect(lines.claim(8, noLine, evict).number).toBe(1);
-    expect(lines.claim(7, lines.rows[0]!, evict).number).toBe(0);
+    const lineOf = (qp: number): number => rows[qp]!.wqeLine.number;
+    expect([claim(7), claim(8), claim(7)]).toEqual([0, 1, 0]);
     lines.rows[1]!.validCount = 3;
-    expect(lines.claim(9, noLine, evict).number).toBe(1);
-    expect([lost, lines.evictionCount]).toEqual([[8], 1]);
+    expect(claim(9)).toBe(1);
+    expect([lineOf(8), lineOf(7), lines.evictionCount]).toEqual([-1, 0, 1]);
     lines.rows[0]!.free();
-    expect(lines.claim(10, noLine, evict).number).toBe(0);
-    expect(lost).toEqual([8]);
+    expect(claim(10)).toBe(0);
+    expect(lines.evictionCount).toBe(1);
+  });
+
+  it('has a QP that loses WQEs read them again, as if its doorbell had been rung', () => {
+    for (const [validCount, mayHaveMore, hasDoorbell] of [
+      [0, 0, 0],
+      [1, 0, 1],
+      [0, 1, 1],
+    ] as const) {
+      const rows = pairs();
+      const lines = new WqeLines(1, 0, rows);
+      rows[3]!.wqeLine = lines.claim(3, noLine);
+      Object.assign(lines.rows[0]!, { validCount, mayHaveMore });
+      expect(lines.claim(4, noLine).number).toBe(0);
+      expect([rows[3]!.hasDoorbell, rows[3]!.wqeLine]).toEqual([hasDoorbell, noLine]);
+    }
   });
 
   it('gives up no line that is being filled, or was filled and not yet looked at', () => {
-    const lines = new WqeLines(2, 0);
-    lines.claim(1, noLine, noOne);
-    lines.claim(2, noLine, noOne);
+    const lines = new WqeLines(2, 0, pairs());
+    lines.claim(1, noLine);
+    lines.claim(2, noLine);
     lines.rows[0]!.isFetching = 1;
     lines.rows[1]!.isLocked = 1;
-    expect(lines.claim(3, noLine, noOne).number).toBe(-1);
+    expect(lines.claim(3, noLine).number).toBe(-1);
     lines.rows[1]!.isLocked = 0;
-    expect(lines.claim(3, noLine, noOne).number).toBe(1);
+    expect(lines.claim(3, noLine).number).toBe(1);
   });
 
   it('sheet 6.2: counts WQEs up to the first whose owner bit is not that of the pass', () => {
@@ -44,8 +62,8 @@ describe('WqeLines', () => {
     ] as const) {
       const sram = new Uint8Array(2 * WQE_LINE_BYTES);
       const view = new DataView(sram.buffer);
-      const lines = new WqeLines(1, WQE_LINE_BYTES);
-      lines.claim(1, noLine, noOne);
+      const lines = new WqeLines(1, WQE_LINE_BYTES, pairs());
+      lines.claim(1, noLine);
       bits.forEach((bit, index) => {
         controlSegment.fields.owner.set(view, lines.rows[0]!.placeOf(firstCounter + index, stride), bit);
       });
@@ -58,7 +76,7 @@ describe('WqeLines', () => {
   });
 
   it('sheet 6.1: moves on through the line as a ring, with the 16-bit counter', () => {
-    const line = new WqeLines(1, 64).rows[0]!;
+    const line = new WqeLines(1, 64, pairs()).rows[0]!;
     line.firstCounter = 0xffff;
     line.validCount = 2;
     expect(line.placeOf(line.firstCounter, 256)).toBe(64 + 768);
@@ -68,7 +86,7 @@ describe('WqeLines', () => {
   });
 
   it('remembers when each WQE was asked for and came', () => {
-    const line = new WqeLines(2, 0).rows[1]!;
+    const line = new WqeLines(2, 0, pairs()).rows[1]!;
     line.firstCounter = 5;
     line.setTimes(5, 100, 300);
     line.setTimes(6, 200, 400);
@@ -78,8 +96,8 @@ describe('WqeLines', () => {
   });
 
   it('is empty after a reset', () => {
-    const lines = new WqeLines(2, 0);
-    lines.claim(1, noLine, noOne);
+    const lines = new WqeLines(2, 0, pairs());
+    lines.claim(1, noLine);
     lines.rows[0]!.isFetching = 1;
     lines.rows[0]!.isLocked = 1;
     lines.reset();

@@ -4,7 +4,7 @@
  * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
  * outnumber the lines would take them from each other for ever.
  */
-import { noLine, type QpSlot, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
+import { noLine, type QpSlot, type QueuePair, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
 
 export class WqeLines {
   /** WQEs taken from the lines, and reads that filled them. */
@@ -13,9 +13,12 @@ export class WqeLines {
   evictionCount = 0;
   /** The lines by their numbers. */
   readonly rows: readonly WqeLine[];
+  readonly #pairs: readonly QueuePair[];
   #clock = 0;
 
-  constructor(count: number, sramOffset: number) {
+  /** @param pairs by slot: a QP that loses its line learns of it */
+  constructor(count: number, sramOffset: number, pairs: readonly QueuePair[]) {
+    this.#pairs = pairs;
     this.rows = Array.from(
       { length: count },
       (_, number) => new WqeLine(number, sramOffset + number * WQE_LINE_BYTES),
@@ -31,13 +34,13 @@ export class WqeLines {
    * Line to fill for `qp`: its own, a free one, or the least recently used. {@link noLine} when all are being filled or
    * locked.
    */
-  claim(qp: QpSlot, own: WqeLine, onEvict: (qp: QpSlot) => void): WqeLine {
+  claim(qp: QpSlot, own: WqeLine): WqeLine {
     const victim = own === noLine ? this.#victim() : own;
     if (victim === noLine) return noLine;
     const loser = victim.qp;
     if (loser !== -1 && loser !== qp) {
       if (victim.validCount > 0) this.evictionCount++;
-      onEvict(loser);
+      loseLine(this.#pairs[loser]!);
     }
     if (loser !== qp) {
       victim.qp = qp;
@@ -76,4 +79,11 @@ export class WqeLines {
     }
     return victim;
   }
+}
+
+/** A QP that loses its line reads its WQEs from memory when it is next served. */
+function loseLine(pair: QueuePair): void {
+  const { validCount, mayHaveMore } = pair.wqeLine;
+  if (validCount > 0 || mayHaveMore === 1) pair.hasDoorbell = 1;
+  pair.wqeLine = noLine;
 }
