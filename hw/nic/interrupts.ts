@@ -130,15 +130,19 @@ export class NicInterrupts {
     this.#causes.fill(0);
     this.#assign(
       nicCauseGroup.receive,
-      fieldOf(value, field.receiveValid),
+      fieldOf(value, field.receiveValid) === 1,
       fieldOf(value, field.receiveVector),
     );
     this.#assign(
       nicCauseGroup.transmit,
-      fieldOf(value, field.transmitValid),
+      fieldOf(value, field.transmitValid) === 1,
       fieldOf(value, field.transmitVector),
     );
-    this.#assign(nicCauseGroup.other, fieldOf(value, field.otherValid), fieldOf(value, field.otherVector));
+    this.#assign(
+      nicCauseGroup.other,
+      fieldOf(value, field.otherValid) === 1,
+      fieldOf(value, field.otherVector),
+    );
   }
 
   /** EITR or EICT of a vector was written: a wait may be over. */
@@ -182,8 +186,8 @@ export class NicInterrupts {
 
   // ---- inside ----
 
-  #assign(group: number, isValid: number, vector: number): void {
-    const at = isValid === 1 && vector < nicMsix.vectorCount ? vector : NO_VECTOR;
+  #assign(group: number, isValid: boolean, vector: number): void {
+    const at = isValid && vector < nicMsix.vectorCount ? vector : NO_VECTOR;
     if (at !== NO_VECTOR) this.#causes[at] = this.#causes[at]! | group;
   }
 

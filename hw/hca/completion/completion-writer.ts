@@ -331,7 +331,7 @@ export class CompletionWriter {
     const { cq } = posted;
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
     if (posted.record !== -1) this.#ports.ends.cqeDiscarded(posted.record, cycle);
-    else if (posted.isSend === 1) this.#core.operations.unstartedDiscarded(posted.opcode);
+    else if (posted.isSend) this.#core.operations.unstartedDiscarded(posted.opcode);
   }
 
   #pop(cycle: Cycles): void {
@@ -351,5 +351,5 @@ export class CompletionWriter {
 
 /** Of a send it is the request that the CQE names. */
 function ownerOf(costs: CostAttribution, { isSend, qpn, wqeCounter, owner }: PostedCompletion): number {
-  return isSend === 1 ? costs.requestOwner(qpn, wqeCounter) : owner;
+  return isSend ? costs.requestOwner(qpn, wqeCounter) : owner;
 }

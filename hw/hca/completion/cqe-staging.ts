@@ -20,7 +20,7 @@ export const RESIZE_RECORD = -2;
 const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 
 const ownerShift = cqe.fields.owner.shift;
-const isSendShift = cqe.fields.isSend.shift;
+const isSendBit = 1 << cqe.fields.isSend.shift;
 
 /** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
 export interface CqeWriter extends Wakeable {
@@ -61,10 +61,10 @@ export class CqeStaging {
     const isError = completion.syndrome !== 0;
     const ownerBit = (queue.producer >>> queue.logEntries) & 1;
     const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
-    const ownership = (ownerBit << ownerShift) | (completion.isSend << isSendShift) | opcode;
+    const ownership = (ownerBit << ownerShift) | (completion.isSend ? isSendBit : 0) | opcode;
     sramView.setUint8(offset + cqeOwnerOffset, ownership);
     if (isError) {
-      this.#core.diagnostics.completionFailed(completion.isSend === 1, completion.syndrome);
+      this.#core.diagnostics.completionFailed(completion.isSend, completion.syndrome);
       this.#fillError(completion, offset);
     } else this.#fill(completion, offset);
     this.#write(slot, address);

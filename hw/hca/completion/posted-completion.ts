@@ -11,7 +11,7 @@ export class PostedCompletion {
   qpn = 0;
   /** Send record released when the CQE is issued, or -1. */
   record = 0;
-  isSend = 0;
+  isSend = false;
   opcode = 0;
   wqeCounter = 0;
   byteCount: Wide = 0;
@@ -29,7 +29,7 @@ export class PostedCompletion {
   /** All that a successful receive of nothing has not: what the next completion has of it is filled in. */
   clear(): void {
     this.record = -1;
-    this.isSend = 0;
+    this.isSend = false;
     this.opcode = 0;
     this.wqeCounter = 0;
     this.byteCount = 0;

@@ -41,7 +41,7 @@ export interface FlusherPorts {
 interface FlushedWqe {
   readonly qp: QpSlot;
   readonly cqn: Cqn;
-  readonly isSend: 0 | 1;
+  readonly isSend: boolean;
   readonly opcode: number;
   readonly wqeCounter: number;
 }
@@ -218,7 +218,7 @@ export class Flusher {
     if (line.validCount > 0) {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
-      this.#post({ qp, cqn: pair.sendCqn, isSend: 1, opcode, wqeCounter: pair.sqCounter }, cycle);
+      this.#post({ qp, cqn: pair.sendCqn, isSend: true, opcode, wqeCounter: pair.sqCounter }, cycle);
       this.#core.operations.flushedUnstarted(opcode);
       line.advance();
       pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
@@ -305,7 +305,7 @@ export class Flusher {
   }
 
   #postReceive({ slot: qp, receiveCqn: cqn }: QueuePair, wqeCounter: number, cycle: Cycles): void {
-    this.#post({ qp, cqn, isSend: 0, opcode: 0, wqeCounter }, cycle);
+    this.#post({ qp, cqn, isSend: false, opcode: 0, wqeCounter }, cycle);
   }
 
   #post({ qp, cqn, isSend, opcode, wqeCounter }: FlushedWqe, cycle: Cycles): void {

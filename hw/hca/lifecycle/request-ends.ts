@@ -52,8 +52,8 @@ export class RequestEnds {
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
-  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: Cycles): void {
-    if (isLast === 0) return;
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void {
+    if (!isLast) return;
     request.isDone = 1;
     this.completeLocally(pair, cycle);
   }

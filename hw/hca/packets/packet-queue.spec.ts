@@ -42,9 +42,9 @@ describe('PacketQueue', () => {
   it('opens a slot with nothing left of the packet before it', () => {
     const queue = new PacketQueue(1, 0);
     const packet = queue.open(pair, 2, new SendRecords(1).allocate());
-    const fresh = { isSealed: 0, failure: 0, isLast: 0, flags: 0 };
+    const fresh = { isSealed: 0, failure: 0, isLast: false, flags: 0 };
     const counters = { payloadBytes: 0, pendingReads: 0, readyCycle: 0 };
-    Object.assign(packet, { isSealed: 1, failure: 1, isLast: 1, flags: 9 });
+    Object.assign(packet, { isSealed: 1, failure: 1, isLast: true, flags: 9 });
     Object.assign(packet, { payloadBytes: 9, pendingReads: 9, readyCycle: 9 });
     queue.close();
     const other = new QueuePair(4);

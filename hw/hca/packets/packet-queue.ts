@@ -43,7 +43,7 @@ export class PacketSlot {
   failure = 0;
   /** Record of the send WQE, {@link noRecord} for a response; and whether this is the message's last packet. */
   request: SendRecord;
-  isLast = 0;
+  isLast = false;
   /** Cycle from which a complete packet can be sent. */
   readyCycle = 0;
 
@@ -121,7 +121,7 @@ export class PacketQueue {
     packet.pendingReads = 0;
     packet.isSealed = 0;
     packet.failure = 0;
-    packet.isLast = 0;
+    packet.isLast = false;
     packet.readyCycle = 0;
     return packet;
   }

@@ -128,7 +128,7 @@ export class RequestCompletion {
     request.syndrome = syndrome;
     const completion = this.#completions.next(pair.sendCqn, pair.slot);
     completion.record = request.number;
-    completion.isSend = 1;
+    completion.isSend = true;
     completion.opcode = request.opcode;
     completion.wqeCounter = request.wqeCounter;
     if (request.isReadOrAtomic === 1) completion.byteCount = request.messageBytes;

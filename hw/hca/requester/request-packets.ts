@@ -188,7 +188,7 @@ export class RequestPackets {
 
   #payloadRead(slot: number, status: number, cycle: Cycles): void {
     const packet = this.#queue.rows[slot]!;
-    if (packet.isLast === 1 && packet.isOfRequest) packet.request.gatheredCycle = cycle;
+    if (packet.isLast && packet.isOfRequest) packet.request.gatheredCycle = cycle;
     this.#transmitter.payloadArrived(this.#queue, packet, status, cycle);
   }
 
@@ -211,7 +211,7 @@ export class RequestPackets {
     packet.dmaBytes = request.messageBytes;
     packet.immediate = request.immediate;
     if (request.isReadOrAtomic === 1) askForRest(packet, request, this.#first);
-    packet.isLast = isLast ? 1 : 0;
+    packet.isLast = isLast;
     packet.flags = flagsOf(pair, request, isLast);
     packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;

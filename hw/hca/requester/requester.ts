@@ -92,7 +92,7 @@ export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
   completeLocally(pair: QueuePair, cycle: Cycles): void;
   /** A packet of an unreliable service has left. */
-  completeOnSend(request: SendRecord, pair: QueuePair, isLast: number, cycle: Cycles): void;
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;
 }
 
 export class Requester {
@@ -176,7 +176,7 @@ export class Requester {
 
   /** A packet was handed to the wire port: the answer is awaited, or there will be none. */
   requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: Cycles): void {
-    if (isLast === 1) request.transmittedCycle = cycle;
+    if (isLast) request.transmittedCycle = cycle;
     if (pair.opcodeBase === 0) this.#timers.sentAt(pair, psn, cycle);
     else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }

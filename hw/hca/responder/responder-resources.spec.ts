@@ -42,7 +42,7 @@ describe('the entries of all QPs', () => {
     resources.slotsGrown(4);
     // 4 QPs with 40 requests each: more than there is room for at first.
     const appended = Array.from({ length: 160 }, (_, turn) =>
-      resources.append(turn % 4, KIND_READ, turn, turn & 1, 0),
+      resources.append(turn % 4, KIND_READ, turn, (turn & 1) === 1, 0),
     );
     expect(new Set(appended).size).toBe(160);
     for (let turn = 2; turn < 160; turn += 4) {
@@ -55,7 +55,7 @@ describe('the entries of all QPs', () => {
     expect([resources.rows[3]!.count, resources.rows[3]!.newCount]).toEqual([40, 40]);
     expect(resources.psn[resources.oldest(3)]).toBe(3);
     // What QPs 1 and 2 gave back is used before the pool grows again.
-    const again = Array.from({ length: 80 }, (_, turn) => resources.append(0, KIND_READ, turn, 1, 0));
+    const again = Array.from({ length: 80 }, (_, turn) => resources.append(0, KIND_READ, turn, true, 0));
     expect(Math.max(...again)).toBeLessThan(256);
   });
 });

@@ -114,8 +114,8 @@ export class ResponderResources {
     return pending;
   }
 
-  /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
-  append(qp: QpSlot, kind: number, psn: number, isNew: number, writesBefore: number): number {
+  /** Appends a request, new or repeated, and returns its entry. The caller has checked the count. */
+  append(qp: QpSlot, kind: number, psn: number, isNew: boolean, writesBefore: number): number {
     const pending = this.rows[qp]!;
     if (this.#firstFree === NONE) this.#enlarge(2 * this.kind.length);
     const entry = this.#firstFree;
@@ -125,8 +125,8 @@ export class ResponderResources {
     else this.#next[pending.tail] = entry;
     pending.tail = entry;
     pending.count++;
-    pending.newCount += isNew;
-    this.#isNew[entry] = isNew;
+    if (isNew) pending.newCount++;
+    this.#isNew[entry] = isNew ? 1 : 0;
     this.kind[entry] = kind;
     this.psn[entry] = psn;
     this.sent[entry] = 0;
@@ -150,7 +150,7 @@ export class ResponderResources {
       if (!isKept && psnDistance(psn, this.psn[after]!) < 0) break;
       before = after;
     }
-    const entry = this.append(qp, kind, psn, 0, writesBefore);
+    const entry = this.append(qp, kind, psn, false, writesBefore);
     if (before === tail || count === 0) return entry;
     this.#next[tail] = NONE;
     this.#next[entry] = after;
@@ -220,7 +220,7 @@ export class ResponderResources {
   pop(qp: QpSlot): void {
     const pending = this.rows[qp]!;
     const entry = pending.head;
-    pending.newCount -= this.#isNew[entry]!;
+    if (this.#isNew[entry] !== 0) pending.newCount--;
     pending.head = this.#next[entry]!;
     this.#next[entry] = this.#firstFree;
     this.#firstFree = entry;

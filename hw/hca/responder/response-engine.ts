@@ -151,14 +151,14 @@ export class ResponseEngine {
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
   addRead(request: InboundRequest, cycle: Cycles): void {
     const { qp, psn } = request;
-    const entry = this.#resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
+    const entry = this.#resources.append(qp, KIND_READ, psn, true, this.#writer.requestedCount);
     this.#setRead(request, entry, cycle);
   }
 
   /** Accepts an atomic; its operands are four words after the header: swap or add, compare. */
   addAtomic({ qp, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
     const resources = this.#resources;
-    const entry = resources.append(qp, KIND_ATOMIC, psn, 1, this.#writer.requestedCount);
+    const entry = resources.append(qp, KIND_ATOMIC, psn, true, this.#writer.requestedCount);
     resources.address[entry] = remoteAddress;
     resources.key[entry] = remoteKey;
     resources.bytes[entry] = ATOMIC_BYTES;

@@ -121,7 +121,7 @@ function watchErrors(stream: Stream, { dataPath: { core, blocks }, domain }: Hca
         qpn,
         posted.wqeCounter,
         posted.syndrome,
-        posted.isSend,
+        posted.isSend ? 1 : 0,
       );
     }
     post(posted, cycle);
