@@ -3,54 +3,78 @@
  *
  *     transmit  memory ── read engine ──► packet buffer        receive  packet buffer ── write engine ──► memory
  */
-import type { BusAddress } from '../../base/units.ts';
-import type { ClockDomain } from '../../sim/index.ts';
+import { NicDmaError } from '../../abi/nic/index.ts';
+import type { BusAddress, Cycles } from '../../base/units.ts';
 import { type DmaReadEngine, type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
-import { BusMaster } from './bus-master.ts';
-import type { NicConfig } from './parameters.ts';
+import type { BurstMaster, BurstPort } from './bus-master.ts';
+
+const name = 'frames';
 
 /** Moves frames from memory into the SRAM of the read engine. */
-export function readingBusMaster(
-  domain: ClockDomain,
-  { burstBytes, burstsOutstanding }: NicConfig,
-  reads: DmaReadEngine,
-): BusMaster {
-  const options = {
-    name: 'frames',
-    trafficClass: TrafficClass.frameRead,
-    fifoDepth: burstsOutstanding,
-    weight: 1,
-  };
-  const requester = reads.addRequester(options, {
-    done: (bytes, status, cycle) => master.done(bytes, status, cycle),
-    space: () => master.wake(),
-  });
-  const port = {
-    canRequest: () => reads.canRequest(requester),
-    request: (address: BusAddress, bytes: number, place: number) =>
-      reads.request(requester, address, bytes, place, bytes),
-  };
-  const master = new BusMaster({ name: 'nicTransmitBusMaster', domain, port, burstBytes });
-  return master;
+export class ReadBursts implements BurstPort {
+  readonly #reads: DmaReadEngine;
+  readonly #requester: number;
+  #master!: BurstMaster;
+
+  constructor(reads: DmaReadEngine, fifoDepth: number) {
+    this.#reads = reads;
+    this.#requester = reads.addRequester(
+      { name, trafficClass: TrafficClass.frameRead, fifoDepth, weight: 1 },
+      this,
+    );
+  }
+
+  connect({ master }: { readonly master: BurstMaster }): void {
+    this.#master = master;
+  }
+
+  canRequest(): boolean {
+    return this.#reads.canRequest(this.#requester);
+  }
+
+  request(address: BusAddress, bytes: number, place: number): void {
+    this.#reads.request(this.#requester, address, bytes, place, bytes);
+  }
+
+  done(bytes: number, status: number, cycle: Cycles): void {
+    this.#master.done(bytes, status, cycle);
+  }
+
+  space(): void {
+    this.#master.wake();
+  }
 }
 
 /** Moves frames from `sram` into memory. */
-export function writingBusMaster(
-  domain: ClockDomain,
-  { burstBytes, burstsOutstanding }: NicConfig,
-  writes: DmaWriteEngine,
-  sram: Uint8Array,
-): BusMaster {
-  const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
-  const requester = writes.addRequester(options, {
-    done: (bytes, cycle) => master.done(bytes, 0, cycle),
-    space: () => master.wake(),
-  });
-  const port = {
-    canRequest: () => writes.canRequest(requester),
-    request: (address: BusAddress, bytes: number, place: number) =>
-      writes.request(requester, address, bytes, sram, place, bytes),
-  };
-  const master = new BusMaster({ name: 'nicReceiveBusMaster', domain, port, burstBytes });
-  return master;
+export class WriteBursts implements BurstPort {
+  readonly #writes: DmaWriteEngine;
+  readonly #sram: Uint8Array;
+  readonly #requester: number;
+  #master!: BurstMaster;
+
+  constructor(writes: DmaWriteEngine, fifoDepth: number, sram: Uint8Array) {
+    this.#writes = writes;
+    this.#sram = sram;
+    this.#requester = writes.addRequester({ name, trafficClass: TrafficClass.frameWrite, fifoDepth }, this);
+  }
+
+  connect({ master }: { readonly master: BurstMaster }): void {
+    this.#master = master;
+  }
+
+  canRequest(): boolean {
+    return this.#writes.canRequest(this.#requester);
+  }
+
+  request(address: BusAddress, bytes: number, place: number): void {
+    this.#writes.request(this.#requester, address, bytes, this.#sram, place, bytes);
+  }
+
+  done(bytes: number, cycle: Cycles): void {
+    this.#master.done(bytes, NicDmaError.NONE, cycle);
+  }
+
+  space(): void {
+    this.#master.wake();
+  }
 }

@@ -3,21 +3,14 @@ import { NicDmaError } from '../../abi/nic/index.ts';
 import { DmaBench } from '../dma/dma-bench.ts';
 import { STATUS_UNSUPPORTED_REQUEST } from '../pcie/tlp.ts';
 import { BusMaster } from './bus-master.ts';
+import { ReadBursts } from './bus-master-ports.ts';
 
 /** A bus master that reads, over a DMA engine and a link that answers after 100 cycles of 1 ns. */
 function bench({ burstBytes = 64, depth = 4, answers = true } = {}) {
   const dma = new DmaBench();
   const ends: [error: number, cycle: number][] = [];
-  const requester = dma.reads.addRequester(
-    { name: 'frames', trafficClass: 4, fifoDepth: depth, weight: 1 },
-    { done: (bytes, status, cycle) => engine.done(bytes, status, cycle), space: () => engine.wake() },
-  );
-  const port = {
-    canRequest: () => dma.reads.canRequest(requester),
-    request: (address: number, bytes: number, place: number) =>
-      dma.reads.request(requester, address, bytes, place, bytes),
-  };
-  const engine: BusMaster = new BusMaster({ name: 'engine', domain: dma.domain, port, burstBytes });
+  const port = new ReadBursts(dma.reads, depth);
+  const engine = new BusMaster({ name: 'engine', domain: dma.domain, port, burstBytes });
   engine.connect({ engine: { moved: (error, cycle) => ends.push([error, cycle]) } });
   if (answers) dma.answerAll(99_500);
   return { dma, engine, ends };

@@ -25,6 +25,15 @@ export interface BurstPort {
   canRequest(): boolean;
   /** @param bytes also the cookie of the report */
   request(address: BusAddress, bytes: number, place: number): void;
+  connect(ports: { readonly master: BurstMaster }): void;
+}
+
+/** The bus master as its port to the DMA engine sees it. */
+export interface BurstMaster {
+  /** A burst of `bytes` has moved, or failed: the DMA engine's report. */
+  done(bytes: number, status: number, cycle: Cycles): void;
+  /** The DMA engine has room again. */
+  wake(): void;
 }
 
 export interface BusMasterSetup {
@@ -70,6 +79,7 @@ export class BusMaster {
     this.#port = port;
     this.#burstBytes = burstBytes;
     this.#stage = domain.addStage(this.#run, this);
+    port.connect({ master: this });
   }
 
   connect({ engine }: BusMasterPorts): void {
@@ -95,7 +105,7 @@ export class BusMaster {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** A burst of `bytes` has moved, or failed: the DMA engine's report. */
+  /** See BurstMaster. */
   done(bytes: number, status: number, cycle: Cycles): void {
     this.#outstanding--;
     if (status !== NicDmaError.NONE) {
@@ -114,7 +124,6 @@ export class BusMaster {
     this.#engine.moved(this.error, cycle);
   }
 
-  /** The DMA engine has room again. */
   wake(): void {
     if (this.account.isStalledFor(STALL_ROOM)) this.#domain.wake(this.#stage, this.#domain.cycle + 1);
   }

@@ -9,7 +9,8 @@ import type { Block, ClockDomain, LogicalProcess, Wires } from '../../sim/index.
 import type { EthernetPort } from '../../wire/index.ts';
 import type { DmaReadEngine, DmaWriteEngine } from '../dma/index.ts';
 import type { PcieFunction } from '../pcie/index.ts';
-import { readingBusMaster, writingBusMaster } from './bus-master-ports.ts';
+import { BusMaster } from './bus-master.ts';
+import { ReadBursts, WriteBursts } from './bus-master-ports.ts';
 import type { NicCounters } from './counters.ts';
 import { DescriptorRing } from './descriptor-ring.ts';
 import { NicInterrupts } from './interrupts.ts';
@@ -61,8 +62,19 @@ export function makeBlocks(setup: NicBlocksSetup) {
     interrupts,
   };
   const transmitMac = new TransmitMac({ ...shared, buffer: transmitBuffer });
-  const transmitBusMaster = readingBusMaster(domain, config, dmaRead);
-  const receiveBusMaster = writingBusMaster(domain, config, writes, sram);
+  const { burstBytes, burstsOutstanding } = config;
+  const transmitBusMaster = new BusMaster({
+    name: 'nicTransmitBusMaster',
+    domain,
+    port: new ReadBursts(dmaRead, burstsOutstanding),
+    burstBytes,
+  });
+  const receiveBusMaster = new BusMaster({
+    name: 'nicReceiveBusMaster',
+    domain,
+    port: new WriteBursts(writes, burstsOutstanding, sram),
+    burstBytes,
+  });
   const cacheOffset = transmitBytes + receiveBytes;
   const transmitRing = new DescriptorRing({ ...ring, name: 'transmit', cacheOffset });
   const receiveRing = new DescriptorRing({

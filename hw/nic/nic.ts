@@ -31,7 +31,7 @@ import { NicCounters } from './counters.ts';
 import { makeBlocks, type NicBlock, type NicBlocks, nicWires } from './nic-blocks.ts';
 import { checkSetup, type NicSetup } from './nic-setup.ts';
 import type { NicConfig } from './parameters.ts';
-import { NicRegisters } from './registers.ts';
+import { NicRegisters, type ResetByRegister } from './registers.ts';
 import { NicStatistics } from './statistics.ts';
 import { cacheBytesOf } from './transmit-engine.ts';
 
@@ -39,7 +39,7 @@ const MESSAGE_FIFO_DEPTH = 8;
 const KIB = 1024;
 const NOTHING = new Uint8Array(0);
 
-export class Nic implements BarTarget {
+export class Nic implements BarTarget, ResetByRegister {
   readonly lp: LogicalProcess;
   readonly config: NicConfig;
   readonly domain: ClockDomain;
@@ -119,8 +119,8 @@ export class Nic implements BarTarget {
     connectBlocks({ ...blocks, port }, nicWires({ ...blocks, port }));
     this.#statistics = new NicStatistics(counters, port);
     this.registers = new NicRegisters(
-      { ...blocks, counters, statistics: this.#statistics },
-      this.#effects(),
+      { ...blocks, config, counters, port, statistics: this.#statistics },
+      this,
       setup.macAddress,
     );
     domain.addEdgeKeeper(this);
@@ -195,22 +195,13 @@ export class Nic implements BarTarget {
     this.#reset(cycle);
   }
 
-  #effects() {
-    const { transmitMac, transmitBuffer, receiveBuffer } = this.blocks;
-    return {
-      isResetting: (cycle: Cycles) => cycle < this.#resetUntilCycle,
-      isLinkUp: () => this.port.isUp,
-      setLinkEnabled: (isEnabled: boolean) => this.port.setEnabled(isEnabled),
-      reset: (cycle: Cycles) => {
-        this.#reset(cycle);
-        this.#resetUntilCycle = cycle + this.config.resetCycles;
-      },
-      transmitKib: this.config.transmitBufferKib,
-      receiveKib: this.config.receiveBufferKib,
-      frameBytesMax: this.port.frameBytesMax,
-      isTransmitIdle: () => transmitMac.isIdle && transmitBuffer.isEmpty,
-      isReceiveIdle: () => receiveBuffer.isEmpty,
-    };
+  isResetting(cycle: Cycles): boolean {
+    return cycle < this.#resetUntilCycle;
+  }
+
+  resetByRegister(cycle: Cycles): void {
+    this.#reset(cycle);
+    this.#resetUntilCycle = cycle + this.config.resetCycles;
   }
 
   /** Everything behind configuration space as after power-on; frames and transfers on their way are gone. */

@@ -73,9 +73,7 @@ export class ReceiveEngine {
   constructor(parts: ReceiveEngineParts) {
     this.#parts = parts;
     this.#view = viewOf(parts.sram);
-    this.#writeBack = new WriteBack('receive', parts.writes, parts.sram, parts.config.writeBackDepth, {
-      space: () => this.#spaceInEngine(),
-    });
+    this.#writeBack = new WriteBack('receive', parts.writes, parts.sram, parts.config.writeBackDepth, this);
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 
@@ -90,6 +88,12 @@ export class ReceiveEngine {
   /** A frame can be seen from `cycle` on. */
   frameReady(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle);
+  }
+
+  /** There is room for a write-back again: see WriteRequesterPort. */
+  space(): void {
+    const { domain } = this.#parts;
+    if (this.account.isStalledFor(STALL_WRITE_BACK)) domain.wake(this.#stage, domain.cycle + 1);
   }
 
   /** Whether PIORX shows the oldest frame. */
@@ -271,11 +275,6 @@ export class ReceiveEngine {
     ring.fail();
     interrupts.set(NicCause.DMAERR, cycle);
     this.wake(cycle);
-  }
-
-  #spaceInEngine(): void {
-    const { domain } = this.#parts;
-    if (this.account.isStalledFor(STALL_WRITE_BACK)) domain.wake(this.#stage, domain.cycle + 1);
   }
 }
 

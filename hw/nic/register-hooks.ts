@@ -12,7 +12,7 @@ import type { Cycles } from '../../base/units.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
 import { RECEIVE_BUFFER_BYTES_MIN } from './receive-engine.ts';
-import type { RegisterBlocks, RegisterEffects } from './registers.ts';
+import type { RegisterBlocks, ResetByRegister } from './registers.ts';
 import type { StatisticName } from './statistics.ts';
 import { FRAME_HEADER_BYTES, UNPADDED_BYTES_MIN } from './transmit-engine.ts';
 
@@ -22,34 +22,33 @@ const DWORD_BYTES = 4;
 const KIB = 1024;
 const FOUR_GIB = 0x1_0000_0000;
 
-/** What was written cannot be: nothing changes. */
-type Refuse = (cycle: Cycles) => void;
-
-export function registerHooks(blocks: RegisterBlocks, effects: RegisterEffects): NicHooks {
-  const refuse: Refuse = (cycle) => {
-    blocks.counters.programmingErrors++;
-    blocks.interrupts.set(NicCause.PROGERR, cycle);
-  };
+export function registerHooks(blocks: RegisterBlocks, card: ResetByRegister): NicHooks {
   return {
-    ...deviceHooks(effects),
+    ...deviceHooks(blocks, card),
     ...interruptHooks(blocks),
-    ...queueHooks(blocks, refuse),
+    ...queueHooks(blocks),
     ...statisticsHooks(blocks),
     ...macHooks(blocks),
     ...engineHooks(blocks),
-    ...bufferHooks(blocks, effects, refuse),
+    ...bufferHooks(blocks),
   };
 }
 
-const deviceHooks = (effects: RegisterEffects): NicHooks => ({
+/** What was written cannot be: nothing changes. */
+function refuse({ counters, interrupts }: RegisterBlocks, cycle: Cycles): void {
+  counters.programmingErrors++;
+  interrupts.set(NicCause.PROGERR, cycle);
+}
+
+const deviceHooks = ({ port }: RegisterBlocks, card: ResetByRegister): NicHooks => ({
   ctrl: {
-    read: (stored, _at, cycle) => withField(stored, nicBits.ctrl.reset, effects.isResetting(cycle) ? 1 : 0),
+    read: (stored, _at, cycle) => withField(stored, nicBits.ctrl.reset, card.isResetting(cycle) ? 1 : 0),
     write: (written, _at, cycle) => {
-      if (fieldOf(written, nicBits.ctrl.reset) === 1) effects.reset(cycle);
-      else effects.setLinkEnabled(fieldOf(written, nicBits.ctrl.setLinkUp) === 1);
+      if (fieldOf(written, nicBits.ctrl.reset) === 1) card.resetByRegister(cycle);
+      else port.setEnabled(fieldOf(written, nicBits.ctrl.setLinkUp) === 1);
     },
   },
-  status: { read: (stored) => withField(stored, nicBits.status.linkUp, effects.isLinkUp() ? 1 : 0) },
+  status: { read: (stored) => withField(stored, nicBits.status.linkUp, port.isUp ? 1 : 0) },
 });
 
 const interruptHooks = ({ interrupts }: RegisterBlocks): NicHooks => ({
@@ -92,10 +91,10 @@ const interruptHooks = ({ interrupts }: RegisterBlocks): NicHooks => ({
   },
 });
 
-function queueHooks(blocks: RegisterBlocks, refuse: Refuse): NicHooks {
+function queueHooks(blocks: RegisterBlocks): NicHooks {
   const { transmitRing, receiveRing, receiveEngine } = blocks;
-  const rx = ringHooks(receiveRing, refuse);
-  const tx = ringHooks(transmitRing, refuse);
+  const rx = ringHooks(receiveRing, blocks);
+  const tx = ringHooks(transmitRing, blocks);
   return {
     rdbal: rx.baseLow,
     rdbah: rx.baseHigh,
@@ -106,7 +105,7 @@ function queueHooks(blocks: RegisterBlocks, refuse: Refuse): NicHooks {
     rxbuf: {
       read: () => receiveEngine.bufferBytes,
       write: (written, _at, cycle) => {
-        if (written < RECEIVE_BUFFER_BYTES_MIN || written > 0xffff) refuse(cycle);
+        if (written < RECEIVE_BUFFER_BYTES_MIN || written > 0xffff) refuse(blocks, cycle);
         else receiveEngine.bufferBytes = written;
       },
     },
@@ -126,26 +125,26 @@ function queueHooks(blocks: RegisterBlocks, refuse: Refuse): NicHooks {
 }
 
 /** The registers that a queue's ring has; base and length change only while it is off. */
-function ringHooks(ring: DescriptorRing, refuse: Refuse) {
+function ringHooks(ring: DescriptorRing, blocks: RegisterBlocks) {
   return {
     baseLow: {
       read: () => ring.baseLow,
       write: (written: number, _at: number, cycle: Cycles) => {
-        if (ring.isEnabled) refuse(cycle);
+        if (ring.isEnabled) refuse(blocks, cycle);
         else ring.baseLow = written;
       },
     },
     baseHigh: {
       read: () => ring.baseHigh,
       write: (written: number, _at: number, cycle: Cycles) => {
-        if (ring.isEnabled) refuse(cycle);
+        if (ring.isEnabled) refuse(blocks, cycle);
         else ring.baseHigh = written;
       },
     },
     length: {
       read: () => ring.lengthBytes,
       write: (written: number, _at: number, cycle: Cycles) => {
-        if (ring.isEnabled) refuse(cycle);
+        if (ring.isEnabled) refuse(blocks, cycle);
         else ring.lengthBytes = written;
       },
     },
@@ -257,17 +256,17 @@ const engineStatusOf = (engine: BusMaster): number =>
   );
 
 /** Frames by programmed I/O. */
-function bufferHooks(blocks: RegisterBlocks, effects: RegisterEffects, refuse: Refuse): NicHooks {
+function bufferHooks(blocks: RegisterBlocks): NicHooks {
   const { transmitMac, receiveEngine } = blocks;
   return {
     pbmode: {
       read: () => (transmitMac.isProgrammed ? 1 : 0) | (receiveEngine.isProgrammed ? 2 : 0),
-      write: (written, _at, cycle) => writeMode(blocks, effects, written, cycle, refuse),
+      write: (written, _at, cycle) => writeMode(blocks, written, cycle),
     },
     piotx: {
       read: (stored) => withField(stored, nicBits.piotx.go, transmitMac.hasProgrammedRoom ? 0 : 1),
       write: (written, _at, cycle) => {
-        if (fieldOf(written, nicBits.piotx.go) === 1) sendProgrammed(blocks, effects, written, cycle, refuse);
+        if (fieldOf(written, nicBits.piotx.go) === 1) sendProgrammed(blocks, written, cycle);
       },
     },
     piotxCount: { read: () => transmitMac.programmedCount },
@@ -279,32 +278,22 @@ function bufferHooks(blocks: RegisterBlocks, effects: RegisterEffects, refuse: R
 }
 
 /** PBMODE: each half is switched over only when nothing is on its way in it. */
-function writeMode(
-  { transmitMac, receiveEngine, receiveMac, transmitEngine }: RegisterBlocks,
-  effects: RegisterEffects,
-  written: number,
-  cycle: Cycles,
-  refuse: Refuse,
-): void {
+function writeMode(blocks: RegisterBlocks, written: number, cycle: Cycles): void {
+  const { transmitMac, transmitBuffer, transmitEngine, receiveMac, receiveBuffer, receiveEngine } = blocks;
   const transmit = fieldOf(written, nicBits.pbmode.transmit) === 1;
   const receive = fieldOf(written, nicBits.pbmode.receive) === 1;
   if (transmit !== transmitMac.isProgrammed) {
-    if (transmitEngine.isOn || !effects.isTransmitIdle()) refuse(cycle);
+    if (transmitEngine.isOn || !transmitMac.isIdle || !transmitBuffer.isEmpty) refuse(blocks, cycle);
     else transmitMac.isProgrammed = transmit;
   }
   if (receive !== receiveEngine.isProgrammed) {
-    if (receiveMac.isOn || !effects.isReceiveIdle()) refuse(cycle);
+    if (receiveMac.isOn || !receiveBuffer.isEmpty) refuse(blocks, cycle);
     else receiveEngine.isProgrammed = receive;
   }
 }
 
-function sendProgrammed(
-  { transmitMac, transmitEngine }: RegisterBlocks,
-  effects: RegisterEffects,
-  written: number,
-  cycle: Cycles,
-  refuse: Refuse,
-): void {
+function sendProgrammed(blocks: RegisterBlocks, written: number, cycle: Cycles): void {
+  const { transmitMac, transmitEngine, config, port } = blocks;
   const bytes = fieldOf(written, nicBits.piotx.length);
   const place = fieldOf(written, nicBits.piotx.offset) * DWORD_BYTES;
   const shortestBytes = transmitEngine.padsShort ? FRAME_HEADER_BYTES : UNPADDED_BYTES_MIN;
@@ -313,10 +302,10 @@ function sendProgrammed(
     transmitEngine.isOn &&
     transmitMac.hasProgrammedRoom &&
     bytes >= shortestBytes &&
-    bytes <= effects.frameBytesMax &&
-    place + bytes <= effects.transmitKib * KIB;
+    bytes <= port.frameBytesMax &&
+    place + bytes <= config.transmitBufferKib * KIB;
   if (isLegal) transmitMac.program(place, bytes, cycle);
-  else refuse(cycle);
+  else refuse(blocks, cycle);
 }
 
 function frameShown({ receiveBuffer }: RegisterBlocks): number {

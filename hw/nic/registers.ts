@@ -10,11 +10,13 @@ import { nicBar0 } from '../../abi/nic/index.ts';
 import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
 import type { Cycles } from '../../base/units.ts';
 import type { BlockState } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { NicCounters } from './counters.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
 import type { NicInterrupts } from './interrupts.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
+import type { NicConfig } from './parameters.ts';
 import type { ReceiveEngine } from './receive-engine.ts';
 import type { ReceiveMac } from './receive-mac.ts';
 import { registerHooks } from './register-hooks.ts';
@@ -26,7 +28,10 @@ const DWORD_BYTES = 4;
 
 /** The blocks behind the registers. */
 export interface RegisterBlocks {
+  readonly config: NicConfig;
   readonly counters: NicCounters;
+  /** The Ethernet port. */
+  readonly port: EthernetPort;
   readonly interrupts: NicInterrupts;
   readonly statistics: NicStatistics;
   readonly transmitRing: DescriptorRing;
@@ -36,38 +41,31 @@ export interface RegisterBlocks {
   readonly transmitBusMaster: BusMaster;
   readonly receiveBusMaster: BusMaster;
   readonly transmitMac: TransmitMac;
+  readonly transmitBuffer: PacketBuffer;
   readonly receiveBuffer: PacketBuffer;
   readonly receiveMac: ReceiveMac;
 }
 
-/** What registers set off outside of those blocks. */
-export interface RegisterEffects {
+/** The card as a whole, as CTRL.RST reaches it. */
+export interface ResetByRegister {
+  /** True until the reset that software has asked for is over. */
   isResetting(cycle: Cycles): boolean;
-  isLinkUp(): boolean;
-  setLinkEnabled(isEnabled: boolean): void;
-  reset(cycle: Cycles): void;
-  /** The packet buffer's halves in KiB. */
-  readonly transmitKib: number;
-  readonly receiveKib: number;
-  readonly frameBytesMax: number;
-  /** Whether nothing is on its way in a half of the packet buffer. */
-  isTransmitIdle(): boolean;
-  isReceiveIdle(): boolean;
+  resetByRegister(cycle: Cycles): void;
 }
 
 export class NicRegisters {
   readonly #blocks: RegisterBlocks;
-  readonly #effects: RegisterEffects;
+  readonly #card: ResetByRegister;
   readonly #boardAddress: readonly number[];
   readonly #file = new RegisterFile(nicBar0.sizeBytes);
   readonly #registers: PlacedBank<typeof nicBar0.registers>;
 
   /** @param boardAddress the 6 bytes of the MAC address that the board has */
-  constructor(blocks: RegisterBlocks, effects: RegisterEffects, boardAddress: readonly number[]) {
+  constructor(blocks: RegisterBlocks, card: ResetByRegister, boardAddress: readonly number[]) {
     this.#blocks = blocks;
-    this.#effects = effects;
+    this.#card = card;
     this.#boardAddress = boardAddress;
-    this.#registers = this.#file.place(nicBar0, 0, registerHooks(blocks, effects));
+    this.#registers = this.#file.place(nicBar0, 0, registerHooks(blocks, card));
     this.#initialise();
     this.reset();
   }
@@ -109,7 +107,7 @@ export class NicRegisters {
     counters.registerWrites++;
     if (!this.#isWhole(offset, lengthBytes)) return;
     for (let at = 0; at < lengthBytes; at += DWORD_BYTES) {
-      if (this.#effects.isResetting(cycle) && this.#file.isClaimed(offset + at)) continue;
+      if (this.#card.isResetting(cycle) && this.#file.isClaimed(offset + at)) continue;
       const value = bytes.getUint32(byteOffset + at, true);
       const answer = this.#file.write(offset + at, DWORD_BYTES, value, cycle);
       if (answer !== 'written') counters.registerAccessErrors++;
@@ -121,8 +119,9 @@ export class NicRegisters {
     const address = Uint8Array.from([...this.#boardAddress, 0, 0]);
     const view = new DataView(address.buffer);
     const registers = this.#registers;
-    registers.initialise('pba', 'transmitKib', this.#effects.transmitKib);
-    registers.initialise('pba', 'receiveKib', this.#effects.receiveKib);
+    const { config } = this.#blocks;
+    registers.initialise('pba', 'transmitKib', config.transmitBufferKib);
+    registers.initialise('pba', 'receiveKib', config.receiveBufferKib);
     registers.initialise('ral', 'value', view.getUint32(0, true));
     registers.initialise('rah', 'high', view.getUint16(4, true));
     registers.initialise('rah', 'valid', 1);

@@ -8,50 +8,39 @@ import type { NicCounters } from './counters.ts';
 const FOUR_GIB = 0x1_0000_0000;
 const FCS_BYTES = 4;
 
-type Counted =
-  | 'crcerrs'
-  | 'mpc'
-  | 'rlec'
-  | 'gprc'
-  | 'bprc'
-  | 'gptc'
-  | 'gorcl'
-  | 'gotcl'
-  | 'rnbc'
-  | 'rxfilt'
-  | 'tpr'
-  | 'tpt';
+const countedNames = [
+  'crcerrs',
+  'mpc',
+  'rlec',
+  'gprc',
+  'bprc',
+  'gptc',
+  'gorcl',
+  'gotcl',
+  'rnbc',
+  'rxfilt',
+  'tpr',
+  'tpt',
+] as const;
+type Counted = (typeof countedNames)[number];
 /** The statistics registers. */
 export type StatisticName = Counted | 'gorch' | 'gotch';
 
 export class NicStatistics {
-  readonly #sources: Readonly<Record<Counted, () => number>>;
+  readonly #counters: NicCounters;
+  readonly #port: EthernetPort;
   readonly #readAt = new Map<Counted, number>();
 
   constructor(counters: NicCounters, port: EthernetPort) {
-    const c = counters;
-    const goodPackets = (): number => c.delivered + c.released;
-    this.#sources = {
-      crcerrs: () => port.received.corruptedFrames,
-      mpc: () => c.missed + port.received.fifoDrops,
-      rlec: () => c.wrongLength,
-      gprc: goodPackets,
-      bprc: () => c.broadcasts,
-      gptc: () => c.transmitFrames,
-      gorcl: () => c.deliveredBytes + c.releasedBytes + goodPackets() * FCS_BYTES,
-      gotcl: () => c.transmitBytes,
-      rnbc: () => c.waitedForDescriptor,
-      rxfilt: () => c.filtered,
-      tpr: () => c.arrivals + port.received.corruptedFrames + port.received.fifoDrops,
-      tpt: () => c.transmitFrames,
-    };
+    this.#counters = counters;
+    this.#port = port;
   }
 
   /** The value of a statistics register, which the read clears. */
   read(name: StatisticName): number {
     if (name === 'gorch') return this.#readHigh('gorcl');
     if (name === 'gotch') return this.#readHigh('gotcl');
-    const total = this.#sources[name]();
+    const total = this.#totalOf(name);
     const value = total - (this.#readAt.get(name) ?? 0);
     if (name !== 'gorcl' && name !== 'gotcl') this.#readAt.set(name, total);
     return value >>> 0;
@@ -59,13 +48,44 @@ export class NicStatistics {
 
   /** A reset: all read zero. */
   reset(): void {
-    for (const name of Object.keys(this.#sources) as Counted[]) this.#readAt.set(name, this.#sources[name]());
+    for (const name of countedNames) this.#readAt.set(name, this.#totalOf(name));
   }
 
   #readHigh(low: 'gorcl' | 'gotcl'): number {
-    const total = this.#sources[low]();
+    const total = this.#totalOf(low);
     const value = total - (this.#readAt.get(low) ?? 0);
     this.#readAt.set(low, total);
     return Math.floor(value / FOUR_GIB);
+  }
+
+  /** What has been counted ever. */
+  #totalOf(name: Counted): number {
+    const c = this.#counters;
+    const { received } = this.#port;
+    switch (name) {
+      case 'crcerrs':
+        return received.corruptedFrames;
+      case 'mpc':
+        return c.missed + received.fifoDrops;
+      case 'rlec':
+        return c.wrongLength;
+      case 'gprc':
+        return c.delivered + c.released;
+      case 'bprc':
+        return c.broadcasts;
+      case 'gptc':
+      case 'tpt':
+        return c.transmitFrames;
+      case 'gorcl':
+        return c.deliveredBytes + c.releasedBytes + (c.delivered + c.released) * FCS_BYTES;
+      case 'gotcl':
+        return c.transmitBytes;
+      case 'rnbc':
+        return c.waitedForDescriptor;
+      case 'rxfilt':
+        return c.filtered;
+      case 'tpr':
+        return c.arrivals + received.corruptedFrames + received.fifoDrops;
+    }
   }
 }

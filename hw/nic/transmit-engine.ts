@@ -88,9 +88,7 @@ export class TransmitEngine {
   constructor(parts: TransmitEngineParts) {
     this.#parts = parts;
     this.#view = viewOf(parts.sram);
-    this.#writeBack = new WriteBack('transmit', parts.writes, parts.sram, parts.config.writeBackDepth, {
-      space: () => this.#wakeIf(STALL_WRITE_BACK),
-    });
+    this.#writeBack = new WriteBack('transmit', parts.writes, parts.sram, parts.config.writeBackDepth, this);
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 
@@ -102,6 +100,11 @@ export class TransmitEngine {
   /** Something changed that the engine may be waiting for. */
   wake(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** There is room for a write-back again: see WriteRequesterPort. */
+  space(): void {
+    this.#wakeIf(STALL_WRITE_BACK);
   }
 
   /** Room was given back in the packet buffer. */
