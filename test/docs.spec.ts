@@ -34,7 +34,14 @@ function commandsOf(text: string): string[][] {
 
 const helps = new Map<string, string>();
 for (const name of (await hca('--help')).out.matchAll(/^ {2}(\w+) \[options\]/gm))
-  helps.set(name[1]!, (await hca(name[1]!, '--help')).out);
+  helps.set(name[1]!, await helpOf(name[1]!));
+
+/** With that of the commands below it. */
+async function helpOf(...words: string[]): Promise<string> {
+  const { out } = await hca(...words, '--help');
+  const below = [...out.matchAll(/^ {2}(\w+) \[options\]/gm)].map(([, name]) => helpOf(...words, name!));
+  return [out, ...(await Promise.all(below))].join('\n');
+}
 
 function unknownOptionsIn(text: string): string[] {
   return commandsOf(text).flatMap(([command, ...words]) => {

@@ -1,9 +1,9 @@
 /** The options of `hca sweep`, and the specification that they make. */
-import { availableParallelism } from 'node:os';
 import { basename, extname } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Partition } from '../machine/partition/placement.ts';
+import type { QueueAddress } from '../sweep/bullmq/index.ts';
 import { checkedSpec, readSpec, type Shard, type SweepSpec } from '../sweep/index.ts';
 import {
   addFaultOptions,
@@ -22,7 +22,12 @@ export interface SweepChoice extends MachineChoice, FaultChoice {
   readonly sample?: string;
   readonly sampleSeed?: number;
   readonly partition: Partition;
-  readonly jobs: number;
+  readonly engine: 'local' | 'bullmq' | 'slurm';
+  readonly jobs?: number;
+  readonly redis?: string;
+  readonly queue?: string;
+  readonly tasks?: number;
+  readonly sbatch: readonly string[];
   readonly shard?: Shard;
   readonly out?: string;
   readonly reuse: readonly string[];
@@ -32,7 +37,17 @@ export interface SweepChoice extends MachineChoice, FaultChoice {
   readonly schema?: boolean;
 }
 
-const jobsMax = 1024;
+export const jobsMax = 1024;
+const tasksMax = 100_000;
+export const defaultTasks = 16;
+const defaultQueue = 'hca-sweep';
+
+export const redisOption = [
+  '--redis <url>',
+  'the Redis or Valkey server of a queue of points, as redis://host:6379',
+] as const;
+export const queueOption = ['--queue <name>', `the name of the queue (default ${defaultQueue})`] as const;
+
 const shardsMax = 1_000_000;
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
 
@@ -48,7 +63,27 @@ export function addSweepOptions(command: Command): Command {
     .option('--point <path=value,...>', 'a point by hand; may be repeated', collected, [])
     .option('--sample <lhs:n>', 'draw so many points, a Latin hypercube, in place of all combinations')
     .option('--sample-seed <n>', 'seed of the sample (default 1)', integer(0, 2 ** 32 - 1))
-    .option('--jobs <n>', 'points that run at once', integer(1, jobsMax), availableParallelism())
+    .addOption(
+      new Option(
+        '--engine <name>',
+        'who runs the points: this machine, workers of a queue, or tasks of Slurm',
+      )
+        .choices(['local', 'bullmq', 'slurm'])
+        .default('local'),
+    )
+    .option(
+      '--jobs <n>',
+      'points that run at once (default: one for each processor; with --engine slurm, one in each task)',
+      integer(1, jobsMax),
+    )
+    .option(...redisOption)
+    .option(...queueOption)
+    .option(
+      '--tasks <n>',
+      `tasks of an array of Slurm, at most (default ${defaultTasks})`,
+      integer(1, tasksMax),
+    )
+    .option('--sbatch <option>', 'an option of sbatch, as --sbatch=--time=60; may be repeated', collected, [])
     .option('--shard <k/n>', 'run only every n-th point, from the k-th on: 1/16 to 16/16', parsedShard)
     .option(
       '--out <file>',
@@ -68,11 +103,43 @@ export function addSweepOptions(command: Command): Command {
 }
 
 /** `3/16`: counted from 1. */
-function parsedShard(text: string): Shard {
+export function parsedShard(text: string): Shard {
   const [, number, count] = /^(\d+)\/(\d+)$/.exec(text)?.map(Number) ?? [];
   if (number !== undefined && count !== undefined && number >= 1 && number <= count && count <= shardsMax)
     return { number, count };
   throw new InvalidArgumentError(`expected k/n with k from 1 to n, such as 3/16.`);
+}
+
+/** Options that one engine has. */
+const engineOptions = { redis: 'bullmq', queue: 'bullmq', tasks: 'slurm', sbatch: 'slurm' } as const;
+
+/** @throws ConfigurationError for an option that the engine does not have, or needs */
+export function checkEngine(choice: SweepChoice): void {
+  for (const [name, engine] of Object.entries(engineOptions) as [keyof typeof engineOptions, string][]) {
+    const value = choice[name];
+    if (value !== undefined && String(value) !== '' && choice.engine !== engine)
+      throw new ConfigurationError(`--${name}`, String(value), `left out without --engine ${engine}`);
+  }
+  if (choice.engine !== 'bullmq') return;
+  queueAddressOf(choice);
+  if (choice.jobs !== undefined)
+    throw new ConfigurationError('--jobs', choice.jobs, 'given to hca sweep worker, with --engine bullmq');
+}
+
+/** @throws ConfigurationError without a server, and for a name that no queue can have */
+export function queueAddressOf({
+  redis,
+  queue = defaultQueue,
+}: Pick<SweepChoice, 'redis' | 'queue'>): QueueAddress {
+  if (redis === undefined)
+    throw new ConfigurationError(
+      '--redis',
+      'left out',
+      'the address of a server, such as redis://127.0.0.1:6379',
+    );
+  if (!/^[\w.-]+$/.test(queue))
+    throw new ConfigurationError('--queue', queue, 'a name of letters, digits, _, . and -');
+  return { url: redis, queue };
 }
 
 /** Options that say what is swept; with a specification they are in it. */

@@ -116,6 +116,25 @@ describe('a sweep', () => {
     expect(textOf('failed.jsonl').split('\n')).toHaveLength(4);
   });
 
+  it('on other machines says what is missing there, and leaves its file to go on with', async () => {
+    const elsewhere = ['plain.yaml', '--out', 'elsewhere.jsonl', '--engine'];
+    const path = process.env['PATH'];
+    process.env['PATH'] = folder;
+    try {
+      const { code, err } = await sweep(...elsewhere, 'slurm');
+      expect([code, err]).toEqual([
+        2,
+        'hca: --engine is "slurm", expected Slurm\'s squeue in the PATH of this machine\n',
+      ]);
+    } finally {
+      process.env['PATH'] = path;
+    }
+    const { code, err } = await sweep(...elsewhere, 'bullmq', '--redis', 'redis://:word@127.0.0.1:1');
+    expect([code, err]).toEqual([2, expect.stringMatching(/^hca: --redis is "redis:..:…@127.*ECONNREFUSED/)]);
+    await sweep('plain.yaml', '--out', 'elsewhere.jsonl', '--jobs', '1');
+    expect(textOf('elsewhere.jsonl')).toBe(textOf('plain.jsonl'));
+  });
+
   it('prints the schema of its specifications', async () => {
     const { out } = await sweep('--schema');
     expect(JSON.parse(out)).toMatchObject({ $id: 'hca-sweep-spec/1', required: ['workload'] });
@@ -143,6 +162,17 @@ describe('bad input ends with exit code 2 and one line, before anything is writt
     [['merge', 'plain.jsonl', '--out', 'plain.jsonl'], 'not read as well'],
     [['merge', 'plain.jsonl', 'none.jsonl'], 'a file that can be read (ENOENT)'],
     [['merge', 'plain.jsonl', '--jobs', '2'], "unknown option '--jobs'"],
+    [['plain.yaml', '--redis', 'redis://head'], 'left out without --engine bullmq'],
+    [['plain.yaml', '--engine', 'bullmq', '--sbatch=--time=1'], 'left out without --engine slurm'],
+    [['plain.yaml', '--engine', 'bullmq'], '--redis is "left out", expected the address of a server'],
+    [['plain.yaml', '--engine', 'bullmq', '--redis', 'redis://head', '--queue', 'a:b'], '--queue is "a:b"'],
+    [
+      ['plain.yaml', '--engine', 'bullmq', '--redis', 'redis://head', '--jobs', '2'],
+      'given to hca sweep worker',
+    ],
+    [['plain.yaml', '--engine', 'cloud'], 'Allowed choices are local, bullmq, slurm'],
+    [['worker'], "required option '--redis <url>' not specified"],
+    [['task', 'none.jsonl', '--shard', '1/2'], 'a file of points that can be read (ENOENT)'],
   ])('%j', async (args, words) => {
     const { code, out, err } = await sweep(...args);
     expect([code, out]).toEqual([2, '']);

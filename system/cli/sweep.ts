@@ -3,7 +3,6 @@
 import type { Command } from 'commander';
 import {
   headerOf,
-  laneEngine,
   mergedResults,
   missingOf,
   pointsOf,
@@ -21,8 +20,9 @@ import { countText } from '../text/format.ts';
 import type { JsonOutput } from './json-outputs.ts';
 import { checkApart, checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
-import { localRunner, type RunChoice } from './sweep-engine.ts';
-import { addSweepOptions, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';
+import { addElsewhereCommands } from './sweep-elsewhere.ts';
+import { engineOf } from './sweep-engine.ts';
+import { addSweepOptions, checkEngine, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
 const jsonOption = ['--json <file>', 'write the results as JSON; - is standard output'] as const;
@@ -46,6 +46,7 @@ export function addSweepCommand(program: Command): void {
     .option('--sqlite <file>', 'write them as an SQLite database')
     .option(...jsonOption)
     .action(merge);
+  addElsewhereCommands(command);
 }
 
 async function sweep(file: string | undefined, choice: SweepChoice): Promise<void> {
@@ -53,6 +54,7 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
     process.stdout.write(jsonText(specSchema));
     return;
   }
+  checkEngine(choice);
   const spec = specOf(file, choice);
   const out = outFileOf(file, choice);
   // Names that were not given are known only here.
@@ -74,11 +76,14 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   });
   const left = work.groups.reduce((sum, group) => sum + group.length, work.known.length);
   screen.print(beginText(points.length, results.rows.size, left, out));
-  const jobs = Math.max(1, Math.min(choice.jobs, work.groups.length));
   const bar = new CountBar(left, 'points');
   try {
-    await using runner = localRunner(jobs, runChoiceOf(choice));
-    await runWork(work, results, laneEngine(runner), (count) => bar.update(count));
+    const onNotice = (text: string): void => {
+      bar.erase();
+      screen.print(text);
+    };
+    await using engine = await engineOf(choice, { pointCount: work.groups.length, out, onNotice });
+    await runWork(work, results, engine, (count) => bar.update(count));
   } finally {
     bar.stop();
   }
@@ -86,12 +91,6 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   conclude({ header, rows }, choice, screen);
   if (rows.some(({ status }) => status === 'failed')) process.exitCode = exitFailed;
 }
-
-/** With a specification too: how points are run is no part of it. */
-const runChoiceOf = ({ partition, shortcuts }: SweepChoice): RunChoice => ({
-  partition,
-  ...(shortcuts === undefined ? {} : { shortcuts }),
-});
 
 function beginText(pointCount: number, rowCount: number, left: number, out: string): string {
   const there = rowCount === 0 ? '' : `; ${out} has ${countText(rowCount)} of them`;

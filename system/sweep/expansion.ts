@@ -96,7 +96,7 @@ function pointOf(
  * The order of a machine and a workload, and the hash of both and the version.
  * @throws ConfigurationError when no such machine can be made, or no such workload be run
  */
-function orderAndHashOf(
+export function orderAndHashOf(
   machine: SweepMachine,
   draft: WorkloadDraft,
 ): { readonly order: SweepOrder; readonly hash: string } {

@@ -1,3 +1,4 @@
+export type { RunManner } from './assignment.ts';
 export type { AxisValue } from './axis.ts';
 export { axisValuesOf, gridsOver } from './axis-grid.ts';
 export { headerOf, pointsOf } from './expansion.ts';
@@ -8,7 +9,7 @@ export { mergedResults, missingOf } from './merge.ts';
 export { isMoreBetter, paretoFront } from './pareto.ts';
 export { type Results, ResultsFile, readResults, writeResults } from './results-file.ts';
 export type { Outcome, SweepHeader, SweepRow } from './row.ts';
-export { laneEngine, type PointRunner, runWork, type Shard, workOf } from './runner.ts';
+export { laneEngine, type PointRunner, runWork, type Shard, type SweepEngine, workOf } from './runner.ts';
 export { checkedSpec, readSpec, type SweepSpec } from './spec.ts';
 export { specSchema } from './spec-schema.ts';
 export { figureNamesOf, isSqlite, readSqlite, writeSqlite } from './sqlite.ts';

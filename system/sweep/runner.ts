@@ -16,13 +16,13 @@ import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow } from './row.ts';
 
 /** A point that is to run; what becomes of it is known by its hash. */
-interface PointToRun {
+export interface PointToRun {
   readonly hash: string;
   readonly order: SweepOrder;
 }
 
 /** Takes the outcome of the point with this hash; of several of one point the first counts. */
-type TakeOutcome = (hash: string, outcome: Outcome) => void;
+export type TakeOutcome = (hash: string, outcome: Outcome) => void;
 
 /** Runs points. */
 export interface SweepEngine {
@@ -48,7 +48,7 @@ export const laneEngine = (runner: PointRunner): SweepEngine => ({
 });
 
 /** Does something with each of the points in their order, with so many at once. @throws the first error, and begins no more then */
-async function inLanes<Point>(
+export async function inLanes<Point>(
   points: readonly Point[],
   laneCount: number,
   work: (point: Point) => Promise<void>,

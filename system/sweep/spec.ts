@@ -138,7 +138,7 @@ function checkedSample(value: unknown): Sample {
   };
 }
 
-function checkedMachine(value: unknown): SweepMachine {
+export function checkedMachine(value: unknown): SweepMachine {
   const given = fieldsOf('machine', value, specSchema.properties.machine);
   const { profile, set = {}, seed, faults = [] } = given;
   if (profile !== undefined && typeof profile !== 'string')

@@ -1,0 +1,74 @@
+/**
+ * The connection to Redis or Valkey. A server that is not there at first is an error at once; one that goes away later is tried
+ * for a minute, and commands wait so long.
+ */
+import { ConfigurationError } from '../../../base/assert.ts';
+import { RunError } from '../../../sim/index.ts';
+import { loadQueuePackages, type QueuePackages, type Redis } from './packages.ts';
+
+/** Where the points wait. */
+export interface QueueAddress {
+  /** As `redis://:password@host:6379/0`, or `rediss:` for TLS. */
+  readonly url: string;
+  readonly queue: string;
+}
+
+export interface Connection {
+  readonly packages: QueuePackages;
+  readonly redis: Redis;
+  /** Why there is no connection any more. */
+  lostError(): RunError;
+}
+
+const connectTimeoutMs = 5000;
+const retryMs = 1000;
+const retriesMax = 60;
+
+/** What jobs that have ended are kept for, when whoever added them does not come back. */
+const keptSeconds = 7 * 24 * 3600;
+export const keepOptions = {
+  removeOnComplete: { age: keptSeconds },
+  removeOnFail: { age: keptSeconds },
+} as const;
+
+/** @throws ConfigurationError when there is no server at the address; PackageMissingError */
+export async function connected({ url }: QueueAddress): Promise<Connection> {
+  const shown = shownUrl(url);
+  const packages = loadQueuePackages();
+  let isUp = false;
+  let reason = '';
+  const redis = new packages.Redis(url, {
+    lazyConnect: true,
+    connectTimeout: connectTimeoutMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times) => (isUp && times <= retriesMax ? retryMs : null),
+  });
+  redis.on('error', (error) => {
+    reason = error.message;
+  });
+  const limit = setTimeout(() => redis.disconnect(), 2 * connectTimeoutMs);
+  try {
+    await redis.connect();
+    isUp = true;
+  } catch (error) {
+    redis.disconnect();
+    const what = reason || (error instanceof Error ? error.message : String(error));
+    throw new ConfigurationError('--redis', shown, `the address of a Redis or Valkey server (${what})`);
+  } finally {
+    clearTimeout(limit);
+  }
+  const lostError = (): RunError =>
+    new RunError(
+      `${shown} did not answer for ${retriesMax} tries (${reason}); what is done is kept, and the same command goes on`,
+    );
+  return { packages, redis, lostError };
+}
+
+/** The address without its password. @throws ConfigurationError for what is no address of a server */
+export function shownUrl(url: string): string {
+  const parsed = URL.parse(url);
+  if (parsed === null || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '')
+    throw new ConfigurationError('--redis', url, 'an address such as redis://127.0.0.1:6379');
+  parsed.password = parsed.password === '' ? '' : '…';
+  return decodeURIComponent(parsed.href);
+}

@@ -1,0 +1,3 @@
+export type { QueueAddress } from './connection.ts';
+export { BullmqEngine } from './engine.ts';
+export { serveQueue } from './worker.ts';

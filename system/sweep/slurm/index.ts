@@ -1,0 +1,2 @@
+export { SlurmEngine } from './engine.ts';
+export { runTask } from './task.ts';
