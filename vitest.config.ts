@@ -47,7 +47,7 @@ const tools = [
   'lab/worker/operation/*.spec.ts',
   'system/cli/!(cli|cutoff|files|json-outputs|perf-bottleneck|perf-extended|rerun|sweep|torture-served|validate).spec.ts',
   'system/cli/chart/*.spec.ts',
-  'system/{linux-lab,pages,report-diff,report-page,serve,sweep,text}/**/*.spec.ts',
+  'system/{linux-lab,page,pages,report-diff,serve,sweep,text}/**/*.spec.ts',
 ];
 const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
 

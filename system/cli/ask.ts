@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
+import type { PageHead } from '../page/index.ts';
 import { type Study, StudyFigures, studies, studyMarkdown } from '../studies/index.ts';
 import {
   checkedSpec,
@@ -14,7 +15,8 @@ import {
   workOf,
 } from '../sweep/index.ts';
 import { countText } from '../text/format.ts';
-import { htmlPage } from './chart/index.ts';
+import { chartPage } from './chart/index.ts';
+import { headOf } from './html-output.ts';
 import type { JsonOutput } from './json-outputs.ts';
 import { integer } from './options.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
@@ -46,7 +48,7 @@ export function addAskCommand(program: Command): void {
     .action(ask);
 }
 
-async function ask(name: string | undefined, choice: AskChoice): Promise<void> {
+async function ask(name: string | undefined, choice: AskChoice, command: Command): Promise<void> {
   if (name === undefined) return list(choice.json);
   const study = studyNamed(name);
   const out = choice.out ?? `ask-${name}.jsonl`;
@@ -64,7 +66,10 @@ async function ask(name: string | undefined, choice: AskChoice): Promise<void> {
   const results = await resultsOf(study, out, choice.jobs, screen);
   const answer = answerOf(study, results);
   for (const sentence of answer) screen.print(sentence);
-  writeFileAtomically(html, pageOf(study, results, answer));
+  const { version, sweep, pointCount, spec } = results.header;
+  const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}. ${JSON.stringify(spec)}`;
+  const head = headOf(command, { title: study.question, words: [name], sentences: [...answer, source] });
+  writeFileAtomically(html, pageOf(head, study, results));
   if (markdown !== undefined) writeFileAtomically(markdown, studyMarkdown(study, results, answer));
   if (choice.json !== undefined) writeJson(choice.json, jsonOf(study, results, answer));
   screen.print(`Wrote ${html}.`);
@@ -116,13 +121,9 @@ function answerOf(study: Study, { rows }: Results): readonly [string, string, st
   return study.answer(new StudyFigures(rows));
 }
 
-function pageOf(study: Study, results: Results, answer: readonly string[]): string {
+function pageOf(head: PageHead, study: Study, results: Results): string {
   const pages = study.plots.map((plot) => plotPage(plotOf(results, { ...plot, where: plot.where ?? [] })));
-  const { version, sweep, pointCount, spec } = results.header;
-  const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}: hca ask ${study.name}. ${JSON.stringify(spec)}`;
-  return htmlPage({
-    title: study.question,
-    text: [...answer, source],
+  return chartPage(head, {
     charts: pages.flatMap(({ charts }) => charts),
     heatMaps: pages.flatMap(({ heatMaps }) => heatMaps),
     tables: pages.flatMap(({ tables }) => tables),

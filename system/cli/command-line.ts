@@ -17,6 +17,7 @@ import { addDiffCommand } from './diff.ts';
 import { addExplainCommand } from './explain.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
+import { htmlOption } from './html-output.ts';
 import { recordOptions } from './invocation.ts';
 import { addLabCommand } from './lab.ts';
 import { chunkBytesMax, defaultFile, move, runFactsFile } from './move.ts';
@@ -50,7 +51,7 @@ const written = [
 const read = ['profile', 'faults', 'story', 'reuse'] as const;
 
 /** Commands whose arguments are files that they read. */
-const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun']);
+const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun', 'wire']);
 
 /** No command writes over what it reads. @throws ConfigurationError */
 function checkFiles(command: Command): void {
@@ -99,7 +100,7 @@ function programOf(): Command {
       parsedTraditional(defaultTraditional),
     )
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
-    .option('--html <file>', 'write what happened as one self-contained HTML file')
+    .option(...htmlOption)
     .option(...jsonOption)
     .action(move);
   addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand)))));
@@ -112,6 +113,7 @@ function programOf(): Command {
     )
     .argument('<test>', 'one of them')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(perf);
   addMachineOptions(addPerfOptions(perfCommand));
   addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(perfCommand))));
@@ -127,7 +129,7 @@ function programOf(): Command {
     ])
     .option('--paths <list>', `some of ${comparePaths.join(',')}`, parsedPaths, [...comparePaths])
     .option('--count <n>', 'messages of a stream (default: enough for the steady state)', integer(1, 1e6))
-    .option('--html <file>', 'write the plots as one self-contained HTML file')
+    .option(...htmlOption)
     .option(...jsonOption)
     .action(compare);
   addFaultOptions(addMachineOptions(compareCommand));
@@ -136,6 +138,7 @@ function programOf(): Command {
     .command('devinfo')
     .description('print what ibv_devinfo -v would')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(devinfo);
   addMachineOptions(devinfoCommand);
 
@@ -143,12 +146,14 @@ function programOf(): Command {
     .command('profiles')
     .description('list the profiles and every parameter')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(listProfiles);
 
   program
     .command('faults')
     .description('list the faults that can be injected')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(listFaults);
   addCutoffCommand(program);
   addServeCommand(program);

@@ -1,7 +1,8 @@
 /** The plots of a comparison over sizes, for the terminal and as a page. */
 
+import type { PageHead } from '../page/index.ts';
 import { comparePaths, pathTitles } from '../workloads/compare-plan.ts';
-import { type Chart, htmlPage, terminalChart } from './chart/index.ts';
+import { type Chart, chartPage, terminalChart } from './chart/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';
 
@@ -55,15 +56,16 @@ export function comparePlots(rows: readonly CompareRow[]): string[] {
     .map((chart) => terminalChart(chart, terminalSize));
 }
 
+/** What the page says first. */
+export const compareSentences: readonly string[] = [
+  'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
+    'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',
+  'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',
+];
+
 /** A page with all plots and the table, which needs nothing else. */
-export const comparePage = (rows: readonly CompareRow[]): string =>
-  htmlPage({
-    title: 'The same bytes from host 0 to host 1 by every path',
-    text: [
-      'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
-        'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',
-      'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',
-    ],
+export const comparePage = (head: PageHead, rows: readonly CompareRow[]): string =>
+  chartPage(head, {
     charts: chartsOf(rows),
     tables: [{ title: 'Figures', head: compareHead(true), rows: rows.map((row) => compareCells(row, true)) }],
   });

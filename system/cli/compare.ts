@@ -4,18 +4,18 @@ import { bytesText } from '../text/format.ts';
 import { faultLinesOf } from '../text/render.ts';
 import { pathTitles } from '../workloads/compare-plan.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
-import { comparePage, comparePlots } from './compare-plots.ts';
+import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import type { CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
+import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
-import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 
-export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoice {
+export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly json?: string;
-  readonly html?: string;
 }
 
 export async function compare(options: CompareOptions, command: Command): Promise<void> {
@@ -41,7 +41,12 @@ export async function compare(options: CompareOptions, command: Command): Promis
   }));
   for (const line of faultLinesOf(named)) screen.print(line);
   if (leftOut.length > 0) screen.print(leftOutText(leftOut));
-  if (options.html !== undefined) writeFileAtomically(options.html, comparePage(rows));
+  const ran = {
+    title: 'The same bytes from host 0 to host 1 by every path',
+    machine,
+    sentences: compareSentences,
+  };
+  writePage(options, () => comparePage(headOf(command, ran), rows), screen);
   if (options.json !== undefined) {
     const invocation = invocationOf(command, argumentsOf(command), machine);
     writeJson(options.json, {

@@ -1,7 +1,9 @@
 /** What `hca cutoff` found, as table, plot, sentences, JSON and a page. */
+
 import Table from 'cli-table3';
 import type { WaitingBy, Way } from '../model/index.ts';
-import { type Chart, htmlPage, sizeText, terminalChart } from './chart/index.ts';
+import type { PageHead } from '../page/index.ts';
+import { type Chart, chartPage, sizeText, terminalChart } from './chart/index.ts';
 
 export const ways = ['eager', 'onTheFly', 'cached'] as const satisfies readonly Way[];
 
@@ -96,13 +98,15 @@ function chartOf(sizes: readonly number[], result: CutoffResult): Chart {
   };
 }
 
-export function resultPage(sizes: readonly number[], results: readonly CutoffResult[]): string {
-  return htmlPage({
-    title: 'When to copy and when to register',
-    text: results.flatMap(({ waiting, crossings, cutoffBytes }) => [
-      ...crossings.map((crossing) => `Waiting by ${waiting}, ${crossingText(crossing)}.`),
-      `Waiting by ${waiting}, a channel goes by a cut-off of ${cutoffBytes} bytes.`,
-    ]),
-    charts: results.map((result) => chartOf(sizes, result)),
-  });
-}
+/** What the page says first. */
+export const resultSentences = (results: readonly CutoffResult[]): string[] =>
+  results.flatMap(({ waiting, crossings, cutoffBytes }) => [
+    ...crossings.map((crossing) => `Waiting by ${waiting}, ${crossingText(crossing)}.`),
+    `Waiting by ${waiting}, a channel goes by a cut-off of ${cutoffBytes} bytes.`,
+  ]);
+
+export const resultPage = (
+  head: PageHead,
+  sizes: readonly number[],
+  results: readonly CutoffResult[],
+): string => chartPage(head, { charts: results.map((result) => chartOf(sizes, result)) });

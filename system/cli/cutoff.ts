@@ -14,22 +14,30 @@ import {
   type Way,
 } from '../model/index.ts';
 import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.ts';
-import { type Crossing, type CutoffResult, resultPage, resultText, wayNames, ways } from './cutoff-report.ts';
+import {
+  type Crossing,
+  type CutoffResult,
+  resultPage,
+  resultSentences,
+  resultText,
+  wayNames,
+  ways,
+} from './cutoff-report.ts';
 import { type CutoffLine, type CutoffOrder, messagingOf } from './cutoff-run.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from './options.ts';
-import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { TaskPool } from './task-pool.ts';
 
 const sizeLeast = 1;
 const sizeMost = 8 * 2 ** 20;
 
-interface CutoffOptions extends MachineChoice {
+interface CutoffOptions extends MachineChoice, HtmlChoice {
   readonly sizes: SizeRange;
   readonly waiting: WaitingBy | 'both';
   readonly rendezvous?: MessagingConfig['rendezvousBy'];
   readonly json?: string;
-  readonly html?: string;
 }
 
 export function addCutoffCommand(program: Command): void {
@@ -47,7 +55,7 @@ export function addCutoffCommand(program: Command): void {
       ]),
     )
     .option('--json <file>', 'write the figures as JSON; - is standard output')
-    .option('--html <file>', 'write the charts as one HTML file')
+    .option(...htmlOption)
     .action(cutoff);
   addMachineOptions(command);
 }
@@ -80,7 +88,8 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
     results.push(result);
     screen.print(resultText(sizes, result));
   }
-  if (options.html !== undefined) writeFileAtomically(options.html, resultPage(sizes, results));
+  const ran = { title: 'When to copy and when to register', machine, sentences: resultSentences(results) };
+  writePage(options, () => resultPage(headOf(command, ran), sizes, results), screen);
   const configHash = configHashOf(config);
   const { rendezvousBy } = messaging;
   const invocation = invocationOf(command, argumentsOf(command), machine);

@@ -2,18 +2,21 @@
 import type { Command } from 'commander';
 import { DeviceCapFlag } from '../../driver/uapi.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
+import { pageOf, textSection } from '../page/index.ts';
 import type { DeviceQuery } from '../workloads/device-query.ts';
+import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { programUrl } from './program-url.ts';
 
-export interface DevinfoOptions extends MachineChoice {
+export interface DevinfoOptions extends MachineChoice, HtmlChoice {
   readonly json?: string;
 }
 
 export async function devinfo(options: DevinfoOptions, command: Command): Promise<void> {
   checkWritable(options.json);
+  checkWritable(options.html);
   const machineOptions = hcaMachineOptionsOf(options);
   await using machine = await Machine.create(asLinux(machineOptions));
   await machine.load({
@@ -27,7 +30,11 @@ export async function devinfo(options: DevinfoOptions, command: Command): Promis
     const invocation = invocationOf(command, argumentsOf(command), machineOptions);
     writeJson(options.json, { schema: 'hca-devinfo/1', invocation, ...query });
   }
-  new Screen(options.json).print(devinfoText(query));
+  const screen = new Screen(options.json);
+  const text = devinfoText(query);
+  screen.print(text);
+  const ran = { title: `The device of host 0: ${query.name}`, machine: machineOptions };
+  writePage(options, () => pageOf(headOf(command, ran), [textSection('ibv_devinfo -v', text)]), screen);
 }
 
 /** With as many multicast groups as Linux makes, unless another number is asked for: the simulated driver saves their memory. */

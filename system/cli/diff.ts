@@ -5,12 +5,15 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { visible } from '../../base/visible.ts';
+import { pageOf, textSection } from '../page/index.ts';
 import { parsedTolerance, reportDiff, type Tolerance } from '../report-diff/index.ts';
+import { atAnyWidth } from '../text/table.ts';
 import { diffText } from './diff-text.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { readOutput } from './output-file.ts';
 
-interface DiffOptions {
+interface DiffOptions extends HtmlChoice {
   readonly tolerance: readonly Tolerance[];
   readonly figures?: true;
   readonly all?: true;
@@ -37,15 +40,20 @@ export function addDiffCommand(program: Command): void {
     .option('--figures', 'judge by the figures alone, whatever was asked for')
     .option('--all', 'show every figure that differs, not only the largest')
     .option('--json <file>', 'write the differences as JSON; - is standard output')
+    .option(...htmlOption)
     .action(diff);
 }
 
-function diff(before: string, after: string, options: DiffOptions): void {
+function diff(before: string, after: string, options: DiffOptions, command: Command): void {
   checkWritable(options.json);
+  checkWritable(options.html);
   const screen = new Screen(options.json);
   const found = reportDiff(readOutput(before), readOutput(after), options.tolerance);
   if (options.json !== undefined) writeJson(options.json, found);
-  screen.print(diffText(found, columnNames(before, after), options.all === true));
+  const made = (): string => diffText(found, columnNames(before, after), options.all === true);
+  screen.print(made());
+  const head = headOf(command, { title: 'What changed', words: [before, after] });
+  writePage(options, () => pageOf(head, [textSection('Differences', atAnyWidth(made))]), screen);
   const isEqual = options.figures === true ? found.beyond === 0 : found.isEqual;
   if (!isEqual) process.exitCode = exitFailed;
 }

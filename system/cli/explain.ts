@@ -7,12 +7,15 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import { configurationOf } from '../machine/profile/index.ts';
+import type { Report } from '../machine/report/schema.ts';
 import type { Timeline, TimelineOptions } from '../machine/timeline/index.ts';
 import { bytesText } from '../text/format.ts';
 import { type Explanation, explained, operationOf, timeOf } from '../timeline/explain.ts';
 import { operationFlows } from '../timeline/flows.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import { explainPage } from './explain-page.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import {
   addFaultOptions,
@@ -29,7 +32,7 @@ import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts'
 import { checkThreads, loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
-interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice {
+interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly op: number;
   readonly partition: Partition;
   readonly json?: string;
@@ -43,6 +46,7 @@ export function addExplainCommand(program: Command): void {
     .argument('<test>', 'a test or ready workload of hca perf')
     .option('--op <n>', 'which send of host 0, by number from 0', integer(0, 1e9), 0)
     .option('--json <file>', 'write it as JSON; - is standard output')
+    .option(...htmlOption)
     .action(explain);
   addFaultOptions(addMachineOptions(addPerfOptions(command)));
   addPartitionOption(command, 'single');
@@ -56,9 +60,18 @@ async function explain(name: string, options: ExplainOptions, command: Command):
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   checkThreads(args, configurationOf(machine).host.core.count, '--threads');
   checkWritable(options.json);
+  checkWritable(options.html);
   const screen = new Screen(options.json);
-  const explanation = await explanationOf(machine, args, options.op);
+  const { report, ...explanation } = await explanationOf(machine, args, options.op);
   screen.print(explanationText(explanation));
+  const ran = {
+    title: `Operation ${explanation.ordinal} of host 0: ${explanation.operation}`,
+    words: [name],
+    machine,
+    elapsedPs: report.elapsedPs,
+    sentences: sentencesOf(explanation),
+  };
+  writePage(options, () => explainPage(headOf(command, ran), explanation, report), screen);
   if (options.json === undefined) return;
   const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
   const configHash = machineHashOf(machine);
@@ -70,8 +83,8 @@ export async function explanationOf(
   machine: MachineOptions,
   args: PerfArgs,
   ordinal: number,
-): Promise<Explanation> {
-  const first = await timelineOf(machine, args, { categories: ['operations'] });
+): Promise<Explanation & { readonly report: Report }> {
+  const { timeline: first } = await recordedOf(machine, args, { categories: ['operations'] });
   const flow = operationOf(first, ordinal);
   const count = operationFlows(first).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
   if (flow === undefined)
@@ -82,7 +95,10 @@ export async function explanationOf(
     );
   const span = timeOf(first, flow);
   if (span === undefined) throw new ConfigurationError('--op', ordinal, 'a request that has ended');
-  const whole = await timelineOf(machine, args, { fromPs: span.fromPs, toPs: span.toPs + 1 });
+  const { timeline: whole, report } = await recordedOf(machine, args, {
+    fromPs: span.fromPs,
+    toPs: span.toPs + 1,
+  });
   const dropped = whole.dropped.filter((part) => part.dropped > 0);
   if (dropped.length > 0)
     throw new ConfigurationError(
@@ -90,24 +106,25 @@ export async function explanationOf(
       ordinal,
       `a request with at most ${dropped[0]!.kept} events on a side`,
     );
-  return explained(whole, operationOf(whole, ordinal)!)!;
+  return { ...explained(whole, operationOf(whole, ordinal)!)!, report };
 }
 
-async function timelineOf(
+async function recordedOf(
   options: MachineOptions,
   args: PerfArgs,
   timeline: TimelineOptions,
-): Promise<Timeline> {
+): Promise<{ readonly timeline: Timeline; readonly report: Report }> {
   await using machine = await Machine.create({ ...options, analysis: { timeline } });
   await loadPrograms(machine, args);
   await runMachine(machine);
-  return machine.timeline();
+  return { timeline: await machine.timeline(), report: await machine.report() };
 }
 
 const nsText = (ps: number): string => (ps / 1000).toFixed(3);
 const widths = { after: 12, lasts: 12 } as const;
 
-function explanationText(explanation: Explanation): string {
+/** What stands above the steps. */
+function sentencesOf(explanation: Explanation): string[] {
   const {
     ordinal,
     operation,
@@ -119,7 +136,6 @@ function explanationText(explanation: Explanation): string {
     isSilent,
     syndrome,
     others,
-    steps,
   } = explanation;
   const end = isSilent ? 'its acknowledgement, for it has no CQE' : 'its completion in the program’s hands';
   return [
@@ -131,6 +147,13 @@ function explanationText(explanation: Explanation): string {
       : [
           `${others} other operations were under way meanwhile: their DMA, TLPs and look-ups are among the events.`,
         ]),
+  ];
+}
+
+function explanationText(explanation: Explanation): string {
+  const { latencyPs, steps } = explanation;
+  return [
+    ...sentencesOf(explanation),
     '',
     `${'after ns'.padStart(widths.after)}${'lasts ns'.padStart(widths.lasts)}`,
     ...steps.flatMap(({ stage, afterPs, durationPs, text, events }) => [

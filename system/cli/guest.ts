@@ -32,6 +32,7 @@ import {
   scenarios,
   terminalProgress,
 } from '../linux-lab/index.ts';
+import { pageOf, textSection } from '../page/index.ts';
 import {
   type AnalysisChoice,
   addAnalysisOptions,
@@ -39,6 +40,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import type { ScenarioOutput } from './json-outputs.ts';
 import {
   addFaultOptions,
@@ -49,8 +51,9 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
+import { servedIn, servedSections } from './served-page.ts';
 
-interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly kernel: string;
   readonly run: readonly string[];
   readonly guests: 1 | 2;
@@ -135,6 +138,7 @@ export function addGuestCommand(program: Command): void {
     )
     .option('--report <file>', 'write the report as JSON')
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
+    .option(...htmlOption)
     .action(guest);
   addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
 }
@@ -143,13 +147,14 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   checkWritable(options.writeBudget);
   checkWritable(options.report);
   checkWritable(options.json);
+  checkWritable(options.html);
   refuseIdle(options);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
     else if (options.printQemu) await printQemu(options, command, screen);
-    else if (options.scenario !== undefined) await scenario(options.scenario, options, screen);
-    else await session(options, screen);
+    else if (options.scenario !== undefined) await scenario(options.scenario, options, command, screen);
+    else await session(options, command, screen);
   } catch (error) {
     if (!(error instanceof GuestError)) throw error;
     process.stderr.write(`hca: ${error.message}\n`);
@@ -242,7 +247,7 @@ function servedWords(command: Command): string[] {
   return kept;
 }
 
-async function session(options: GuestCommandOptions, screen: Screen): Promise<void> {
+async function session(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
   const hasShell = options.run.length === 0 || options.shell === true;
   if (hasShell && !(process.stdin.isTTY && process.stdout.isTTY))
     throw new ConfigurationError('--run', 'left out', 'a command, where there is no terminal for a shell');
@@ -285,7 +290,7 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   }
   const isWhole =
     commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
-  show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, screen);
+  show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, command, screen);
 }
 
 /** What the report has of the commands' costs. */
@@ -318,11 +323,16 @@ async function runCommand(
   return { guest: index, ...result };
 }
 
-function show(report: GuestReport, options: GuestCommandOptions, screen: Screen): void {
+function show(report: GuestReport, options: GuestCommandOptions, command: Command, screen: Screen): void {
   const analysis = analysisOptionsOf(options);
   if (options.report !== undefined) writeJson(options.report, report);
   if (options.json !== undefined) writeJson(options.json, report);
   screen.print(renderGuestReport(report));
+  const head = headOf(command, { title: 'A stock Linux guest', ...servedIn(report.serve) });
+  const ran = report.commands.map(({ guest, command: text, output }) =>
+    textSection(`guest${guest}$ ${text}`, output),
+  );
+  writePage(options, () => pageOf(head, [...ran, ...servedSections(report.serve)]), screen);
   if (analysis !== undefined) screen.print(analysisText(report.serve.analyses, analysis));
   const faults = guestFaultsOf(report);
   for (const fault of faults) process.stderr.write(`hca: ${fault}\n`);
@@ -330,12 +340,21 @@ function show(report: GuestReport, options: GuestCommandOptions, screen: Screen)
   if (faults.length > 0 || isFaulty) process.exitCode = exitFailed;
 }
 
-async function scenario(name: string, options: GuestCommandOptions, screen: Screen): Promise<void> {
-  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), (line) =>
-    screen.print(line),
-  );
+async function scenario(
+  name: string,
+  options: GuestCommandOptions,
+  command: Command,
+  screen: Screen,
+): Promise<void> {
+  const lines: string[] = [];
+  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), (line) => {
+    lines.push(line);
+    screen.print(line);
+  });
   const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', ...outcome };
   if (options.report !== undefined) writeJson(options.report, output);
   if (options.json !== undefined) writeJson(options.json, output);
+  const head = headOf(command, { title: `Scenario ${name}` });
+  writePage(options, () => pageOf(head, [textSection('What it found', lines.join('\n'))]), screen);
   if (!outcome.holds) process.exitCode = exitFailed;
 }

@@ -1,15 +1,11 @@
 /** The page of `hca move`: its own tables above those of the report. */
-import { basename } from 'node:path';
 import { visible } from '../../base/visible.ts';
 import type { Report } from '../machine/report/schema.ts';
-import { packageNameAndVersion } from '../package-folder.ts';
-import { type PageTable, reportPage } from '../report-page/index.ts';
+import { type PageHead, type PageTable, pageOf, reportSections, tableSection } from '../page/index.ts';
 import { bytesText, timeText } from '../text/format.ts';
 import type { MoveArgs, MoveLeg } from '../workloads/move-plan.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, rateText } from './compare-table.ts';
-import type { MoveOptions } from './move.ts';
-import { takeaways } from './move-takeaways.ts';
 
 export interface MoveOutcome {
   readonly fileBytes: number;
@@ -37,27 +33,18 @@ export function movedTable({ file, fileBytes, chunkBytes }: MoveArgs, { legs }: 
 
 /** @param comparison may be empty */
 export function movePage(
+  head: PageHead,
   args: MoveArgs,
   outcome: MoveOutcome,
   comparison: readonly CompareRow[],
   report: Report,
-  { profile, set, chunk, window }: MoveOptions,
 ): string {
-  const changes = [
-    ...(profile === undefined ? [] : [`--profile ${profile}`]),
-    ...set.map((each) => `--set ${each}`),
-  ];
   const compared: PageTable = {
     title:
       'The same bytes by the traditional path and by RDMA; in "a / b", a is host 0, which has the file, and b is host 1',
     head: compareHead(false),
     rows: comparison.map((row) => compareCells(row, false)),
   };
-  const { version } = packageNameAndVersion();
-  const title = `${basename(args.file)} from host 0 to host 1`;
-  const command = ['hca move', visible(args.file), `--chunk ${chunk} --window ${window}`, ...changes].join(
-    ' ',
-  );
   const tables = [compared, movedTable(args, outcome)];
-  return reportPage({ title, command, version, sentences: takeaways(comparison), tables }, report);
+  return pageOf(head, [...tables.map(tableSection), reportSections(report)]);
 }

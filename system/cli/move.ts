@@ -1,6 +1,6 @@
 /** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
 import { accessSync, constants, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
@@ -16,11 +16,12 @@ import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workload
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { writeCapture } from './capture-output.ts';
 import { reportFailures, rowsOf } from './compare.ts';
+import { headOf } from './html-output.ts';
 import { argumentsOf, inputName, invocationOf } from './invocation.ts';
 import type { ReportOutput, RunFactsOutput } from './json-outputs.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
 import { type MoveOutcome, movedTable, movePage } from './move-page.ts';
-import { takeawayText } from './move-takeaways.ts';
+import { takeaways, takeawayText } from './move-takeaways.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import {
   checkWritable,
@@ -132,8 +133,15 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   }
   if (options.json !== undefined)
     writeJson(options.json, { schema: 'hca-move/1', invocation, ...outcome, comparison, report });
+  const ran = {
+    title: `${basename(path)} from host 0 to host 1`,
+    machine: machineOptions,
+    input: path,
+    elapsedPs: report.elapsedPs,
+    sentences: takeaways(comparison),
+  };
   if (options.html !== undefined)
-    writeFileAtomically(options.html, movePage(args, outcome, comparison, report, options));
+    writeFileAtomically(options.html, movePage(headOf(command, ran), args, outcome, comparison, report));
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(

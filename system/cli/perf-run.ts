@@ -27,6 +27,8 @@ export interface PerfOrder {
   readonly args: PerfArgs;
   /** What to record of it, and where. */
   readonly timeline?: TimelineOrder;
+  /** For a page. */
+  readonly isReported?: boolean;
 }
 
 type PerfResult = LatencyResult | BandwidthResult;
@@ -62,15 +64,21 @@ export interface PerfRow {
   readonly timeline?: TimelineWritten;
 }
 
+/** A row for a page. */
+export interface ReportedRow extends PerfRow {
+  /** When it was asked for: of the whole run, a warm-up too. */
+  readonly report?: Report;
+}
+
 /**
  * @param onProgress called with the client's messages; not in a worker
  * @param machines where the machine comes from
  */
 export default async function runPerf(
-  { machine: options, args, timeline }: PerfOrder,
+  { machine: options, args, timeline, isReported = false }: PerfOrder,
   onProgress?: MachineOptions['onProgress'],
   machines: MachineSource = freshMachines,
-): Promise<PerfRow> {
+): Promise<ReportedRow> {
   const chosen: MachineOptions = {
     ...options,
     ...(onProgress === undefined ? {} : { onProgress }),
@@ -108,6 +116,7 @@ export default async function runPerf(
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
+    ...(isReported ? { report } : {}),
   };
   await writeCapture(machine, options.analysis);
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };

@@ -9,12 +9,14 @@ import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
+import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { cacheNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
-import runPerf, { checkThreads, type PerfOrder, type PerfRow } from './perf-run.ts';
+import { perfPage } from './perf-page.ts';
+import runPerf, { checkThreads, type PerfOrder, type PerfRow, type ReportedRow } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 import {
@@ -26,7 +28,13 @@ import {
   withoutTimelineFile,
 } from './timeline-options.ts';
 
-export interface PerfOptions extends AnalysisChoice, TimelineChoice, PerfChoice, MachineChoice, FaultChoice {
+export interface PerfOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    PerfChoice,
+    MachineChoice,
+    FaultChoice,
+    HtmlChoice {
   readonly partition: Partition;
   readonly json?: string;
 }
@@ -41,6 +49,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.json);
+  checkWritable(options.html);
   checkWritable(analysis?.trace?.file);
   checkWritable(timeline?.timeline);
   checkWritable(timeline?.vcd);
@@ -51,8 +60,9 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     machine: analysed(machine, analysis, args, rows.length),
     args,
     ...timelineOf(timeline, args, rows.length),
+    isReported: options.html !== undefined,
   }));
-  const results: PerfRow[] = [];
+  const results: ReportedRow[] = [];
   const bar =
     orders.length === 1
       ? new CountBar(messagesOf(rows[0]!), 'messages')
@@ -72,13 +82,17 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   if (options.odp === true) screen.print(onDemandText(results));
   const notes = [...withoutEffect(test, options), ...cacheNotes(machine, results), ...lossNotes(results)];
   for (const line of notes) screen.print(line);
-  for (const line of bottleneckText(results)) screen.print(line);
+  const bound = bottleneckText(results);
+  for (const line of bound) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   if (options.json !== undefined) {
     const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
     const configHash = machineHashOf(machine);
-    writeJson(options.json, { schema: 'hca-perf/2', invocation, test, configHash, rows: results });
+    const figures = results.map(({ report: _report, ...row }) => row);
+    writeJson(options.json, { schema: 'hca-perf/2', invocation, test, configHash, rows: figures });
   }
+  const ran = { title: `hca perf ${name}`, words: [name], machine, sentences: notes };
+  writePage(options, () => perfPage(headOf(command, ran), results, bound), screen);
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
@@ -164,14 +178,14 @@ const rowNameOf = ({ sizeBytes, isOnDemand }: PerfArgs): string =>
   isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
 
 /** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
-async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<PerfRow> {
+async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<ReportedRow> {
   if (orders.length === 1) {
     yield await runPerf(orders[0]!, (node, done) => {
       if (node === 0) bar.update(done);
     });
     return;
   }
-  await using pool = new TaskPool<PerfOrder, PerfRow>('perf-run');
+  await using pool = new TaskPool<PerfOrder, ReportedRow>('perf-run');
   const rows = orders.map((order) => pool.run(order));
   let doneCount = 0;
   for (const row of rows)

@@ -3,7 +3,7 @@ import { Script } from 'node:vm';
 import { describe, expect, it, test } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Results } from '../sweep/index.ts';
-import { htmlPage } from './chart/index.ts';
+import { chartPage } from './chart/index.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { type PlotPage, plotPage } from './plot-page.ts';
 
@@ -28,7 +28,7 @@ const pageOf = (options: Partial<PlotOptions>): PlotPage =>
 
 /** The page as a browser gets it: its scripts are scripts, and nothing of it is fetched. */
 function htmlOf(page: PlotPage): string {
-  const html = htmlPage(page);
+  const html = chartPage({ title: page.title, command: 'hca plot', version: '1' }, page);
   const scripts = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, source]) => source!);
   for (const source of scripts) expect(() => new Script(source)).not.toThrow();
   expect(html).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
@@ -54,8 +54,8 @@ describe('lines', () => {
     const page = pageOf({ y: ['messagesPerSecond', 'typicalPs'], where: ['speed=QDR'] });
     expect(page.charts).toHaveLength(2);
     const html = htmlOf(page);
-    expect(html).toContain('<caption>messagesPerSecond over hca.mttCacheLines</caption>');
-    expect(html).toContain('<td>64</td><td>6.4</td>');
+    expect(html).toContain('aria-label="messagesPerSecond over hca.mttCacheLines"');
+    expect(html).toContain('<th scope="row">64</th><td>6.4</td>');
     expect(html).toContain('prefers-color-scheme: dark');
     expect(html).toContain('width=device-width');
   });
@@ -67,7 +67,7 @@ describe('lines', () => {
       [0, 6.4],
       [1, 6.400001],
     ]);
-    expect(htmlOf(pageOf({ x: 'speed' }))).toContain('<td>FDR</td>');
+    expect(htmlOf(pageOf({ x: 'speed' }))).toContain('FDR</t');
   });
 });
 
@@ -99,7 +99,7 @@ describe('a Pareto front', () => {
     ]);
     const html = htmlOf(page);
     expect(html).toContain('"isScattered":true');
-    expect(html).toContain('<td>FDR</td>');
+    expect(html).toContain('FDR</t');
   });
 });
 

@@ -2,7 +2,8 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { isSqlite, type Results, readResults, readSqlite } from '../sweep/index.ts';
-import { type Chart, htmlPage, terminalChart } from './chart/index.ts';
+import { type Chart, chartPage, terminalChart } from './chart/index.ts';
+import { headOf } from './html-output.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { plotPage } from './plot-page.ts';
@@ -39,7 +40,7 @@ export function addPlotCommand(program: Command): void {
     .action(plot);
 }
 
-function plot(file: string, choice: PlotChoice): void {
+function plot(file: string, choice: PlotChoice, command: Command): void {
   const html = choice.html ?? `${basename(file, extname(file))}.html`;
   checkApart([file], [html, ...(choice.json === undefined ? [] : [choice.json])]);
   checkWritable(html);
@@ -48,7 +49,8 @@ function plot(file: string, choice: PlotChoice): void {
   const page = plotPage(plotOf(results, choice));
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}, ${basename(file)}.`;
-  writeFileAtomically(html, htmlPage({ ...page, text: [...page.text, source] }));
+  const head = headOf(command, { title: page.title, words: [file], sentences: [...page.text, source] });
+  writeFileAtomically(html, chartPage(head, page));
   if (choice.json !== undefined) writeJson(choice.json, { schema: 'hca-plot/1', sweep, version, ...page });
   const screen = new Screen(choice.json);
   for (const chart of page.charts) if (isForTerminal(chart)) screen.print(terminalChart(chart, terminalSize));

@@ -1,30 +1,41 @@
 /** `hca profiles`: the named profiles, and every parameter with unit, default, range, source and meaning. */
+import type { Command } from 'commander';
 import { profileListing } from '../machine/profile/index.ts';
+import { type PageTable, pageOf, tableSection } from '../page/index.ts';
 import { listingColumns, tableOf } from '../text/table.ts';
-import { Screen, writeJson } from './output.ts';
+import { type HtmlChoice, headOf, writePage } from './html-output.ts';
+import { checkWritable, Screen, writeJson } from './output.ts';
 
-export function listProfiles({ json }: { readonly json?: string }): void {
-  const listing = profileListing();
-  if (json !== undefined) writeJson(json, { schema: 'hca-profiles/1', ...listing });
-  const screen = new Screen(json);
-  const profiles = listing.profiles.map(({ name, doc, values }) => [
-    name,
-    doc,
-    Object.entries(values)
-      .map(([path, value]) => `${path}=${value}`)
-      .join('\n'),
-  ]);
-  screen.print(
-    tableOf('Profiles (--profile NAME)', ['name', 'what it is', 'changes'], profiles, listingColumns()),
-  );
-  const rows = listing.parameters.map((row) => [
-    row.path,
-    String(row.default),
-    row.unit,
-    row.range,
-    row.source,
-    row.doc,
-  ]);
-  const head = ['path', 'default', 'unit', 'range', 'source', 'meaning'];
-  screen.print(tableOf('Parameters (--set path=value)', head, rows, listingColumns()));
+interface ListingOptions extends HtmlChoice {
+  readonly json?: string;
 }
+
+export function listProfiles(options: ListingOptions, command: Command): void {
+  checkWritable(options.html);
+  const listing = profileListing();
+  if (options.json !== undefined) writeJson(options.json, { schema: 'hca-profiles/1', ...listing });
+  const screen = new Screen(options.json);
+  const tables = tablesOf(listing);
+  for (const { title, head, rows } of tables) screen.print(tableOf(title, head, rows, listingColumns()));
+  const head = headOf(command, { title: 'Profiles and parameters' });
+  writePage(options, () => pageOf(head, tables.map(tableSection)), screen);
+}
+
+const tablesOf = ({ profiles, parameters }: ReturnType<typeof profileListing>): PageTable[] => [
+  {
+    title: 'Profiles (--profile NAME)',
+    head: ['name', 'what it is', 'changes'],
+    rows: profiles.map(({ name, doc, values }) => [
+      name,
+      doc,
+      Object.entries(values)
+        .map(([path, value]) => `${path}=${value}`)
+        .join('\n'),
+    ]),
+  },
+  {
+    title: 'Parameters (--set path=value)',
+    head: ['path', 'default', 'unit', 'range', 'source', 'meaning'],
+    rows: parameters.map((row) => [row.path, String(row.default), row.unit, row.range, row.source, row.doc]),
+  },
+];

@@ -10,15 +10,18 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { packageNameAndVersion } from '../package-folder.ts';
+import { pageOf, textSection } from '../page/index.ts';
 import { type Output, reportDiff, type Tolerance } from '../report-diff/index.ts';
+import { atAnyWidth } from '../text/table.ts';
 import { collectedTolerance } from './diff.ts';
 import { diffText } from './diff-text.ts';
+import { type HtmlChoice, headOf, htmlOption, shellWord, writePage } from './html-output.ts';
 import { checkedInvocation, commandLineOf, type InvocationInput } from './invocation.ts';
 import { defaultFile } from './move.ts';
 import { checkWritable, exitBadInput, exitFailed, Screen, withoutScreen, writeJson } from './output.ts';
 import { readOutput } from './output-file.ts';
 
-interface RerunOptions {
+interface RerunOptions extends HtmlChoice {
   readonly file?: string;
   readonly tolerance: readonly Tolerance[];
   readonly all?: true;
@@ -42,11 +45,13 @@ export function addRerunCommand(program: Command, run: Run): void {
     )
     .option('--all', 'show every figure that differs, not only the largest')
     .option('--json <file>', 'write the differences as JSON; - is standard output')
+    .option(...htmlOption)
     .action((file: string, options: RerunOptions, command: Command) => rerun(file, options, command, run));
 }
 
 async function rerun(file: string, options: RerunOptions, command: Command, run: Run): Promise<void> {
   checkWritable(options.json);
+  checkWritable(options.html);
   const screen = new Screen(options.json);
   const before = readOutput(file);
   const invocation = checkedInvocation(file, before, command.parent!.commands);
@@ -66,15 +71,14 @@ async function rerun(file: string, options: RerunOptions, command: Command, run:
       isEqual: found.isEqual,
       differences: found,
     });
-  screen.print(diffText(found, ['before', 'again'], options.all === true));
+  const made = (): string => diffText(found, ['before', 'again'], options.all === true);
+  screen.print(made());
+  const head = headOf(command, { title: 'The same again?', words: [file] });
+  writePage(options, () => pageOf(head, [textSection('Differences', atAnyWidth(made))]), screen);
   if (found.isEqual)
     screen.print(`The same came of it${version === invocation.version ? '' : ` with version ${version}`}.`);
   else process.exitCode = exitFailed;
 }
-
-/** Quoted for a shell where that is needed. */
-const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /**
  * The file that the command read, found again: as it was named, beside the output, or the README of this package.

@@ -3,6 +3,7 @@
  * and then prints what happened on the devices.
  */
 import { type Command, InvalidArgumentError } from 'commander';
+import { pageOf } from '../page/index.ts';
 import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
 import {
   type AnalysisChoice,
@@ -11,6 +12,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import {
   addFaultOptions,
   addMachineOptions,
@@ -20,8 +22,9 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { servedIn, servedSections } from './served-page.ts';
 
-interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly socket: string;
   readonly hcas: number;
   readonly cable?: boolean;
@@ -46,6 +49,7 @@ export function addServeCommand(program: Command): void {
     .option('--keep', 'serve the next guest when the last one has gone, until Ctrl-C')
     .option('--report <file>', 'write the report as JSON')
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
+    .option(...htmlOption)
     .action(serveGuests);
   addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
 }
@@ -56,12 +60,13 @@ function positive(text: string): number {
   throw new InvalidArgumentError('expected a number above zero.');
 }
 
-async function serveGuests(options: ServeCommandOptions): Promise<void> {
+async function serveGuests(options: ServeCommandOptions, command: Command): Promise<void> {
   const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
   checkWritable(options.json);
+  checkWritable(options.html);
   const screen = new Screen(options.json);
   const machine = await serve(
     {
@@ -80,6 +85,11 @@ async function serveGuests(options: ServeCommandOptions): Promise<void> {
   if (options.report !== undefined) writeFileAtomically(options.report, jsonText(report));
   if (options.json !== undefined) writeJson(options.json, report);
   screen.print(renderServeReport(report));
+  const head = headOf(command, {
+    title: `${hcas} served ${hcas === 1 ? 'HCA' : 'HCAs'}`,
+    ...servedIn(report),
+  });
+  writePage(options, () => pageOf(head, servedSections(report)), screen);
   if (analysis !== undefined) screen.print(analysisText(report.analyses, analysis));
   const isFaulty = report.analyses.some(({ findings }) => hasErrors(findings));
   if (!report.checks.balanced || report.defects.length > 0 || isFaulty) process.exitCode = exitFailed;

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { Command } from 'commander';
 import { commandStatusName } from '../../abi/command-status.ts';
+import { type PageTable, pageOf, tableSection } from '../page/index.ts';
 import { tableOf } from '../text/table.ts';
 import {
   addCoverage,
@@ -16,6 +17,7 @@ import {
   servedKinds,
   shrinkServedStory,
 } from '../torture/served/index.ts';
+import { headOf, writePage } from './html-output.ts';
 import { invocationOf } from './invocation.ts';
 import { exitFailed, type Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
@@ -29,6 +31,7 @@ export interface ServedChoice {
   readonly actions?: number;
   readonly shrink?: true;
   readonly json?: string;
+  readonly html?: string;
 }
 
 type Failure = Pick<ServedStory, 'seed' | 'findings'>;
@@ -69,7 +72,14 @@ export function tortureServed(choice: ServedChoice, command: Command, screen: Sc
     process.exitCode = exitFailed;
     printFailure(failed, choice, screen);
   }
-  printTally(tally, seconds, screen);
+  const tables = tablesOf(tally);
+  for (const { title, head, rows } of tables) screen.print(tableOf(title, head, rows));
+  const summary = summaryOf(tally, seconds);
+  for (const line of summary) screen.print(line);
+  const instead = playedArguments(command, first, tally.stories);
+  const page = (): string =>
+    pageOf(headOf(command, { title: 'Rough guests', instead, sentences: summary }), tables.map(tableSection));
+  writePage(choice, page, screen);
   if (json !== undefined) {
     const invocation = invocationOf(command, playedArguments(command, first, tally.stories));
     writeJson(json, { schema: 'hca-torture-served/1', invocation, ...resultOf(tally, first, seconds) });
@@ -92,28 +102,28 @@ function note(tally: Tally, { seed, findings, counts, coverage, longestTurnMs }:
   if (findings.length > 0) tally.failures.push({ seed, findings });
 }
 
-function printTally(
-  { stories, counts, coverage, failures, longestTurnMs }: Tally,
-  seconds: number,
-  screen: Screen,
-): void {
-  const rows = servedKinds.map((kind) => [kind, kindMeanings[kind], counts[kind]]);
-  screen.print(tableOf('What rough guests did', ['kind', 'what', 'times'], rows));
-  printCommands(coverage.commands, screen);
+const tablesOf = ({ counts, coverage }: Tally): PageTable[] => [
+  {
+    title: 'What rough guests did',
+    head: ['kind', 'what', 'times'],
+    rows: servedKinds.map((kind) => [kind, kindMeanings[kind], counts[kind]]),
+  },
+  commandTable(coverage.commands),
+];
+
+function summaryOf({ stories, counts, coverage, failures, longestTurnMs }: Tally, seconds: number): string[] {
   const fields = [...coverage.fields.values()];
   const both = fields.filter(({ accepted, refused }) => accepted > 0 && refused > 0).length;
-  screen.print(
-    `Mailbox fields with unusual values: ${fields.length}, ${both} of them both in commands that succeeded and in refused ones.`,
-  );
   const all = servedKinds.reduce((sum, kind) => sum + counts[kind], 0);
   const rate = Math.round(all / seconds);
-  screen.print(
+  return [
+    `Mailbox fields with unusual values: ${fields.length}, ${both} of them both in commands that succeeded and in refused ones.`,
     `${stories} served stories in ${seconds.toFixed(0)} s (${rate} actions a second), longest turn ${longestTurnMs.toFixed(0)} ms, ${failures.length} with findings.`,
-  );
+  ];
 }
 
 /** How often each command ended with each status. */
-function printCommands(commands: CommandCoverage, screen: Screen): void {
+function commandTable(commands: CommandCoverage): PageTable {
   const rows = [...commands]
     .toSorted(([left], [right]) => (left < right ? -1 : 1))
     .map(([name, statuses]) => {
@@ -123,7 +133,7 @@ function printCommands(commands: CommandCoverage, screen: Screen): void {
         .map(([status, count]) => `${statusName(status)} ${count}`);
       return [name, statuses.get(0) ?? 0, refusals.join(', ')];
     });
-  screen.print(tableOf('Commands by how they ended', ['command', 'OK', 'otherwise'], rows));
+  return { title: 'Commands by how they ended', head: ['command', 'OK', 'otherwise'], rows };
 }
 
 const statusName = (status: number): string => {

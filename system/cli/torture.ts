@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { readSmallFile } from '../../runtime/files.ts';
+import { type PageTable, pageOf, tableSection, textSection } from '../page/index.ts';
 import { tableOf } from '../text/table.ts';
 import {
   type Coverage,
@@ -27,6 +28,7 @@ import {
   shrinkStory,
   storyOfSeed,
 } from '../torture/index.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, type InvocationInput, inputName, invocationOf } from './invocation.ts';
 import type { StoryOutput } from './json-outputs.ts';
 import { addShortcutsOption, integer } from './options.ts';
@@ -35,7 +37,7 @@ import { CountBar } from './progress-bar.ts';
 import { playedArguments, type SeedRange, seedMax, seedRange } from './seed-range.ts';
 import { tortureServed } from './torture-served.ts';
 
-interface TortureChoice {
+interface TortureChoice extends HtmlChoice {
   readonly seed?: number;
   readonly seeds?: SeedRange;
   readonly scene?: string;
@@ -83,6 +85,7 @@ export function addTortureCommand(program: Command): void {
     )
     .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
+    .option(...htmlOption)
     .action(torture);
   addShortcutsOption(command);
 }
@@ -103,6 +106,7 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
   const options: TortureOptions = { ...given, command };
   const { seed, scene, story, json, save, served, shortcuts } = options;
   checkWritable(json);
+  checkWritable(given.html);
   checkWritable(save);
   const screen = new Screen(json);
   if (served === true && !shortcuts)
@@ -135,7 +139,7 @@ async function one(drawn: Story, options: TortureOptions, screen: Screen): Promi
   for (const line of renderStory(story)) screen.print(line);
   printFindings(findings, screen);
   await printDifference(story, findings, screen);
-  finish({ story, findings, refused: refused ?? null }, options);
+  finish({ story, findings, refused: refused ?? null }, options, screen);
 }
 
 async function small(
@@ -152,7 +156,7 @@ async function small(
   await printDifference(shrunk.story, shrunk.findings, screen);
   screen.print(`Made small in ${shrunk.tries} tries. The last microseconds of its traffic:`);
   for (const line of await lastMoments(shrunk.story).catch(() => [])) screen.print(line);
-  finish({ ...shrunk, refused: null }, options);
+  finish({ ...shrunk, refused: null }, options, screen);
 }
 
 /** Of a story that ends differently elsewhere: where the blocks of the two runs part. */
@@ -163,7 +167,8 @@ async function printDifference(story: Story, findings: readonly Finding[], scree
 
 function finish(
   result: Omit<StoryOutput, 'schema' | 'invocation'>,
-  { save, json, story: file, command }: TortureOptions,
+  { save, json, html, story: file, command }: TortureOptions,
+  screen: Screen,
 ): void {
   if (save !== undefined) writeFileAtomically(save, `${JSON.stringify(result.story, null, 1)}\n`);
   if (json !== undefined) {
@@ -171,7 +176,11 @@ function finish(
     const invocation = invocationOf(command, argumentsOf(command), undefined, input);
     writeJson(json, { schema: 'hca-torture-story/1', invocation, ...result });
   }
-  if (result.findings.length > 0) process.exitCode = exitFailed;
+  const { story, findings } = result;
+  const head = headOf(command, { title: 'A story', sentences: findingLines(findings) });
+  const section = textSection('The story', renderStory(story).join('\n'));
+  writePage(html === undefined ? {} : { html }, () => pageOf(head, [section]), screen);
+  if (findings.length > 0) process.exitCode = exitFailed;
 }
 
 function storyInput(file: string): InvocationInput {
@@ -184,9 +193,13 @@ function storyInput(file: string): InvocationInput {
 }
 
 function printFindings(findings: readonly Finding[], screen: Screen): void {
-  for (const { judge, what } of findings) screen.print(`FOUND by ${judge}: ${what}`);
-  if (findings.length === 0) screen.print('Nothing found.');
+  for (const line of findingLines(findings)) screen.print(line);
 }
+
+const findingLines = (findings: readonly Finding[]): string[] =>
+  findings.length === 0
+    ? ['Nothing found.']
+    : findings.map(({ judge, what }) => `FOUND by ${judge}: ${what}`);
 
 interface Tally {
   stories: number;
@@ -220,11 +233,20 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   }
   bar.stop();
   const seconds = elapsedMs() / 1000;
-  printTally(tally, seconds, screen);
+  const tables = tablesOf(tally);
+  for (const { title, head, rows } of tables) screen.print(tableOf(title, head, rows));
+  const summary = summaryOf(tally, seconds);
+  for (const line of summary) screen.print(line);
   if (json !== undefined) {
     const invocation = invocationOf(options.command, playedArguments(options.command, first, tally.stories));
     writeJson(json, { schema: 'hca-torture/1', invocation, firstSeed: first, seconds, ...tally });
   }
+  const played = playedArguments(options.command, first, tally.stories);
+  const failed = tally.failures.flatMap(({ seed, findings }) =>
+    findingLines(findings).map((line) => `seed ${seed}: ${line}`),
+  );
+  const ran = { title: 'Random stories', instead: played, sentences: [...summary, ...failed] };
+  writePage(options, () => pageOf(headOf(options.command, ran), tables.map(tableSection)), screen);
   const [failure] = tally.failures;
   if (failure === undefined) return;
   process.exitCode = exitFailed;
@@ -232,23 +254,25 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
     `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${shortcuts ? '' : ' --no-shortcuts'}${options.shrink ? '' : '    Smaller: add --shrink'}`,
   );
   if (options.shrink) {
-    const { json: _written, ...rest } = options;
+    const { json: _written, html: _page, ...rest } = options;
     await one(storyOfSeed(failure.seed, scene), rest, screen);
   }
 }
 
 /** How many requests of each verb met each kind of fault, and in how many ways they ended. */
-function printFaults({ ends, endsByFault, faults }: Coverage, screen: Screen): void {
+function faultTables({ ends, endsByFault, faults }: Coverage): PageTable[] {
   const kinds = Object.keys(faults).toSorted();
   const verbs = Object.keys(ends).toSorted();
-  if (kinds.length === 0 || verbs.length === 0) return;
+  if (kinds.length === 0 || verbs.length === 0) return [];
   const cell = (verb: string, kind: string): string => {
     const counts = Object.values(endsByFault[`${verb}, ${kind}`] ?? {});
     const requests = counts.reduce((sum, count) => sum + count, 0);
     return requests === 0 ? '' : `${requests} / ${counts.length}`;
   };
   const rows = verbs.map((verb) => [verb, ...kinds.map((kind) => cell(verb, kind))]);
-  screen.print(tableOf('Requests beside faults / ways they ended', ['transport and verb', ...kinds], rows));
+  return [
+    { title: 'Requests beside faults / ways they ended', head: ['transport and verb', ...kinds], rows },
+  ];
 }
 
 function* numbersFrom(first: number, count: number): Generator<number> {
@@ -262,24 +286,29 @@ function note(tally: Tally, { seed, climate, findings, refused, coverage }: Stor
   if (findings.length > 0) tally.failures.push({ seed, climate, findings });
 }
 
-function printTally({ stories, refused, coverage, failures }: Tally, seconds: number, screen: Screen): void {
+function tablesOf({ coverage }: Tally): PageTable[] {
   const ends = [...new Set(Object.values(coverage.ends).flatMap(Object.keys))].toSorted();
   const rows = Object.entries(coverage.ends)
     .toSorted(([left], [right]) => (left < right ? -1 : 1))
     .map(([verb, counts]) => [verb, ...ends.map((end) => counts[end] ?? 0)]);
-  screen.print(tableOf('Requests by how they ended', ['transport and verb', ...ends], rows));
-  printFaults(coverage, screen);
-  const counted = (title: string, counts: Readonly<Record<string, number>>): void => {
-    if (Object.keys(counts).length > 0)
-      screen.print(tableOf(title, ['what', 'times'], Object.entries(counts).toSorted()));
-  };
-  counted('Faults injected', coverage.faults);
-  counted('Steps of programs', coverage.steps);
-  counted('Objects of programs', coverage.objects);
+  const counted = (title: string, counts: Readonly<Record<string, number>>): PageTable[] =>
+    Object.keys(counts).length === 0
+      ? []
+      : [{ title, head: ['what', 'times'], rows: Object.entries(counts).toSorted() }];
+  return [
+    { title: 'Requests by how they ended', head: ['transport and verb', ...ends], rows },
+    ...faultTables(coverage),
+    ...counted('Faults injected', coverage.faults),
+    ...counted('Steps of programs', coverage.steps),
+    ...counted('Objects of programs', coverage.objects),
+  ];
+}
+
+function summaryOf({ stories, refused, coverage, failures }: Tally, seconds: number): string[] {
   const changed = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
-  screen.print(`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`);
   const rate = (stories / seconds).toFixed(2);
-  screen.print(
+  return [
+    `Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`,
     `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,
-  );
+  ];
 }

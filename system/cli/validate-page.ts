@@ -1,4 +1,6 @@
 /** Measured and simulated curves of each family over each other, as one page that needs nothing else. */
+
+import type { PageHead } from '../page/index.ts';
 import {
   type Case,
   circumstance,
@@ -12,24 +14,28 @@ import {
   type RowResult,
   tolerances,
 } from '../validate/index.ts';
-import { type Chart, type ChartLine, htmlPage } from './chart/index.ts';
+import { type Chart, type ChartLine, chartPage } from './chart/index.ts';
 
 /** Fewer points are no curve. */
 const pointsLeast = 3;
 
+/** What the page says first. */
+export function validateSentences(groups: readonly GroupResult[]): string[] {
+  const all = groups.at(-1)!;
+  return [
+    `${all.holds} of ${all.holds + all.misses + all.failed} rows of published measurements that were run are within tolerance ` +
+      `(${percentText(all.share)}); ${all.notRun} rows cannot be run.`,
+    'Thick lines are simulated, dashed ones measured on hardware.',
+  ];
+}
+
 export function validatePage(
+  head: PageHead,
   cases: readonly Case[],
   results: readonly RowResult[],
   groups: readonly GroupResult[],
 ): string {
-  const all = groups.at(-1)!;
-  return htmlPage({
-    title: 'The model beside real cards',
-    text: [
-      `${all.holds} of ${all.holds + all.misses + all.failed} rows of published measurements that were run are within tolerance ` +
-        `(${percentText(all.share)}); ${all.notRun} rows cannot be run.`,
-      'Thick lines are simulated, dashed ones measured on hardware.',
-    ],
+  return chartPage(head, {
     charts: chartsOf(cases, results),
     tables: [groupTable(groups), rowTable(cases, results)],
   });

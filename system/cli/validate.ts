@@ -17,21 +17,21 @@ import {
   type RowChoice,
   resultOf,
 } from '../validate/index.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { machineOptionsOf } from './options.ts';
-import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
-import { validatePage } from './validate-page.ts';
+import { validatePage, validateSentences } from './validate-page.ts';
 import type { ValidateOrder } from './validate-run.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
 
 const validateSchema = 'hca-validate/1';
 
-interface ValidateOptions extends RowChoice {
+interface ValidateOptions extends RowChoice, HtmlChoice {
   readonly set: readonly string[];
   readonly list?: boolean;
   readonly json?: string;
-  readonly html?: string;
 }
 
 export function addValidateCommand(program: Command): void {
@@ -50,11 +50,11 @@ export function addValidateCommand(program: Command): void {
       [],
     )
     .option('--json <file>', 'write the figures as JSON; - is standard output')
-    .option('--html <file>', 'write the curves as one HTML file')
+    .option(...htmlOption)
     .action(validate);
 }
 
-async function validate({ set: changes, ...options }: ValidateOptions): Promise<void> {
+async function validate({ set: changes, ...options }: ValidateOptions, command: Command): Promise<void> {
   const set = machineOptionsOf({ set: changes }).set!;
   const file = join(packageFolder, 'reference', 'measurements.csv');
   const cases = chosen(casesOf(parsedMeasurements(readFileSync(file, 'utf8'))), options);
@@ -81,7 +81,8 @@ async function validate({ set: changes, ...options }: ValidateOptions): Promise<
   screen.print(summaryTable(groups));
   if (options.json !== undefined)
     writeJson(options.json, { schema: validateSchema, set, groups, rows: results });
-  if (options.html !== undefined) writeFileAtomically(options.html, validatePage(cases, results, groups));
+  const ran = { title: 'The model beside real cards', sentences: validateSentences(groups) };
+  writePage(options, () => validatePage(headOf(command, ran), cases, results, groups), screen);
   if (results.some(({ verdict }) => verdict === 'failed')) process.exitCode = exitFailed;
 }
 

@@ -10,9 +10,10 @@ import { visible } from '../../base/visible.ts';
 import { RunError } from '../../sim/index.ts';
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { ProgramFunction } from '../machine/program.ts';
-import type { FaultReport } from '../machine/report/schema.ts';
+import type { FaultReport, Report } from '../machine/report/schema.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
+import { pageOf, reportSections, textSection } from '../page/index.ts';
 import {
   type Failure,
   failuresOf,
@@ -22,6 +23,7 @@ import {
   unfinishedOf,
 } from '../timeline/why.ts';
 import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import {
   addFaultOptions,
@@ -36,7 +38,7 @@ import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts'
 import { loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
-interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice {
+interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly json?: string;
 }
 
@@ -65,6 +67,7 @@ export function addWhyCommand(program: Command): void {
       'a test of hca perf, or a file that exports host0 and host1, the programs of both hosts',
     )
     .option('--json <file>', 'write it as JSON; - is standard output')
+    .option(...htmlOption)
     .action(why);
   addFaultOptions(addMachineOptions(addPerfOptions(command)));
 }
@@ -72,10 +75,16 @@ export function addWhyCommand(program: Command): void {
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
   const machine = hcaMachineOptionsOf(options);
   checkWritable(options.json);
+  checkWritable(options.html);
   const screen = new Screen(options.json);
   const load = isProgramFile(name) ? await programsOf(name) : testOf(name, options);
-  const result = await whyOf(machine, load);
-  screen.print(textOf(result));
+  const { report, ...result } = await whyOf(machine, load);
+  const text = textOf(result);
+  screen.print(text);
+  const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
+  const page = (): string =>
+    pageOf(headOf(command, ran), [textSection('What failed, and why', text), reportSections(report)]);
+  writePage(options, page, screen);
   if (options.json === undefined) return;
   const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
   writeJson(options.json, { schema: 'hca-why/1', invocation, configHash: machineHashOf(machine), ...result });
@@ -111,7 +120,10 @@ async function programsOf(file: string): Promise<Load> {
 }
 
 /** Runs a machine and asks its records. */
-export async function whyOf(options: MachineOptions, load: Load): Promise<WhyResult> {
+export async function whyOf(
+  options: MachineOptions,
+  load: Load,
+): Promise<WhyResult & { readonly report: Report }> {
   const lines = new Map<string, string>();
   const timeline: TimelineOptions = {
     categories: ['operations', 'packets', 'checks'],
@@ -130,13 +142,15 @@ export async function whyOf(options: MachineOptions, load: Load): Promise<WhyRes
     error = thrown.message;
   }
   const recorded = await machine.timeline();
+  const report = await machine.report();
   const postedAt = (node: number, ordinal: number): string | undefined => lines.get(`${node} ${ordinal}`);
   return {
     ...(error === undefined ? {} : { error }),
     failures: failuresOf(recorded, postedAt),
     unfinished: unfinishedOf(recorded, postedAt),
     losses: lossesOf(recorded),
-    faults: (await machine.report()).faults ?? [],
+    faults: report.faults ?? [],
+    report,
     dropped: recorded.dropped.reduce((sum, { dropped }) => sum + dropped, 0),
   };
 }

@@ -1,14 +1,17 @@
 /** `hca wire FILE`: a capture of packets as conversations, a connection after the other. */
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { CaptureError, conversationsOf, packetsIn, readCapture } from '../../analyser/capture/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
 import { readRegularFile } from '../../runtime/files.ts';
+import { pageOf, textSection } from '../page/index.ts';
 import { conversationText } from '../text/conversation-text.ts';
-import { Screen } from './output.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
+import { checkWritable, Screen } from './output.ts';
 
-interface WireOptions {
+interface WireOptions extends HtmlChoice {
   readonly trouble?: boolean;
 }
 
@@ -21,16 +24,24 @@ export function addWireCommand(program: Command): void {
     )
     .argument('<file>', 'the capture: of --pcap, tcpdump, Wireshark')
     .option('--trouble', 'only what went wrong or makes up for it')
+    .option(...htmlOption)
     .action(readWire);
 }
 
-function readWire(file: string, options: WireOptions): void {
+function readWire(file: string, options: WireOptions, command: Command): void {
+  checkWritable(options.html);
   const screen = new Screen(undefined);
   const { packets, otherFrames, malformed } = packetsIn(captureOf(file));
   const conversations = conversationsOf(packets);
-  screen.print(conversationText(conversations, options.trouble === true));
-  if (otherFrames > 0) screen.print(`${otherFrames} frames of other protocols.`);
-  for (const { number, reason } of malformed) screen.print(`Frame ${number} cannot be read: ${reason}.`);
+  const text = conversationText(conversations, options.trouble === true);
+  screen.print(text);
+  const notes = [
+    ...(otherFrames > 0 ? [`${otherFrames} frames of other protocols.`] : []),
+    ...malformed.map(({ number, reason }) => `Frame ${number} cannot be read: ${reason}.`),
+  ];
+  for (const note of notes) screen.print(note);
+  const head = headOf(command, { title: basename(file), words: [file], sentences: notes });
+  writePage(options, () => pageOf(head, [textSection('Conversations', text)]), screen);
 }
 
 /** @throws ConfigurationError for a file that is not there or is no capture */

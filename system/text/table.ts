@@ -6,9 +6,22 @@ import Table from 'cli-table3';
 
 export type Cell = string | number;
 
+let widthInstead: number | undefined;
+
+/** What a text would be that no terminal narrows: the same wherever it is made. */
+export function atAnyWidth(made: () => string): string {
+  const before = widthInstead;
+  widthInstead = Number.POSITIVE_INFINITY;
+  try {
+    return made();
+  } finally {
+    widthInstead = before;
+  }
+}
+
 /** Columns of the terminal that standard output is, else those that COLUMNS names, else any number. */
 export const terminalColumns = (): number =>
-  process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
+  widthInstead ?? process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
 
 /** Columns of tables that are made of sentences: a line of a thousand characters is unreadable. */
 export const listingColumns = (): number => Math.min(terminalColumns(), 120);

@@ -27,11 +27,24 @@ for (const width of ${JSON.stringify(widths)}) {
 fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 </script>`;
 
-function pageOfMove(): string {
+/** Commands and what they print behind the place of their page; each has another kind of section. */
+const commands: readonly (readonly [name: string, ...words: string[]])[] = [
+  ['move', join(packageFolder, 'LICENSE')],
+  ['perf', 'write-bw', '--all', '--iters', '5'],
+  ['explain', 'write-lat', '--iters', '5'],
+  ['why', 'write-bw', '--iters', '5'],
+  ['devinfo'],
+  ['profiles'],
+  ['faults'],
+  ['compare', '--sizes', '64,256,1K', '--paths', 'sockets,write', '--count', '2'],
+  ['torture', '--seeds', '5..6'],
+];
+
+function pageOf(words: readonly string[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'hca-page-'));
   try {
-    const file = join(folder, 'move.html');
-    const args = [join(packageFolder, 'bin/hca.js'), 'move', join(packageFolder, 'LICENSE'), '--html', file];
+    const file = join(folder, 'page.html');
+    const args = [join(packageFolder, 'bin/hca.js'), ...words, '--html', file];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     expect(status, stderr).toBe(0);
     expect(stdout).toContain(`The same as a page: ${file}`);
@@ -41,13 +54,18 @@ function pageOfMove(): string {
   }
 }
 
-inBrowser('the page of hca move is nowhere wider than its window, and its bars are seen', async (tree) => {
-  const files = { '/': ['text/html', measuring], '/report': ['text/html', pageOfMove()] } as const;
-  const measured = JSON.parse(await showPage(tree, files, limitMs)) as Record<string, number>[];
-  expect(measured.map(({ width }) => width)).toEqual(widths);
-  for (const { width, excess, bars, height } of measured) {
-    expect(excess, `at ${width}`).toBe(0);
-    expect(bars).toBeGreaterThan(100);
-    expect(height).toBe(true);
-  }
-});
+inBrowser(
+  'the page of a command is nowhere wider than its window, and the bars of hca move are seen',
+  async (tree) => {
+    for (const words of commands) {
+      const files = { '/': ['text/html', measuring], '/report': ['text/html', pageOf(words)] } as const;
+      const measured = JSON.parse(await showPage(tree, files, limitMs)) as Record<string, number>[];
+      expect(measured.map(({ width }) => width)).toEqual(widths);
+      for (const { width, excess, bars, height } of measured) {
+        expect(excess, `${words[0]} at ${width}`).toBe(0);
+        expect(height, words[0]).toBe(true);
+        if (words[0] === 'move') expect(bars).toBeGreaterThan(100);
+      }
+    }
+  },
+);

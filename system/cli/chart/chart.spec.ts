@@ -1,7 +1,7 @@
 /** Charts as text and as a page: every line is there, and nothing in a name gets out of its place. */
 import { Script } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { htmlPage, sizeText, terminalChart } from './index.ts';
+import { chartPage, sizeText, terminalChart } from './index.ts';
 
 const chart = {
   title: 'Latency',
@@ -12,6 +12,8 @@ const chart = {
     { name: 'cached', points: [64, 1024, 16_384].map((x) => [x, 100] as const) },
   ],
 };
+
+const head = { title: 'a & b', command: 'hca x < y', version: '1' };
 
 describe('a chart in the terminal', () => {
   const text = terminalChart(chart, { width: 40, height: 10 });
@@ -39,16 +41,16 @@ describe('a line that is held against another', () => {
 
   it('is not drawn in the terminal, and dashed on a page, where marks are, too', () => {
     expect(terminalChart(held, { width: 40, height: 10 })).not.toContain('formula');
-    const page = htmlPage({ title: 't', text: [], charts: [held] });
+    const page = chartPage(head, { charts: [held] });
     expect(page).toMatch(/"label":"copy, formula"[^}]*"dash":/);
     expect(page).not.toMatch(/"label":"copy"[^}]*"dash":/);
     expect(page).toContain('"marks":[{"x":100,"text":"even at 100"}]');
-    expect(page).toContain('<th>copy, formula (µs)</th>');
+    expect(page).toContain('<th scope="col">copy, formula (µs)</th>');
   });
 });
 
 describe('a page', () => {
-  const page = htmlPage({ title: 'a & b', text: ['x < y'], charts: [chart] });
+  const page = chartPage(head, { charts: [chart] });
 
   it('holds its library, its figures and a table, and asks for nothing', () => {
     expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);

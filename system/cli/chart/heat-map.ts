@@ -2,7 +2,7 @@
  * A heat map: a figure over two axes, as a table whose cells have colours. The figures are in the cells, so nothing is said by
  * colour alone.
  */
-import { escaped } from './html-table.ts';
+import { type Html, html } from '../../page/index.ts';
 
 export interface HeatMap {
   readonly title: string;
@@ -18,23 +18,22 @@ export interface HeatMap {
   readonly cells: readonly (readonly (number | undefined)[])[];
 }
 
-export function heatMapHtml({ title, xLabel, xs, yLabel, ys, label, cells }: HeatMap): string {
+export function heatMapHtml({ title, xLabel, xs, yLabel, ys, label, cells }: HeatMap): Html {
   const values = cells.flat().filter((value) => value !== undefined);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const head = [`${yLabel} \\ ${xLabel}`, ...xs].map((text) => `<th scope="col">${escaped(text)}</th>`);
   const rows = ys.map((y, at) => {
     const row = cells[at]!.map((value) => cellHtml(value, low, high));
-    return `<tr><th scope="row">${escaped(y)}</th>${row.join('')}</tr>`;
+    return html`<tr><th scope="row">${y}</th>${row}</tr>`;
   });
-  return `<h2>${escaped(title)}</h2>
-<div class="scroll" tabindex="0"><table class="heat"><caption>${escaped(label)}</caption><thead><tr>${head.join('')}</tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`;
+  return html`<h2>${title}</h2><p class="dim caption">${label}</p>
+<div class="scroll" tabindex="0" role="region" aria-label="${title}"><table class="heat"><thead><tr>${[`${yLabel} \\ ${xLabel}`, ...xs].map((text) => html`<th scope="col">${text}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-function cellHtml(value: number | undefined, low: number, high: number): string {
-  if (value === undefined) return '<td class="none">–</td>';
+function cellHtml(value: number | undefined, low: number, high: number): Html {
+  if (value === undefined) return html`<td class="none">–</td>`;
   const share = high === low ? 0.5 : (value - low) / (high - low);
   const [colour, ink] = colourOf(share);
-  return `<td style="background:${colour};color:${ink}">${Number(value.toPrecision(4))}</td>`;
+  return html`<td style="background:${colour};color:${ink}">${Number(value.toPrecision(4))}</td>`;
 }
 
 /** From dark blue over green to yellow by rising lightness: seven colours of matplotlib's viridis. */

@@ -5,68 +5,60 @@
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import {
+  type Html,
+  html,
+  type PageHead,
+  type PageTable,
+  pageOf,
+  table,
+  tableSection,
+} from '../../page/index.ts';
 import { type Chart, xTextOf, xValuesOf } from './chart.ts';
 import { type HeatMap, heatMapHtml } from './heat-map.ts';
-import { escaped, tableHtml } from './html-table.ts';
 import { pageScript } from './page-script.ts';
-import { pageStyle } from './page-style.ts';
 
 /** Of lines one after the other: seen on white and on black. */
 const colours = ['#d0463a', '#3b86c4', '#2e9e5b', '#a25fc0', '#d98e12', '#7a8b99'] as const;
 
-export interface HtmlPage {
-  readonly title: string;
-  /** Paragraphs above the charts. */
-  readonly text: readonly string[];
+export interface ChartPage {
   readonly charts: readonly Chart[];
   /** Below the charts. */
   readonly heatMaps?: readonly HeatMap[];
   /** Below the charts, beside their own. */
-  readonly tables?: readonly HtmlTable[];
+  readonly tables?: readonly PageTable[];
+  /** Below everything. */
+  readonly sections?: readonly Html[];
 }
 
-interface HtmlTable {
-  readonly title: string;
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
-
-export function htmlPage({ title, text, charts, heatMaps = [], tables = [] }: HtmlPage): string {
-  const library = packageFile('uPlot.iife.min.js');
-  const style = packageFile('uPlot.min.css');
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
-<style>
-${style}
-${pageStyle}</style>
-</head>
-<body>
-<h1>${escaped(title)}</h1>
-${text.map((paragraph) => `<p>${escaped(paragraph)}</p>`).join('\n')}
-${charts.map(chartHtml).join('\n')}
-${heatMaps.map(heatMapHtml).join('\n')}
-${tables.map((extra) => `<h2>${escaped(extra.title)}</h2>\n${tableHtml(extra.head, extra.rows)}`).join('\n')}
-<script>${library.replaceAll('</script', '<\\/script')}</script>
-<script>
-const charts = ${embedded(charts.map(dataOf))};
-${pageScript}</script>
-</body>
-</html>
-`;
+/** A page of charts. The library is in it only when there is one. */
+export function chartPage(
+  head: PageHead,
+  { charts, heatMaps = [], tables = [], sections = [] }: ChartPage,
+): string {
+  const parts = [
+    ...charts.map(chartHtml),
+    ...heatMaps.map(heatMapHtml),
+    ...tables.map(tableSection),
+    ...sections,
+  ];
+  if (charts.length === 0) return pageOf(head, parts);
+  return pageOf(head, parts, {
+    styles: [packageFile('uPlot.min.css')],
+    scripts: [
+      packageFile('uPlot.iife.min.js'),
+      `const charts = ${embedded(charts.map(dataOf))};\n${pageScript}`,
+    ],
+  });
 }
 
 /** For screen readers a chart is an image: its figures are in the table below. */
-const chartHtml = (chart: Chart, at: number): string =>
-  `<div id="chart${at}" class="chart" role="img" aria-label="${escaped(`${chart.title}; a table below has its figures`)}"></div>
+const chartHtml = (chart: Chart, at: number): Html =>
+  html`<div id="chart${at}" class="chart" role="img" aria-label="${chart.title}; a table below has its figures"></div>
 ${hint}
-${chart.isScattered === true ? '' : table(chart)}`;
+${chart.isScattered === true ? html`` : figuresTable(chart)}`;
 
-const hint =
-  '<p class="hint">Point at the chart for values, drag to zoom, double-click to go back, click on a name to hide its line.</p>';
+const hint = html`<p class="hint">Point at the chart for values, drag to zoom, double-click to go back, click on a name to hide its line.</p>`;
 
 /** What the script in the page is given: columns by x, null where a line has no value. */
 function dataOf(chart: Chart): object {
@@ -109,7 +101,7 @@ function seriesOf({ lines, isScattered = false }: Chart): object[] {
   });
 }
 
-function table(chart: Chart): string {
+function figuresTable(chart: Chart): Html {
   const { title, xLabel, yLabel, lines, digits } = chart;
   const head = [xLabel, ...lines.map(({ name }) => (yLabel === '' ? name : `${name} (${yLabel})`))];
   const textOf = (y: number): string =>
@@ -121,7 +113,7 @@ function table(chart: Chart): string {
       return found === undefined ? '' : textOf(found[1]);
     }),
   ]);
-  return tableHtml(head, rows, title);
+  return table(title, head, rows);
 }
 
 /** JSON that cannot end the script it stands in. */

@@ -29,7 +29,7 @@ const drawMarks = (marks) => (plot) => {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = styled('--faint');
+  ctx.strokeStyle = ctx.fillStyle = styled('--dim');
   ctx.lineWidth = ratio;
   ctx.setLineDash([3 * ratio, 3 * ratio]);
   ctx.font = 12 * ratio + 'px system-ui, sans-serif';

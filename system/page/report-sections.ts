@@ -1,61 +1,47 @@
 /**
- * A report as one page that needs nothing else: what was run, the life of each operation, every block with what it did and why it
- * waited, processors, PCIe, cable, caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
+ * The sections of a report: the life of each operation, every block with what it did and why it waited, processors, PCIe, cable,
+ * caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
  */
-import type { BlockRow, LinkDirection, NodeReport, Report } from '../machine/report/schema.ts';
+import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../machine/report/schema.ts';
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
-import { bar, Html, html, type Segment, table } from './html.ts';
-import { style } from './style.ts';
+import { bar, type Html, html, type Segment, table } from './html.ts';
 
-/** What stands above the report. */
-export interface PageHead {
-  readonly title: string;
-  /** The command that made it, and what it says; the first line first. */
-  readonly command: string;
-  readonly version: string;
-  /** Sentences to take away; may be none. */
-  readonly sentences: readonly string[];
-  /** Tables of the command's own, above those of the report. */
-  readonly tables?: readonly PageTable[];
+/** A host: a simulated one has processors, of a guest's nothing is known but its device. */
+interface HostShown {
+  readonly cpu?: NodeReport['cpu'];
+  readonly memoryBus?: NodeReport['memoryBus'];
+  readonly nic?: NodeReport['nic'];
+  readonly hca: Pick<NodeReport['hca'], 'blocks' | 'caches'>;
+  readonly pcie: NodeReport['pcie'];
+  readonly interrupts: readonly InterruptShown[];
 }
 
-export interface PageTable {
-  readonly title: string;
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
+/** Steps that one kind of host has and the other has not are left out. */
+type InterruptShown = Pick<NodeReport['interrupts'][number], 'vector'> &
+  Partial<Omit<NodeReport['interrupts'][number], 'vector'>>;
+
+/** What a report of the simulated machine and one of served devices have in common. */
+export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | 'wire' | 'configHash'> {
+  readonly nodes: readonly HostShown[];
+  readonly checks: { readonly balanced: boolean };
+  readonly faults?: Report['faults'];
 }
 
 const COLOUR_COUNT = 10;
 
-/** The whole page. */
-export function reportPage(head: PageHead, report: Report): string {
-  const { title, command, version, sentences, tables = [] } = head;
-  const page = html`<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>
-<style>${new Html(style)}</style></head>
-<body>
-<h1>${title}</h1>
-<p><code>${command}</code></p>
-<p class="dim">hca-emulator ${version}, configuration ${report.configHash.slice(0, 12)}, ${timeText(report.elapsedPs)} simulated</p>
-${sentences.length === 0 ? html`` : html`<ol>${sentences.map((text) => html`<li>${text}</li>`)}</ol>`}
-${tables.map((each) => table(each.title, each.head, each.rows))}
-${stagesOf(report)}
+export function reportSections(report: ReportShown): Html {
+  return html`${stagesOf(report)}
 ${diagramOf(report)}
 ${processorsOf(report)}
 ${linksOf(report)}
 ${cachesOf(report)}
 ${interruptsOf(report)}
-${checksOf(report)}
-</body>
-</html>
-`;
-  return page.text;
+${checksOf(report)}`;
 }
 
-function stagesOf({ operations }: Report): Html {
+function stagesOf({ operations }: ReportShown): Html {
   const stages = stagesShown(Object.values(operations));
   const done = Object.entries(operations).filter(([, { count }]) => count > 0);
   if (done.length === 0) return html``;
@@ -97,7 +83,7 @@ const stalledOf = ({ stalledCycles }: BlockRow): number =>
 /** Works while drivers set up, for longer than all data takes: bars are not scaled by it. */
 const OFF_SCALE = 'commandProcessor';
 
-function diagramOf({ nodes, wire }: Report): Html {
+function diagramOf({ nodes, wire }: ReportShown): Html {
   const works = nodes.flatMap(({ hca, nic }) =>
     Object.entries(nic?.blocks ?? hca.blocks)
       .filter(([name]) => name !== OFF_SCALE)
@@ -122,7 +108,7 @@ work and in waiting; the longest of all fills its card, the ${OFF_SCALE}'s aside
 <div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
 }
 
-function deviceOf({ hca, nic }: NodeReport, node: number, longest: number): Html {
+function deviceOf({ hca, nic }: HostShown, node: number, longest: number): Html {
   const blocks = Object.entries(nic?.blocks ?? hca.blocks);
   return html`<div class="unit"><h3>${nic === undefined ? 'HCA' : 'NIC'} ${node}</h3>${blocks.map(([name, block]) => blockOf(name, block, longest))}</div>`;
 }
@@ -146,9 +132,9 @@ function blockOf(name: string, block: BlockRow, longest: number): Html {
   }${bar(segments, longest)}</div>`;
 }
 
-function processorsOf({ nodes }: Report): Html {
+function processorsOf({ nodes }: ReportShown): Html {
   const cores = nodes.flatMap(({ cpu }, node) =>
-    cpu.cores.flatMap(({ cycles, contextSwitches }, core) =>
+    (cpu?.cores ?? []).flatMap(({ cycles, contextSwitches }, core) =>
       cycles.idle === cycles.total ? [] : [{ name: `host ${node} core ${core}`, cycles, contextSwitches }],
     ),
   );
@@ -157,6 +143,7 @@ function processorsOf({ nodes }: Report): Html {
     isCause,
   ) as (keyof (typeof cores)[number]['cycles'])[];
   const counted = causes.filter((cause) => cores.some(({ cycles }) => cycles[cause] > 0));
+  if (nodes.every(({ cpu }) => cpu === undefined)) return html``;
   return html`<h2>Processors</h2>
 ${table(
   'Cycles by cause',
@@ -171,16 +158,16 @@ ${table(
 ${table(
   'System calls and bytes over the memory bus',
   ['host', 'calls on the data path', 'calls to set up', 'bytes over the memory bus'],
-  nodes.map(({ cpu: { systemCalls }, memoryBus }, node) => [
+  nodes.map(({ cpu, memoryBus }, node) => [
     `host ${node}`,
-    countText(systemCalls.dataPath),
-    countText(systemCalls.control),
-    bytesText(memoryBus.total),
+    countText(cpu?.systemCalls.dataPath ?? 0),
+    countText(cpu?.systemCalls.control ?? 0),
+    bytesText(memoryBus?.total ?? 0),
   ]),
 )}`;
 }
 
-function linksOf({ nodes, elapsedPs }: Report): Html {
+function linksOf({ nodes, elapsedPs }: ReportShown): Html {
   const directions = nodes.flatMap(({ pcie }, node): (readonly [string, LinkDirection])[] => [
     [`host ${node} → device`, pcie.toDevice],
     [`device → host ${node}`, pcie.toHost],
@@ -200,7 +187,7 @@ ${table(
 )}`;
 }
 
-function cachesOf({ nodes }: Report): Html {
+function cachesOf({ nodes }: ReportShown): Html {
   const rows = nodes.flatMap(({ hca }, node) =>
     Object.entries(hca.caches).flatMap(([name, { hits, misses, evictions, users }]) => {
       if (hits + misses === 0) return [];
@@ -225,37 +212,42 @@ function cachesOf({ nodes }: Report): Html {
 ${table('Look-ups that found what they needed, in all and by the block that asked', ['cache', 'hits', 'misses', 'hit rate', 'evictions'], rows)}`;
 }
 
-function interruptsOf({ nodes }: Report): Html {
+/** From the reason of the device to the handler; those that a report does not have are left out. */
+const interruptSteps = [
+  'requested',
+  'moderated',
+  'masked',
+  'coalesced',
+  'sent',
+  'delivered',
+  'handled',
+] as const;
+
+function interruptsOf({ nodes }: ReportShown): Html {
   const rows = nodes.flatMap(({ interrupts }, node) =>
     interrupts
-      .filter(({ requested, delivered }) => requested + delivered > 0)
-      .map((row) => [
-        `host ${node} vector ${row.vector}`,
-        ...[
-          row.requested,
-          row.moderated,
-          row.masked,
-          row.coalesced,
-          row.sent,
-          row.delivered,
-          row.handled,
-        ].map(countText),
-      ]),
+      .filter(({ requested = 0, delivered = 0 }) => requested + delivered > 0)
+      .map((row) => ({ node, row })),
   );
+  const steps = interruptSteps.filter((step) => rows.some(({ row }) => row[step] !== undefined));
   return html`<h2>Interrupts</h2>
 ${
   rows.length === 0
     ? html`<p>None.</p>`
     : table(
         'From the reasons of the device to the handler',
-        ['vector', 'requested', 'moderated', 'masked', 'coalesced', 'sent', 'delivered', 'handled'],
-        rows,
+        ['vector', ...steps],
+        rows.map(({ node, row }) => [
+          `host ${node} vector ${row.vector}`,
+          ...steps.map((step) => countText(row[step] ?? 0)),
+        ]),
       )
 }`;
 }
 
-function checksOf({ checks, faults }: Report): Html {
-  const { balanced, ...each } = checks;
+function checksOf({ checks, faults }: ReportShown): Html {
+  const { balanced, ...others } = checks;
+  const each = others as Readonly<Record<string, CheckReport>>;
   const failures = Object.entries(each).flatMap(([name, { failures: found }]) =>
     found.map((failure) => html`<li class="bad">${name}: ${failure}</li>`),
   );

@@ -4,7 +4,7 @@ import type { JsonValue } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { countText, timeText } from '../text/format.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
-import { reportPage } from './index.ts';
+import { type PageHead, type PageTable, pageOf, reportSections, tableSection } from './index.ts';
 
 const args: PerfArgs = {
   verb: 'write',
@@ -36,6 +36,13 @@ async function reportOf(faults: readonly string[] = []): Promise<Report> {
 }
 
 const head = { title: 'A run', command: 'hca perf', version: '1.2.3', sentences: ['First.'] };
+
+const reportPage = (above: PageHead, report: Report, tables: readonly PageTable[] = []): string =>
+  pageOf({ ...above, configHash: report.configHash, elapsedPs: report.elapsedPs }, [
+    ...tables.map(tableSection),
+    reportSections(report),
+  ]);
+
 /** What a reader sees, without tags. */
 const textOf = (page: string): string =>
   page
@@ -93,8 +100,9 @@ describe('the page of a report', () => {
     const evil = '<script>alert(1)</script> & "quoted"';
     const tables = [{ title: evil, head: [evil], rows: [[evil]] }];
     const page = reportPage(
-      { ...head, title: evil, command: evil, sentences: [evil], tables },
+      { ...head, title: evil, command: evil, sentences: [evil] },
       await reportOf(),
+      tables,
     );
     expect(page).not.toContain('<script');
     expect(page.split('&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quoted&quot;').length).toBe(9);

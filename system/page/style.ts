@@ -1,9 +1,9 @@
 /** The dress of all pages: light and dark as the reader's system is, from 400 pixels on, no width fixed. */
 export const style = `
-:root { color-scheme: light dark; --ink: #1b1b1b; --dim: #595959; --paper: #fff; --card: #f4f5f7; --line: #d5d8dc;
+:root { color-scheme: light dark; --ink: #1b1b1b; --dim: #595959; --paper: #fff; --card: #f4f5f7; --line: #d5d8dc; --grid: #0000001a;
   --busy: #2471a3; --stalled: #c0392b; --idle: #e3e6ea;
   --c0: #2471a3; --c1: #b9770e; --c2: #1e8449; --c3: #8e44ad; --c4: #c0392b; --c5: #117a65; --c6: #7d6608; --c7: #5d6d7e; --c8: #a04000; --c9: #1a5276; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --dim: #a9adb3; --paper: #15181c; --card: #1f242a; --line: #3a4149;
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --dim: #a9adb3; --paper: #15181c; --card: #1f242a; --line: #3a4149; --grid: #ffffff22;
   --busy: #5dade2; --stalled: #ec7063; --idle: #2f363e;
   --c0: #5dade2; --c1: #f5b041; --c2: #58d68d; --c3: #bb8fce; --c4: #ec7063; --c5: #48c9b0; --c6: #d4c04a; --c7: #aab7b8; --c8: #e59866; --c9: #7fb3d5; } }
 * { box-sizing: border-box; }
@@ -13,6 +13,7 @@ p { margin: 0.4rem 0; } .dim { color: var(--dim); } code { font-size: 0.92em; }
 .scroll { overflow-x: auto; margin: 0.1rem 0 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } .caption { margin-top: 1rem; }
 td, th { padding: 0.12rem 0.7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; font-weight: normal; }
+td.said, thead th.said { text-align: left; white-space: pre-line; min-width: 14rem; }
 thead th { font-weight: 600; vertical-align: bottom; } th[scope=row], thead th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
 .bar { display: flex; height: 0.85rem; width: 100%; background: var(--idle); border-radius: 2px; overflow: hidden; } .bar span { display: block; height: 100%; }
 .busy { background: var(--busy); } .stalled { background: var(--stalled); } .idle { background: var(--idle); }
@@ -22,4 +23,9 @@ ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${in
 .diagram { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); gap: 0.8rem; }
 .diagram > div > .unit { margin-bottom: 0.8rem; } .unit { border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem 0.7rem; background: var(--card); } .unit h3 { margin: 0 0 0.3rem; }
 .block { margin: 0.4rem 0; font-size: 0.9rem; } .block span.why { color: var(--dim); } .good { color: var(--c2); } .bad { color: var(--stalled); font-weight: 600; }
+.chart { min-height: 260px; } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
+.u-legend { font-size: 14px; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
+.heat thead th { text-align: center; } .heat td { text-align: center; border: 1px solid var(--paper); } .heat td.none { color: var(--dim); }
+pre { font-size: 0.86em; line-height: 1.35; margin: 0.4rem 0; } details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
+@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } }
 `;

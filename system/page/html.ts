@@ -9,6 +9,9 @@ export class Html {
   }
 }
 
+/** Text of our own that stands in a page as it is: a style sheet, a script. */
+export const pieceOf = (text: string): Html => new Html(text);
+
 type Part = string | number | Html | readonly Html[];
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
@@ -27,6 +30,10 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
   );
 }
 
+/** Longer than a figure or a name: read from the left, and over several lines. */
+const isSentence = (cell: string | number | Html | undefined): boolean =>
+  typeof cell === 'string' && cell.length > 40;
+
 /** A table with a caption; the first column is the head of its row. It scrolls by itself where the page is narrow. */
 export function table(
   caption: string,
@@ -34,10 +41,12 @@ export function table(
   rows: readonly (readonly (string | number | Html)[])[],
 ): Html {
   if (rows.length === 0) return html``;
+  const saying = head.map((_name, column) => rows.some((row) => isSentence(row[column])));
+  const classOf = (column: number): Html => (saying[column] === true ? html` class="said"` : html``);
   const cells = ([first, ...rest]: readonly (string | number | Html)[]): Html =>
-    html`<tr><th scope="row">${first ?? ''}</th>${rest.map((cell) => html`<td>${cell}</td>`)}</tr>`;
+    html`<tr><th scope="row">${first ?? ''}</th>${rest.map((cell, at) => html`<td${classOf(at + 1)}>${cell}</td>`)}</tr>`;
   return html`<p class="dim caption">${caption}</p><div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>
-<thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+<thead><tr>${head.map((name, column) => html`<th scope="col"${classOf(column)}>${name}</th>`)}</tr></thead>
 <tbody>${rows.map(cells)}</tbody></table></div>
 `;
 }

@@ -1,0 +1,105 @@
+/** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
+import { foldedSection, type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
+import { bytesText, countText, timeText } from '../text/format.ts';
+import type { BandwidthResult, LatencyResult } from '../workloads/perf-plan.ts';
+import { type Chart, chartPage } from './chart/index.ts';
+import type { PerfRow, ReportedRow } from './perf-run.ts';
+
+/** Fewer sizes are no curve. */
+const sizesLeast = 3;
+
+/** @param bound what binds, line by line */
+export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {
+  const reports = rows.flatMap(({ args, report }) => (report === undefined ? [] : [{ args, report }]));
+  const [only] = reports;
+  return chartPage(
+    { ...head, ...(reports.length === 1 ? { elapsedPs: only!.report.elapsedPs } : {}) },
+    {
+      charts: new Set(rows.map(({ args }) => args.sizeBytes)).size < sizesLeast ? [] : chartsOf(rows),
+      tables: [figuresOf(rows)],
+      sections: [
+        ...(bound.length === 0 ? [] : [textSection('What binds, and where the time goes', bound.join('\n'))]),
+        ...(reports.length === 1
+          ? [reportSections(only!.report)]
+          : reports.map(({ args, report }) =>
+              foldedSection(`The report of ${nameOf({ args })}`, reportSections(report)),
+            )),
+      ],
+    },
+  );
+}
+
+const nameOf = ({ args: { sizeBytes, isOnDemand } }: Pick<PerfRow, 'args'>): string =>
+  `${bytesText(sizeBytes)}${isOnDemand === true ? ' on demand' : ''}`;
+
+const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyResult } => row.args.isLatency;
+
+function chartsOf(rows: readonly PerfRow[]): Chart[] {
+  const axis = { xLabel: 'bytes of a message' };
+  const lineOf = (name: string, of: (row: PerfRow) => number) => ({
+    name,
+    points: rows
+      .filter(({ args }) => args.isOnDemand !== true)
+      .map((row) => [row.args.sizeBytes, of(row)] as const),
+  });
+  if (rows.every(isLatency))
+    return [
+      {
+        title: 'Latency',
+        yLabel: 'µs',
+        ...axis,
+        lines: [
+          lineOf('typical', ({ result }) => (result as LatencyResult).typicalPs / 1e6),
+          lineOf('99 %', ({ result }) => (result as LatencyResult).p99Ps / 1e6),
+        ],
+      },
+    ];
+  return [
+    {
+      title: 'Payload',
+      yLabel: 'MiB/s',
+      ...axis,
+      lines: [lineOf('average', ({ result }) => (result as BandwidthResult).averageBytesPerSecond / 2 ** 20)],
+    },
+    {
+      title: 'Messages',
+      yLabel: 'M/s',
+      ...axis,
+      lines: [lineOf('average', ({ result }) => (result as BandwidthResult).messagesPerSecond / 1e6)],
+    },
+  ];
+}
+
+function figuresOf(rows: readonly PerfRow[]): PageTable {
+  if (rows.every(isLatency))
+    return {
+      title: 'Latency, one way as perftest counts it',
+      head: ['size', 'messages', 'least', 'typical', 'mean', '99 %', 'most', 'interrupts'],
+      rows: rows.map((row) => [
+        nameOf(row),
+        countText(row.args.iterations),
+        ...[
+          row.result.minPs,
+          row.result.typicalPs,
+          row.result.averagePs,
+          row.result.p99Ps,
+          row.result.maxPs,
+        ].map(timeText),
+        row.interrupts.map(countText).join(' / '),
+      ]),
+    };
+  return {
+    title: 'Rates',
+    head: ['size', 'messages', 'MiB/s, peak', 'MiB/s, average', 'M messages/s', 'interrupts'],
+    rows: rows.map((row) => {
+      const { peakBytesPerSecond, averageBytesPerSecond, messagesPerSecond } = row.result as BandwidthResult;
+      return [
+        nameOf(row),
+        countText(row.args.iterations * row.args.qpCount),
+        ...[peakBytesPerSecond, averageBytesPerSecond].map((rate) => (rate / 2 ** 20).toFixed(2)),
+        (messagesPerSecond / 1e6).toFixed(3),
+        row.interrupts.map(countText).join(' / '),
+      ];
+    }),
+  };
+}

@@ -1,0 +1,11 @@
+/** Pages of HTML that need nothing else: see README.md. */
+export { bar, type Html, html, table } from './html.ts';
+export {
+  foldedSection,
+  type PageHead,
+  type PageTable,
+  pageOf,
+  tableSection,
+  textSection,
+} from './page.ts';
+export { reportSections } from './report-sections.ts';
