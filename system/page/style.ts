@@ -12,7 +12,7 @@ h1 { font-size: 1.6rem; line-height: 1.2; } h2 { margin: 2.2rem 0 0.4rem; font-s
 p { margin: 0.4rem 0; } .dim { color: var(--dim); } code { font-size: 0.92em; }
 .scroll { overflow-x: auto; margin: 0.1rem 0 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } .caption { margin-top: 1rem; }
-td, th { padding: 0.12rem 0.7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; font-weight: normal; }
+td, th { padding: 0.12rem 0.7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); white-space: nowrap; font-weight: normal; }
 td.said, thead th.said { text-align: left; white-space: pre-line; min-width: 14rem; }
 thead th { font-weight: 600; vertical-align: bottom; } th[scope=row], thead th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
 .bar { display: flex; height: 0.85rem; width: 100%; background: var(--idle); border-radius: 2px; overflow: hidden; } .bar span { display: block; height: 100%; }
