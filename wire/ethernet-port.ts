@@ -24,10 +24,9 @@ import { layout } from '../base/layout.ts';
 import { u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
 import type { Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
+import { type BlockState, connectBlocks } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
-import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
 import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_LOST } from './ethernet-faults.ts';
@@ -42,6 +41,7 @@ import {
 } from './ethernet-sizing.ts';
 import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
+import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
 
 /** Kinds of record. */
 export const FRAME = 1;
@@ -104,6 +104,7 @@ export class EthernetPort {
   readonly frameBytesMax: number;
   /** The receive fifo: a frame's bytes begin at {@link frameStart}. */
   readonly rxBytes: Uint8Array;
+  readonly blocks: EthernetBlocks;
 
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
@@ -112,9 +113,7 @@ export class EthernetPort {
   readonly #aheadPs: Picoseconds;
   readonly #serializer: Serializer;
   readonly #training: LinkTraining;
-  readonly #trainedEvent: number;
   readonly #spaceEvent: number;
-  #trainedRef: EventRef = 0;
   #spaceDuePs = NEVER;
   #isLinkUp = false;
   #changedPs = -1;
@@ -142,13 +141,8 @@ export class EthernetPort {
     this.#latencyPs = ethernetLatencyPs(config);
     this.#serializer = new Serializer(ethernetByteTime(config));
     this.#aheadPs = this.#serializer.durationPs(config.transmitAheadBytes);
-    this.#training = new LinkTraining({
-      sendStep: (step) => this.#sendStep(step),
-      startTimer: () => this.#startTraining(),
-      stopTimer: () => lp.queue.cancel(this.#trainedRef),
-      linkChanged: (isUp) => this.#linkChanged(isUp),
-    });
-    this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
+    this.#training = new LinkTraining(lp, config);
+    this.blocks = { training: this.#training };
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     lp.addInbound(reader, this.#latencyPs, this);
     lp.addOutbound(writer);
@@ -157,6 +151,7 @@ export class EthernetPort {
 
   connect(ports: EthernetPortPorts): void {
     this.#ports = ports;
+    connectBlocks(this.blocks, ethernetPortWires({ ...this.blocks, port: this }));
   }
 
   /** What it holds, but for what lies in the channels and the numbers of its statistics. */
@@ -338,18 +333,15 @@ export class EthernetPort {
     this.#ports.sender.spaceFreed();
   }
 
-  #sendStep(step: number): void {
+  /** A step of the link's training, after all that is reserved. */
+  sendStep(step: number): void {
     const atPs = Math.max(this.#lp.nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, LINK_TRAINING, 0);
     this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
   }
 
-  #startTraining(): void {
-    const trainedPs = this.#lp.nowPs + this.config.trainingUs * 1_000_000;
-    this.#trainedRef = this.#lp.queue.schedule(trainedPs, this.#trainedEvent);
-  }
-
-  #linkChanged(isUp: boolean): void {
+  /** The training has brought the link up, or has lost it. */
+  linkChanged(isUp: boolean): void {
     this.#isLinkUp = isUp;
     this.#changedPs = this.#lp.nowPs;
     this.#ports.link.linkChanged(isUp, this.#lp.nowPs);

@@ -13,7 +13,7 @@ const latencyPs = 89_600;
 /** An ACK of 30 bytes (LRH 8, BTH 12, AETH 4, ICRC 4, VCRC 2) with 2 of framing at 4X QDR, 250 ps a byte. */
 const ackPs = 32 * 250;
 const psnsOf = ({ arrivals }: WireEnd): number[] => arrivals.map(({ psn }) => psn);
-const never = (): void => {};
+const unobserved = { fired: (): void => {} };
 
 /** Sends so many ACKs at one instant, each with its number from 0 as PSN, and runs for a while. */
 async function sendAcks(bench: WireBench, count: number, runPs = 20_000_000): Promise<number> {
@@ -32,7 +32,7 @@ describe('a packet that is reordered', () => {
   it('changes places with the next one, and takes the time of both', async () => {
     const bench = new WireBench();
     let fired = 0;
-    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000, fired: () => fired++ }, 2);
+    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000 }, { fired: () => fired++ }, 2);
     const upPs = await sendAcks(bench, 4);
     expect(psnsOf(bench.b)).toEqual([0, 2, 1, 3]);
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 2 * ackPs, 3 * ackPs, 4 * ackPs]);
@@ -41,14 +41,14 @@ describe('a packet that is reordered', () => {
 
   it('is passed by as many as the fault names', async () => {
     const bench = new WireBench();
-    bench.a.port.faults.reorderPackets({ passes: 3, delayPs: 10_000_000, fired: never }, 1);
+    bench.a.port.faults.reorderPackets({ passes: 3, delayPs: 10_000_000 }, unobserved, 1);
     await sendAcks(bench, 5);
     expect(psnsOf(bench.b)).toEqual([1, 2, 3, 0, 4]);
   });
 
   it('leaves after its time when no packet passes it', async () => {
     const bench = new WireBench();
-    bench.a.port.faults.reorderPackets({ passes: 2, delayPs: 700_000, fired: never }, 2);
+    bench.a.port.faults.reorderPackets({ passes: 2, delayPs: 700_000 }, unobserved, 2);
     const upPs = await sendAcks(bench, 3);
     expect(psnsOf(bench.b)).toEqual([0, 2, 1]);
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 2 * ackPs, 700_000 + ackPs]);
@@ -57,7 +57,7 @@ describe('a packet that is reordered', () => {
   it('changes places in pairs when every packet is to be', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets(
-      { passes: 1, delayPs: 700_000, fired: never },
+      { passes: 1, delayPs: 700_000 }, unobserved,
       1,
       Number.POSITIVE_INFINITY,
     );
@@ -68,7 +68,7 @@ describe('a packet that is reordered', () => {
   it('is passed by packets of its own lane only', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
-    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000, fired: never }, 1);
+    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000 }, unobserved, 1);
     bench.a.at(upPs, () => {
       bench.a.send(RC_ACKNOWLEDGE, 0, 1);
       bench.a.send(UD_SEND_ONLY, 256, 2, 0, MANAGEMENT_LANE);
@@ -81,7 +81,7 @@ describe('a packet that is reordered', () => {
   it('carries the bytes with which it was sent, and goes down with the link', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
-    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 5_000_000, fired: never }, 1, 3);
+    bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 5_000_000 }, unobserved, 1, 3);
     bench.a.at(upPs, () => bench.a.send(RC_SEND_ONLY, 100, 7));
     bench.a.at(upPs + 1_000_000, () => bench.a.send(RC_SEND_ONLY, 100, 9));
     bench.a.at(upPs + 2_000_000, () => bench.a.send(RC_SEND_ONLY, 100, 11));
@@ -98,7 +98,7 @@ describe('a packet that is duplicated', () => {
   it('arrives twice, with the gap of the fault between', async () => {
     const bench = new WireBench();
     let fired = 0;
-    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 300_000, fired: () => fired++ }, 2);
+    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 300_000 }, { fired: () => fired++ }, 2);
     const upPs = await sendAcks(bench, 3);
     expect(psnsOf(bench.b)).toEqual([0, 1, 2, 1]);
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 2 * ackPs, 3 * ackPs, 300_000 + ackPs]);
@@ -107,7 +107,7 @@ describe('a packet that is duplicated', () => {
 
   it('is a copy of what was sent, whatever has passed through the ring since', async () => {
     const bench = new WireBench();
-    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 900_000_000, fired: never }, 1);
+    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 900_000_000 }, unobserved, 1);
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.send(RC_SEND_ONLY, 1000, 3, FLAG_RETRANSMISSION));
     // A thousand packets of 4 KiB overwrite the ring many times.
@@ -122,7 +122,7 @@ describe('a packet that is duplicated', () => {
 
   it('can itself be lost, so that only its copy arrives', async () => {
     const bench = new WireBench();
-    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 300_000, fired: never }, 1);
+    bench.a.port.faults.copyPackets({ passes: 1, delayPs: 300_000 }, unobserved, 1);
     bench.a.port.faults.losePackets(1);
     await sendAcks(bench, 2);
     expect(psnsOf(bench.b)).toEqual([1, 0]);
@@ -167,11 +167,11 @@ describe('statistics and credits', () => {
       faults.losePackets(5, 7);
       faults.losePackets(40 + random.below(20));
       faults.reorderPackets(
-        { passes: 1 + random.below(5), delayPs: 1 + random.below(3_000_000), fired: never },
+        { passes: 1 + random.below(5), delayPs: 1 + random.below(3_000_000) }, unobserved,
         3,
         90,
       );
-      faults.copyPackets({ passes: 1, delayPs: 1 + random.below(9_000_000), fired: never }, 10, 80);
+      faults.copyPackets({ passes: 1, delayPs: 1 + random.below(9_000_000) }, unobserved, 10, 80);
       faults.corruptPackets(30, 33);
       let psn = 0;
       const sizes = Array.from({ length: 150 }, () => random.below(4097));

@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { LogicalProcess } from '../sim/logical-process.ts';
 import { LinkTraining, PhysicalState, TrainingStep } from './link-training.ts';
 
 function training() {
   const log: string[] = [];
-  const link = new LinkTraining({
-    sendStep: (step) => log.push(`send ${step}`),
-    startTimer: () => log.push('start'),
-    stopTimer: () => log.push('stop'),
-    linkChanged: (isUp) => log.push(isUp ? 'up' : 'down'),
+  const lp = new LogicalProcess('port');
+  const link = new LinkTraining(lp, { trainingUs: 5 });
+  link.connect({
+    sender: { sendStep: (step) => log.push(`send ${step}`) },
+    port: { linkChanged: (isUp) => log.push(`${isUp ? 'up' : 'down'} at ${lp.nowPs}`) },
   });
-  return { link, log };
+  return { link, log, finish: () => lp.advance(1e9) };
 }
 
 describe('link training, seen by one end', () => {
@@ -22,33 +23,34 @@ describe('link training, seen by one end', () => {
   });
 
   it('IBTA vol 2, 5.6: answers TS1 by TS2 and waits for the other TS2', () => {
-    const { link, log } = training();
+    const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS1);
     expect(link.physicalState).toBe(PhysicalState.TRAINING);
     link.stepReceived(TrainingStep.TS2);
     link.stepReceived(TrainingStep.TS2);
-    link.complete();
-    expect(log).toEqual(['send 1', 'send 2', 'start', 'up']);
+    finish();
+    expect(log).toEqual(['send 1', 'send 2', 'up at 5000000']);
   });
 
   it('IBTA vol 2, 5.6: starts over with an end that starts over', () => {
-    const { link, log } = training();
+    const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS2);
-    link.complete();
+    finish();
     log.length = 0;
     link.stepReceived(TrainingStep.TS1);
-    expect(log).toEqual(['down', 'send 2']);
+    expect(log).toEqual(['down at 5000000', 'send 2']);
     expect(link.physicalState).toBe(PhysicalState.TRAINING);
   });
 
-  it('stops its timer when the other end goes away meanwhile', () => {
-    const { link, log } = training();
+  it('IBTA vol 2, 5.6: does not come up when the other end goes away meanwhile', () => {
+    const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS2);
     link.stepReceived(TrainingStep.DOWN);
-    expect(log).toEqual(['send 1', 'send 2', 'start', 'stop']);
+    finish();
+    expect(log).toEqual(['send 1', 'send 2']);
     expect(link.physicalState).toBe(PhysicalState.POLLING);
   });
 });

@@ -12,26 +12,46 @@
  * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
  */
 
+import type { Picoseconds } from '../base/units.ts';
+import type { EventQueue, EventRef } from '../sim/event-queue.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+
+const PS_PER_US = 1_000_000;
+
 /** PortPhysicalState of PortInfo. */
 export const PhysicalState = { POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP: 5 } as const;
 
 export const TrainingStep = { TS1: 1, TS2: 2, DOWN: 3 } as const;
 
-export interface TrainingActions {
-  sendStep(step: number): void;
-  /** Both ends have seen each other: call {@link LinkTraining.complete} after the training time. */
-  startTimer(): void;
-  stopTimer(): void;
-  linkChanged(isUp: boolean): void;
+export interface LinkTrainingPorts {
+  readonly sender: {
+    /** Tells the other end a TrainingStep. */
+    sendStep(step: number): void;
+  };
+  readonly port: {
+    linkChanged(isUp: boolean): void;
+  };
 }
 
 export class LinkTraining {
   physicalState: number = PhysicalState.DISABLED;
   #isConfirmed = false;
-  readonly #actions: TrainingActions;
+  readonly #queue: EventQueue;
+  readonly #trainingPs: Picoseconds;
+  readonly #lp: Pick<LogicalProcess, 'nowPs'>;
+  readonly #completeEvent: number;
+  #completeRef: EventRef = 0;
+  #ports!: LinkTrainingPorts;
 
-  constructor(actions: TrainingActions) {
-    this.#actions = actions;
+  constructor(lp: Pick<LogicalProcess, 'nowPs' | 'queue'>, config: { readonly trainingUs: number }) {
+    this.#lp = lp;
+    this.#queue = lp.queue;
+    this.#trainingPs = config.trainingUs * PS_PER_US;
+    this.#completeEvent = lp.queue.addHandler(() => this.#complete());
+  }
+
+  connect(ports: LinkTrainingPorts): void {
+    this.#ports = ports;
   }
 
   get isEnabled(): boolean {
@@ -46,10 +66,10 @@ export class LinkTraining {
     if (isEnabled === this.isEnabled) return;
     if (isEnabled) {
       this.physicalState = PhysicalState.POLLING;
-      this.#actions.sendStep(TrainingStep.TS1);
+      this.#ports.sender.sendStep(TrainingStep.TS1);
     } else {
       this.#leave(PhysicalState.DISABLED);
-      this.#actions.sendStep(TrainingStep.DOWN);
+      this.#ports.sender.sendStep(TrainingStep.DOWN);
     }
   }
 
@@ -59,32 +79,32 @@ export class LinkTraining {
       this.#leave(PhysicalState.POLLING);
     } else if (step === TrainingStep.TS1) {
       this.#leave(PhysicalState.TRAINING);
-      this.#actions.sendStep(TrainingStep.TS2);
+      this.#ports.sender.sendStep(TrainingStep.TS2);
     } else if (this.physicalState === PhysicalState.POLLING) {
       this.physicalState = PhysicalState.TRAINING;
-      this.#actions.sendStep(TrainingStep.TS2);
+      this.#ports.sender.sendStep(TrainingStep.TS2);
       this.#confirm();
     } else if (this.physicalState === PhysicalState.TRAINING && !this.#isConfirmed) {
       this.#confirm();
     }
   }
 
-  /** The training time is over. */
-  complete(): void {
-    this.physicalState = PhysicalState.LINK_UP;
-    this.#actions.linkChanged(true);
-  }
-
+  /** Both ends have seen each other: the link is up when the training time is over. */
   #confirm(): void {
     this.#isConfirmed = true;
-    this.#actions.startTimer();
+    this.#completeRef = this.#queue.schedule(this.#lp.nowPs + this.#trainingPs, this.#completeEvent);
+  }
+
+  #complete(): void {
+    this.physicalState = PhysicalState.LINK_UP;
+    this.#ports.port.linkChanged(true);
   }
 
   #leave(physicalState: number): void {
     const wasUp = this.isUp;
-    if (this.#isConfirmed && !wasUp) this.#actions.stopTimer();
+    if (this.#isConfirmed && !wasUp) this.#queue.cancel(this.#completeRef);
     this.#isConfirmed = false;
     this.physicalState = physicalState;
-    if (wasUp) this.#actions.linkChanged(false);
+    if (wasUp) this.#ports.port.linkChanged(false);
   }
 }

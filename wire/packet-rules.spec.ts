@@ -9,7 +9,7 @@ import { WireBench } from './wire-bench.ts';
 import type { PacketEffect } from './wire-faults.ts';
 
 const { RC_ACKNOWLEDGE, RC_RDMA_WRITE_ONLY, RC_SEND_ONLY, UD_SEND_ONLY } = Opcode;
-const never = (): void => {};
+const never = { fired: (): void => {} };
 
 const packets = fc.array(
   fc.record({
@@ -116,7 +116,7 @@ describe('a rule on the cable', () => {
     const bench = new WireBench({ packetForm: 'bytes' });
     const upPs = await bench.bringUp();
     let fired = 0;
-    bench.a.port.faults.addRule(effect, selection, () => fired++);
+    bench.a.port.faults.addRule(effect, selection, { fired: () => fired++ });
     bench.a.at(upPs, () => {
       for (let psn = 0; psn < 10; psn++) {
         bench.a.port.outboundHeaders.destinationQpn = 7;

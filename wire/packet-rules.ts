@@ -44,20 +44,25 @@ export interface PacketSelection {
   readonly shots?: number | undefined;
 }
 
+/** Notified of a fault. */
+export interface FaultObserver {
+  /** It has happened. */
+  fired(): void;
+}
+
 export class PacketRule<Effect> {
   readonly effect: Effect;
   readonly #selection: PacketSelection;
-  readonly #onFired: () => void;
+  readonly #observer: FaultObserver;
   #shotsLeft: number;
   #matchCount = 0;
   /** First PSN of each connection and direction, where PSNs are relative. */
   readonly #firstPsns = new Map<number, number>();
 
-  /** @param onFired called each time that the fault has happened */
-  constructor(effect: Effect, selection: PacketSelection, onFired: () => void) {
+  constructor(effect: Effect, selection: PacketSelection, observer: FaultObserver) {
     this.effect = effect;
     this.#selection = selection;
-    this.#onFired = onFired;
+    this.#observer = observer;
     this.#shotsLeft = assertRange(
       'shots',
       selection.shots ?? Number.MAX_SAFE_INTEGER,
@@ -79,7 +84,7 @@ export class PacketRule<Effect> {
   /** The fault has happened to a packet that is concerned. */
   fired(): void {
     this.#shotsLeft--;
-    this.#onFired();
+    this.#observer.fired();
   }
 
   #hasHeaders({ opcode, destinationQpn, psn }: OutboundHeaders): boolean {

@@ -2,16 +2,28 @@
 import { describe, expect, it } from 'vitest';
 import type { BlockState } from '../sim/block.ts';
 import { Random } from '../sim/random.ts';
+import { checkWires } from '../sim/wires-bench.ts';
 import { EthernetBench } from './ethernet-bench.ts';
 import { Opcode } from './opcodes.ts';
 import { waitNames } from './send-wait.ts';
 import { WireBench } from './wire-bench.ts';
+import { ethernetPortWires, wirePortWires } from './wire-port-blocks.ts';
 
 const US = 1_000_000;
 const DOWN_US = 5;
 const PAYLOAD_BYTES = 1000;
 /** More than a receiver holds. */
 const COUNT = 12;
+
+describe('the wires', () => {
+  it('of an InfiniBand port lead to blocks that there are, and each port is connected once', () => {
+    checkWires(wirePortWires, () => new WireBench().a.port.blocks, ['port', 'sender']);
+  });
+
+  it('of an Ethernet port lead to blocks that there are, and each port is connected once', () => {
+    checkWires(ethernetPortWires, () => new EthernetBench().a.port.blocks, ['port']);
+  });
+});
 
 /** One end of a cable, as the contracts use it. */
 interface End {

@@ -6,19 +6,37 @@
 import { assertRange } from '../base/assert.ts';
 import type { Picoseconds } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
-import { type OutboundHeaders, PacketRule, type PacketSelection } from './packet-rules.ts';
+import { type FaultObserver, type OutboundHeaders, PacketRule, type PacketSelection } from './packet-rules.ts';
 
 /** Longest time for which a fault holds the link before a packet: 1000 s. */
 export const FAULT_DELAY_PS_MAX = 1e15;
 
 /** How packets are put out of order. */
-export interface Disorder {
+export interface Passing {
   /** Packets of the same lane that pass the packet. */
   readonly passes: number;
   /** For how long it is held at most; of a copy, how long after its packet it leaves. */
   readonly delayPs: Picoseconds;
-  /** Called each time that it happens. */
-  readonly fired: () => void;
+}
+
+/** Such a fault; a rule that does it is one. */
+export interface Disorder extends FaultObserver {
+  readonly effect: Passing;
+}
+
+/** Such a fault by packet number. */
+class PlannedDisorder implements Disorder {
+  readonly effect: Passing;
+  readonly #observer: FaultObserver;
+
+  constructor(effect: Passing, observer: FaultObserver) {
+    this.effect = effect;
+    this.#observer = observer;
+  }
+
+  fired(): void {
+    this.#observer.fired();
+  }
 }
 
 /** What a rule does to the packets that it concerns; places and times as in {@link WireFaults}. */
@@ -83,21 +101,21 @@ export class WireFaults {
   }
 
   /** The packets from `first` to `last` arrive twice; while too many copies wait, no other is made. */
-  copyPackets(disorder: Disorder, first: number, last = first): void {
-    this.#copied.add(first, last, this.#disorders.push(checkedDisorder(disorder)));
+  copyPackets(effect: Passing, observer: FaultObserver, first: number, last = first): void {
+    this.#copied.add(first, last, this.#addDisorder(effect, observer));
     this.#findNext();
   }
 
   /** The packets from `first` to `last` are passed by others, but for those that come while one is held for that. */
-  reorderPackets(disorder: Disorder, first: number, last = first): void {
-    this.#reordered.add(first, last, this.#disorders.push(checkedDisorder(disorder)));
+  reorderPackets(effect: Passing, observer: FaultObserver, first: number, last = first): void {
+    this.#reordered.add(first, last, this.#addDisorder(effect, observer));
     this.#findNext();
   }
 
-  /** Has an effect on the packets of a selection. `fired` is called each time that it happens. */
-  addRule(effect: PacketEffect, selection: PacketSelection, fired: () => void): void {
+  /** Has an effect on the packets of a selection; the observer is notified each time that it happens. */
+  addRule(effect: PacketEffect, selection: PacketSelection, observer: FaultObserver): void {
     if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
-    this.#rules.push(new PacketRule(effect, selection, fired));
+    this.#rules.push(new PacketRule(effect, selection, observer));
     this.#findNext();
   }
 
@@ -139,6 +157,13 @@ export class WireFaults {
     this.#findNext();
   }
 
+  /** Returns its place among the disorders, from 1. */
+  #addDisorder(effect: Passing, observer: FaultObserver): number {
+    assertRange('passes', effect.passes, 1, Number.MAX_SAFE_INTEGER);
+    assertRange('delayPs', effect.delayPs, 1, FAULT_DELAY_PS_MAX);
+    return this.#disorders.push(new PlannedDisorder(effect, observer));
+  }
+
   #findNext(): void {
     const isEach = this.#isEachConcerned || this.#rules.length > 0;
     this.nextPacket = isEach ? 0 : Math.min(...this.#all().map(({ next }) => next));
@@ -147,10 +172,4 @@ export class WireFaults {
   #all(): readonly FaultRanges[] {
     return [this.#corrupted, this.#lost, this.#delaysPs, this.#copied, this.#reordered];
   }
-}
-
-function checkedDisorder(disorder: Disorder): Disorder {
-  assertRange('passes', disorder.passes, 1, Number.MAX_SAFE_INTEGER);
-  assertRange('delayPs', disorder.delayPs, 1, FAULT_DELAY_PS_MAX);
-  return disorder;
 }

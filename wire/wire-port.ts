@@ -16,13 +16,12 @@
  * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
 import type { Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
+import { type BlockState, connectBlocks } from '../sim/block.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import type { EventRef } from '../sim/event-queue.ts';
 import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { wireLatencyPs } from './link-rate.ts';
-import { LinkTraining } from './link-training.ts';
+import type { LinkTraining } from './link-training.ts';
 import {
   FLOW_CONTROL,
   LINK_TRAINING,
@@ -42,7 +41,8 @@ import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT } from './record-bytes.ts';
 import { type RecordReferences, ReferencedRecords } from './referenced-records.ts';
 import type { WireFaults } from './wire-faults.ts';
 import { PacketObserver, verdictOf, type WireTap } from './wire-observer.ts';
-import { type PacketHeaders, WireSender, type WireSenderPorts } from './wire-sender.ts';
+import { makeWireBlocks, type WireBlocks, wirePortWires } from './wire-port-blocks.ts';
+import type { PacketHeaders, WireSender, WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -91,6 +91,7 @@ export class WirePort implements LateSender {
   readonly outboundHeaders: PacketHeaders;
   /** Local identifier, as the subnet manager set it. */
   lid = 0;
+  readonly blocks: WireBlocks;
 
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
@@ -102,10 +103,8 @@ export class WirePort implements LateSender {
   readonly #referenced: ReferencedRecords | undefined;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
-  readonly #trainedEvent: number;
   #receiver!: PacketReceiver;
   #link!: WirePortPorts['link'];
-  #trainedRef: EventRef = 0;
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
   #isOnWire = false;
@@ -135,7 +134,9 @@ export class WirePort implements LateSender {
     this.rxBytes = reader.bytes;
     this.rxWords = reader.words;
     this.rxFloats = reader.floats;
-    this.#sender = new WireSender(lp, config, writer);
+    this.blocks = makeWireBlocks(lp, config, writer);
+    this.#sender = this.blocks.wireSender;
+    this.#training = this.blocks.training;
     this.transmitted = this.#sender.counters;
     this.faults = this.#sender.faults;
     this.outboundHeaders = this.#sender.headers;
@@ -145,14 +146,7 @@ export class WirePort implements LateSender {
         : new ReferencedRecords(reader, references, takenBytesMax(config, reader.bytes.length));
     this.#buffers = new ReceiveBuffers(config, this.received);
     this.#observer = new PacketObserver(reader, config, 0);
-    this.#training = new LinkTraining({
-      sendStep: (step) => this.#sender.sendStep(step),
-      startTimer: () => this.#startTraining(),
-      stopTimer: () => lp.queue.cancel(this.#trainedRef),
-      linkChanged: (isUp) => this.#linkChanged(isUp),
-    });
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
-    this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
     this.#isPlugged = options.isLoopbackPlug === true;
     lp.addTimeKeeper(this);
     if (this.#isPlugged) {
@@ -167,11 +161,7 @@ export class WirePort implements LateSender {
   connect({ receiver, sender, link }: WirePortPorts): void {
     this.#receiver = receiver;
     this.#link = link;
-    const port = {
-      heldDue: (atPs: Picoseconds) => this.#scheduleHeld(atPs),
-      packetLost: (atPs: Picoseconds) => this.#packetLost(atPs),
-    };
-    this.#sender.connect({ sender, port });
+    connectBlocks(this.blocks, wirePortWires({ ...this.blocks, sender, port: this }));
   }
 
   /**
@@ -432,8 +422,8 @@ export class WirePort implements LateSender {
     this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs, this.#heldDuePs);
   }
 
-  /** Packets that faults hold back are to be looked at. */
-  #scheduleHeld(atPs: Picoseconds): void {
+  /** {@link WireSender.sendHeld} is to be called at this instant. */
+  heldDue(atPs: Picoseconds): void {
     if (this.#heldDuePs <= atPs) return;
     this.#heldDuePs = atPs;
     this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
@@ -441,7 +431,7 @@ export class WirePort implements LateSender {
   }
 
   /** The other end is to be notified of what was sent, by then: it has not seen all of it. */
-  #packetLost(atPs: Picoseconds): void {
+  packetLost(atPs: Picoseconds): void {
     if (this.#flowControlDuePs <= atPs) return;
     this.#flowControlDuePs = atPs;
     this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
@@ -458,12 +448,8 @@ export class WirePort implements LateSender {
     this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!);
   }
 
-  #startTraining(): void {
-    const trainedPs = this.#lp.nowPs + this.config.trainingUs * 1_000_000;
-    this.#trainedRef = this.#lp.queue.schedule(trainedPs, this.#trainedEvent);
-  }
-
-  #linkChanged(isUp: boolean): void {
+  /** The training has brought the link up, or has lost it. */
+  linkChanged(isUp: boolean): void {
     const nowPs = this.#lp.nowPs;
     // What was due while the link was as before.
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);

@@ -40,7 +40,6 @@ import {
   WORD_TRAINING_STEP,
 } from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
-import type { PacketRule } from './packet-rules.ts';
 import type { WireConfig } from './parameters.ts';
 import {
   NOT_WAITING,
@@ -49,7 +48,7 @@ import {
   WAITING_FOR_SERIALIZER,
   waitNames,
 } from './send-wait.ts';
-import { type ConcernedRules, type Disorder, WireFaults } from './wire-faults.ts';
+import { type ConcernedRules, WireFaults } from './wire-faults.ts';
 import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -327,8 +326,8 @@ export class WireSender {
     const reordering =
       isLost || passed !== undefined
         ? undefined
-        : (faults.reorderingOf(packet) ?? disorderOf(rules.of('reordered')));
-    const copy = canCopy ? (faults.copyOf(packet) ?? disorderOf(rules.of('duplicated'))) : undefined;
+        : (faults.reorderingOf(packet) ?? rules.of('reordered'));
+    const copy = canCopy ? (faults.copyOf(packet) ?? rules.of('duplicated')) : undefined;
     const markedFlags = givenFlags | (isLost ? 0 : congestionFlagOf(rules));
     const flags = markedFlags | damageFlags;
     const arrivalPs =
@@ -342,7 +341,7 @@ export class WireSender {
     const bodyBytes = bodyBytesOf(shape, payloadBytes, flags);
     const body = { opcode, payloadBytes, virtualLane, packetBytes, bodyBytes, offset, content: undefined };
     if (reordering !== undefined) {
-      const { passes, delayPs } = reordering;
+      const { passes, delayPs } = reordering.effect;
       counters.heldBack.count(opcode, packetBytes, payloadBytes);
       this.#hold({ ...body, flags, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
       faults.isEachConcerned = true;
@@ -353,7 +352,7 @@ export class WireSender {
       if (virtualLane !== MANAGEMENT_LANE) this.#ports.port.packetLost(nowPs + this.#flowControlPs);
     }
     if (copy !== undefined) {
-      const duePs = atPs + copy.delayPs;
+      const duePs = atPs + copy.effect.delayPs;
       this.#hold({ ...body, flags: markedFlags, isCopy: true, passesLeft: NEVER, duePs });
       copy.fired();
     }
@@ -475,13 +474,6 @@ function congestionFlagOf(rules: ConcernedRules): number {
   const rule = rules.of('congested');
   rule?.fired();
   return rule === undefined ? 0 : FLAG_CONGESTION;
-}
-
-/** What a rule that copies or reorders packets asks for. */
-function disorderOf(
-  rule: PacketRule<{ readonly passes: number; readonly delayPs: Picoseconds }> | undefined,
-): Disorder | undefined {
-  return rule === undefined ? undefined : { ...rule.effect, fired: () => rule.fired() };
 }
 
 function wordOfFlags(flags: number, payloadBytes: number, virtualLane: number, packetBytes: number): number {

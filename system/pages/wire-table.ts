@@ -7,6 +7,7 @@ import { controlWires, dataPathWires } from '../../hw/hca/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
 import { listWires } from '../../sim/index.ts';
+import { ethernetPortWires, wirePortWires } from '../../wire/index.ts';
 
 const start = '<!-- wires -->';
 const end = '<!-- /wires -->';
@@ -22,6 +23,10 @@ export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireLi
   'hw/pcie': {
     'The function': listWires(functionWires),
     'The root complex': listWires(rootComplexWires),
+  },
+  wire: {
+    'An InfiniBand port': listWires(wirePortWires),
+    'An Ethernet port': listWires(ethernetPortWires),
   },
   'hw/nic': { 'The card': listWires(nicWires) },
 };
@@ -46,7 +51,7 @@ function wireTable(wires: WireList): string {
 }
 
 const blockOf = (place: string): string => place.split('.')[0]!;
-const listOf = (names: readonly string[]): string => names.toSorted().join(', ');
+const listOf = (names: readonly string[]): string => [...new Set(names)].sort().join(', ');
 
 /** The page with its tables put between its marks. */
 export function pageWith(tables: string, text: string): string {

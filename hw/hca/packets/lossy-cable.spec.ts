@@ -32,7 +32,7 @@ function injectAll(bench: DataPathBench, wanted: readonly PacketEffect[], seed: 
   for (const [node, { wire }] of bench.nodes.entries())
     for (const [index, effect] of wanted.entries()) {
       const random = new Random(seed, `${node}.${index}`);
-      wire.faults.addRule(effect, { chance: { probability, random } }, () => fired[index]!++);
+      wire.faults.addRule(effect, { chance: { probability, random } }, { fired: () => fired[index]!++ });
     }
   return fired;
 }
@@ -71,7 +71,7 @@ describe('reliable connections', () => {
 
   it('IBTA 9.9.2: end with the error of exhausted retries, and the others flushed, once no request arrives any more', async () => {
     const bench = await dataPathBench();
-    bench.a.wire.faults.addRule({ kind: 'lost' }, { only: 'requests', first: 40 }, () => {});
+    bench.a.wire.faults.addRule({ kind: 'lost' }, { only: 'requests', first: 40 }, { fired: () => {} });
     const traffic = mixedTraffic(bench, 2, 30, 3, ackTimeout);
     await bench.until(traffic.stepToEnd, 20_000);
     expect(traffic.checkEndings()).toBeGreaterThan(0);

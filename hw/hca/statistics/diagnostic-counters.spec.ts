@@ -15,7 +15,7 @@ async function counted(options: {
   // Local ACK timeout code 2: 16 us.
   const { bench, a, b, local, remote, target } = await scene({ ackTimeout: 2 });
   const lost: PacketEffect = { kind: 'lost' };
-  if (fault !== undefined) bench[fault.from].wire.faults.addRule(lost, fault, () => {});
+  if (fault !== undefined) bench[fault.from].wire.faults.addRule(lost, fault, { fired: () => {} });
   for (let index = 0; index < receives; index++) b.receive([remote.part(0, 200)]);
   const segments = [local.part(0, 100)];
   for (let index = 0; index < sends; index++)

@@ -51,18 +51,18 @@ function injectPacketFault(
   log: FaultLog,
   random: Random,
 ): void {
-  const fired = (): void => log.fired(fault);
+  const observer = { fired: () => log.fired(fault) };
   if (isByRule(fault) || fault.packet === 'congested') {
-    faults.addRule(effectOf(fault), selectionOf(fault, random), fired);
+    faults.addRule(effectOf(fault), selectionOf(fault, random), observer);
     return;
   }
   const { packet, delay, by } = fault;
   const nth = packetNthOf(fault);
   const { first, last } = nth;
   if (packet === 'duplicated') {
-    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs, fired }, first, last);
+    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs }, observer, first, last);
   } else if (packet === 'reordered') {
-    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs, fired }, first, last);
+    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs }, observer, first, last);
   } else {
     log.firesOnNth(fault, nth, () => transmitted.packetCount);
     if (packet === 'corrupted') faults.corruptPackets(first, last);

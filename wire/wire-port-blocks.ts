@@ -1,0 +1,41 @@
+/** The blocks of the two kinds of port, and who calls whom in them. */
+import type { Wires } from '../sim/block.ts';
+import type { ChannelWriter } from '../sim/channel.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import { LinkTraining, type LinkTrainingPorts } from './link-training.ts';
+import type { WireConfig } from './parameters.ts';
+import { WireSender, type WireSenderPorts } from './wire-sender.ts';
+
+/** A port as a whole, and who waits for it to take a packet. */
+interface WireSurroundings {
+  readonly port: WireSenderPorts['port'] & LinkTrainingPorts['port'];
+  readonly sender: WireSenderPorts['sender'];
+}
+
+export function makeWireBlocks(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
+  return { wireSender: new WireSender(lp, config, writer), training: new LinkTraining(lp, config) };
+}
+
+export type WireBlocks = ReturnType<typeof makeWireBlocks>;
+
+/** Who calls whom in an InfiniBand port. */
+export function wirePortWires(b: WireBlocks & WireSurroundings): Wires<WireBlocks> {
+  const { port, sender } = b;
+  return {
+    wireSender: { port, sender },
+    training: { port, sender: b.wireSender },
+  };
+}
+
+export interface EthernetBlocks {
+  readonly training: LinkTraining;
+}
+
+interface EthernetSurroundings {
+  readonly port: LinkTrainingPorts['port'] & LinkTrainingPorts['sender'];
+}
+
+/** Likewise in an Ethernet port. */
+export function ethernetPortWires(b: EthernetBlocks & EthernetSurroundings): Wires<EthernetBlocks> {
+  return { training: { port: b.port, sender: b.port } };
+}
