@@ -7,7 +7,7 @@ import { newTestMemory } from './mm/testing.ts';
 function newDomain() {
   const all = newTestMemory();
   const config = defaultsOf(iommuParameters);
-  const iommu = new Iommu(all.memory, config, () => 0);
+  const iommu = new Iommu({ lp: { instantPs: 0 }, memory: all.memory, config });
   iommu.connect({ processor: { faultRecorded: () => {} } });
   return { ...all, iommu, domain: new IommuDomain(iommu, all.mm, config) };
 }
@@ -51,7 +51,7 @@ describe('the domain of a device', () => {
     const { domain, iommu } = newDomain();
     iommu.canRead(0x30_0000, 8);
     domain.takeFaults();
-    expect([domain.faults, iommu.faults]).toEqual([
+    expect([domain.faults, iommu.blocks.faultLog.faults]).toEqual([
       [{ address: 0x30_0000, reason: 'notPresent', atPs: 0 }],
       [],
     ]);

@@ -57,7 +57,8 @@ describe('a packet that is reordered', () => {
   it('changes places in pairs when every packet is to be', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets(
-      { passes: 1, delayPs: 700_000 }, unobserved,
+      { passes: 1, delayPs: 700_000 },
+      unobserved,
       1,
       Number.POSITIVE_INFINITY,
     );
@@ -167,7 +168,8 @@ describe('statistics and credits', () => {
       faults.losePackets(5, 7);
       faults.losePackets(40 + random.below(20));
       faults.reorderPackets(
-        { passes: 1 + random.below(5), delayPs: 1 + random.below(3_000_000) }, unobserved,
+        { passes: 1 + random.below(5), delayPs: 1 + random.below(3_000_000) },
+        unobserved,
         3,
         90,
       );

@@ -178,7 +178,7 @@ describe.each(kinds)('$name', (kind) => {
     }
   });
 
-  it('is stopped by a receiver that takes nothing, if it has flow control, and goes on when it does', async () => {
+  it('IBTA 7.9.4: is stopped by a receiver that takes nothing, if it has flow control, and goes on when it does', async () => {
     const cable = kind.make();
     const upPs = await cable.bringUp();
     cable.b.consumesAtOnce = false;

@@ -6,7 +6,12 @@
 import { assertRange } from '../base/assert.ts';
 import type { Picoseconds } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
-import { type FaultObserver, type OutboundHeaders, PacketRule, type PacketSelection } from './packet-rules.ts';
+import {
+  type FaultObserver,
+  type OutboundHeaders,
+  PacketRule,
+  type PacketSelection,
+} from './packet-rules.ts';
 
 /** Longest time for which a fault holds the link before a packet: 1000 s. */
 export const FAULT_DELAY_PS_MAX = 1e15;

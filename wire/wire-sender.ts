@@ -324,9 +324,7 @@ export class WireSender {
     const damageFlags = isLost ? 0 : isCorrupted ? FLAG_CORRUPTED : damageFlagsOf(rules);
     const { passed, canCopy } = this.#held;
     const reordering =
-      isLost || passed !== undefined
-        ? undefined
-        : (faults.reorderingOf(packet) ?? rules.of('reordered'));
+      isLost || passed !== undefined ? undefined : (faults.reorderingOf(packet) ?? rules.of('reordered'));
     const copy = canCopy ? (faults.copyOf(packet) ?? rules.of('duplicated')) : undefined;
     const markedFlags = givenFlags | (isLost ? 0 : congestionFlagOf(rules));
     const flags = markedFlags | damageFlags;

@@ -1,2 +1,3 @@
 export { Iommu } from './iommu.ts';
+export { iommuWires } from './iommu-blocks.ts';
 export { iommuParameters } from './parameters.ts';

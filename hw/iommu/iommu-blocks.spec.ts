@@ -2,11 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
 import { defaultsOf } from '../../base/parameter.ts';
-import { type Block, type BlockState, Random } from '../../sim/index.ts';
-import { BenchMemory } from '../pcie/root-complex-bench.ts';
+import { type Block, type BlockState, type ExactPs, Random } from '../../sim/index.ts';
+import { checkWires } from '../../sim/wires-bench.ts';
+import { NON_POSTED, POSTED, STALL_REASONS } from '../pcie/index.ts';
+import { memoryRead, memoryWrite } from '../pcie/link-bench.ts';
+import { BenchMemory, rootComplexBench } from '../pcie/root-complex-bench.ts';
 import { Iommu } from './iommu.ts';
+import { iommuWires } from './iommu-blocks.ts';
 import { Iotlb } from './iotlb.ts';
-import { iommuParameters } from './parameters.ts';
+import { type IommuConfig, iommuParameters } from './parameters.ts';
 
 const ROOT = 0x1000;
 const LAST_TABLE = 0x4000;
@@ -18,18 +22,30 @@ interface Subject extends Required<Pick<Block, 'inspect' | 'reset'>> {
   step(random: Random): void;
 }
 
-/** An IOMMU over a memory with one table a level, of whose pages 64 are mapped for some kind of access or none. */
+const frameOf = (page: number): number => 0x1_0000 + page * PAGE_BYTES;
+
+/** An IOMMU over a memory with one table a level, by which 64 pages are mapped. */
+function mappedIommu(
+  memory: BenchMemory,
+  lp: { readonly instantPs: ExactPs },
+  changes: Partial<IommuConfig>,
+  rightsOf: (page: number) => number,
+): Iommu {
+  const view = new DataView(memory.bytes.buffer);
+  for (let level = 4; level > 1; level--) setEntry(view, (5 - level) * ROOT, (6 - level) * ROOT, RIGHTS_MAX);
+  for (let page = 0; page < 64; page++)
+    setEntry(view, LAST_TABLE + entryOffsetOf(page * PAGE_BYTES, 1), frameOf(page), rightsOf(page));
+  return new Iommu({ lp, memory, config: { ...defaultsOf(iommuParameters), ...changes } });
+}
+
+const ignored = { processor: { faultRecorded: () => {} } };
+
+/** An IOMMU some of whose pages are mapped for some kind of access or none. */
 function iommuSubject(): Subject {
   const memory = new BenchMemory(2 ** 20);
-  const view = new DataView(memory.bytes.buffer);
-  const config = { ...defaultsOf(iommuParameters), iotlbEntries: 8, faultLogEntries: 4 };
-  const iommu = new Iommu(memory, config, () => 0);
-  iommu.connect({ processor: { faultRecorded: () => {} } });
-  for (let level = 4; level > 1; level--) setEntry(view, (5 - level) * ROOT, (6 - level) * ROOT, RIGHTS_MAX);
-  for (let page = 0; page < 64; page++) {
-    const at = LAST_TABLE + entryOffsetOf(page * PAGE_BYTES, 1);
-    setEntry(view, at, 0x1_0000 + page * PAGE_BYTES, page % 4);
-  }
+  const config = { iotlbEntries: 8, faultLogEntries: 4 };
+  const iommu = mappedIommu(memory, { instantPs: 0 }, config, (page) => page % 4);
+  iommu.connect(ignored);
   const bytes = new Uint8Array(8);
   const steps: readonly ((address: number) => void)[] = [
     () => iommu.setRoot(ROOT),
@@ -55,7 +71,7 @@ function iotlbSubject(): Subject {
       else if (iotlb.find(page) < 0) iotlb.fill(page, page + 100, 1 + random.below(RIGHTS_MAX));
     },
     inspect: () => iotlb.inspect(),
-    reset: () => iotlb.dropAll(),
+    reset: () => iotlb.reset(),
   };
 }
 
@@ -88,11 +104,99 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
   });
 });
 
-it('a full fault log loses no count, and says that there is a fault once until it is read', () => {
+it('VT-d 10.4: a full fault log loses no count, and says that there is a fault once until it is read', () => {
   const memory = new BenchMemory(PAGE_BYTES);
-  const iommu = new Iommu(memory, { ...defaultsOf(iommuParameters), faultLogEntries: 2 }, () => 0);
+  const config = { ...defaultsOf(iommuParameters), faultLogEntries: 2 };
+  const iommu = new Iommu({ lp: { instantPs: 0 }, memory, config });
   let interruptCount = 0;
   iommu.connect({ processor: { faultRecorded: () => interruptCount++ } });
   for (let index = 0; index < 5; index++) iommu.write(index * PAGE_BYTES, 1, new Uint8Array(1), 0);
-  expect([iommu.faults.length, iommu.lostFaultCount, iommu.faultCount, interruptCount]).toEqual([2, 3, 5, 1]);
+  const { faults, lostFaultCount, faultCount } = iommu.blocks.faultLog;
+  expect([faults.length, lostFaultCount, faultCount, interruptCount]).toEqual([2, 3, 5, 1]);
+});
+
+it('the wires of the IOMMU lead to blocks that there are, and each port is connected once', () => {
+  const make = () => {
+    const iommu = mappedIommu(new BenchMemory(2 ** 20), { instantPs: 0 }, {}, () => 0);
+    iommu.connect(ignored);
+    return iommu.blocks;
+  };
+  checkWires(iommuWires, make, ['processor']);
+});
+
+const COUNT = 10;
+const WALK_LEVEL_NS = 1000;
+const STEP_PS = 133_331;
+const contentOf = (page: number): number[] => Array.from({ length: 64 }, (_, at) => (page * 7 + at) & 0xff);
+
+/** A device whose every access walks, behind a link with one credit for a request of each kind; nothing has been sent yet. */
+function walkingBench() {
+  let iommu: Iommu | undefined;
+  const bench = rootComplexBench({
+    rootPort: { postedHeaders: 1, nonPostedHeaders: 1 },
+    memoryOf: (memory, lp) => {
+      const config = { iotlbEntries: 1, iotlbWays: 1, walkLevelNs: WALK_LEVEL_NS };
+      iommu = mappedIommu(memory, lp, config, () => RIGHTS_MAX);
+      return iommu;
+    },
+  });
+  iommu!.connect(ignored);
+  iommu!.setRoot(ROOT);
+  return { ...bench, iommu: iommu! };
+}
+
+describe.each([
+  ['write', POSTED],
+  ['read', NON_POSTED],
+] as const)('a walk for a %s', (kind, flow) => {
+  it('stalls the device, books each picosecond of its waiting once, under the credits it lacks, and loses nothing', () => {
+    const { device, deviceLp, memory, iommu, atDevice, host, run } = walkingBench();
+    const domain = deviceLp.addClockDomain(400);
+    const send = (page: number): void => {
+      const request = { address: page * PAGE_BYTES, lengthBytes: 64 };
+      if (kind === 'write')
+        memoryWrite(device, { ...request, trafficClass: 5, source: Uint8Array.from(contentOf(page)) });
+      else memoryRead(device, { ...request, trafficClass: 4, tag: page, requesterId: 0x100 });
+    };
+    if (kind === 'read')
+      for (let page = 0; page < COUNT; page++) memory.bytes.set(contentOf(page), frameOf(page));
+    let sentCount = 0;
+    const stage = domain.addStage((cycle) => {
+      if (device.canSend(flow)) send(sentCount++);
+      if (sentCount < COUNT) domain.wake(stage, cycle + 1);
+    });
+    domain.wake(stage, 1);
+    const stallsOf = (nowPs: number): number[] => {
+      device.closeAccounts(nowPs);
+      const from = flow * STALL_REASONS.length;
+      return [...device.transmitter.stallPs.subarray(from, from + STALL_REASONS.length)];
+    };
+    const { fifo, sent } = device.transmitter.flows[flow]!;
+    const walkPs = 4 * WALK_LEVEL_NS * 1000;
+    let [waited, tlps, bookedPs, wholeCount] = [false, 0, 0, 0];
+    for (let nowPs = STEP_PS; nowPs < 2 * COUNT * walkPs; nowPs += STEP_PS) {
+      run(nowPs);
+      const nowBookedPs = stallsOf(nowPs).reduce((sum, ps) => sum + ps, 0);
+      expect(nowBookedPs - bookedPs).toBeLessThanOrEqual(STEP_PS);
+      if (waited && sent.tlps === tlps) {
+        expect(nowBookedPs - bookedPs).toBe(STEP_PS);
+        wholeCount++;
+      }
+      [waited, tlps, bookedPs] = [fifo.count > 0, sent.tlps, nowBookedPs];
+    }
+    expect(wholeCount).toBeGreaterThan(COUNT * 10);
+    const headerPs = stallsOf(deviceLp.nowPs)[STALL_REASONS.indexOf('headerCredits')]!;
+    // The first is sent at once; each of the others waits for the walk of the one before.
+    expect(headerPs).toBeGreaterThan((COUNT - 2) * walkPs);
+    const got =
+      kind === 'read'
+        ? atDevice.toSorted((one, other) => one.tag - other.tag).map(({ bytes }) => bytes)
+        : Array.from({ length: COUNT }, (_, page) => [
+            ...memory.bytes.subarray(frameOf(page), frameOf(page) + 64),
+          ]);
+    expect(got).toEqual(Array.from({ length: COUNT }, (_, page) => contentOf(page)));
+    expect([sentCount, host.receiver.heldCount]).toEqual([COUNT, 0]);
+    expect(iommu.blocks.walker.walkCount).toBeGreaterThanOrEqual(COUNT);
+    expect(iommu.blocks.faultLog.faultCount).toBe(0);
+  });
 });

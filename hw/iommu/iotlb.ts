@@ -71,7 +71,8 @@ export class Iotlb {
     this.#usedAt[at] = 0;
   }
 
-  dropAll(): void {
+  /** As after power-on; the page table has changed. */
+  reset(): void {
     this.#pages.fill(none);
     this.#usedAt.fill(0);
   }

@@ -5,6 +5,7 @@
 
 import { defaultsOf } from '../../base/parameter.ts';
 import type { Picoseconds } from '../../base/units.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
 import { RootComplex } from './root-complex.ts';
 import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
@@ -67,6 +68,8 @@ export interface AtDevice {
 export interface RootComplexBenchOptions extends LinkBenchOptions {
   readonly rootComplex?: Partial<RootComplexConfig>;
   readonly memoryBytes?: number;
+  /** What the root complex has in place of memory, such as an IOMMU in front of it. */
+  readonly memoryOf?: (memory: BenchMemory, hostLp: LogicalProcess) => HostMemory;
   readonly coreCount?: number;
   readonly shared?: Partial<SharedDevice>;
 }
@@ -81,7 +84,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
     config,
     end: pair.rootPort,
     port: pair.host,
-    memory,
+    memory: options.memoryOf?.(memory, pair.hostLp) ?? memory,
     interrupts: {
       message: (address, data, nowPs) => interrupts.push(`${nowPs} ${address.toString(16)} ${data}`),
       intx: (pin, isAsserted, nowPs) => interrupts.push(`${nowPs} INT${'ABCD'[pin]} ${isAsserted}`),

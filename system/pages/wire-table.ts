@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { controlWires, dataPathWires } from '../../hw/hca/index.ts';
+import { iommuWires } from '../../hw/iommu/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
 import { listWires } from '../../sim/index.ts';
@@ -24,6 +25,7 @@ export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireLi
     'The function': listWires(functionWires),
     'The root complex': listWires(rootComplexWires),
   },
+  'hw/iommu': { 'The IOMMU': listWires(iommuWires) },
   wire: {
     'An InfiniBand port': listWires(wirePortWires),
     'An Ethernet port': listWires(ethernetPortWires),

@@ -156,7 +156,7 @@ export class HostNode implements BusMap {
         const { iommu } = config.pcie;
         if (plan.watch === 'accesses') accesses = new AccessWatch(memory, () => this.lp.instantPs);
         const reached = accesses ?? memory;
-        if (iommu.isEnabled) parts.iommu = new Iommu(reached, iommu, () => this.lp.instantPs);
+        if (iommu.isEnabled) parts.iommu = new Iommu({ lp: this.lp, memory: reached, config: iommu });
         parts.rootComplex = new RootComplex({
           lp: this.lp,
           config: config.pcie.rootComplex,

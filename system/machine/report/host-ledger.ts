@@ -162,12 +162,12 @@ function iommuOf({ iommu, host }: HostNode): IommuLedger | undefined {
   return {
     hits: iommu.iotlb.hits,
     misses: iommu.iotlb.misses,
-    walks: iommu.walkCount,
+    walks: iommu.blocks.walker.walkCount,
     invalidations: iommu.invalidationCount,
     mappedPages: host.iommu?.mappedPages ?? 0,
-    faults: iommu.faultCount,
-    lostFaults: iommu.lostFaultCount,
-    interrupts: iommu.interruptCount,
+    faults: iommu.blocks.faultLog.faultCount,
+    lostFaults: iommu.blocks.faultLog.lostFaultCount,
+    interrupts: iommu.blocks.faultLog.interruptCount,
   };
 }
 

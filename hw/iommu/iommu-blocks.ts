@@ -1,0 +1,35 @@
+/** The blocks of the IOMMU, and who calls whom: iommu.ts puts them between a root port and memory. */
+import type { Wires } from '../../sim/block.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { HostMemory } from '../pcie/index.ts';
+import { FaultLog, type FaultLogPorts } from './fault-log.ts';
+import { Iotlb } from './iotlb.ts';
+import { PageWalker } from './page-walker.ts';
+import type { IommuConfig } from './parameters.ts';
+import { Translation } from './translation.ts';
+
+export interface IommuCore {
+  readonly lp: Pick<LogicalProcess, 'instantPs'>;
+  readonly memory: HostMemory;
+  readonly config: IommuConfig;
+}
+
+export function makeBlocks(core: IommuCore) {
+  return {
+    translation: new Translation(),
+    iotlb: new Iotlb(core.config.iotlbEntries, core.config.iotlbWays),
+    walker: new PageWalker(core),
+    faultLog: new FaultLog(core),
+  };
+}
+
+export type IommuBlocks = ReturnType<typeof makeBlocks>;
+
+/** Who calls whom. */
+export function iommuWires(b: IommuBlocks & FaultLogPorts): Wires<IommuBlocks> {
+  return {
+    translation: { iotlb: b.iotlb, walker: b.walker, faultLog: b.faultLog },
+    walker: { iotlb: b.iotlb },
+    faultLog: { processor: b.processor },
+  };
+}

@@ -1,0 +1,64 @@
+/** Walks the page table in memory, four levels of it, and enters what it finds into the IOTLB. */
+import {
+  entryAt,
+  entryBytes,
+  entryOffsetOf,
+  entryReadable,
+  entryWritable,
+  iommuPageBytes,
+  levelCount,
+} from '../../abi/iommu-tables.ts';
+import type { BlockState } from '../../sim/block.ts';
+import type { HostMemory } from '../pcie/index.ts';
+import type { Iotlb } from './iotlb.ts';
+
+const NO_TABLE = -1;
+
+export interface PageWalkerPorts {
+  readonly iotlb: Pick<Iotlb, 'fill'>;
+}
+
+export class PageWalker {
+  walkCount = 0;
+  /** Physical address of the domain's root table; -1: nothing is mapped. */
+  rootAddress = NO_TABLE;
+
+  readonly #memory: HostMemory;
+  readonly #entry = new Uint8Array(entryBytes);
+  readonly #entryView = new DataView(this.#entry.buffer);
+  #iotlb!: PageWalkerPorts['iotlb'];
+
+  constructor({ memory }: { readonly memory: HostMemory }) {
+    this.#memory = memory;
+  }
+
+  connect({ iotlb }: PageWalkerPorts): void {
+    this.#iotlb = iotlb;
+  }
+
+  /** @returns the page's place in the IOTLB, or -1: an absent entry is not kept */
+  walk(page: number): number {
+    this.walkCount++;
+    let table = this.rootAddress;
+    let rights = entryReadable | entryWritable;
+    for (let level = levelCount; level >= 1; level--) {
+      if (table < 0) return -1;
+      const at = table + entryOffsetOf(page * iommuPageBytes, level);
+      if (!this.#memory.readInto(at, entryBytes, this.#entry, 0)) return -1;
+      const entry = entryAt(this.#entryView, 0);
+      rights &= entry.rights;
+      if (rights === 0) return -1;
+      table = entry.address;
+    }
+    return this.#iotlb.fill(page, table, rights);
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { rootAddress: this.rootAddress };
+  }
+
+  reset(): void {
+    this.rootAddress = NO_TABLE;
+  }
+}
