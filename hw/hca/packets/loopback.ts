@@ -59,7 +59,7 @@ export class Loopback {
   readonly #free: Int32Array;
   #freeCount = 0;
   /** Cycle from which the path can take another byte. */
-  #freeCycle = 0;
+  freeCycle = 0;
   #ports!: LoopbackPorts;
 
   constructor(config: HcaConfig) {
@@ -104,8 +104,8 @@ export class Loopback {
     this.words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
     const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? this.first : this.retransmitted;
     statistics.count(opcode, packetBytes, payloadBytes);
-    this.#freeCycle = Math.max(this.#freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);
-    this.#ports.receiver.packetLooped(offset, this.#freeCycle + this.#latencyCycles);
+    this.freeCycle = Math.max(this.freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);
+    this.#ports.receiver.packetLooped(offset, this.freeCycle + this.#latencyCycles);
     return offset;
   }
 
@@ -121,7 +121,7 @@ export class Loopback {
   }
 
   inspect(): BlockState {
-    return { packets: this.heldCount, freeCycle: this.#freeCycle };
+    return { packets: this.heldCount, freeCycle: this.freeCycle };
   }
 
   /** Gives a packet's buffer back. */
@@ -135,13 +135,13 @@ export class Loopback {
     this.#freeCount = this.capacity;
     for (let slot = 0; slot < this.capacity; slot++)
       this.#free[slot] = (this.capacity - 1 - slot) * SLOT_BYTES;
-    this.#freeCycle = 0;
+    this.freeCycle = 0;
     const sent = this.first.packetTotal + this.retransmitted.packetTotal;
     this.droppedCount = sent - this.delivered.packetTotal;
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    this.#freeCycle -= cycles;
+    this.freeCycle -= cycles;
   }
 }

@@ -1,8 +1,9 @@
 /** Distances of packets on the cable. A cycle is 1000 / 427 ns; 4X QDR carries a byte in 0.25 ns. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../../wire/index.ts';
-import { connectedPair } from '../testing/data-path-verbs.ts';
+import { dataPathBench } from '../testing/data-path-bench.ts';
+import { Cq, connectedPair, Qp, Region } from '../testing/data-path-verbs.ts';
 import { scene } from '../testing/scenario.ts';
 
 const cycleNs = 1000 / 427;
@@ -80,5 +81,50 @@ describe('messages of one QP', () => {
     expect(times).toHaveLength(8);
     // Four gaps and not eight.
     expect(times.at(-1)! - times[0]!).toBeLessThan(4.5 * (400 * cycleNs + 2 * writeNs));
+  });
+});
+
+describe('messages to the port itself', () => {
+  /** Cycles from one looped WRITE of 1000 bytes to the next, of requests posted together, while so many of another QP take the cable. */
+  async function loopedDistances(writeGapCycles: number, onCable: number) {
+    const bench = await dataPathBench({
+      hca: { writeGapCycles, sameQpIntervalCycles: 1, loopbackBytesPerCycle: 16 },
+    });
+    const cq = new Cq(bench.a);
+    const [left, right] = [new Qp(bench.a, { sendCq: cq }), new Qp(bench.a, { sendCq: cq })];
+    left.connect(right.qpn, 5, 9, 0, { remoteLid: bench.a.address.lid });
+    right.connect(left.qpn, 9, 5, 0, { remoteLid: bench.a.address.lid });
+    const other = connectedPair(bench.a, bench.b);
+    const [from, to, far] = [new Region(bench.a, 1000), new Region(bench.a, 1000), new Region(bench.b, 4096)];
+    await bench.run(5);
+    const { loopback } = bench.a.dataPath.blocks;
+    const begun = vi.spyOn(loopback, 'begin');
+    const write = (target: Region) => ({
+      opcode: WqeOpcode.RDMA_WRITE,
+      segments: [from.part()],
+      remote: { address: target.address, key: target.key },
+    });
+    for (let count = 0; count < onCable; count++) other.a.post(write(far));
+    for (let count = 0; count < 4; count++) left.post(write(to));
+    if (onCable > 0) other.a.ring();
+    left.ring();
+    await bench.run(60);
+    const formed = begun.mock.calls
+      .filter(([opcode]) => opcode === Opcode.RC_RDMA_WRITE_ONLY)
+      .map(([, , , , cycle]) => cycle);
+    return formed.slice(1).map((cycle, index) => cycle - formed[index]!);
+  }
+  /** LRH, BTH, RETH, ICRC and VCRC around the payload, at 16 bytes a cycle. */
+  const pathCycles = Math.ceil((8 + 12 + 16 + 1000 + 4 + 2) / 16);
+
+  it('are apart by their bytes on the loopback and the gap', async () => {
+    const apart = pathCycles + 400;
+    expect(await loopedDistances(400, 0)).toEqual([apart, apart, apart]);
+    // One packet of another QP may be in front in the queue, and takes the cable first.
+    const cablePacketCycles = Math.ceil(writeNs / cycleNs);
+    for (const cycles of await loopedDistances(400, 4)) {
+      expect(cycles).toBeGreaterThanOrEqual(apart);
+      expect(cycles).toBeLessThan(apart + cablePacketCycles);
+    }
   });
 });

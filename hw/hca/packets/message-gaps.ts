@@ -1,9 +1,8 @@
 /**
- * The turnaround between messages of one QP on the cable: after the last packet of one, the first packet of the next waits. Of
+ * The turnaround between messages of one QP: after the last packet of one, on the cable or the loopback, the first packet of the next waits. Of
  * requests and of READ responses apart, since both directions of a QP have their own state; other QPs are not held up.
  */
-import type { Cycles, Picoseconds } from '../../../base/units.ts';
-import type { Clock } from '../../../sim/index.ts';
+import type { Cycles } from '../../../base/units.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { noRecord, UC_OPCODE_BASE } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
@@ -34,14 +33,12 @@ const readEnds: readonly number[] = [RC_RDMA_READ_RESPONSE_ONLY, RC_RDMA_READ_RE
 export class MessageGaps {
   /** Whether there are any. */
   readonly areThere: boolean;
-  readonly #clock: Clock;
   /** By opcode: whether it begins a message, and the gap after it, -1 where it ends none. */
   readonly #begins: Uint8Array;
   readonly #gapCycles: Int32Array;
 
-  constructor(config: HcaConfig, clock: Clock) {
+  constructor(config: HcaConfig) {
     const { writeGapCycles, sendGapCycles, readGapCycles } = config;
-    this.#clock = clock;
     this.areThere = writeGapCycles + sendGapCycles + readGapCycles > 0;
     this.#begins = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) =>
       beginnings.includes(opcode & OPERATION_MASK) ? 1 : 0,
@@ -66,11 +63,11 @@ export class MessageGaps {
     return fromCycle > readyCycle ? fromCycle : readyCycle;
   }
 
-  /** A packet has been handed to the port, whose last byte has left by `freePs`. */
-  left({ opcode, pair, request }: PacketSlot, freePs: Picoseconds): void {
+  /** A packet has been handed over, whose last byte has left by `leftCycle`. */
+  left({ opcode, pair, request }: PacketSlot, leftCycle: Cycles): void {
     const gapCycles = this.#gapCycles[opcode]!;
     if (gapCycles < 0) return;
-    const cycle = this.#clock.cycleAfter(freePs) + gapCycles;
+    const cycle = leftCycle + gapCycles;
     if (request === noRecord) pair.responseGapCycle = cycle;
     else pair.requestGapCycle = cycle;
   }

@@ -127,7 +127,7 @@ export class Transmitter {
     this.#sram = core.sram;
     this.#packetCycles = core.config.transmitPacketCycles;
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
-    this.#gaps = new MessageGaps(core.config, core.domain.clock);
+    this.#gaps = new MessageGaps(core.config);
     this.#responseBurstPackets = core.config.responseBurstPackets;
     this.requests = core.requestPackets;
     this.responses = core.responsePackets;
@@ -205,7 +205,7 @@ export class Transmitter {
     if (outcome !== NOT_STALLED) return outcome;
     if (queue === this.requests) this.#responsesInRow = 0;
     else if (this.#isContended) this.#responsesInRow++;
-    if (this.#gaps.areThere) this.#gaps.left(packet, this.#port.freePs);
+    if (this.#gaps.areThere) this.#gaps.left(packet, this.#leftCycle(packet));
     if (isRepeated) this.repeatedPacketCount++;
     else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
@@ -290,8 +290,12 @@ export class Transmitter {
     if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
   }
 
+  #waysOf({ opcode, pair, request }: PacketSlot): number {
+    return opcode >= UD_OPCODE_BASE ? this.#waysOfDatagram(request.number) : this.#waysOfConnected(pair);
+  }
+
   /** A connected QP's packets to this very port never see the cable. */
-  #waysOf(pair: QueuePair): number {
+  #waysOfConnected(pair: QueuePair): number {
     const address = this.#address;
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
@@ -330,7 +334,7 @@ export class Transmitter {
     const { pair, request } = packet;
     const { datagrams } = this.#records;
     const isDatagram = packet.opcode >= UD_OPCODE_BASE;
-    const ways = isDatagram ? this.#waysOfDatagram(request.number) : this.#waysOf(pair);
+    const ways = this.#waysOf(packet);
     const grh = isDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
     const lane = isDatagram ? datagrams.virtualLane[request.number]! : 0;
     const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
@@ -347,6 +351,12 @@ export class Transmitter {
       this.#fill(packet, flags, bytes, words, floats, offset);
     }
     return NOT_STALLED;
+  }
+
+  /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
+  #leftCycle(packet: PacketSlot): Cycles {
+    const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
+    return isByCable ? this.#core.domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
   }
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
