@@ -42,7 +42,7 @@ export class EventQueue {
   private readonly environment: EqEnvironment;
   private readonly logEntries: number;
   private readonly runs: readonly Run[];
-  private readonly frames: Float64Array;
+  private readonly frames: readonly number[];
   private readonly doorbell = viewOf(new Uint8Array(eqDoorbell.sizeBytes));
   private consumerCounter = 0;
   private translation: Translation | undefined;
@@ -157,10 +157,10 @@ export class EventQueue {
   }
 }
 
-function framesOf(runs: readonly Run[]): Float64Array {
+function framesOf(runs: readonly Run[]): readonly number[] {
   const frames: number[] = [];
   for (const run of runs) {
     for (let page = 0; page < run.pages; page++) frames.push(run.address + page * icmPageBytes);
   }
-  return Float64Array.from(frames);
+  return frames;
 }

@@ -37,7 +37,7 @@ export class MttTable {
    * Translates frames that the device will see in order from the page of `virtualAddress` on; queues count their bytes
    * from 0. Throws ENOMEM when the table or the host's memory is full.
    */
-  async translate(cpu: Cpu, frames: Float64Array, virtualAddress: number): Promise<Translation> {
+  async translate(cpu: Cpu, frames: readonly number[], virtualAddress: number): Promise<Translation> {
     const logPageBytes = largestLogPageBytes(frames, virtualAddress);
     const blocks = blockAddresses(frames, virtualAddress, logPageBytes);
     const first = this.runs.allocate(blocks.length);
@@ -85,7 +85,7 @@ export class MttTable {
     this.runs.release(first);
   }
 
-  private write(first: number, blocks: Float64Array): void {
+  private write(first: number, blocks: readonly number[]): void {
     const { pageAddress, present } = mttEntry.fields;
     for (let at = 0; at < blocks.length; at++) {
       const address = this.table.physicalAddressOf(first + at);

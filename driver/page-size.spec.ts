@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blockAddresses, largestLogPageBytes } from './page-size.ts';
 
-const frames = (...numbers: number[]): Float64Array => Float64Array.from(numbers, (frame) => frame * 4096);
+const frames = (...numbers: number[]): number[] => numbers.map((frame) => frame * 4096);
 
 describe('the page size of a translation', () => {
   it('is 4 KiB when frames are scattered', () => {
@@ -32,10 +32,9 @@ describe('the page size of a translation', () => {
         const list = runs.flatMap(({ start, length }) =>
           Array.from({ length }, (_, at) => (start + at) * 4096),
         );
-        const buffer = Float64Array.from(list);
         const virtual = firstPage * 4096;
-        const log = largestLogPageBytes(buffer, virtual);
-        const blocks = blockAddresses(buffer, virtual, log);
+        const log = largestLogPageBytes(list, virtual);
+        const blocks = blockAddresses(list, virtual, log);
         const size = 2 ** log;
         const firstBlock = Math.floor(virtual / size);
         for (const [at, frame] of list.entries()) {

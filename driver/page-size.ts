@@ -13,7 +13,7 @@ const logFrameBytes = 12;
 const logPageBytesMax = 30;
 
 /** log2 of the largest page for frames of 4 KiB that are mapped in order from the page of `virtualAddress` on. */
-export function largestLogPageBytes(frames: Float64Array, virtualAddress: number): number {
+export function largestLogPageBytes(frames: readonly number[], virtualAddress: number): number {
   const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
   let limit = logPageBytesMax - logFrameBytes;
   let previousDelta = 0;
@@ -29,14 +29,14 @@ export function largestLogPageBytes(frames: Float64Array, virtualAddress: number
 
 /** The blocks' addresses, one per MTT entry. */
 export function blockAddresses(
-  frames: Float64Array,
+  frames: readonly number[],
   virtualAddress: number,
   logPageBytes: number,
-): Float64Array {
+): readonly number[] {
   const framesPerBlock = 2 ** (logPageBytes - logFrameBytes);
   const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
   const offset = firstPage % framesPerBlock;
-  const blocks = new Float64Array(Math.ceil((offset + frames.length) / framesPerBlock));
+  const blocks = new Array<number>(Math.ceil((offset + frames.length) / framesPerBlock)).fill(0);
   for (let at = 0; at < blocks.length; at++) {
     const frame = Math.max(0, at * framesPerBlock - offset);
     blocks[at] = Math.floor(frames[frame]! / 2 ** logPageBytes) * 2 ** logPageBytes;

@@ -154,7 +154,7 @@ export interface PinnedPages {
   readonly address: number;
   readonly lengthBytes: number;
   /** Physical address of each 4 KiB page, in order. */
-  readonly pages: Float64Array;
+  readonly pages: readonly number[];
 }
 
 /** Cycle costs of what the driver does. Fields are cycles of the core. */

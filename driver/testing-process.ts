@@ -66,7 +66,7 @@ export class TestProcess implements ProcessMemory {
     const count = Math.floor((address + lengthBytes - 1) / pageBytes) - first + 1;
     if (this.pinnedPages + count > this.limitPages) return 'ENOMEM';
     this.pinnedPages += count;
-    const pages = Float64Array.from({ length: count }, (_, at) => {
+    const pages = Array.from({ length: count }, (_, at) => {
       const page = first + at;
       return this.scattered.get(page) ?? page * pageBytes - userPageOffset;
     });

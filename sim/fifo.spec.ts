@@ -34,6 +34,29 @@ describe('fifo', () => {
     );
   });
 
+  it('keeps the order while its ring grows, wherever the ring began, up to the capacity and beyond it when enlarged', () => {
+    const fifo = new Fifo({ name: 'test', capacity: 300, whenFull: 'the test fails' });
+    let pushed = 0;
+    let popped = 0;
+    const push = (): void => fifo.push(pushed, 10 * pushed++);
+    // 40 pass through, so that the ring begins at its 40th place; then it grows twice.
+    for (; pushed < 2; ) push();
+    for (let turn = 0; turn < 40; turn++) {
+      push();
+      expect(fifo.pop()).toBe(popped++);
+    }
+    while (!fifo.isFull) push();
+    expect(() => push()).toThrow('push into a full fifo: test has 300 places');
+    pushed--;
+    fifo.enlarge(301);
+    push();
+    expect(fifo.values).toEqual(Array.from({ length: 301 }, (_, index) => popped + index));
+    while (!fifo.isEmpty) {
+      expect(fifo.headCycle).toBe(10 * popped);
+      expect(fifo.pop()).toBe(popped++);
+    }
+  });
+
   it('says from which cycle its head can be seen', () => {
     const fifo = new Fifo({ name: 'test', capacity: 2, whenFull: 'the test fails' });
     expect(fifo.headCycle).toBe(Number.POSITIVE_INFINITY);

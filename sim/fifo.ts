@@ -2,13 +2,15 @@
  * A bounded fifo between two stages of a clock domain: a register file with a write and a read pointer.
  *
  * Each entry is one number (usually the index of a slot elsewhere) and the cycle from which it can be seen. The oldest
- * stands in fields, and only those behind it in the ring: most fifos hold one entry at a time.
+ * stands in fields, and only those behind it in the ring: most fifos hold one entry at a time. So the ring begins small and
+ * doubles when it is full: fifos with a place for each of 100,000 QPs stay as short as what they ever held.
  * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls. So each fifo
  * declares how many entries it has, and what happens when they are taken.
  */
 import type { Cycles } from '../base/units.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
+const FIRST_PLACES = 64;
 
 export interface FifoConfig {
   readonly name: string;
@@ -31,28 +33,22 @@ export class Fifo {
   /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values are 32-bit integers. */
   #values: number[];
   #cycles: Float64Array;
+  /** Places of the ring, fewer than the capacity. */
+  #places: number;
   #ringHead = 0;
 
   constructor({ name, capacity, whenFull }: FifoConfig) {
     this.name = name;
     this.whenFull = whenFull;
     this.capacity = capacity;
-    this.#values = new Array<number>(capacity).fill(0);
-    this.#cycles = new Float64Array(capacity);
+    this.#places = Math.min(FIRST_PLACES, capacity - 1);
+    this.#values = new Array<number>(this.#places).fill(0);
+    this.#cycles = new Float64Array(this.#places);
   }
 
   /** Has room for more entries from now on: there are more objects that may stand here. */
   enlarge(capacity: number): void {
-    const { count, headCycle } = this;
-    const { name, whenFull } = this;
-    const wider = new Fifo({ name, capacity, whenFull });
-    for (const { value, cycle } of this.#entries()) wider.push(value, cycle);
     this.capacity = capacity;
-    this.#values = wider.#values;
-    this.#cycles = wider.#cycles;
-    this.#ringHead = wider.#ringHead;
-    this.count = count;
-    this.headCycle = headCycle;
   }
 
   /** The entries held, the oldest first: see Block.inspect. */
@@ -99,29 +95,44 @@ export class Fifo {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.headCycle -= cycles;
-    for (let place = 0; place < this.capacity; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
+    for (let place = 0; place < this.#places; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
   }
 
   /** All entries, the oldest first. */
   #entries(): { value: number; cycle: Cycles }[] {
     return Array.from({ length: this.count }, (_, index) => {
       if (index === 0) return { value: this.head, cycle: this.headCycle };
-      const at = (this.#ringHead + index - 1) % this.capacity;
+      const at = (this.#ringHead + index - 1) % this.#places;
       return { value: this.#values[at]!, cycle: this.#cycles[at]! };
     });
   }
 
   #pushToRing(value: number, visibleCycle: Cycles): void {
-    const { count, capacity } = this;
-    if (count === capacity)
-      throw new RangeError(
-        `push into a full fifo: ${this.name} has ${capacity} place${capacity === 1 ? '' : 's'}`,
-      );
+    const { count } = this;
+    if (count > this.#places) this.#makeRoom();
     let tail = this.#ringHead + count - 1;
-    if (tail >= capacity) tail -= capacity;
+    if (tail >= this.#places) tail -= this.#places;
     this.#values[tail] = value;
     this.#cycles[tail] = visibleCycle;
     this.count = count + 1;
+  }
+
+  /** The ring is full: twice the places, if the fifo has as many. */
+  #makeRoom(): void {
+    const { capacity } = this;
+    if (this.count === capacity)
+      throw new RangeError(
+        `push into a full fifo: ${this.name} has ${capacity} place${capacity === 1 ? '' : 's'}`,
+      );
+    const behind = this.#entries().slice(1);
+    this.#places = Math.min(2 * this.#places + 1, capacity - 1);
+    this.#values = new Array<number>(this.#places).fill(0);
+    this.#cycles = new Float64Array(this.#places);
+    this.#ringHead = 0;
+    for (const [place, { value, cycle }] of behind.entries()) {
+      this.#values[place] = value;
+      this.#cycles[place] = cycle;
+    }
   }
 
   /** The entry behind the oldest one takes its place. */
@@ -129,7 +140,7 @@ export class Fifo {
     const next = this.#ringHead;
     this.head = this.#values[next]!;
     this.headCycle = this.#cycles[next]!;
-    this.#ringHead = next + 1 === this.capacity ? 0 : next + 1;
+    this.#ringHead = next + 1 === this.#places ? 0 : next + 1;
     this.count--;
   }
 }

@@ -16,12 +16,15 @@ import { QpStateVerb } from '../driver/uapi.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { UserMemory, VerbsCpu } from './platform.ts';
-import { inlineBoundaryBytes, type SendRing } from './send-ring.ts';
+import { inlineBoundaryBytes, NextWqe, type SendRing } from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
 import { EFAULT, EINVAL, ENOMEM } from './verbs-error.ts';
 import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
 
 const sendDoorbellOffset = uarOffset.sendDoorbell;
+/** The WQE that is written now, used again and again: a post is not interrupted. */
+const nextWqe = new NextWqe();
+
 const { ATOMIC_CS, LOCAL_INVAL } = WqeOpcode;
 const pageBytes = 4096;
 const qpnMax = 0xff_ffff;
@@ -54,7 +57,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     const slot = ring.slotAt(counter);
     wqeBytes = wqeBytesOf(row, current, inlineLength);
     storeOffset = cpu.pushMemoryStore(slot.address, wqeBytes);
-    const wqe = ring.next;
+    const wqe = nextWqe;
     wqe.base = storeOffset;
     wqe.ownerIsSet = (counter & ring.wqeCount) !== 0;
     wqe.isSignalled = qp.sqSigAll !== 0;

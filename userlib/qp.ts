@@ -36,12 +36,6 @@ const maxInlineDataMax = 1024;
 const qpTypes: readonly number[] = Object.values(QpTypeVerb);
 const qpStateMax = QpStateVerb.IBV_QPS_ERR;
 
-/** What a QP's buffer is made of, kept for its destruction. */
-const homes = new WeakMap<
-  IbvQp,
-  { readonly buffer: QueueMemory; readonly record: DoorbellRecord | undefined }
->();
-
 /** Makes a QP in RESET (ibv_create_qp); `init.cap` then says what was granted. */
 export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   const { context } = pd;
@@ -124,9 +118,8 @@ export async function destroyQp(qp: IbvQp): Promise<void> {
     forgetWork(qp);
     context.qpTable.set(qp.qpNum, undefined);
     context.qps.delete(qp.handle);
-    const home = homes.get(qp);
-    if (home?.record !== undefined) context.receiveRecords.give(home.record);
-    home?.buffer.unmap();
+    if (qp.receiveRing !== null) context.receiveRecords.give(qp.receiveRing.record);
+    qp.sendRing.buffer.unmap();
   });
 }
 
@@ -177,7 +170,6 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
         ? null
         : new ReceiveRing(receive, buffer, layout.receiveOffset, record),
   };
-  homes.set(qp, { buffer, record });
   context.qpTable.set(qpn, qp);
   context.qps.set(handle, qp);
   context.platform.tap?.opened(qpn, asInteger(2 ** log2Ceil(Math.max(1, qp.sendRing.maxPost))));

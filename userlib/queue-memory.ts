@@ -14,16 +14,17 @@ export class QueueMemory {
   readonly address: number;
   readonly lengthBytes: number;
   private readonly memory: UserMemory;
-  private readonly pages: Float64Array;
+  /** Physical address of each page. A plain array: most queues are of one page, for which a typed one takes four times the memory. */
+  private readonly pages: readonly number[];
 
   private constructor(memory: UserMemory, address: number, lengthBytes: number) {
     this.memory = memory;
     this.address = address;
     this.lengthBytes = lengthBytes;
-    this.pages = new Float64Array(lengthBytes / pageBytes);
-    for (let page = 0; page < this.pages.length; page++) {
-      this.pages[page] = memory.physicalAddress(address + page * pageBytes);
-    }
+    const pages = new Array<number>(lengthBytes / pageBytes).fill(0);
+    for (let page = 0; page < pages.length; page++)
+      pages[page] = memory.physicalAddress(address + page * pageBytes);
+    this.pages = pages;
   }
 
   /** Zeroed memory of at least `lengthBytes`; undefined when the process can have no more. */

@@ -122,9 +122,7 @@ export class SendRing {
   tail = 0;
   /** By slot; a queue that was never posted to has none. */
   readonly #slots: SendSlot[] = [];
-  /** The WQE that is posted now: used again and again. */
-  readonly next = new NextWqe();
-  readonly #buffer: QueueMemory;
+  readonly buffer: QueueMemory;
   readonly #offset: number;
   /** What the service carries. */
   readonly rows: SendRows;
@@ -142,7 +140,7 @@ export class SendRing {
     this.maxInline = sizes.maxInline;
     this.rows = sendRowsOf(type);
     this.doorbellWord = swap32(qpn << sendDoorbell.fields.qpn.shift);
-    this.#buffer = buffer;
+    this.buffer = buffer;
     this.#offset = offset;
   }
 
@@ -159,7 +157,7 @@ export class SendRing {
   }
 
   #addressOf(slot: number): number {
-    return this.#buffer.physicalOf(this.#offset + slot * this.strideBytes);
+    return this.buffer.physicalOf(this.#offset + slot * this.strideBytes);
   }
 
   /** Forgets what was posted: the QP is in RESET. */

@@ -35,7 +35,7 @@ import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
 import type { Device } from '../device.ts';
 import { KernelError } from '../kernel-error.ts';
 import type { Translation } from '../mtt.ts';
-import type { Cpu } from '../platform.ts';
+import type { Cpu, PinnedPages } from '../platform.ts';
 import { releaseContext, useContext } from '../qp.ts';
 import { mapUar, type UserUar, unmapUar } from '../uar.ts';
 import { kernelProcess } from './kernel-process.ts';
@@ -255,7 +255,7 @@ export class GsiQueuePair {
     this.#cq = await createCq(cpu, this.#device, kernelProcess, this.#uar.page, cq, sink);
     this.#undo.push((thread) => destroyCq(thread, this.#device, kernelProcess, this.#cq));
     const { queues } = this.#memory;
-    const { pages } = kernelProcess.pin(cpu, queues.address, piecesBytes.queues) as { pages: Float64Array };
+    const { pages } = kernelProcess.pin(cpu, queues.address, piecesBytes.queues) as PinnedPages;
     const translation = await mtts.translate(cpu, pages, 0);
     this.#undo.push((thread) => mtts.release(thread, translation));
     await useContext(cpu, this.#device, this.qpn);

@@ -17,6 +17,6 @@ export const kernelProcess: ProcessMemory = {
 function identityPages(address: number, lengthBytes: number): PinnedPages {
   const first = Math.floor(address / pageBytes) * pageBytes;
   const count = Math.ceil((address + lengthBytes - first) / pageBytes);
-  const pages = Float64Array.from({ length: count }, (_, at) => first + at * pageBytes);
+  const pages = Array.from({ length: count }, (_, at) => first + at * pageBytes);
   return { address, lengthBytes, pages };
 }

@@ -23,8 +23,8 @@ export type PinAccess = 'read' | 'write';
 export interface PinnedPages {
   readonly address: number;
   readonly lengthBytes: number;
-  /** Physical address of each 4 KiB page, in order. */
-  readonly pages: Float64Array;
+  /** Physical address of each 4 KiB page, in order. A plain array: most are of one page, for which a typed one takes four times the memory. */
+  readonly pages: readonly number[];
 }
 
 export class PinTable {
@@ -50,7 +50,7 @@ export class PinTable {
     }
     const { frames, counts } = this.#space.mm;
     const first = address - pageOffsetOf(address);
-    const pages = new Float64Array(count);
+    const pages = new Array<number>(count).fill(0);
     for (let page = 0; page < count; page++) {
       const frame = ownFrame(this.#space, first + page * pageBytes, access, kernelAccess);
       if (frame === 'later') throw new InvariantError('pin', frame, 'an answer in place');

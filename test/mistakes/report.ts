@@ -111,7 +111,7 @@ export const reportMistakes: readonly Mistake[] = [
     what: 'At a new epoch the entries behind the first keep their cycles in part of the ring.',
     kind: 'generation not raised',
     file: 'sim/fifo.ts',
-    find: 'for (let place = 0; place < this.capacity; place++) this.#cycles',
+    find: 'for (let place = 0; place < this.#places; place++) this.#cycles',
     replace: 'for (let place = 0; place < this.count - 1; place++) this.#cycles',
   },
   {

@@ -8,7 +8,7 @@ import { mtuBytesOf, PathMigration, QpState, qpc, ServiceType } from '../../../a
 import { asInteger } from '../../../base/parameter.ts';
 import { FLAG_MIGRATED, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
 import { ContextTable, enlarged } from './context-table.ts';
-import type { QpSlot } from './numbers.ts';
+import type { Qpn, QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';
 
 const QPC_BYTES = 256;
@@ -31,7 +31,7 @@ type QpUser =
   | 'wqeFetch';
 
 export class QpTable extends ContextTable<'QP', QpUser> {
-  /** By slot; grows with the table. */
+  /** By slot, of those that were ever taken. */
   readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each QP that ever took one: see {@link scatterListOf}. */
   segmentAddress = new Float64Array(0);
@@ -41,7 +41,6 @@ export class QpTable extends ContextTable<'QP', QpUser> {
 
   constructor(capacity: number) {
     super(QPC_BYTES, capacity);
-    this.enlarge(this.slotCount);
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
@@ -166,8 +165,11 @@ export class QpTable extends ContextTable<'QP', QpUser> {
       (f.remoteAtomicEnabled.get(view, at) << 2);
   }
 
-  protected override enlarge(slotCount: number): void {
-    while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
+  /** See {@link ContextTable.allocate}: a slot that is taken for the first time gets its object. */
+  override allocate(qpn: Qpn): QpSlot {
+    const slot = super.allocate(qpn);
+    if (slot === this.rows.length) this.rows.push(new QueuePair(slot));
+    return slot;
   }
 
   /** Where a slot's scatter list begins in the arrays of segments. Most QPs of many receive nothing: it is made when first asked for. */

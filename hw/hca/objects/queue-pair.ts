@@ -3,7 +3,7 @@
  * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
  * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
  *
- * One object per slot of the {@link QpTable}, made once: a field costs one or two instructions where an element of a typed
+ * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions where an element of a typed
  * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/wide.ts';

@@ -102,7 +102,7 @@ export class AtomicResponses {
    */
   canReplay(qp: QpSlot, psn: number): boolean {
     const resources = this.#resources;
-    const { count, pair } = resources.rows[qp]!;
+    const { count, pair } = resources.of(qp);
     if (count >= responderPlaces(pair)) return false;
     return resources.find(qp, psn) === NONE ? this.#results.find(qp, psn) : resources.isAhead(qp, psn);
   }

@@ -2,12 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { QpTable } from '../objects/qp-table.ts';
 import { KIND_READ, ResponderResources } from './responder-resources.ts';
 
-describe('the ring of QPs with something to answer', () => {
-  const resources = new ResponderResources(new QpTable(4));
+function resourcesOfFour(): ResponderResources {
+  const qps = new QpTable(4);
+  for (let qpn = 0; qpn < 4; qpn++) qps.allocate(qpn);
+  const resources = new ResponderResources(qps);
   resources.slotsGrown(4);
+  return resources;
+}
+
+describe('the ring of QPs with something to answer', () => {
+  const resources = resourcesOfFour();
   const { rows } = resources;
   const enter = (...slots: number[]): void => {
-    for (const slot of slots) resources.enter(rows[slot]!);
+    for (const slot of slots) resources.enter(resources.of(slot));
   };
   const takeAll = (): number[] => {
     const slots: number[] = [];
@@ -38,8 +45,7 @@ describe('the ring of QPs with something to answer', () => {
 
 describe('the entries of all QPs', () => {
   it('are handed out as they are needed, each to one request, and come back in any order of the QPs', () => {
-    const resources = new ResponderResources(new QpTable(4));
-    resources.slotsGrown(4);
+    const resources = resourcesOfFour();
     // 4 QPs with 40 requests each: more than there is room for at first.
     const appended = Array.from({ length: 160 }, (_, turn) =>
       resources.append(turn % 4, KIND_READ, turn, (turn & 1) === 1, 0),
@@ -57,5 +63,20 @@ describe('the entries of all QPs', () => {
     // What QPs 1 and 2 gave back is used before the pool grows again.
     const again = Array.from({ length: 80 }, (_, turn) => resources.append(0, KIND_READ, turn, true, 0));
     expect(Math.max(...again)).toBeLessThan(256);
+  });
+});
+
+describe('what QPs owe', () => {
+  it('takes room for those alone that ever owed an answer', () => {
+    const resources = resourcesOfFour();
+    resources.append(2, KIND_READ, 7, true, 0);
+    expect(resources.find(1, 7)).toBe(-1);
+    resources.dropRequests(0);
+    resources.rebase(100);
+    resources.reset();
+    const [none, , owing] = resources.rows;
+    expect(resources.rows.map((pending) => pending === none)).toEqual([true, true, false, true]);
+    expect([owing!.pair.slot, owing!.count]).toEqual([2, 0]);
+    expect([none!.count, none!.hasAck, none!.ackDueCycle]).toEqual([0, 0, 0]);
   });
 });

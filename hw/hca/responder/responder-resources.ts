@@ -8,7 +8,7 @@
 import type { Wide } from '../../../base/wide.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { SIDE_RESPONSE, type WantedPages } from '../memory/index.ts';
-import { enlarged, type QpSlot, type QpTable, type QueuePair } from '../objects/index.ts';
+import { enlarged, type QpSlot, type QpTable, QueuePair } from '../objects/index.ts';
 
 /** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
 const PLACES_MIN = 16;
@@ -49,8 +49,11 @@ export class PendingResponses {
   }
 }
 
+/** Of a QP that has never owed an answer: all that is written to it is that nothing is owed. */
+const nothingPending = new PendingResponses(new QueuePair());
+
 export class ResponderResources {
-  /** By QP; grows with the table of QPs. */
+  /** By QP, to look at; grows with the table of QPs. Who has more to write than that nothing is owed asks {@link of}. */
   readonly rows: PendingResponses[] = [];
   /** By entry of the pool; other arrays once it has grown. */
   kind = new Uint8Array(0);
@@ -86,8 +89,19 @@ export class ResponderResources {
 
   /** See SlotUser. */
   slotsGrown(slotCount: number): void {
-    const { rows } = this.#qps;
-    while (this.rows.length < slotCount) this.rows.push(new PendingResponses(rows[this.rows.length]!));
+    while (this.rows.length < slotCount) this.rows.push(nothingPending);
+  }
+
+  /** What a QP owes, made when it first owes something: most QPs of many only ask. */
+  of(qp: QpSlot): PendingResponses {
+    const pending = this.rows[qp]!;
+    return pending === nothingPending ? this.#make(qp) : pending;
+  }
+
+  #make(qp: QpSlot): PendingResponses {
+    const pending = new PendingResponses(this.#qps.rows[qp]!);
+    this.rows[qp] = pending;
+    return pending;
   }
 
   /** READs and atomics accepted and not answered, and acknowledgements not sent. */
@@ -116,7 +130,7 @@ export class ResponderResources {
 
   /** Appends a request, new or repeated, and returns its entry. The caller has checked the count. */
   append(qp: QpSlot, kind: number, psn: number, isNew: boolean, writesBefore: number): number {
-    const pending = this.rows[qp]!;
+    const pending = this.of(qp);
     if (this.#firstFree === NONE) this.#enlarge(2 * this.kind.length);
     const entry = this.#firstFree;
     this.#firstFree = this.#next[entry]!;
@@ -141,7 +155,7 @@ export class ResponderResources {
    * beginning: who asks for the earlier answer again drops what has been sent of the later one, and asks for it again, too.
    */
   insert(qp: QpSlot, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
-    const pending = this.rows[qp]!;
+    const pending = this.of(qp);
     const { head, tail, count } = pending;
     let before = NONE;
     let after = head;
@@ -249,6 +263,7 @@ export class ResponderResources {
   reset(): void {
     this.waitingCount = 0;
     for (const pending of this.rows) {
+      if (pending === nothingPending) continue;
       pending.isInRing = 0;
       pending.hasAck = 0;
       this.dropRequests(pending.pair.slot);
@@ -277,7 +292,7 @@ export class ResponderResources {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    for (const pending of this.rows) pending.ackDueCycle -= cycles;
+    for (const pending of this.rows) if (pending !== nothingPending) pending.ackDueCycle -= cycles;
     for (let entry = 0; entry < this.dueCycle.length; entry++) this.dueCycle[entry]! -= cycles;
   }
 }

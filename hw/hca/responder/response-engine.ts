@@ -177,7 +177,7 @@ export class ResponseEngine {
   repeatRead(request: InboundRequest, cycle: Cycles): void {
     const { qp, psn } = request;
     const resources = this.#resources;
-    const pending = resources.rows[qp]!;
+    const pending = resources.of(qp);
     const entry = resources.find(qp, psn);
     if (entry === NONE) {
       if (pending.count >= pending.pair.readResourcesMax) return;
@@ -193,7 +193,7 @@ export class ResponseEngine {
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
   replayAtomic(qp: QpSlot, psn: number, cycle: Cycles): boolean {
-    const pending = this.#resources.rows[qp]!;
+    const pending = this.#resources.of(qp);
     if (!this.#atomics.canReplay(qp, psn)) return false;
     this.#atomics.setReplay(qp, this.#insert(pending, KIND_REPLAY, psn, cycle));
     this.#enter(pending, cycle + 1);
@@ -212,7 +212,7 @@ export class ResponseEngine {
 
   /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
   acknowledge(qp: QpSlot, psn: number, cycle: Cycles): void {
-    const pending = this.#resources.rows[qp]!;
+    const pending = this.#resources.of(qp);
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
     pending.hasAck = 1;
@@ -223,7 +223,7 @@ export class ResponseEngine {
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
   refuse(qp: QpSlot, psn: number, syndrome: number, cycle: Cycles): void {
-    const pending = this.#resources.rows[qp]!;
+    const pending = this.#resources.of(qp);
     pending.hasAck = 1;
     pending.ackPsn = psn;
     pending.ackSyndrome = syndrome;
@@ -288,7 +288,7 @@ export class ResponseEngine {
     resources.key[entry] = remoteKey;
     resources.bytes[entry] = dmaBytes;
     resources.dueCycle[entry] = cycle + this.#readLatencyCycles;
-    this.#enter(resources.rows[qp]!, cycle + 1);
+    this.#enter(resources.of(qp), cycle + 1);
   }
 
   #enter(pending: PendingResponses, cycle: Cycles): void {

@@ -4,6 +4,7 @@ import { NOT_PARKED, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-s
 
 function bench(capacity = 8) {
   const qps = new QpTable(capacity);
+  for (let qpn = 0; qpn < capacity; qpn++) qps.allocate(qpn);
   const wakes: number[] = [];
   const scheduler = new SendScheduler();
   scheduler.connect({ requester: { wake: (cycle) => wakes.push(cycle) } });
