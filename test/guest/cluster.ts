@@ -30,10 +30,19 @@ const clusterKit: Kit = {
   isKernel: false,
 };
 
-/** Folder of the unpacked servers; fetches what is missing. @throws ConfigurationError when they cannot be had */
-export async function clusterTree(): Promise<string> {
+/** Valkey is in Debian since 13. */
+const valkeyKit: Kit = {
+  ...clusterKit,
+  name: 'valkey',
+  title: 'Valkey',
+  suites: ['trixie'],
+  packages: ['valkey-server'],
+};
+
+/** Folder of an unpacked kit; fetches it if it is missing. @throws ConfigurationError when it cannot be had */
+async function treeOf(kit: Kit): Promise<string> {
   const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
-  const [folder] = await ensureKits([clusterKit], cache);
+  const [folder] = await ensureKits([kit], cache);
   return folder!;
 }
 
@@ -90,14 +99,19 @@ export class Started implements AsyncDisposable {
   }
 }
 
-/** A Redis of our own. */
-export async function startRedis(tree: string): Promise<AsyncDisposable & { readonly url: string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'hca-redis-'));
+export interface QueueServer extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** A server of our own for queues. */
+export async function startQueueServer(name: 'redis' | 'valkey'): Promise<QueueServer> {
+  const tree = await treeOf(name === 'redis' ? clusterKit : valkeyKit);
+  const folder = mkdtempSync(join(tmpdir(), `hca-${name}-`));
   const [port] = await freePorts(1);
-  const { file, arguments: before } = treeProgram(tree, 'usr/bin/redis-server');
+  const { file, arguments: before } = treeProgram(tree, `usr/bin/${name}-server`);
   const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', folder];
   const server = new Started(file, [...before, ...options]);
-  await until('Redis', () => server.text.includes('Ready to accept connections'));
+  await until(name, () => server.text.includes('Ready to accept connections'));
   return {
     url: `redis://127.0.0.1:${port}`,
     async [Symbol.asyncDispose]() {
@@ -117,7 +131,8 @@ const clients = ['sbatch', 'squeue', 'scancel', 'sinfo'];
 const pluginFolder = 'usr/lib/x86_64-linux-gnu/slurm-wlm';
 
 /** Munge, which all parts of Slurm know each other by, a controller and a machine that runs jobs as the user of this process. */
-export async function startSlurm(tree: string): Promise<Slurm> {
+export async function startSlurm(): Promise<Slurm> {
+  const tree = await treeOf(clusterKit);
   const folder = mkdtempSync(join(tmpdir(), 'hca-slurm-'));
   // Munge trusts no folder that others may write to, and others have to find its socket.
   chmodSync(folder, 0o755);

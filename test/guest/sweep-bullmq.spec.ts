@@ -1,89 +1,155 @@
 /**
- * A sweep by workers of a queue on Debian's Redis: one worker is killed while it runs a point, the sweep itself is killed and comes
- * back, and the rows are those of a sweep on one machine.
+ * A sweep by workers of a queue on Debian's Redis and Valkey: one worker is killed while it runs a point, the sweep itself is killed
+ * and comes back, and the rows are those of a sweep on one machine. A point that kills its workers is given up.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hcaWithin, mainPath } from '../../system/cli/testing/in-process.ts';
-import { connected } from '../../system/sweep/bullmq/connection.ts';
-import { clusterTree, Started, startRedis, until } from './cluster.ts';
+import { connected, keepOptions } from '../../system/sweep/bullmq/connection.ts';
+import { BullmqEngine } from '../../system/sweep/bullmq/index.ts';
+import { checkedSpec, pointsOf } from '../../system/sweep/index.ts';
+import { type QueueServer, Started, startQueueServer, until } from './cluster.ts';
 import { rowCountOf, sweepSpec } from './sweep-spec.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-bullmq-'));
 const inFolder = (name: string): string => join(folder, name);
-let redis: Awaited<ReturnType<typeof startRedis>>;
+let redis: QueueServer;
+let valkey: QueueServer;
 
 beforeAll(async () => {
-  redis = await startRedis(await clusterTree());
+  redis = await startQueueServer('redis');
+  valkey = await startQueueServer('valkey');
   writeFileSync(inFolder('spec.yaml'), sweepSpec);
   const words = ['sweep', 'spec.yaml', '--jobs', '1', '--out', 'local.jsonl'];
   expect((await hcaWithin({ cwd: folder }, words)).code).toBe(0);
 });
 afterAll(async () => {
   await redis?.[Symbol.asyncDispose]();
+  await valkey?.[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
 const startHca = (...words: string[]): Started =>
   new Started(process.execPath, [mainPath, 'sweep', ...words], { cwd: folder });
-const startWorker = (): Started => startHca('worker', '--redis', redis.url, '--jobs', '1', '--lease', '5');
-const startSweep = (): Started =>
-  startHca('spec.yaml', '--engine', 'bullmq', '--redis', redis.url, '--out', 'queue.jsonl');
+const placeOf = ({ url }: QueueServer, queue: string): string[] => ['--redis', url, '--queue', queue];
+const startWorker = (place: readonly string[], leaseSeconds: number): Started =>
+  startHca('worker', ...place, '--jobs', '1', '--lease', `${leaseSeconds}`);
+const startSweep = (place: readonly string[], spec: string, out: string): Started =>
+  startHca(spec, '--engine', 'bullmq', ...place, '--out', out);
+/** A test that is tried again has a queue and a file of its own. */
+let triesCount = 0;
 
-it('has each point once, though a worker and the sweep are killed', async () => {
-  rmSync(inFolder('queue.jsonl'), { force: true });
-  const { packages, redis: connection } = await connected({ url: redis.url, queue: 'hca-sweep' });
-  const events = new packages.QueueEvents('hca-sweep', { connection });
-  const hashes: Record<string, string[]> = { stalled: [], completed: [], failed: [] };
+/** The hashes of points for each event of a server's queue, as they come. */
+async function watched([, url, , queue]: readonly string[]): Promise<
+  AsyncDisposable & { of(event: string): string[] }
+> {
+  const { packages, redis: connection } = await connected({ url: url!, queue: queue! });
+  const events = new packages.QueueEvents(queue!, { connection });
+  const hashes: Record<string, string[]> = { active: [], stalled: [], completed: [], failed: [] };
   for (const [event, seen] of Object.entries(hashes))
     events.on(event, ({ jobId }: { readonly jobId: string }) => seen.push(jobId));
   await events.waitUntilReady();
-  try {
-    await using first = startWorker();
-    await using second = startWorker();
-    {
-      await using sweep = startSweep();
-      await until('two rows', () => rowCountOf(inFolder('queue.jsonl')) >= 2);
-      expect(await first.kill('SIGKILL')).toBe('SIGKILL');
-      expect(await sweep.kill('SIGKILL')).toBe('SIGKILL');
-    }
-    // What the other one runs while there is no sweep is kept for it.
-    const doneCount = hashes['completed']!.length;
-    await until('a point without a sweep', () => hashes['completed']!.length > doneCount);
-    await using again = startSweep();
-    expect([await again.ended(), again.text]).toEqual([
-      0,
-      expect.stringContaining('12 of 12 points are done.'),
-    ]);
-    expect(readFileSync(inFolder('queue.jsonl'), 'utf8')).toBe(readFileSync(inFolder('local.jsonl'), 'utf8'));
-    // The point that the dead worker had was run by the other; no point ended twice.
-    expect(hashes['stalled']!.length).toBeGreaterThan(0);
-    expect(hashes['completed']).toHaveLength(12);
-    expect(new Set(hashes['completed']).size).toBe(12);
-    expect(hashes['failed']).toEqual([]);
-    const ended = await second.kill('SIGTERM');
-    expect([ended, second.text]).toEqual([0, expect.stringMatching(/\d+ points have run here/)]);
-  } finally {
-    await events.close();
-    connection.disconnect();
+  return {
+    of: (event) => hashes[event]!,
+    async [Symbol.asyncDispose]() {
+      await events.close();
+      connection.disconnect();
+    },
+  };
+}
+
+it('has each point once, though a worker and the sweep are killed', async () => {
+  const place = placeOf(redis, `own-${++triesCount}`);
+  const out = `queue-${triesCount}.jsonl`;
+  await using events = await watched(place);
+  await using first = startWorker(place, 5);
+  await using second = startWorker(place, 5);
+  {
+    await using sweep = startSweep(place, 'spec.yaml', out);
+    await until('two rows', () => rowCountOf(inFolder(out)) >= 2);
+    expect(await first.kill('SIGKILL')).toBe('SIGKILL');
+    expect(await sweep.kill('SIGKILL')).toBe('SIGKILL');
   }
+  // What the other one runs while there is no sweep is kept for it.
+  const doneCount = events.of('completed').length;
+  await until('a point without a sweep', () => events.of('completed').length > doneCount);
+  await using again = startSweep(place, 'spec.yaml', out);
+  expect([await again.ended(), again.text]).toEqual([
+    0,
+    expect.stringContaining('12 of 12 points are done.'),
+  ]);
+  expect(readFileSync(inFolder(out), 'utf8')).toBe(readFileSync(inFolder('local.jsonl'), 'utf8'));
+  // The point that the dead worker had was run by the other; no point ended twice.
+  expect(events.of('stalled').length).toBeGreaterThan(0);
+  expect(events.of('completed')).toHaveLength(12);
+  expect(new Set(events.of('completed')).size).toBe(12);
+  expect(events.of('failed')).toEqual([]);
+  const ended = await second.kill('SIGTERM');
+  expect([ended, second.text]).toEqual([0, expect.stringMatching(/\d+ points have run here/)]);
+});
+
+it('gives up a point that three workers did not survive', async () => {
+  const place = placeOf(valkey, `long-${++triesCount}`);
+  writeFileSync(inFolder('long.yaml'), 'workload: write-bw,size=64\nvary: { iters: [100000000] }\n');
+  await using events = await watched(place);
+  await using sweep = startSweep(place, 'long.yaml', `long-${triesCount}.jsonl`);
+  for (let lost = 0; lost < 3; lost++) {
+    await using worker = startWorker(place, 1);
+    await until('a worker at work', () => events.of('active').length > lost);
+    await worker.kill('SIGKILL');
+  }
+  await using _last = startWorker(place, 1);
+  expect([await sweep.ended(), sweep.text]).toEqual([
+    1,
+    expect.stringContaining('what ran it was lost 3 times'),
+  ]);
+  expect(events.of('completed')).toEqual([]);
 });
 
 it('has a worker of another version refuse a point, which stays for others', async () => {
-  const { packages, redis: connection } = await connected({ url: redis.url, queue: 'other' });
+  const { packages, redis: connection } = await connected({ url: valkey.url, queue: 'other' });
   const queue = new packages.Queue('other', { connection });
   try {
     const options = { jobId: 'abc', removeOnComplete: { age: 60 }, removeOnFail: { age: 60 } };
     await queue.add('point', { version: '0.0.9', machine: {}, workload: 'write-bw,size=64' }, options);
-    const words = ['sweep', 'worker', '--redis', redis.url, '--queue', 'other', '--jobs', '1'];
+    const words = ['sweep', 'worker', '--redis', valkey.url, '--queue', 'other', '--jobs', '1'];
     const { code, err } = await hcaWithin({ cwd: folder }, words);
     expect(err).toMatch(/^hca: version of the sweep is "0.0.9", expected [\d.]+, as this emulator is\n$/);
     expect(code).toBe(2);
     expect((await queue.getJob('abc'))!.finishedOn).toBeUndefined();
   } finally {
     await queue.close();
+    connection.disconnect();
+  }
+});
+
+it('takes what is no outcome for a failure, and ends when its points are taken out of the queue', async () => {
+  const address = { url: valkey.url, queue: 'strange' };
+  const spec = checkedSpec({ workload: 'write-bw', vary: { size: [64, 128] } });
+  const points = pointsOf(spec).map(({ hash, order }) => ({ hash, order: order! }));
+  const { packages, redis: connection } = await connected(address);
+  const queue = new packages.Queue('strange', { connection });
+  const times = { concurrency: 1, lockDuration: 30_000, stalledInterval: 30_000, maxStalledCount: 1 };
+  const worker = new packages.Worker('strange', async () => 7, { connection, ...times, ...keepOptions });
+  try {
+    await using engine = await BullmqEngine.open(address, { manner: {}, onNotice: () => {} });
+    const outcomes: unknown[] = [];
+    await engine.run(points, (_, outcome) => outcomes.push(outcome));
+    expect(outcomes).toEqual(Array(2).fill({ status: 'failed', error: 'a worker gave no outcome' }));
+    await worker.close();
+    const ended = engine.run(points.slice(0, 1), () => {}).catch((error: unknown) => error);
+    let removedCount = 0;
+    await until('three times', async () => {
+      const job = await queue.getJob(points[0]!.hash);
+      await job?.remove();
+      if (job !== undefined) removedCount++;
+      return removedCount === 3;
+    });
+    expect(String(await ended)).toContain('was taken out of the queue 3 times');
+  } finally {
+    await Promise.all([worker.close(), queue.close()]);
     connection.disconnect();
   }
 });

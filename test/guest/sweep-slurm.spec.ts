@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hcaWithin, mainPath } from '../../system/cli/testing/in-process.ts';
-import { clusterTree, type Slurm, Started, startSlurm, until } from './cluster.ts';
+import { type Slurm, Started, startSlurm, until } from './cluster.ts';
 import { rowCountOf, sweepSpec } from './sweep-spec.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-array-'));
 let slurm: Slurm;
 
 beforeAll(async () => {
-  slurm = await startSlurm(await clusterTree());
+  slurm = await startSlurm();
   writeFileSync(join(folder, 'spec.yaml'), sweepSpec);
   const { code } = await hcaWithin({ cwd: folder }, [
     'sweep',

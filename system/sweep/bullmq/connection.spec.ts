@@ -28,7 +28,8 @@ describe('the packages of a queue', () => {
 describe('the address of a server', () => {
   it('is shown without its password', () => {
     expect(shownUrl('redis://me:secret@host:6379/2')).toBe('redis://me:…@host:6379/2');
-    expect(shownUrl('rediss://host')).toBe('rediss://host');
+    expect(shownUrl('redis://:%zz@host')).toBe('redis://:…@host');
+    expect(shownUrl('rediss://me@host')).toBe('rediss://me@host');
   });
 
   it.each(['host:6379', 'http://host', 'redis:///x', '', 'redis'])('is refused: %j', (url) => {

@@ -21,6 +21,8 @@ export interface Connection {
 }
 
 const connectTimeoutMs = 5000;
+/** Longer than any command waits. */
+const silenceMaxMs = 60_000;
 const retryMs = 1000;
 const retriesMax = 60;
 
@@ -40,6 +42,7 @@ export async function connected({ url }: QueueAddress): Promise<Connection> {
   const redis = new packages.Redis(url, {
     lazyConnect: true,
     connectTimeout: connectTimeoutMs,
+    socketTimeout: silenceMaxMs,
     maxRetriesPerRequest: null,
     retryStrategy: (times) => (isUp && times <= retriesMax ? retryMs : null),
   });
@@ -69,6 +72,7 @@ export function shownUrl(url: string): string {
   const parsed = URL.parse(url);
   if (parsed === null || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '')
     throw new ConfigurationError('--redis', url, 'an address such as redis://127.0.0.1:6379');
-  parsed.password = parsed.password === '' ? '' : '…';
-  return decodeURIComponent(parsed.href);
+  const { protocol, username, password, host, pathname } = parsed;
+  const user = password === '' ? username : `${username}:…`;
+  return `${protocol}//${user === '' ? '' : `${user}@`}${host}${pathname}`;
 }

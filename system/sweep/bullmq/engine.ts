@@ -48,8 +48,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     this.#queue = new packages.Queue(queue, { connection: redis });
     this.#events = new packages.QueueEvents(queue, { connection: redis });
     const wake = ({ jobId }: { readonly jobId: string }): void => this.#wakers.get(jobId)?.();
-    this.#events.on('completed', wake);
-    this.#events.on('failed', wake);
+    for (const event of ['completed', 'failed', 'removed']) this.#events.on(event, wake);
     // What they say of the connection is known from the connection itself.
     for (const emitter of [this.#queue, this.#events]) emitter.on('error', () => {});
     redis.on('end', () => this.#giveUp(connection.lostError()));

@@ -79,6 +79,8 @@ export interface Redis {
 interface RedisOptions {
   readonly lazyConnect: boolean;
   readonly connectTimeout: number;
+  /** For an answer to a command. */
+  readonly socketTimeout: number;
   readonly maxRetriesPerRequest: null;
   readonly retryStrategy: (times: number) => number | null;
 }
