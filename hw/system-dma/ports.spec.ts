@@ -8,13 +8,12 @@ import { SystemDmaPorts } from './ports.ts';
 function bench() {
   const channels = [0, 1, 2, 3].map(() => new SystemDmaChannel());
   const noted = { atWork: -1, written: 0, cleared: 0 };
-  const ports = new SystemDmaPorts(channels, {
-    isAtWork: (channel) => channel === noted.atWork,
-    written: () => {
-      noted.written++;
-    },
-    cleared: () => {
-      noted.cleared++;
+  const ports = new SystemDmaPorts(channels);
+  ports.connect({
+    machine: {
+      isAtWork: (channel) => channel === noted.atWork,
+      registersWritten: () => noted.written++,
+      clear: () => noted.cleared++,
     },
   });
   return { channels, ports, noted };

@@ -12,38 +12,36 @@ import {
 import { RegisterFile, type RegisterHooks } from '../../base/register-file.ts';
 import { fieldOf, withField } from '../../base/registers.ts';
 import type { SystemDmaChannel } from './channel.ts';
+import type { TransferMachine } from './transfer-machine.ts';
 
 const PORT_BYTES = 4;
 const FOUR_GIB = 0x1_0000_0000;
 const CHANNEL_AREA_BYTES = systemDmaChannelCount * systemDmaChannelBytes;
 const NO_PORT = 0xffff_ffff;
 
-/** What a write means to the controller. */
-export interface PortEffects {
-  /** Whether the controller is moving words of this channel. */
-  isAtWork(channel: number): boolean;
-  /** Master clear: a word under way comes to nothing. */
-  cleared(): void;
-  /** A register has changed that the controller reads. */
-  written(): void;
+export interface SystemDmaPortsPorts {
+  readonly machine: Pick<TransferMachine, 'isAtWork' | 'clear' | 'registersWritten'>;
 }
 
 export class SystemDmaPorts {
   isEnabled = false;
   readonly channels: readonly SystemDmaChannel[];
-  readonly #effects: PortEffects;
   readonly #channelFiles: readonly RegisterFile[];
   readonly #common = new RegisterFile(systemDmaPorts.sizeBytes);
+  #machine!: SystemDmaPortsPorts['machine'];
 
-  constructor(channels: readonly SystemDmaChannel[], effects: PortEffects) {
+  constructor(channels: readonly SystemDmaChannel[]) {
     this.channels = channels;
-    this.#effects = effects;
     this.#channelFiles = channels.map((channel) => {
       const file = new RegisterFile(systemDmaChannelBytes);
       file.place(systemDmaChannelPorts, 0, channelHooks(channel));
       return file;
     });
     this.#common.place(systemDmaPorts, 0, this.#commonHooks());
+  }
+
+  connect({ machine }: SystemDmaPortsPorts): void {
+    this.#machine = machine;
   }
 
   /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; one that does not exist reads all ones. */
@@ -56,8 +54,8 @@ export class SystemDmaPorts {
   write(port: number, value: number): void {
     const [file, offset] = this.#placeOf(port);
     if (file === this.#common) {
-      if (file.write(offset & ~3, PORT_BYTES, value) === 'written') this.#effects.written();
-    } else if (!this.#effects.isAtWork(Math.floor(port / systemDmaChannelBytes))) {
+      if (file.write(offset & ~3, PORT_BYTES, value) === 'written') this.#machine.registersWritten();
+    } else if (!this.#machine.isAtWork(Math.floor(port / systemDmaChannelBytes))) {
       file.write(offset & ~3, PORT_BYTES, value);
     }
   }
@@ -98,7 +96,7 @@ export class SystemDmaPorts {
   #clear(): void {
     for (const channel of this.channels) channel.clear();
     this.isEnabled = false;
-    this.#effects.cleared();
+    this.#machine.clear();
   }
 
   #readStatus(): number {

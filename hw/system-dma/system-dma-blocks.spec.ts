@@ -1,7 +1,14 @@
 /** What holds for every block of the controller, whatever it does: contracts that each new block is held to by being listed. */
 import { describe, expect, it } from 'vitest';
 import { SystemDmaMode, SystemDmaTransfer, systemDmaChannelCount } from '../../abi/nic/index.ts';
+import { defaultsOf } from '../../base/parameter.ts';
 import { Random } from '../../sim/index.ts';
+import { checkWires } from '../../sim/wires-bench.ts';
+import { rootComplexBench } from '../pcie/root-complex-bench.ts';
+import { MemoryBus } from './memory-bus.ts';
+import { systemDmaParameters } from './parameters.ts';
+import { SystemDma } from './system-dma.ts';
+import { systemDmaWires } from './system-dma-blocks.ts';
 import { commonPort, order, systemDmaBench } from './testing/system-dma-bench.ts';
 
 const WORDS_MAX = 8;
@@ -40,6 +47,18 @@ function interrupted(seed: number): { readonly bench: Bench; readonly cycle: num
   }
   return { bench, cycle };
 }
+
+it('the wires of the controller lead to blocks that there are, and each port is connected once', () => {
+  const make = () => {
+    const { hostLp: lp, memory, rootComplex: host } = rootComplexBench();
+    const config = defaultsOf(systemDmaParameters);
+    const dma = new SystemDma({ lp, memory, config, bus: new MemoryBus(), trafficClass: 12 });
+    const rootComplex = host.corePort(1);
+    dma.connect({ rootComplex, interrupts: { raise: () => undefined } });
+    return { ...dma.blocks, rootComplex };
+  };
+  checkWires(systemDmaWires, make, ['interrupts']);
+});
 
 describe('every block of the controller', () => {
   it('8237A data sheet: is as after power-on behind a master clear, in whatever state', () => {

@@ -201,9 +201,11 @@ function controllerOf(machine: NicMachine, interrupts: number[]): { dma: SystemD
     config: defaultsOf(systemDmaParameters),
     memory: machine.memory,
     bus,
-    port: machine.rootComplex.corePort(1),
     trafficClass: 12,
-    interrupt: (channel) => interrupts.push(channel),
+  });
+  dma.connect({
+    rootComplex: machine.rootComplex.corePort(1),
+    interrupts: { raise: (channel) => interrupts.push(channel) },
   });
   return { dma, bus };
 }

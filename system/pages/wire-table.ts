@@ -7,6 +7,7 @@ import { controlWires, dataPathWires } from '../../hw/hca/index.ts';
 import { iommuWires } from '../../hw/iommu/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
+import { systemDmaWires } from '../../hw/system-dma/index.ts';
 import { listWires } from '../../sim/index.ts';
 import { ethernetPortWires, wirePortWires } from '../../wire/index.ts';
 
@@ -26,6 +27,7 @@ export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireLi
     'The root complex': listWires(rootComplexWires),
   },
   'hw/iommu': { 'The IOMMU': listWires(iommuWires) },
+  'hw/system-dma': { 'The system DMA controller': listWires(systemDmaWires) },
   wire: {
     'An InfiniBand port': listWires(wirePortWires),
     'An Ethernet port': listWires(ethernetPortWires),

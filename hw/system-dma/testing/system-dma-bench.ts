@@ -91,9 +91,11 @@ export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
     config: { ...defaultsOf(systemDmaParameters), ...changes },
     memory,
     bus,
-    port: device,
     trafficClass: 12,
-    interrupt: (channel, nowPs) => interrupts.push([channel, nowPs / 10_000]),
+  });
+  dma.connect({
+    rootComplex: device,
+    interrupts: { raise: (channel, nowPs) => interrupts.push([channel, nowPs / 10_000]) },
   });
   const runTo = (cycle: Cycles): void => {
     lp.advance(cycle * 10_000);

@@ -30,13 +30,16 @@ export class DmaController {
       config: config.systemDma,
       memory: host.memory,
       bus: this.bus,
-      port: rootComplex.corePort(host.cores.length),
       trafficClass: TrafficClass.packetBuffer,
-      interrupt: () => {
-        const { address, data } = interrupts.messageFor(this.vector);
-        interrupts.message(address, data);
-      },
     });
+    this.dma.connect({ rootComplex: rootComplex.corePort(host.cores.length), interrupts: this });
+  }
+
+  /** The controller interrupts. */
+  raise(): void {
+    const { interrupts } = this.#host;
+    const { address, data } = interrupts.messageFor(this.vector);
+    interrupts.message(address, data);
   }
 
   inspect(): BlockState {
