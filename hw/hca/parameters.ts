@@ -231,6 +231,13 @@ export const hcaParameters = {
     'measurements.csv D-010: inbound WRITE 34.6 Mops',
     'Cycles the receiver is occupied by one packet.',
   ),
+  receiveHeadCycles: number(
+    0,
+    'cycles',
+    [0, 1000],
+    'estimate: none; fitted where published measurements show it',
+    'Cycles that the headers of a packet with payload take through the receive datapath ahead of it.',
+  ),
   transmitBytesPerCycle: number(
     16,
     'bytes',

@@ -335,8 +335,10 @@ export class Path {
   }
 
   #receiveHoldPs(payloadBytes: number): number {
-    const { receivePacketCycles, receiveBytesPerCycle } = this.config.hca;
-    return this.hca(Math.max(receivePacketCycles, Math.ceil(payloadBytes / receiveBytesPerCycle)));
+    const { receivePacketCycles, receiveHeadCycles, receiveBytesPerCycle } = this.config.hca;
+    const passCycles =
+      payloadBytes === 0 ? 0 : receiveHeadCycles + Math.ceil(payloadBytes / receiveBytesPerCycle);
+    return this.hca(Math.max(receivePacketCycles, passCycles));
   }
 
   /**

@@ -58,6 +58,14 @@ const keptPaths = [
   'wire.packetForm',
 ];
 
+/** What came last: stories of players have it by a draw of its own (draw-receive-path.ts). */
+const newestPaths = ['hca.receiveHeadCycles'];
+/** Fitted later than to be drawn with the others. */
+const fittedLast = [...newestPaths, 'hca.receiveBytesPerCycle'];
+const fittedCosts: ParameterValues = Object.fromEntries(
+  Object.entries(fittedConnectx3).filter(([path]) => !fittedLast.includes(path)),
+);
+
 /**
  * What came later than the first seeds that pages and tables name. It is drawn after everything else: an entry more in the list of
  * the others would make other hardware of every seed.
@@ -66,7 +74,7 @@ const laterPaths = [
   ...Object.keys(fittedConnectx3).filter((path) => path.startsWith('hca.')),
   'hca.keyOperationCycles',
   'wire.switchLatencyNs',
-].filter((path) => !['hca.receivePacketCycles', 'hca.wqeDecodeCycles'].includes(path));
+].filter((path) => !['hca.receivePacketCycles', 'hca.wqeDecodeCycles', ...fittedLast].includes(path));
 
 /** Of the stories whose packets travel as bytes … */
 const bytesShare = 0.2;
@@ -81,12 +89,16 @@ const drawnParameters: Drawn = [...parametersByPath].filter(
   ([path]) =>
     drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
     !keptPaths.some((kept) => path.startsWith(kept)) &&
-    !laterPaths.includes(path),
+    !laterPaths.includes(path) &&
+    !newestPaths.includes(path),
 );
 const laterParameters: Drawn = laterPaths.map((path) => [path, parametersByPath.get(path)!] as const);
 
 /** Parameters that torture draws, by path. */
-export const drawnPaths: readonly string[] = [...drawnParameters, ...laterParameters].map(([path]) => path);
+export const drawnPaths: readonly string[] = [
+  ...[...drawnParameters, ...laterParameters].map(([path]) => path),
+  ...newestPaths,
+];
 
 /** Combinations that have exposed defects in many devices, drawn together more often than by chance. */
 export const knots: readonly ParameterValues[] = [
@@ -126,7 +138,7 @@ export function drawHardware(random: Random): ParameterValues {
   if (random.chance(bytesShare)) set['wire.packetForm'] = 'bytes';
   if (!random.chance(laterShare)) return acceptable(set);
   const isFitted = random.chance(fittedShare);
-  const later = isFitted ? { ...fittedConnectx3 } : {};
+  const later = isFitted ? { ...fittedCosts } : {};
   drawSome(random, later, laterParameters, random.below(isFitted ? 3 : 6));
   return acceptable({ ...later, ...set });
 }

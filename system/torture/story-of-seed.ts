@@ -3,6 +3,7 @@ import { Random } from '../../sim/index.ts';
 import { withCardTimers } from './draw-card-timers.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { withPacketRules } from './draw-packet-rules.ts';
+import { withReceivePath } from './draw-receive-path.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
 import { sceneOf, scenes } from './scenes/index.ts';
@@ -45,12 +46,15 @@ const scenesOfSeed = (seed: number): readonly Scene[] =>
 
 /** A story of players with all that there is: time-outs and RNR delays of other cards, too. */
 export const newestStory = (seed: number): Story =>
-  withCardTimers(
-    new Random(seed, 'card timers'),
-    withPacketRules(
-      new Random(seed, 'packet rules'),
-      withWindows(new Random(seed, 'windows'), drawStory(seed)),
-      'sent',
+  withReceivePath(
+    new Random(seed, 'receiving'),
+    withCardTimers(
+      new Random(seed, 'card timers'),
+      withPacketRules(
+        new Random(seed, 'packet rules'),
+        withWindows(new Random(seed, 'windows'), drawStory(seed)),
+        'sent',
+      ),
     ),
   );
 

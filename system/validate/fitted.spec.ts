@@ -21,8 +21,14 @@ describe('what was fitted', () => {
         ).toBe(true);
   });
 
+  it('that share a value have it in the profile', () => {
+    const shared = fitted.map(({ name }) => name.split(', ')).filter(({ length }) => length > 1);
+    expect(shared).toHaveLength(2);
+    for (const paths of shared) expect(new Set(paths.map((path) => fittedConnectx3[path])).size).toBe(1);
+  });
+
   it('has every value of the card profile but the size of the WQE cache, which is an estimate', () => {
-    const names = fitted.map(({ name }) => name);
+    const names = fitted.flatMap(({ name }) => name.split(', '));
     const missing = Object.keys(fittedConnectx3).filter((path) => !names.includes(path));
     expect(missing).toEqual(['hca.blueFlameWqes']);
   });

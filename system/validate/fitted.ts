@@ -23,17 +23,17 @@ const rowsOf: Readonly<Record<string, string>> = {
   'hca.readIntervalCycles': 'A-126…A-133',
   'hca.unreliableIntervalCycles': 'D-006',
   'hca.receivePacketCycles': 'C-023, D-010',
+  'hca.receiveHeadCycles': 'C-063…C-067, D-015',
+  'hca.receiveBytesPerCycle, hca.gatherBytesPerCycle': 'C-068…C-073, C-096…C-102',
   'hca.wqeDecodeCycles': 'C-074',
   'hca.wqeLineCycles': 'C-076…C-082',
   'hca.gatherCycles': 'C-094',
-  'hca.gatherBytesPerCycle': 'C-096…C-102',
   'hca.readRequestCycles': 'C-103, E-001',
   'hca.readResponseCycles': 'C-040',
   'hca.readResponseBytesPerCycle': 'C-044…C-050',
   'hca.readResponseLatencyCycles': 'A-057',
   'hca.writeGapCycles': 'A-100',
-  'hca.sendGapCycles': 'A-176',
-  'hca.readGapCycles': 'A-138',
+  'hca.sendGapCycles, hca.readGapCycles': 'A-138, A-176',
   'pcie.rootComplex.readLatencyPs': 'A-087, A-011',
 };
 const aptRows: Readonly<Record<string, string>> = {
@@ -51,13 +51,15 @@ function ofConfiguration(
   choice: Parameters<typeof configurationOf>[0],
 ): FittedParameter[] {
   const config = configurationOf(choice);
-  return Object.entries(rows).map(([path, from]) => {
+  return Object.entries(rows).map(([paths, from]) => {
+    // Those that have one value are one.
+    const [path] = paths.split(', ') as [string];
     const parameter = parametersByPath.get(path)!;
     const unit = 'unit' in parameter ? ` ${parameter.unit}` : '';
     const value = path
       .split('.')
       .reduce<unknown>((group, name) => (group as Record<string, unknown>)[name], config);
-    return { of, name: path, value: `${value as number}${unit}`, rows: from };
+    return { of, name: paths, value: `${value as number}${unit}`, rows: from };
   });
 }
 

@@ -91,6 +91,7 @@ export class Receiver {
   readonly #latencyCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #packetCycles: number;
+  readonly #headCycles: number;
   #writer!: PayloadWriter;
   #responder!: Responder;
   #acknowledgements!: Acknowledgements;
@@ -128,6 +129,7 @@ export class Receiver {
     this.#latencyCycles = core.config.receiveLatencyCycles;
     this.#bytesPerCycle = core.config.receiveBytesPerCycle;
     this.#packetCycles = core.config.receivePacketCycles;
+    this.#headCycles = core.config.receiveHeadCycles;
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
@@ -228,8 +230,8 @@ export class Receiver {
       this.#core.costs?.rests(PORT_RECEIVER);
       this.#release(source.pop());
     }
-    const moveCycles = this.#moveCycles(bytes);
-    const busyCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
+    const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
+    const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined) return this.wake(cycle + busyCycles);
     if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);

@@ -7,6 +7,11 @@ import type { ParameterValues } from './configuration.ts';
 export const fittedConnectx3: ParameterValues = {
   // D-010, C-023: inbound WRITEs 35 million a second are 12 cycles each.
   'hca.receivePacketCycles': 12,
+  // C-063 to C-073: 128 to 1024 bytes arrive at 32.9 to 6.1 million a second; D-015: 250 bytes at 23.3.
+  'hca.receiveHeadCycles': 4,
+  // The same rows, and C-094 to C-102: one width of the datapath, 128 bits, for what comes and for what is gathered.
+  'hca.receiveBytesPerCycle': 16,
+  'hca.gatherBytesPerCycle': 16,
   // C-074: 38 million inlined WRITEs a second whose WQE is one line are 11 cycles each, with requestPacketCycles.
   'hca.wqeDecodeCycles': 5,
   // C-076 to C-091: 26.2, 17.6, 13.2 and 10.0 million of two to five lines are 8 cycles for a line.
@@ -17,19 +22,19 @@ export const fittedConnectx3: ParameterValues = {
   'hca.unreliableIntervalCycles': 34,
   // 4.76 million READs a second of one QP.
   'hca.readIntervalCycles': 90,
-  // C-094 to C-102: 21.4 to 12.3 million WRITEs a second of 4 to 256 bytes that are not inlined.
+  // C-094: 21.4 million WRITEs a second of 4 bytes that are not inlined.
   'hca.gatherCycles': 8,
-  'hca.gatherBytesPerCycle': 18,
   // C-103 to C-107: 21.9 million READs a second of a requester; C-040 to C-050: 25.8 to 18.6 of a responder.
   'hca.readRequestCycles': 21,
   'hca.readResponseCycles': 17,
   'hca.readResponseBytesPerCycle': 32,
   // with the shorter read of the root complex, a READ would be 0.3 us too fast; an atomic is not.
   'hca.readResponseLatencyCycles': 128,
-  // periods of messages of 2048 bytes on one QP beyond their time on the cable, 25, 60 and 75 ns.
+  // periods of messages of 2048 bytes on one QP beyond their time on the cable, 25 ns of WRITEs, 60 of SENDs
+  // and 75 of READs: one value for the last two.
   'hca.writeGapCycles': 11,
-  'hca.sendGapCycles': 26,
-  'hca.readGapCycles': 32,
+  'hca.sendGapCycles': 29,
+  'hca.readGapCycles': 29,
   // A-087, D-062: an atomic is one PCIe read, 390 ns: so is the payload of a WRITE that is not inlined.
   'pcie.rootComplex.readLatencyPs': 80_000,
 };
