@@ -200,8 +200,9 @@ export class DmaBench {
     addStages(this.domain);
     this.link = new ScriptedLink(this.lp, returnsCompletionCredits);
     const { lp, domain, link, pcieFunction, config, sram } = this;
-    this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
-    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram, hasEarlyPlacement: true });
+    this.writes = new DmaWriteEngine({ lp, domain, link, config });
+    this.reads = new DmaReadEngine({ lp, domain, link, config, sram, hasEarlyPlacement: true });
+    for (const engine of [this.writes, this.reads]) engine.connect({ pcieFunction });
     link.connect([this.writes, this.reads]);
     link.announce = (offset) => {
       if (this.reads.completionRuns?.receiveCompletionRun(offset) !== true)

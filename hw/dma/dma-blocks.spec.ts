@@ -1,14 +1,30 @@
 /** What holds for every block of the DMA engines, whatever it does: contracts that each new block is held to by being in the list. */
 import { describe, expect, it } from 'vitest';
+import { LogicalProcess } from '../../sim/logical-process.ts';
 import { Random } from '../../sim/random.ts';
+import { checkWires } from '../../sim/wires-bench.ts';
 import { NON_POSTED, POSTED } from '../pcie/index.ts';
 import { Arbiter } from './arbiter.ts';
+import { BusInterface, busWires } from './bus-interface.ts';
+import { benchSlot, idleTarget } from './bus-interface-bench.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaConfig } from './parameters.ts';
 import { DmaReadEngine } from './read-engine.ts';
 import { TAG_ABANDONED, TAG_ACTIVE, TagPool } from './tag-pool.ts';
 import { DmaWriteEngine } from './write-engine.ts';
+
+it('the wires of a bus interface lead to blocks that there are, and each port is connected once', () => {
+  const make = () => {
+    const lp = new LogicalProcess('device');
+    const domain = lp.addClockDomain(427);
+    const sram = new Uint8Array(64);
+    const bus = new BusInterface({ ...benchSlot(), lp, domain, sram, messageFifoDepth: 2 });
+    bus.connect({ target: idleTarget });
+    return bus.blocks;
+  };
+  checkWires(busWires, make, ['target']);
+});
 
 const DEPTH = 4;
 const SLOT_BYTES = 2048;

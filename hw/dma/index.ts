@@ -1,5 +1,5 @@
+export { BusInterface, busWires, type SlotSetup } from './bus-interface.ts';
 export { DmaStatus } from './errors.ts';
-export { DmaMessageSender } from './message-sender.ts';
 export { type DmaConfig, dmaParameters } from './parameters.ts';
 export { DmaReadEngine } from './read-engine.ts';
 export { firstTlpBytes } from './split.ts';

@@ -67,7 +67,6 @@ export interface DmaReadEngineOptions {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly link: DmaReadLink;
-  readonly pcieFunction: DmaReadFunction;
   readonly config: DmaConfig;
   /** On-chip memory in which reads put their bytes. */
   readonly sram: Uint8Array;
@@ -96,7 +95,6 @@ export class DmaReadEngine implements CompletionRunReceiver {
   readonly #runAhead: RunAhead;
   readonly #domain: ClockDomain;
   readonly #link: DmaReadLink;
-  readonly #pcieFunction: DmaReadFunction;
   readonly #tags: TagPool;
   readonly #sramBytes: number;
 
@@ -105,6 +103,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   readonly #queues: ReadQueue[] = [];
   readonly #arbiter: Arbiter;
   readonly #stalls = new StallClock();
+  #pcieFunction!: DmaReadFunction;
   /** Requesters with something to send; those that became so in #newCycle are seen only after it. */
   #waitingMask = 0;
   #newMask = 0;
@@ -129,7 +128,6 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#runAhead = lp.runAhead;
     this.#domain = domain;
     this.#link = link;
-    this.#pcieFunction = options.pcieFunction;
     this.#tags = new TagPool(config.tagCount);
     this.#sramBytes = options.sram.length;
     this.#words = link.reader.words;
@@ -158,6 +156,10 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#arbiter = new Arbiter(config.readArbitration);
     this.#issueStage = domain.addStage(this.#issue, this);
     domain.addEdgeKeeper(this);
+  }
+
+  connect({ pcieFunction }: { readonly pcieFunction: DmaReadFunction }): void {
+    this.#pcieFunction = pcieFunction;
   }
 
   /** Adds a requester behind those added before, and returns its number. */

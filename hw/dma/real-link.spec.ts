@@ -28,8 +28,9 @@ function copier(copies: readonly Copy[], tagCount: number, shuffle?: () => numbe
   const config = { ...defaultsOf(dmaParameters), tagCount };
   const pcieFunction = new FakeFunction();
   const sram = new Uint8Array(SLOT_BYTES * copies.length);
-  const writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
-  const reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });
+  const writes = new DmaWriteEngine({ lp, domain, link, config });
+  const reads = new DmaReadEngine({ lp, domain, link, config, sram });
+  for (const engine of [writes, reads]) engine.connect({ pcieFunction });
   const receiveTlp = (offset: number, kind: number): void => {
     if (kind === COMPLETION_DATA || kind === COMPLETION) reads.receiveCompletion(offset);
     else link.consume(offset);

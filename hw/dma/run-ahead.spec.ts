@@ -91,9 +91,10 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   const config = { ...defaultsOf(dmaParameters), tagCount, dataPathBytes };
   const pcieFunction = new FakeFunction();
   memory.bytes.set(MEMORY_AT_FIRST);
-  const parts = { lp: deviceLp, domain, pcieFunction, config };
+  const parts = { lp: deviceLp, domain, config };
   const writes = new DmaWriteEngine({ ...parts, link: new ZeroCopyWriter(device, references) });
   const reads = new DmaReadEngine({ ...parts, link: device, sram, hasEarlyPlacement: true });
+  for (const made of [writes, reads]) made.connect({ pcieFunction });
   engine.reads = reads;
   let readCount = 0;
   const answerTo = (): number => (++readCount % story.poisonEvery === 0 ? READ_POISONED : STATUS_SUCCESS);

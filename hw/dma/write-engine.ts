@@ -43,7 +43,6 @@ export interface DmaWriteEngineOptions {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly link: DmaWriteLink;
-  readonly pcieFunction: DmaWriteFunction;
   readonly config: DmaConfig;
 }
 
@@ -57,23 +56,26 @@ export class DmaWriteEngine {
   readonly #runAhead: RunAhead;
   readonly #domain: ClockDomain;
   readonly #link: DmaWriteLink;
-  readonly #function: DmaWriteFunction;
   readonly #dataPath: DmaDataPath;
   readonly #issueCycles: number;
   readonly #stage: number;
   readonly #queue = new WriteQueue();
   readonly #stalls = new StallClock();
+  #function!: DmaWriteFunction;
 
   constructor(options: DmaWriteEngineOptions) {
     this.#lp = options.lp;
     this.#runAhead = options.lp.runAhead;
     this.#domain = options.domain;
     this.#link = options.link;
-    this.#function = options.pcieFunction;
     this.#dataPath = new DmaDataPath(options.config.dataPathBytes);
     this.#issueCycles = options.config.writeIssueCycles;
     this.#stage = options.domain.addStage(this.#send, this);
     options.domain.addEdgeKeeper(this);
+  }
+
+  connect({ pcieFunction }: { readonly pcieFunction: DmaWriteFunction }): void {
+    this.#function = pcieFunction;
   }
 
   /** Adds a requester and returns its number. All requesters are added before the first request. */

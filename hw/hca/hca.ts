@@ -8,31 +8,26 @@
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
 import type { Cycles } from '../../base/units.ts';
-import type { ChannelReader, ChannelWriter, ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import { loopbackPlug, type WireConfig, WirePort } from '../../wire/index.ts';
 import {
-  type DmaConfig,
-  DmaMessageSender,
-  DmaReadEngine,
-  DmaWriteEngine,
-  TrafficClass,
-  trafficClassCount,
-} from '../dma/index.ts';
+  type ChannelReader,
+  type ChannelWriter,
+  type ClockDomain,
+  connectBlocks,
+  type LogicalProcess,
+  type Wires,
+} from '../../sim/index.ts';
+import { loopbackPlug, type WireConfig, WirePort } from '../../wire/index.ts';
+import { BusInterface, type DmaReadEngine, type DmaWriteEngine, type SlotSetup } from '../dma/index.ts';
 import {
   type AccessObserver,
   type BarTarget,
-  type FunctionConfig,
-  type LinkConfig,
-  type LinkEndConfig,
-  type LinkIdentity,
   PayloadReferences,
-  PcieFunction,
-  PcieLinkPort,
+  type PcieFunction,
+  type PcieLinkPort,
   type SharedDevice,
-  ZeroCopyWriter,
 } from '../pcie/index.ts';
 import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
-import { ControlSide } from './control-side.ts';
+import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import type { DataPathTables } from './core.ts';
 import {
   AttributedInterrupts,
@@ -59,20 +54,12 @@ const BAR_REGISTERS = 0;
 const SRAM_ALIGNMENT = 64;
 const MIB = 1 << 20;
 
-export interface HcaSetup {
+export interface HcaSetup extends SlotSetup {
   readonly lp: LogicalProcess;
   readonly config: HcaConfig;
   readonly control: ControlConfig;
   readonly capabilities: CapabilityConfig;
-  readonly dma: DmaConfig;
-  readonly pcieFunction: FunctionConfig;
-  readonly linkIdentity: LinkIdentity;
-  readonly link: LinkConfig;
-  readonly linkEnd: LinkEndConfig;
-  readonly linkPeer: LinkEndConfig;
   readonly wire: WireConfig;
-  readonly pcieWriter: ChannelWriter;
-  readonly pcieReader: ChannelReader;
   /** The channels of the cable; without both, the port carries a loopback plug. */
   readonly wireWriter?: ChannelWriter | undefined;
   readonly wireReader?: ChannelReader | undefined;
@@ -83,6 +70,35 @@ export interface HcaSetup {
   readonly operationSource?: OperationSource | undefined;
   /** What the host, in the same thread, may use of the HCA's memory; left out: nothing. No result depends on it. */
   readonly shared?: { readonly earlyPlacement: boolean; readonly zeroCopy: boolean } | undefined;
+}
+
+/** What the device is made of, but for the data path, which has a table of its own. */
+interface HcaParts {
+  readonly bus: BusInterface;
+  readonly control: ControlSide;
+  readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
+  readonly wirePort: WirePort;
+}
+
+interface Surroundings {
+  readonly hca: BarTarget & ControlSidePorts['device'];
+  readonly dataPath: DataPath;
+}
+
+/** Who calls whom. */
+export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
+  const { receiver, transmitter, objects, pageFaults, completions, asyncEvents } = b.dataPath.blocks;
+  return {
+    bus: { target: b.hca },
+    control: {
+      dataPath: objects,
+      device: b.hca,
+      contexts: b.eqcCache,
+      posters: [pageFaults, completions.notifier, asyncEvents],
+    },
+    eqcCache: { eventWriter: b.control.events },
+    wirePort: { receiver, sender: transmitter, link: b.control.ports[0]! },
+  };
 }
 
 export class Hca implements BarTarget {
@@ -100,6 +116,8 @@ export class Hca implements BarTarget {
   readonly costs: CostAttribution | undefined;
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
+  /** What {@link hcaWires} wires. */
+  readonly parts: HcaParts;
   #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
@@ -111,47 +129,26 @@ export class Hca implements BarTarget {
     this.lp = lp;
     this.domain = lp.addClockDomain(config.coreClockMHz);
     const { domain } = this;
-    this.linkPort = new PcieLinkPort({
-      lp,
-      link: setup.link,
-      end: setup.linkEnd,
-      peer: setup.linkPeer,
-      writer: setup.pcieWriter,
-      reader: setup.pcieReader,
-      trafficClassCount,
-    });
     const { wire, wireWriter, wireReader } = setup;
     const hasCable = wireWriter !== undefined && wireReader !== undefined;
     const ends = hasCable ? { writer: wireWriter, reader: wireReader } : loopbackPlug(wire);
     const references = setup.shared?.zeroCopy === true ? new PayloadReferences(ends.reader.bytes) : undefined;
-    this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
     const tables = makeTables(capabilities);
     const sram = new Sram(sramBytesFor(config));
-    this.pcieFunction = new PcieFunction({
-      process: lp,
+    const bus = new BusInterface({
+      ...setup,
       domain,
-      port: this.linkPort,
-      config: setup.pcieFunction,
-      link: setup.linkIdentity,
-      messageTrafficClass: TrafficClass.message,
+      sram: sram.bytes,
+      messageFifoDepth: MESSAGE_FIFO_DEPTH,
+      hasEarlyPlacement: setup.shared?.earlyPlacement === true,
+      references,
     });
-    const { pcieFunction } = this;
-    const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
-    const hasEarlyPlacement = setup.shared?.earlyPlacement === true;
-    this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes, hasEarlyPlacement });
-    const writer = references === undefined ? this.linkPort : new ZeroCopyWriter(this.linkPort, references);
-    this.dmaWrite = new DmaWriteEngine({ ...engine, link: writer });
+    this.linkPort = bus.blocks.linkPort;
+    this.pcieFunction = bus.blocks.pcieFunction;
+    this.dmaRead = bus.blocks.dmaRead;
+    this.dmaWrite = bus.blocks.dmaWrite;
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
-    const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
-    const { ingress, egress } = pcieFunction.blocks;
-    this.linkPort.connect({
-      receiver: ingress,
-      completionRuns: this.dmaRead.completionRuns,
-      posted: [egress, this.dmaWrite],
-      nonPosted: [this.dmaRead],
-      completion: [egress],
-    });
+    this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
     const icm = new IcmMap();
     const attributed = this.#attributed(setup, tables);
     this.costs = attributed?.costs;
@@ -160,7 +157,7 @@ export class Hca implements BarTarget {
     this.control = new ControlSide({
       domain,
       icm,
-      interrupts: attributed?.interrupts ?? pcieFunction,
+      interrupts: attributed?.interrupts ?? this.pcieFunction,
       reads,
       writes,
       sram,
@@ -171,7 +168,7 @@ export class Hca implements BarTarget {
       nodeIndex: setup.nodeIndex,
     });
     const parts = { domain, config, icm, dmaRead: reads, dmaWrite: writes, sram };
-    const { eqs, events } = this.control;
+    const { eqs } = this.control;
     attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
@@ -197,16 +194,9 @@ export class Hca implements BarTarget {
       costs: this.costs,
       misses: attributed?.misses,
     });
-    const { receiver, transmitter, completions, asyncEvents, pageFaults } = this.dataPath.blocks;
-    const posters = [pageFaults, completions.notifier, asyncEvents];
-    this.control.connect({
-      dataPath: this.dataPath.control,
-      device: this,
-      contexts: this.eqcCache,
-      posters,
-    });
-    this.eqcCache.connect({ eventWriter: events });
-    this.wirePort.connect({ receiver, sender: transmitter, link: this.control.ports[0]! });
+    const { control, eqcCache, wirePort, dataPath } = this;
+    this.parts = { bus, control, eqcCache, wirePort };
+    connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath, hca: this }));
     domain.addEdgeKeeper(this);
   }
 

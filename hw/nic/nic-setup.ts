@@ -3,26 +3,17 @@ import { nicBar0 } from '../../abi/nic/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetConfig } from '../../wire/index.ts';
-import type { DmaConfig } from '../dma/index.ts';
-import type { FunctionConfig, LinkConfig, LinkEndConfig, LinkIdentity } from '../pcie/index.ts';
+import type { SlotSetup } from '../dma/index.ts';
 import type { NicConfig } from './parameters.ts';
 
 const KIB = 1024;
 const MAC_BYTES = 6;
 
-export interface NicSetup {
+/** The function's configuration is one of `nicFunctionParameters`. */
+export interface NicSetup extends SlotSetup {
   readonly lp: LogicalProcess;
   readonly config: NicConfig;
-  readonly dma: DmaConfig;
-  /** Of `nicFunctionParameters`. */
-  readonly pcieFunction: FunctionConfig;
-  readonly linkIdentity: LinkIdentity;
-  readonly link: LinkConfig;
-  readonly linkEnd: LinkEndConfig;
-  readonly linkPeer: LinkEndConfig;
   readonly ethernet: EthernetConfig;
-  readonly pcieWriter: ChannelWriter;
-  readonly pcieReader: ChannelReader;
   /** The channels of the cable, of `ethernetChannelBytes`. */
   readonly wireWriter: ChannelWriter;
   readonly wireReader: ChannelReader;

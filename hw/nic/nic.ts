@@ -19,14 +19,8 @@ import {
   type LogicalProcess,
 } from '../../sim/index.ts';
 import { EthernetPort } from '../../wire/index.ts';
-import {
-  DmaMessageSender,
-  DmaReadEngine,
-  DmaWriteEngine,
-  TrafficClass,
-  trafficClassCount,
-} from '../dma/index.ts';
-import { type AccessObserver, type BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
+import { BusInterface, type DmaReadEngine, type DmaWriteEngine } from '../dma/index.ts';
+import type { AccessObserver, BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
 import { NicCounters } from './counters.ts';
 import { makeBlocks, type NicBlock, type NicBlocks, nicWires } from './nic-blocks.ts';
 import { checkSetup, type NicSetup } from './nic-setup.ts';
@@ -43,6 +37,7 @@ export class Nic implements BarTarget, ResetByRegister {
   readonly lp: LogicalProcess;
   readonly config: NicConfig;
   readonly domain: ClockDomain;
+  readonly bus: BusInterface;
   readonly linkPort: PcieLinkPort;
   readonly pcieFunction: PcieFunction;
   readonly dmaRead: DmaReadEngine;
@@ -74,15 +69,12 @@ export class Nic implements BarTarget, ResetByRegister {
     this.#bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
     this.#sram = new Uint8Array(this.#bufferBytes + 2 * cacheBytesOf(config));
     const sram = this.#sram;
-    this.linkPort = new PcieLinkPort({
-      lp,
-      link: setup.link,
-      end: setup.linkEnd,
-      peer: setup.linkPeer,
-      writer: setup.pcieWriter,
-      reader: setup.pcieReader,
-      trafficClassCount,
-    });
+    this.bus = new BusInterface({ ...setup, domain, sram, messageFifoDepth: MESSAGE_FIFO_DEPTH });
+    const { linkPort, pcieFunction, dmaRead, dmaWrite } = this.bus.blocks;
+    this.linkPort = linkPort;
+    this.pcieFunction = pcieFunction;
+    this.dmaRead = dmaRead;
+    this.dmaWrite = dmaWrite;
     this.port = new EthernetPort({
       lp,
       config: ethernet,
@@ -90,33 +82,12 @@ export class Nic implements BarTarget, ResetByRegister {
       reader: setup.wireReader,
       seed: setup.seed,
     });
-    this.pcieFunction = new PcieFunction({
-      process: lp,
-      domain,
-      port: this.linkPort,
-      config: setup.pcieFunction,
-      link: setup.linkIdentity,
-      messageTrafficClass: TrafficClass.message,
-    });
-    const { pcieFunction, port } = this;
-    const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
-    this.dmaRead = new DmaReadEngine({ ...engine, sram });
-    this.dmaWrite = new DmaWriteEngine(engine);
-    const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
-    const { ingress, egress } = pcieFunction.blocks;
-    this.linkPort.connect({
-      receiver: ingress,
-      completionRuns: this.dmaRead.completionRuns,
-      posted: [egress, this.dmaWrite],
-      nonPosted: [this.dmaRead],
-      completion: [egress],
-    });
-    const { dmaRead, dmaWrite } = this;
+    const { port } = this;
     this.blocks = makeBlocks({ lp, domain, config, counters, sram, port, pcieFunction, dmaRead, dmaWrite });
     this.#all = Object.values<NicBlock>(this.blocks);
     const { blocks } = this;
     connectBlocks({ ...blocks, port }, nicWires({ ...blocks, port }));
+    this.bus.connect({ target: this });
     this.#statistics = new NicStatistics(counters, port);
     this.registers = new NicRegisters(
       { ...blocks, config, counters, port, statistics: this.#statistics },

@@ -3,7 +3,8 @@
  * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { controlWires, dataPathWires } from '../../hw/hca/index.ts';
+import { busWires } from '../../hw/dma/index.ts';
+import { controlWires, dataPathWires, hcaWires } from '../../hw/hca/index.ts';
 import { iommuWires } from '../../hw/iommu/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
@@ -21,12 +22,14 @@ export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireLi
   'hw/hca': {
     'The data path': listWires(dataPathWires),
     'The control side': listWires(controlWires),
+    'The device': listWires(hcaWires),
   },
   'hw/pcie': {
     'The function': listWires(functionWires),
     'The root complex': listWires(rootComplexWires),
   },
   'hw/iommu': { 'The IOMMU': listWires(iommuWires) },
+  'hw/dma': { 'A bus interface': listWires(busWires) },
   'hw/system-dma': { 'The system DMA controller': listWires(systemDmaWires) },
   wire: {
     'An InfiniBand port': listWires(wirePortWires),

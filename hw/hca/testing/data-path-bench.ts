@@ -168,9 +168,10 @@ export class DataPathNode {
     const pcieFunction = new FakeFunction();
     this.wireReader = new ChannelReader(into);
     this.references = new PayloadReferences(this.wireReader.bytes);
-    const engine = { lp, domain, pcieFunction, config: dma };
+    const engine = { lp, domain, config: dma };
     this.writes = new DmaWriteEngine({ ...engine, link: new ZeroCopyWriter(link, this.references) });
     this.reads = new DmaReadEngine({ ...engine, link, sram: sram.bytes, hasEarlyPlacement: true });
+    for (const made of [this.writes, this.reads]) made.connect({ pcieFunction });
     this.rootComplex = new RootComplex({
       lp: pair.hostLp,
       config: defaultsOf(rootComplexParameters),
