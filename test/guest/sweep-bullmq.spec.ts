@@ -125,10 +125,13 @@ it('has a worker of another version refuse a point, which stays for others', asy
   }
 });
 
+/** Two points that no worker has. */
+const points = pointsOf(checkedSpec({ workload: 'write-bw', vary: { size: [64, 128] } })).map(
+  ({ hash, order }) => ({ hash, order: order! }),
+);
+
 it('takes what is no outcome for a failure, and ends when its points are taken out of the queue', async () => {
   const address = { url: valkey.url, queue: 'strange' };
-  const spec = checkedSpec({ workload: 'write-bw', vary: { size: [64, 128] } });
-  const points = pointsOf(spec).map(({ hash, order }) => ({ hash, order: order! }));
   const { packages, redis: connection } = await connected(address);
   const queue = new packages.Queue('strange', { connection });
   const times = { concurrency: 1, lockDuration: 30_000, stalledInterval: 30_000, maxStalledCount: 1 };
@@ -152,4 +155,19 @@ it('takes what is no outcome for a failure, and ends when its points are taken o
     await Promise.all([worker.close(), queue.close()]);
     connection.disconnect();
   }
+});
+
+it('ends with one line when the server has gone, whatever was under way', async () => {
+  const options = { manner: {}, onNotice: () => {}, retries: 2 };
+  await using engine = await BullmqEngine.open({ url: valkey.url, queue: 'gone' }, options);
+  const ended = engine.run(points, () => {}).catch((error: unknown) => error);
+  const { packages, redis: connection } = await connected({ url: valkey.url, queue: 'gone' }, 0);
+  const queue = new packages.Queue('gone', { connection });
+  queue.on('error', () => {});
+  await until('a point', async () => (await queue.getJob(points[0]!.hash)) !== undefined);
+  await valkey[Symbol.asyncDispose]();
+  expect(String(await ended)).toMatch(
+    /^RunError: redis:.* did not answer for 2 tries \(connect ECONNREFUSED/,
+  );
+  await expect(engine.run(points, () => {})).rejects.toThrow('did not answer for 2 tries');
 });

@@ -24,7 +24,7 @@ const connectTimeoutMs = 5000;
 /** Longer than any command waits. */
 const silenceMaxMs = 60_000;
 const retryMs = 1000;
-const retriesMax = 60;
+const defaultRetries = 60;
 
 /** What jobs that have ended are kept for, when whoever added them does not come back. */
 const keptSeconds = 7 * 24 * 3600;
@@ -33,8 +33,11 @@ export const keepOptions = {
   removeOnFail: { age: keptSeconds },
 } as const;
 
-/** @throws ConfigurationError when there is no server at the address; PackageMissingError */
-export async function connected({ url }: QueueAddress): Promise<Connection> {
+/**
+ * @param retries when the server has gone, a second between them
+ * @throws ConfigurationError when there is no server at the address; PackageMissingError
+ */
+export async function connected({ url }: QueueAddress, retries = defaultRetries): Promise<Connection> {
   const shown = shownUrl(url);
   const packages = loadQueuePackages();
   let isUp = false;
@@ -44,7 +47,7 @@ export async function connected({ url }: QueueAddress): Promise<Connection> {
     connectTimeout: connectTimeoutMs,
     socketTimeout: silenceMaxMs,
     maxRetriesPerRequest: null,
-    retryStrategy: (times) => (isUp && times <= retriesMax ? retryMs : null),
+    retryStrategy: (times) => (isUp && times <= retries ? retryMs : null),
   });
   redis.on('error', (error) => {
     reason = error.message;
@@ -62,7 +65,7 @@ export async function connected({ url }: QueueAddress): Promise<Connection> {
   }
   const lostError = (): RunError =>
     new RunError(
-      `${shown} did not answer for ${retriesMax} tries (${reason}); what is done is kept, and the same command goes on`,
+      `${shown} did not answer for ${retries} tries (${reason}); what is done is kept, and the same command goes on`,
     );
   return { packages, redis, lostError };
 }

@@ -30,6 +30,8 @@ const closeMs = 5000;
 interface EngineOptions {
   readonly manner: RunManner;
   readonly onNotice: (text: string) => void;
+  /** Of a server that has gone, a second between them; 60 unless given. */
+  readonly retries?: number;
 }
 
 export class BullmqEngine implements SweepEngine, AsyncDisposable {
@@ -56,7 +58,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
 
   /** @throws ConfigurationError when there is no server, or the packages are not installed */
   static async open(address: QueueAddress, options: EngineOptions): Promise<BullmqEngine> {
-    return new BullmqEngine(await connected(address), address.queue, options);
+    return new BullmqEngine(await connected(address, options.retries), address.queue, options);
   }
 
   async run(points: readonly PointToRun[], take: TakeOutcome): Promise<void> {
@@ -65,6 +67,10 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     try {
       await this.#events.waitUntilReady();
       await inLanes(points, queuedMax, (point) => this.#carried(point, take));
+    } catch (error) {
+      // Whatever was under way says only that the connection is closed.
+      const { redis, lostError } = this.#connection;
+      throw redis.status === 'end' ? lostError() : error;
     } finally {
       over.abort();
     }
