@@ -112,7 +112,7 @@ describe('addresses that are not memory', () => {
 });
 
 describe('a reset', () => {
-  it('forgets everything but configuration space, in the time it takes', async () => {
+  it('8254x manual 13.4.1: forgets everything but configuration space, in the time it takes', async () => {
     const { a, b, run } = await boundBench();
     for (let index = 0; index < 8; index++) a.putFrame(index, frameBetween(0, 1, 1514));
     a.post('tdt', 8);

@@ -20,7 +20,7 @@ describe('a NIC that is found and brought up', () => {
 });
 
 describe('a frame on its way', () => {
-  it('goes byte for byte from one memory to the other, with both descriptors written back', async () => {
+  it('8254x manual 3.3.3, 3.2.3: goes byte for byte from one memory to the other, with both descriptors written back', async () => {
     const { a, b, run } = await boundBench();
     const frame = frameBetween(0, 1, 1514, 3);
     a.putFrame(0, frame);
@@ -36,7 +36,7 @@ describe('a frame on its way', () => {
     expect([await a.read('tdh'), await b.read('rdh')]).toEqual([1, 1]);
   });
 
-  it('finds its data before its interrupt: the write-back is in memory when the message arrives', async () => {
+  it('PCIe 2.4.1: finds its data before its interrupt: the write-back is in memory when the message arrives', async () => {
     const { a, b, run } = await boundBench();
     a.putFrame(0, frameBetween(0, 1, 64));
     await b.write('ims', NicCause.RXT0);
@@ -45,7 +45,7 @@ describe('a frame on its way', () => {
     expect(b.receiveDescriptor(0).done).toBe(1);
   });
 
-  it('is gathered from several buffers and scattered over several', async () => {
+  it('8254x manual 3.3.3: is gathered from several buffers and scattered over several', async () => {
     const { a, b, run } = await boundBench();
     const frame = frameBetween(0, 1, 900);
     a.putFrame(0, frame.subarray(0, 13), { endOfPacket: 0, reportStatus: 0 });
@@ -197,7 +197,7 @@ describe('the bus-master engine', () => {
 });
 
 describe('the receiving side', () => {
-  it('lets frames wait for descriptors, then misses those that no longer fit, and says so', async () => {
+  it('8254x manual 13.7.5: lets frames wait for descriptors, then misses those that no longer fit, and says so', async () => {
     const made = await upBench({ nic: { receiveBufferKib: 16 } }, 32, 0);
     const { a, b } = made;
     for (let index = 0; index < 31; index++) a.putFrame(index, frameBetween(0, 1, 1514, index));
@@ -215,7 +215,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('takes its own address, broadcasts if it may, and all if it is promiscuous', async () => {
+  it('8254x manual 3.2.1: takes its own address, broadcasts if it may, and all if it is promiscuous', async () => {
     const made = await upBench();
     const { a, b } = made;
     const other = frameBetween(0, 5, 60);
@@ -241,7 +241,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('drops frames that are longer than it was told to take', async () => {
+  it('8254x manual 13.7.15: drops frames that are longer than it was told to take', async () => {
     const made = await upBench({ ethernet: { mtuBytes: 9000 } });
     const { a, b } = made;
     await b.write('rctl', 0x8002);
@@ -257,7 +257,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('sets RXDMT0 when the descriptors come down to RXMIN', async () => {
+  it('8254x manual 3.2.7.3: sets RXDMT0 when the descriptors come down to RXMIN', async () => {
     const { a, b, run } = await boundBench(16);
     await b.write('rxmin', 13);
     for (let index = 0; index < 2; index++) a.putFrame(index, frameBetween(0, 1, 60));
@@ -267,6 +267,21 @@ describe('the receiving side', () => {
     await a.write('tdt', 2);
     await run(10 * US);
     expect((await b.read('icr')) & NicCause.RXDMT0).toBe(NicCause.RXDMT0);
+  });
+
+  it('8254x manual 13.7: clears each count when it is read, that of octets with its upper half', async () => {
+    const made = await upBench();
+    const { a, b } = made;
+    a.putFrame(0, frameBetween(0, 1, 60));
+    a.putFrame(1, frameBetween(0, 1, 100));
+    await a.write('tdt', 2);
+    await made.run(10 * US);
+    expect([await b.read('gprc'), await b.read('gprc')]).toEqual([2, 0]);
+    // From the address to the check sequence of 4 bytes.
+    const octets = 60 + 100 + 2 * 4;
+    expect([await b.read('gorcl'), await b.read('gorcl')]).toEqual([octets, octets]);
+    expect([await b.read('gorch'), await b.read('gorcl')]).toEqual([0, 0]);
+    expect([await a.read('gptc'), await a.read('tpt'), await a.read('gptc')]).toEqual([2, 2, 0]);
   });
 
   it('IEEE 802.3: counts frames with a wrong check sequence and drops them', async () => {
