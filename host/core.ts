@@ -40,8 +40,13 @@ export interface CoreOptions {
   readonly cost: CostConfig;
   readonly storeBufferEntries: number;
   readonly storeSpaceBytes: number;
+  readonly kernel: CoreKernel;
+}
+
+/** The kernel, as a core that is interrupted enters it. */
+export interface CoreKernel {
   /** Serves an interrupt vector in the core's interrupt context. */
-  readonly serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
+  serveInterrupt(vector: number, cpu: CoreThread): Promise<void>;
 }
 
 export interface CorePorts {
@@ -80,7 +85,7 @@ export class Core {
   /** The bus to memory, where a DMA controller may take it: a core that works meanwhile is later by as much. */
   memoryBus: CorePorts['memoryBus'] | undefined;
   readonly #storeSpaceBytes: number;
-  readonly #serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
+  readonly #kernel: CoreKernel;
   readonly #threads: CoreThread[] = [];
   readonly #freeSlots: number[] = [];
   readonly #ready = new ReadyQueue();
@@ -105,7 +110,7 @@ export class Core {
     this.target = options.target;
     this.cost = options.cost;
     this.#storeSpaceBytes = options.storeSpaceBytes;
-    this.#serveInterrupt = options.serveInterrupt;
+    this.#kernel = options.kernel;
     this.storePhase = PHASE_SOFTWARE + 1 + PHASES_OF_CORE * options.index;
     this.softwarePhase = this.storePhase + PHASES_OF_CORE - 1;
     const { queue } = this.process;
@@ -289,7 +294,7 @@ export class Core {
   #takeInterrupt(): CoreThread {
     const vector = this.#ready.takeVector();
     const thread = this.#interruptThread;
-    thread.body = () => this.#serveInterrupt(vector, thread);
+    thread.body = () => this.#kernel.serveInterrupt(vector, thread);
     return thread;
   }
 

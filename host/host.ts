@@ -16,7 +16,7 @@ import type { BlockState } from '../sim/block.ts';
 import { Clock } from '../sim/clock.ts';
 import type { ExactPs } from '../sim/epoch.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
-import { Core } from './core.ts';
+import { Core, type CoreKernel } from './core.ts';
 import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
 import { verbsCostsOf } from './costs.ts';
 import type { CpuReport } from './cpu-account.ts';
@@ -31,8 +31,14 @@ import {
 } from './interrupt-controller.ts';
 import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 import { countedPort, type StoreOwner } from './marked-operation.ts';
-import { HostMmPlatform } from './memory-platform.ts';
-import { type AddressSpace, MemoryManager, type MemoryStatistics, PageFrames } from './mm/index.ts';
+import { HostMmPlatform, type MmKernel } from './memory-platform.ts';
+import {
+  type AddressSpace,
+  type FramePlaces,
+  MemoryManager,
+  type MemoryStatistics,
+  PageFrames,
+} from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
 import {
   type ExitHook,
@@ -57,8 +63,8 @@ export interface HostOptions {
   ) => (coreIndex: number) => DevicePort;
   /** Traffic class of a device store, by its bus address. */
   readonly busMap: BusMap;
-  /** Draws from [0, 1): needed when frames are scattered. */
-  readonly random?: () => number;
+  /** Needed when frames are scattered. */
+  readonly framePlaces?: FramePlaces;
 }
 
 /** Context of a program. With the driver's devices added, it is the verbs library's platform. */
@@ -93,7 +99,7 @@ export interface HostReport {
   readonly isBalanced: boolean;
 }
 
-export class Host {
+export class Host implements CoreKernel, MmKernel {
   readonly logicalProcess: LogicalProcess;
   readonly config: HostConfig;
   readonly memory: PhysicalMemory;
@@ -117,16 +123,15 @@ export class Host {
     logicalProcess.stuckError = () => this.#stuckError();
     this.config = config;
     this.memory = new PhysicalMemory(config.memory.sizeMib * bytesPerMib, presentAtFirst);
-    const random = config.memory.framePlacement === 'scattered' ? options.random : undefined;
-    this.frames = new PageFrames(this.memory, config.memory.reservedKib * bytesPerKib, random);
+    const places = config.memory.framePlacement === 'scattered' ? options.framePlaces : undefined;
+    this.frames = new PageFrames(this.memory, config.memory.reservedKib * bytesPerKib, places);
     this.frames.withhold(messageWindowAddress, messageWindowBytes);
     const cores: Core[] = [];
     this.#memoryPlatform = new HostMmPlatform({
       process: logicalProcess,
       cores,
       deliveryNs: config.interrupt.deliveryNs,
-      spawn: (name, body) => this.spawn(name, body),
-      processOf: (space) => this.#processOfSpace.get(space),
+      kernel: this,
     });
     this.mm = new MemoryManager({
       memory: this.memory,
@@ -186,8 +191,13 @@ export class Host {
     const limitBytes = memlockLimitKib === 0 ? Number.POSITIVE_INFINITY : memlockLimitKib * bytesPerKib;
     const space = this.mm.newSpace(limitBytes);
     const { memory: physical, config, iommu } = this;
-    const memory = new ProcessMemory(++this.#processCount, space, physical, config.cost, iommu, () =>
-      this.#memoryPlatform.runningThread(),
+    const memory = new ProcessMemory(
+      ++this.#processCount,
+      space,
+      physical,
+      config.cost,
+      iommu,
+      this.#memoryPlatform,
     );
     const process = new Process(name, memory);
     this.#processOfSpace.set(space, process);
@@ -260,6 +270,16 @@ export class Host {
     core.start(cpu, this.nowPs, () => body(cpu));
   }
 
+  processOf(space: AddressSpace): Process | undefined {
+    return this.#processOfSpace.get(space);
+  }
+
+  serveInterrupt(vector: number, cpu: CoreThread): Promise<void> {
+    return this.#memoryPlatform.isShootdown(vector)
+      ? this.#memoryPlatform.serveShootdown(cpu)
+      : this.interrupts.serve(vector, cpu);
+  }
+
   /** Counts a system call of this thread and charges both crossings. */
   systemCallEntered(cpu: CoreThread, name: string, path: SystemCallPath): void {
     const { systemCallEntry, systemCallExit } = this.config.cost;
@@ -315,10 +335,7 @@ export class Host {
       cost,
       storeBufferEntries: core.storeBufferEntries,
       storeSpaceBytes: core.storeSpaceKib * bytesPerKib,
-      serveInterrupt: (vector, cpu) =>
-        this.#memoryPlatform.isShootdown(vector)
-          ? this.#memoryPlatform.serveShootdown(cpu)
-          : this.interrupts.serve(vector, cpu),
+      kernel: this,
     });
   }
 }

@@ -21,8 +21,15 @@ export interface HostMmPlatformOptions {
   /** Filled before the first use. */
   readonly cores: readonly Core[];
   readonly deliveryNs: number;
-  readonly spawn: (name: string, body: (cpu: CoreThread) => Promise<void>) => void;
-  readonly processOf: (space: AddressSpace) => Process | undefined;
+  readonly kernel: MmKernel;
+}
+
+/** What memory management asks of the rest of the kernel. */
+export interface MmKernel {
+  /** Starts a kernel thread on the core of the running thread. */
+  spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void;
+  /** The process whose memory it is. */
+  processOf(space: AddressSpace): Process | undefined;
 }
 
 /** Beyond the interrupt controller's lines; served before all others. */
@@ -97,7 +104,7 @@ export class HostMmPlatform implements MmPlatform {
   }
 
   kill(space: AddressSpace): void {
-    const process = this.#options.processOf(space);
+    const process = this.#options.kernel.processOf(space);
     if (process === undefined) return;
     process.kill('out of memory');
     const running = this.runningThread();
@@ -120,7 +127,7 @@ export class HostMmPlatform implements MmPlatform {
     if (this.#isReclaiming || this.instantPs() < this.#reclaimFromPs) return;
     this.#isReclaiming = true;
     this.#mm!.counts.kswapdWakeUps++;
-    this.#options.spawn('kswapd', (cpu) => this.#reclaimUntilHigh(cpu));
+    this.#options.kernel.spawn('kswapd', (cpu) => this.#reclaimUntilHigh(cpu));
   }
 
   async #reclaimUntilHigh(cpu: CoreThread): Promise<void> {

@@ -51,6 +51,12 @@ export interface PageWatcher {
   wanted(page: number): void;
 }
 
+/** The cores, as the one who changes translations asks them. */
+interface RunningCores {
+  /** The thread that the core in question runs now; undefined between threads. */
+  runningThread(): CoreThread | undefined;
+}
+
 export class ProcessMemory {
   readonly processId: number;
   readonly space: AddressSpace;
@@ -60,7 +66,7 @@ export class ProcessMemory {
   readonly #memory: PhysicalMemory;
   readonly #cost: CostConfig;
   readonly #iommu: IommuDomain | undefined;
-  readonly #runningThread: () => CoreThread | undefined;
+  readonly #cores: RunningCores;
   readonly #mappedForWriting = new WeakSet<PinnedPages>();
 
   constructor(
@@ -69,7 +75,7 @@ export class ProcessMemory {
     memory: PhysicalMemory,
     cost: CostConfig,
     iommu: IommuDomain | undefined,
-    runningThread: () => CoreThread | undefined,
+    cores: RunningCores,
   ) {
     this.processId = processId;
     this.space = space;
@@ -78,7 +84,7 @@ export class ProcessMemory {
     this.view = memory.followingView;
     this.#cost = cost;
     this.#iommu = iommu;
-    this.#runningThread = runningThread;
+    this.#cores = cores;
   }
 
   /** {@link bytes} of now: faster, and not to be kept, since memory grows. */
@@ -222,7 +228,7 @@ export class ProcessMemory {
   /** {@link onInvalidate} for a driver, which is given the thread that changes the translations, undefined when none does. */
   watchPages(watcher: PageWatcher): () => void {
     return this.space.onInvalidate({
-      invalidate: (start, end) => watcher.invalidate(this.#runningThread(), start, end),
+      invalidate: (start, end) => watcher.invalidate(this.#cores.runningThread(), start, end),
       holds: (page) => watcher.holds(page),
       wanted: (page) => watcher.wanted(page),
     });

@@ -9,7 +9,7 @@ export { MemoryManager } from './memory-manager.ts';
 export * from './mm-parameters.ts';
 export type { InvalidationListener } from './notifier.ts';
 export * from './page.ts';
-export { PageFrames } from './page-frames.ts';
+export { type FramePlaces, PageFrames } from './page-frames.ts';
 export { pageAnonymous, pageStable } from './pages.ts';
 export type { PinAccess, PinnedPages } from './pins.ts';
 export type { MemoryCause, MmPlatform } from './platform.ts';

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { mib } from '../../base/units.ts';
+import { Random } from '../../sim/random.ts';
 import { PhysicalMemory } from '../physical-memory.ts';
 import { pageBytes } from './page.ts';
-import { PageFrames } from './page-frames.ts';
+import { type FramePlaces, PageFrames } from './page-frames.ts';
 
-const newFrames = (random?: () => number) => {
+const newFrames = (places?: FramePlaces) => {
   const memory = new PhysicalMemory(mib(64));
-  return { memory, frames: new PageFrames(memory, mib(1), random) };
+  return { memory, frames: new PageFrames(memory, mib(1), places) };
 };
 /** 64 MiB less 1 MiB, in frames of 4 KiB. */
 const frameCount = 63 * 256;
@@ -67,12 +68,7 @@ describe('page frames', () => {
   });
 
   it('are scattered as the random numbers say, each once', () => {
-    let state = 7;
-    const random = () => {
-      state = (state * 48_271) % 2_147_483_647;
-      return state / 2_147_483_647;
-    };
-    const { frames } = newFrames(random);
+    const { frames } = newFrames(new Random(7));
     const taken = Array.from({ length: 1000 }, () => frames.allocate());
     expect(new Set(taken).size).toBe(1000);
     const adjacent = taken.filter((frame, index) => index > 0 && frame === taken[index - 1]! + 1).length;

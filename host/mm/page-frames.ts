@@ -12,6 +12,12 @@ import { assertInvariant, InvariantError } from '../../base/assert.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
 import { pageBytes, pagesPerHugePage } from './page.ts';
 
+/** Where scattered frames lie. */
+export interface FramePlaces {
+  /** Draws from [0, 1). */
+  unit(): number;
+}
+
 export class PageFrames {
   readonly frameCount: number;
   /** Frames of low memory, never handed out. */
@@ -23,15 +29,15 @@ export class PageFrames {
   readonly #pins: Int32Array;
   /** Frames that once held data, and must be zeroed before they are handed out again. */
   readonly #isUsed: Uint8Array;
-  readonly #random: (() => number) | undefined;
+  readonly #places: FramePlaces | undefined;
   #searchFrom: number;
   #withheldCount: number;
 
   /**
    * @param reservedBytes low memory that is never handed out, at least two frames: the last of it is the zero page
-   * @param random draws from [0, 1): given, single frames are scattered over memory
+   * @param places given, single frames are scattered over memory
    */
-  constructor(memory: PhysicalMemory, reservedBytes: number, random?: () => number) {
+  constructor(memory: PhysicalMemory, reservedBytes: number, places?: FramePlaces) {
     this.#memory = memory;
     this.frameCount = memory.sizeBytes / pageBytes;
     this.reservedCount = Math.max(2, Math.ceil(reservedBytes / pageBytes));
@@ -42,7 +48,7 @@ export class PageFrames {
     memory.touch(0, this.reservedCount);
     this.#pins = new Int32Array(this.frameCount);
     this.#isUsed = new Uint8Array(this.frameCount);
-    this.#random = random;
+    this.#places = places;
     this.#searchFrom = this.reservedCount;
     this.#withheldCount = this.reservedCount;
   }
@@ -147,7 +153,9 @@ export class PageFrames {
   #findFree(): number {
     const span = this.frameCount - this.reservedCount;
     const offset =
-      this.#random === undefined ? this.#searchFrom - this.reservedCount : Math.floor(this.#random() * span);
+      this.#places === undefined
+        ? this.#searchFrom - this.reservedCount
+        : Math.floor(this.#places.unit() * span);
     for (let step = 0; step < span; step++) {
       const frame = this.reservedCount + ((offset + step) % span);
       if (this.#references[frame] === 0) return frame;

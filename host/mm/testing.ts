@@ -4,16 +4,21 @@ import { mib } from '../../base/units.ts';
 import { PhysicalMemory } from '../physical-memory.ts';
 import { MemoryManager } from './memory-manager.ts';
 import { type MmConfig, mmParameters } from './mm-parameters.ts';
-import { PageFrames } from './page-frames.ts';
+import { type FramePlaces, PageFrames } from './page-frames.ts';
 import { BarePlatform } from './platform.ts';
 
-/** A generator of [0, 1), from a seed. */
-function unitOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state / 2_147_483_647;
-  };
+/** Of the numbers that a seed generates. */
+class SeededPlaces implements FramePlaces {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  unit(): number {
+    this.#state = (this.#state * 48_271) % 2_147_483_647;
+    return this.#state / 2_147_483_647;
+  }
 }
 
 export interface TestMemory {
@@ -30,7 +35,7 @@ export function newTestMemory(
 ): TestMemory {
   const memory = new PhysicalMemory(mib(64));
   const reserved = freeKib === undefined ? mib(1) : mib(64) - freeKib * 1024;
-  const frames = new PageFrames(memory, reserved, unitOf(1));
+  const frames = new PageFrames(memory, reserved, new SeededPlaces(1));
   const platform = new BarePlatform();
   const config: MmConfig = {
     paging: { ...defaultsOf(mmParameters.paging), ...parts.paging },

@@ -150,7 +150,7 @@ export class HostNode implements BusMap {
       logicalProcess: this.lp,
       config: config.host,
       busMap: this,
-      random: this.#framePlaces.unit,
+      framePlaces: this.#framePlaces,
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
         const { iommu } = config.pcie;
