@@ -69,7 +69,7 @@ export class KeyUnit {
   readonly #waiting: Fifo;
   #isWaiting = new Uint8Array(0);
   #ports!: KeyUnitPorts;
-  #fence!: AccessFence;
+  readonly #fence: AccessFence;
   #isClaimed = false;
   #phase = IDLE;
   #steps: KeySteps<void> | undefined;
@@ -88,6 +88,7 @@ export class KeyUnit {
 
   constructor(core: HcaCore) {
     this.#core = core;
+    this.#fence = new AccessFence(core.dmaRead, core.dmaWrite);
     this.#readOffset = core.allocateSram(KEY_STEP_BYTES_MAX);
     this.#writeOffset = core.allocateSram(KEY_STEP_BYTES_MAX);
     const trafficClass = TrafficClass.translation;
@@ -109,7 +110,7 @@ export class KeyUnit {
 
   connect(ports: KeyUnitPorts): void {
     this.#ports = ports;
-    this.#fence = new AccessFence(this.#core.dmaRead, this.#core.dmaWrite, ports.responses);
+    this.#fence.connect({ responses: ports.responses });
   }
 
   /** See SlotUser. */

@@ -43,7 +43,7 @@ export interface DataPathObjectPorts {
 export class DataPathObjects implements DataPathControl {
   readonly #core: HcaCore;
   #ports!: DataPathObjectPorts;
-  #fence!: AccessFence;
+  readonly #fence: AccessFence;
   readonly #icmFence: DmaFence;
   /** All DMA but that of commands. */
   readonly #everything: DmaFence;
@@ -52,6 +52,7 @@ export class DataPathObjects implements DataPathControl {
     this.#core = core;
     const { dmaRead, dmaWrite } = core;
     const { context, translation, command } = TrafficClass;
+    this.#fence = new AccessFence(dmaRead, dmaWrite);
     this.#icmFence = new DmaFence(dmaRead, dmaWrite, [context, translation]);
     const all = Object.values(TrafficClass);
     this.#everything = new DmaFence(
@@ -63,7 +64,7 @@ export class DataPathObjects implements DataPathControl {
 
   connect(ports: DataPathObjectPorts): void {
     this.#ports = ports;
-    this.#fence = new AccessFence(this.#core.dmaRead, this.#core.dmaWrite, ports.responses);
+    this.#fence.connect({ responses: ports.responses });
   }
 
   qpCreated(slot: QpSlot): void {

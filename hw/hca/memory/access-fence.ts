@@ -3,19 +3,30 @@
  * before have ended. Only an atomic keeps a physical address between its two accesses, so it is waited for as a whole.
  */
 import { TrafficClass } from '../../dma/index.ts';
-import type { ResponseEngine } from '../responder/index.ts';
 import { DmaFence } from './dma-fence.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 
+export interface AccessFencePorts {
+  readonly responses: {
+    /** True while the memory of an atomic is being read or written. */
+    readonly isInAtomic: boolean;
+    /** Atomics executed. */
+    readonly atomicCount: number;
+  };
+}
+
 export class AccessFence {
   readonly #payload: DmaFence;
-  readonly #responses: ResponseEngine;
+  #responses!: AccessFencePorts['responses'];
   #isInAtomic = false;
   #atomicsBefore = 0;
 
-  constructor(reads: DmaReads, writes: DmaWrites, responses: ResponseEngine) {
+  constructor(reads: DmaReads, writes: DmaWrites) {
     const { payloadRead, payloadWrite } = TrafficClass;
     this.#payload = new DmaFence(reads, writes, [payloadRead, payloadWrite]);
+  }
+
+  connect({ responses }: AccessFencePorts): void {
     this.#responses = responses;
   }
 
