@@ -102,6 +102,17 @@ describe('what stands above a page', () => {
     expect(textOf(page)).toContain(`configuration ${first!.configHash.slice(0, 12)}`);
   });
 
+  it('has every axis and every parameter of a sweep, whose points are below', async () => {
+    const vary = ['--vary', 'hca.mttCacheLines=16,32', '--vary', 'hca.sameQpIntervalCycles=20,77,90'];
+    const words = ['--workload', 'write-bw,size=64,iters=60', ...vary, '--set', 'wire.cableMetres=3'];
+    const { page } = await pageOf('sweep', ...words, '--out', join(folder, 'sweep.jsonl'));
+    const line = commandIn(page).join(' ');
+    for (const word of [...vary, '--set=wire.cableMetres=3']) expect(line).toContain(word);
+    expect(page).toContain('messagesPerSecond over hca.sameQpIntervalCycles');
+    expect(textOf(page)).toContain('6 of 6 points');
+    expect(textOf(page)).toContain('hca.mttCacheLines changes none of these figures');
+  });
+
   it('is no tag, whatever a file is called', async () => {
     const file = join(folder, '<b>.json');
     writeFileSync(file, readFileSync(join(folder, 'again.json')));

@@ -35,7 +35,7 @@ export function headOf(
   { title, words = [], instead, machine, input, ...rest }: Ran,
 ): PageHead {
   const invocation = invocationOf(command, instead ?? [...words, ...argumentsOf(command)], machine);
-  const line = commandLineOf(invocation, input);
+  const line = [...commandLineOf(invocation, input), ...(machine === undefined ? machineWords(command) : [])];
   const { version, machine: { configHash } = {} } = invocation;
   return {
     title: visible(title),
@@ -44,6 +44,16 @@ export function headOf(
     ...(configHash === undefined ? {} : { configHash }),
     ...rest,
   };
+}
+
+/** The options of a machine as they were given: of commands that have several machines, or serve them. */
+function machineWords(command: Command): string[] {
+  const given: Readonly<Record<string, unknown>> = command.opts();
+  return ['profile', 'set', 'seed', 'fault', 'faults'].flatMap((name) => {
+    if (command.getOptionValueSource(name) !== 'cli') return [];
+    const values = Array.isArray(given[name]) ? given[name] : [given[name]];
+    return values.map((value) => `--${name}=${String(value)}`);
+  });
 }
 
 /** Writes a page if one was asked for, and says where it is. */

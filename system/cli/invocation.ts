@@ -82,10 +82,13 @@ export function recordOptions(command: Command): void {
     const { long } = option;
     command.on(`option:${option.name()}`, (text: string | null | undefined) => {
       const words = text === null || text === undefined ? [long!] : [long!, text];
-      texts.set(long!, option.variadic ? [...(texts.get(long!) ?? []), ...words] : words);
+      texts.set(long!, isRepeatable(option) ? [...(texts.get(long!) ?? []), ...words] : words);
     });
   }
 }
+
+/** Each time that it is given adds to what was given before. */
+const isRepeatable = ({ variadic, defaultValue }: Option): boolean => variadic || Array.isArray(defaultValue);
 
 /** Arguments and recorded options as they were given, in the order in which the command declares them. */
 export function argumentsOf(command: Command): string[] {

@@ -16,7 +16,7 @@ import type { Plot } from './plot-choice.ts';
 import { placeText } from './sweep-summary.ts';
 
 /** More lines than anyone can tell apart; and more maps than anyone compares. */
-const linesMax = 24;
+export const linesMax = 24;
 const mapsMax = 24;
 /** Ranges that span so much are shown by powers. */
 const logarithmicRatio = 8;

@@ -1,6 +1,7 @@
 /** `hca sweep`: a workload on many machines, one row of results each; `hca sweep merge` joins results of shards. */
 
 import type { Command } from 'commander';
+import type { PageHead } from '../page/index.ts';
 import {
   headerOf,
   mergedResults,
@@ -17,12 +18,14 @@ import {
   writeSqlite,
 } from '../sweep/index.ts';
 import { countText } from '../text/format.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import type { JsonOutput } from './json-outputs.ts';
 import { checkApart, checkWritable, exitFailed, jsonText, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 import { addElsewhereCommands } from './sweep-elsewhere.ts';
 import { engineOf } from './sweep-engine.ts';
 import { addSweepOptions, checkEngine, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';
+import { sweepPage } from './sweep-page.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
 const jsonOption = ['--json <file>', 'write the results as JSON; - is standard output'] as const;
@@ -35,6 +38,7 @@ export function addSweepCommand(program: Command): void {
     )
     .argument('[spec]', 'a YAML or JSON file that says what is swept; else the options do')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(sweep);
   // What follows `merge` is its own.
   addSweepOptions(command).enablePositionalOptions();
@@ -45,11 +49,16 @@ export function addSweepCommand(program: Command): void {
     .option('--out <file>', 'where the joined results go')
     .option('--sqlite <file>', 'write them as an SQLite database')
     .option(...jsonOption)
+    .option(...htmlOption)
     .action(merge);
   addElsewhereCommands(command);
 }
 
-async function sweep(file: string | undefined, choice: SweepChoice): Promise<void> {
+async function sweep(
+  file: string | undefined,
+  choice: SweepChoice & HtmlChoice,
+  command: Command,
+): Promise<void> {
   if (choice.schema === true) {
     process.stdout.write(jsonText(specSchema));
     return;
@@ -60,10 +69,11 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
   // Names that were not given are known only here.
   checkApart(
     [],
-    [out, choice.json, choice.sqlite].filter((name) => name !== undefined),
+    [out, choice.json, choice.sqlite, choice.html].filter((name) => name !== undefined),
   );
   checkWritable(choice.json);
   checkWritable(choice.sqlite);
+  checkWritable(choice.html);
   const reused = choice.reuse.flatMap((name) => readResults(name).rows);
   const points = pointsOf(spec);
   const header = headerOf(spec, points);
@@ -88,7 +98,8 @@ async function sweep(file: string | undefined, choice: SweepChoice): Promise<voi
     bar.stop();
   }
   const rows = [...results.rows.values()].toSorted((left, right) => left.index - right.index);
-  conclude({ header, rows }, choice, screen);
+  const head = headOf(command, { title: 'A sweep', words: file === undefined ? [] : [file] });
+  conclude({ header, rows }, choice, head, screen);
   if (rows.some(({ status }) => status === 'failed')) process.exitCode = exitFailed;
 }
 
@@ -101,19 +112,20 @@ interface MergeChoice extends Outputs {
   readonly out?: string;
 }
 
-interface Outputs {
+interface Outputs extends HtmlChoice {
   readonly sqlite?: string;
   readonly json?: string;
 }
 
-function merge(files: readonly string[], choice: MergeChoice): void {
+function merge(files: readonly string[], choice: MergeChoice, command: Command): void {
   checkWritable(choice.json);
   checkWritable(choice.sqlite);
   checkWritable(choice.out);
+  checkWritable(choice.html);
   const results = mergedResults(files.map((file) => ({ file, ...readResults(file) })));
   if (choice.out !== undefined) writeResults(choice.out, results);
   const screen = new Screen(choice.json);
-  conclude(results, choice, screen);
+  conclude(results, choice, headOf(command, { title: 'Joined results of a sweep', words: files }), screen);
   const missing = missingOf(results);
   if (missing.length === 0) return;
   const some = missing.slice(0, 10).join(', ');
@@ -124,11 +136,13 @@ function merge(files: readonly string[], choice: MergeChoice): void {
 }
 
 /** What is left behind and printed, of whatever rows there are. */
-function conclude(results: Results, { sqlite, json }: Outputs, screen: Screen): void {
+function conclude(results: Results, outputs: Outputs, head: PageHead, screen: Screen): void {
+  const { sqlite, json } = outputs;
   const { header, rows } = results;
   for (const text of sweepSummary(rows, header.axes, header.pointCount)) screen.print(text);
   if (sqlite !== undefined) writeSqlite(sqlite, results);
   if (json !== undefined) writeJson(json, jsonOf(header, rows));
+  writePage(outputs, () => sweepPage(head, results), screen);
 }
 
 const jsonOf = (header: Results['header'], rows: readonly SweepRow[]): JsonOutput => {
