@@ -121,7 +121,7 @@ export class SendRing {
   head = 0;
   tail = 0;
   /** By slot; a queue that was never posted to has none. */
-  readonly #slots: SendSlot[] = [];
+  #slots: SendSlot[] = [];
   readonly buffer: QueueMemory;
   readonly #offset: number;
   /** What the service carries. */
@@ -150,6 +150,8 @@ export class SendRing {
   }
 
   #newSlot(slot: number): SendSlot {
+    // An array that grows from nothing makes room for 17, and most of many queues use one.
+    if (this.#slots.length === 0) this.#slots = [new SendSlot(this.#addressOf(0), this.strideBytes)];
     // Those in front first: the array stays without holes.
     for (let next = this.#slots.length; next <= slot; next++)
       this.#slots.push(new SendSlot(this.#addressOf(next), this.strideBytes));

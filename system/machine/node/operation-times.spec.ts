@@ -65,6 +65,21 @@ describe('OperationTimes', () => {
     expect(host.entryOf(0x43, 1)).toBe(ENTRIES / 2 + 1);
   });
 
+  it('touches little memory for many queues of which each posts a little', () => {
+    const memory = operationTimesMemory();
+    const host = new OperationTimes(memory);
+    const queues = 1000;
+    for (let qpn = 0; qpn < queues; qpn++) host.open(qpn, 32);
+    for (let qpn = 0; qpn < queues; qpn++) host.notePosted(host.entryOf(qpn, 0), WRITE, 1 + qpn);
+    const pages = Math.ceil(memory.entries.byteLength / 4096);
+    const isTouched = (page: number): boolean =>
+      new Uint8Array(memory.entries, page * 4096, 4096).some((byte) => byte !== 0);
+    // 32 queues to a page: in a row each would have a quarter of one to itself.
+    expect(Array.from({ length: pages }, (_, page) => page).filter(isTouched)).toHaveLength(
+      Math.ceil(queues / 32),
+    );
+  });
+
   it('takes memory as queues are made, and the device sees what the host has added', () => {
     const memory = operationTimesMemory();
     const [host, device] = [new OperationTimes(memory), new OperationTimes(memory)];

@@ -6,7 +6,10 @@
  *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
  *
  *     directory   a word for each QPN, at most 2^24: where the entries of its send queue begin, and how many there are
- *     entries     as many for a send queue as requests of it can be under way; a request's is its WQE counter modulo that
+ *     entries     as many for a send queue as requests of it can be under way; a request's is its WQE counter modulo that.
+ *                 Those of 32 queues of one size lie in turns, so that 100,000 queues of which each has posted a little take little:
+ *
+ *                     queue 0: request 0 │ queue 1: request 0 │ … │ queue 31: request 0 │ queue 0: request 1 │ …
  *
  * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again so many
  * requests later, when the one before it has been taken: so it is read before it is written again, in
@@ -21,6 +24,11 @@ const ENTRY_COUNT = 1 << 24;
 const LOG_BITS = 5;
 const LOG_MASK = (1 << LOG_BITS) - 1;
 const NO_ENTRY = -1;
+/** Queues whose entries lie in turns, as a binary logarithm; longer queues than so many entries lie alone: they fill pages anyway. */
+const LOG_TURNS = 5;
+const LOG_IN_TURNS_MAX = 10;
+/** Entry of a queue's first request to that of its second, and so on, as a binary logarithm. */
+const logStepOf = (log: number): number => (log <= LOG_IN_TURNS_MAX ? LOG_TURNS : 0);
 
 /**
  * Of an entry: two float64, when posted and when issued; four words, the epochs of both, the opcode, and the
@@ -68,8 +76,12 @@ export class OperationTimes {
   #words!: Int32Array;
   /** Entries that the views show. */
   #room = 0;
-  /** Of the host's side: entries never given out begin here; those given back by the logarithm of their number. */
+  /**
+   * Of the host's side: entries never given out begin here; by the logarithm of their number, where those begin that lie in turns
+   * with others given out, and those that were given back.
+   */
   #unused = 0;
+  readonly #fresh: number[][] = Array.from({ length: LOG_MASK }, () => []);
   readonly #free: number[][] = Array.from({ length: LOG_MASK }, () => []);
   /** The epoch of now, and where each began in microseconds. Host and HCA begin the same epochs between the same runs. */
   #epoch = 1;
@@ -100,14 +112,32 @@ export class OperationTimes {
     this.close(qpn);
     const log = log2Ceil(requestCount);
     const given = this.#free[log]!.pop();
-    const first = given ?? this.#unused;
-    if (given !== undefined) this.#words.fill(0, WORDS * first, WORDS * (first + requestCount));
-    else if (first + requestCount <= ENTRY_COUNT) this.#unused = first + requestCount;
-    else return;
+    if (given !== undefined) this.#clear(given, log);
+    const first = given ?? this.#fresh[log]!.pop() ?? this.#begin(log);
+    if (first === NO_ENTRY) return;
     makeRoom(this.#memory.directory, qpn + 1, Int32Array.BYTES_PER_ELEMENT);
-    makeRoom(this.#memory.entries, first + requestCount, ENTRY_BYTES);
-    if (qpn >= this.#directory.length || first + requestCount > this.#room) this.#search();
+    makeRoom(this.#memory.entries, this.#unused, ENTRY_BYTES);
+    if (qpn >= this.#directory.length || this.#unused > this.#room) this.#search();
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
+  }
+
+  /** Entries that were never given out: the first of a queue, those that lie in turns with them become fresh. */
+  #begin(log: number): number {
+    const first = this.#unused;
+    const logStep = logStepOf(log);
+    const end = first + (1 << (log + logStep));
+    if (end > ENTRY_COUNT) return NO_ENTRY;
+    this.#unused = end;
+    for (let turn = (1 << logStep) - 1; turn > 0; turn--) this.#fresh[log]!.push(first + turn);
+    return first;
+  }
+
+  /** Nothing is noted of the queue any more that has had these entries. */
+  #clear(first: number, log: number): void {
+    for (let request = 0; request < 1 << log; request++) {
+      const word = WORDS * (first + (request << logStepOf(log)));
+      this.#words.fill(0, word, word + WORDS);
+    }
   }
 
   /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
@@ -122,7 +152,8 @@ export class OperationTimes {
   entryOf(qpn: number, wqeCounter: number): number {
     const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
-    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
+    const log = (word & LOG_MASK) - 1;
+    const entry = (word >>> LOG_BITS) + ((wqeCounter & ((1 << log) - 1)) << logStepOf(log));
     if (entry >= this.#room) this.#search();
     return entry;
   }
