@@ -61,6 +61,8 @@ const guests = [
   'test/guest/faults-probe.spec.ts',
   'test/guest/subnet-manager.spec.ts',
   'test/guest/soft-roce.spec.ts',
+  'test/guest/sweep-slurm.spec.ts',
+  'test/guest/sweep-bullmq.spec.ts',
 ] as const;
 
 const root = fileURLToPath(new URL('..', import.meta.url));

@@ -90,7 +90,8 @@ export class SlurmEngine implements SweepEngine {
       await this.#submit(name, [...left.values()]);
     }
     await this.#ended(name);
-    rmSync(folder, { recursive: true, force: true });
+    // On a shared disk, what a machine still has open leaves after a while.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
   /** Until the array has ended, or all points have. */
