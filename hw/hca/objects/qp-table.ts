@@ -82,6 +82,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     if (previousState === QpState.RTR && state === QpState.RTS) {
       pair.nextPsn = f.nextSendPsn.get(view, at);
       pair.unsentPsn = pair.nextPsn;
+      pair.awaitedPsn = (pair.nextPsn - 1) & 0xffffff;
       pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;
     }
   }

@@ -68,6 +68,8 @@ export class QueuePair {
   /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
   unsentPsn = 0;
   unansweredPsn = 0;
+  /** The newest PSN whose answer is awaited: its packet has had its turn, also where the link was down. */
+  awaitedPsn = 0;
   /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
   ssn = 0;
   ssnLimit = 0;
@@ -148,6 +150,7 @@ export class QueuePair {
   begin(): void {
     this.nextPsn = 0;
     this.unsentPsn = 0;
+    this.awaitedPsn = 0;
     this.unansweredPsn = 0;
     this.ssn = 0;
     this.ssnLimit = NO_CREDIT_LIMIT;

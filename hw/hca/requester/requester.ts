@@ -177,7 +177,7 @@ export class Requester {
   /** A packet was handed to the wire port: the answer is awaited, or there will be none. */
   requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: Cycles): void {
     if (isLast) request.transmittedCycle = cycle;
-    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, psn, cycle);
+    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, psn, cycle);
     else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }
 

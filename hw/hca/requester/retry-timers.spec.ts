@@ -97,6 +97,27 @@ describe('the local ACK timeout', () => {
     expect(bench.b.port.packets.map(({ psn }) => psn).slice(3, 4)).toEqual([psnA(1)]);
   });
 
+  it('IBTA 9.7.6.1.3: does not come for what waits behind the packets of others and has not left', async () => {
+    // SDR on one lane: a packet of 1024 bytes takes 4.3 us, and 12 wait ahead of the second request.
+    const hca = { transmitBufferPackets: 16, burstPackets: 16 };
+    const wire = { speed: 'SDR', lanes: '1' } as const;
+    const given = await scene({ ackTimeout: TIMEOUT_CODE, a: { fields: { retryCount: 0 } }, hca, wire });
+    const { bench, a, b, aCq, local, target } = given;
+    const other = connectedPair(bench.a, bench.b);
+    await bench.run(5);
+    a.send(write(given));
+    await bench.until(() => aCq.takenCount() === 1, 20);
+    const beganPs = bench.a.lp.nowPs;
+    other.a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 12 * 1024)], remote: target });
+    await bench.run(3);
+    a.send(write(given));
+    await bench.run(100);
+    expect(syndromesOf(aCq.drain())).toEqual([0]);
+    const [, second] = bench.b.port.packets.filter(({ qpn }) => qpn === b.qpn);
+    expect(second!.timePs - beganPs).toBeGreaterThan(2 * TIMEOUT_PS);
+    expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(0);
+  });
+
   it('IBTA 9.7.6.1.3: does not come while answers keep coming', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;

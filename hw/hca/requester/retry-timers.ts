@@ -10,10 +10,10 @@
  */
 import { type Cycles, type Picoseconds, psPerNs } from '../../../base/units.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
-import { PSN_MASK } from '../../../wire/psn.ts';
+import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
 import { rnrTimerUnitsByCode } from '../../../wire/rnr-timer.ts';
 import type { HcaCore } from '../core.ts';
-import { enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/index.ts';
+import { enlarged, noRecord, type QpSlot, type QueuePair, type SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 
 export interface RetryTimerPorts {
@@ -36,6 +36,10 @@ const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: HcaConfig): Picose
   Array.from({ length: 32 }, (_, code) =>
     Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
   );
+
+/** Something has had its turn and is not answered: what still waits in the packet queue will set the timer when it has its own. */
+const isAnswerDue = ({ awaitedPsn, lastAckedPsn }: QueuePair): boolean =>
+  psnDistance(awaitedPsn, lastAckedPsn) > 0;
 
 export class RetryTimers {
   timeoutCount = 0;
@@ -99,7 +103,9 @@ export class RetryTimers {
    * A packet that wants an answer was sent at an edge; most find a timer set and others under way. The timeout begins with
    * the oldest packet that is not answered: where all before it are, an earlier timer's instant is not its own.
    */
-  sentAt(pair: QueuePair, psn: number, cycle: Cycles): void {
+  sentAt(pair: QueuePair, request: SendRecord, psn: number, cycle: Cycles): void {
+    const newestPsn = request.isReadOrAtomic === 1 ? request.lastPsn : psn;
+    if (psnDistance(newestPsn, pair.awaitedPsn) > 0) pair.awaitedPsn = newestPsn;
     const isOldest = psn === ((pair.lastAckedPsn + 1) & PSN_MASK);
     if (pair.hasTimer === 1 && pair.recordCount !== 1 && !isOldest) return;
     const nowPs = this.#core.domain.clock.edgePs(cycle);
@@ -199,7 +205,7 @@ export class RetryTimers {
     const { qps, lp } = this.#core;
     const pair = qps.rows[qp]!;
     pair.hasTimer = 0;
-    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
+    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1 || !isAnswerDue(pair)) return;
     const duePs = pair.lastProgressPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!;
     if (duePs >= lp.nowPs) {
       pair.hasTimer = 1;
