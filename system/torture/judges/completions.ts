@@ -2,6 +2,8 @@
  * Exactly one completion for each request that is owed one, in order, with a status that the standard allows and the fields that
  * belong to it.
  */
+
+import { hcaParameters } from '../../../hw/hca/index.ts';
 import {
   IBV_WC_LOC_PROT_ERR,
   IBV_WC_RDMA_READ,
@@ -395,8 +397,21 @@ function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
 /** Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever. */
 const mayHang = (story: Story, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
-  flow.from.plan.timeout === 0 &&
-  (lossesOf(story) > 0 ||
-    isOutOfService(flow.to.seen, flow.to.qp) ||
-    back.sends.some(isFailed) ||
-    isInError(flow.to, back, flow));
+  (mayLackRecords(story, flow) ||
+    (flow.from.plan.timeout === 0 &&
+      (lossesOf(story) > 0 ||
+        isOutOfService(flow.to.seen, flow.to.qp) ||
+        back.sends.some(isFailed) ||
+        isInError(flow.to, back, flow))));
+
+/** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
+function mayLackRecords(story: Story, { from }: Flow): boolean {
+  const { programs, set } = story;
+  const records = Number(set['hca.outstandingWqes'] ?? hcaParameters.outstandingWqes.default);
+  const { node } = programs[from.program]!;
+  const waiting = programs
+    .filter((program) => program.node === node)
+    .flatMap(({ qps }) => qps.filter(({ transport, timeout }) => transport === 'RC' && timeout === 0))
+    .reduce((sum, { maxSendWr }) => sum + maxSendWr, 0);
+  return waiting >= records && lossesOf(story) > 0;
+}
