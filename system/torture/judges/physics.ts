@@ -91,8 +91,13 @@ function judgeGivingUp(
   // The program sleeps between two looks for a part of its patience; and hardware may be slow.
   const looksPs = patienceOf(played.story) / 64 + 500 * psPerMs;
   const rnrPs = (rnrRetry === 7 ? timeouts : rnrRetry + 1) * rnrDelayPs(to.plan.rnrTimer, played.story.set);
-  // Without any, however many losses there may be.
-  const timeoutsPs = timeout === 0 ? 0 : 4 * timeouts * ackTimeoutPs(timeout, played.story.set);
+  // Without any, a loss is noticed with a later request: however late that is, where packets are lost without an end.
+  const timeoutsPs =
+    timeout !== 0
+      ? 4 * timeouts * ackTimeoutPs(timeout, played.story.set)
+      : Number.isFinite(timeouts)
+        ? 0
+        : Number.POSITIVE_INFINITY;
   const mostPs = timeoutsPs + rnrPs + looksPs;
   const elapsedPs = end!.toPs - gotOnPs;
   return elapsedPs <= mostPs
