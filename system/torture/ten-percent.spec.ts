@@ -24,7 +24,7 @@ const rows = [
   { what: 'any of these', faults: Object.values(kinds) },
 ];
 
-/** Without faults of their own; between them of RC, UC and UD, every verb. The last three have found something. */
+/** Without faults of their own; between them of RC, UC and UD, every verb. The last four have found something. */
 const stories = [
   ...Array.from({ length: 60 }, (_, seed) => drawStory(seed))
     .filter(({ climate }) => climate === 'calm')
@@ -32,6 +32,7 @@ const stories = [
   drawStory(115),
   drawStory(121),
   drawStory(178),
+  drawStory(211),
 ];
 
 const withFaults = (story: Story, faults: readonly FaultEntry[]): Story => ({

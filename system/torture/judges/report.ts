@@ -21,6 +21,7 @@ import {
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan } from '../story.ts';
 import { isLocal, rnrDelayPs } from '../verbs-model.ts';
+import { copiesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */
@@ -175,7 +176,7 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
     !story.programs.some(({ areas }) => areas.some(isOnDemandArea));
   const mustWait = {
     ackTimeout: isSimple,
-    rnrDelay: isSimple && report.nodes.some((node) => rnrNaksHeeded(node) > 0),
+    rnrDelay: isSimple && report.nodes.some((node) => rnrNaksHeeded(node) > copiesOf(story)),
   };
   return [['ackTimeout', 'ackTimeout'] as const, ['rnrDelay', 'rnrNakReceived'] as const].flatMap(
     ([stage, event]) => {
