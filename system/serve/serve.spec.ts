@@ -174,10 +174,11 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(readFileSync(file, 'utf8')).toBe('precious');
   });
 
-  it('ends by SIGTERM with the report, as a command', async () => {
-    const [socket, out] = [newSocket(), join(folder, 'report.json')];
+  it('ends by SIGTERM with the report, and a page of it, as a command', async () => {
+    const [socket, out, page] = [newSocket(), join(folder, 'report.json'), join(folder, 'report.html')];
     const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
-    const child = spawn(process.execPath, [main, 'serve', '--socket', socket, '--keep', '--report', out]);
+    const files = ['--report', out, '--html', page];
+    const child = spawn(process.execPath, [main, 'serve', '--socket', socket, '--keep', ...files]);
     let text = '';
     child.stdout.on('data', (bytes) => {
       text += String(bytes);
@@ -195,6 +196,12 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(report.schema).toBe('hca-serve-report/1');
     expect(report.nodes[0]!.accesses.registers['owner']).toEqual({ reads: 1, writes: 0 });
     expect(text).toContain('Register accesses of the guest');
+    const html = readFileSync(page, 'utf8');
+    expect(html).toContain(`configuration ${report.configHash.slice(0, 12)}`);
+    expect(html).toContain(`hca serve --socket ${socket} --keep`);
+    for (const words of ['What each block did', 'Register accesses of the guest', 'The ledgers balance'])
+      expect(html).toContain(words);
+    expect(html).not.toContain('<h2>Processors</h2>');
     expect(existsSync(socket)).toBe(false);
   });
 });
