@@ -54,55 +54,11 @@ export const onceFoundMistakes: readonly Mistake[] = [
   },
   {
     name: 'times-by-low-qpn-bits',
-    what: 'The ledger of operations keeps times by the low ten bits of the QPN.',
+    what: 'The ledger of operations looks times up by the low ten bits of the QPN.',
     kind: 'wrong address',
     file: 'system/machine/node/operation-times.ts',
-    find: `    this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
-  }
-
-  /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
-  close(qpn: number): void {
-    const word = this.#wordOf(qpn);
-    if (word === 0) return;
-    this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
-    this.#directory[qpn] = 0;
-  }
-
-  /** The entry of a request; -1 when its QP has none. */
-  entryOf(qpn: number, wqeCounter: number): number {
-    const word = this.#wordOf(qpn);
-    if (word === 0) return NO_ENTRY;
-    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
-    if (entry >= this.#room) this.#search();
-    return entry;
-  }
-
-  /** A QP's word of the directory: 0 where there is none. */
-  #wordOf(qpn: number): number {
-    if (qpn < this.#directory.length) return this.#directory[qpn]!;`,
-    replace: `    this.#directory[qpn & 1023] = (first << LOG_BITS) | (log + 1);
-  }
-
-  /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
-  close(qpn: number): void {
-    const word = this.#wordOf(qpn);
-    if (word === 0) return;
-    this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
-    this.#directory[qpn & 1023] = 0;
-  }
-
-  /** The entry of a request; -1 when its QP has none. */
-  entryOf(qpn: number, wqeCounter: number): number {
-    const word = this.#wordOf(qpn);
-    if (word === 0) return NO_ENTRY;
-    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
-    if (entry >= this.#room) this.#search();
-    return entry;
-  }
-
-  /** A QP's word of the directory: 0 where there is none. */
-  #wordOf(qpn: number): number {
-    if (qpn < this.#directory.length) return this.#directory[qpn & 1023]!;`,
+    find: '    if (qpn < this.#directory.length) return this.#directory[qpn]!;',
+    replace: '    if (qpn < this.#directory.length) return this.#directory[qpn & 1023]!;',
   },
   {
     name: 'time-out-counted-as-payload',
