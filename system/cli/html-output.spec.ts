@@ -42,7 +42,7 @@ const capture = 'reference/wire/perftest-write-bw-mtu1024-ipv4.pcap';
 describe('the page of', () => {
   const shown: readonly (readonly [line: string, ...words: string[]])[] = [
     ['perf write-bw --size 4096 --iters 50', 'Rates', 'What each block did', 'The ledgers balance'],
-    ['perf read-lat --all --iters 4', 'Latency', 'The report of 64 B', 'The report of 8.000 MiB'],
+    ['perf read-lat --size 64 --odp --iters 4', 'The report of 64 B', 'The report of 64 B on demand'],
     ['explain write-lat --op 3 --iters 10', 'Step by step', 'all steps together', 'The whole run'],
     ['why write-bw --iters 5', 'Every send request of both hosts ended well.', 'PCIe'],
     ['devinfo', 'ibv_devinfo -v', 'max_qp_wr'],
@@ -50,7 +50,6 @@ describe('the page of', () => {
     ['faults', 'Fields (* needed', 'catastrophic'],
     ['torture --seed 7', 'Nothing found.', 'story 7'],
     ['torture --seeds 5..6', 'Requests by how they ended', '2 stories in'],
-    ['torture --served --seed 4', 'What rough guests did', 'Commands by how they ended'],
     ['compare --sizes 64,256 --paths sockets,write --count 2', 'Latency of one message', 'Figures'],
     ['cutoff --sizes 64..256 --waiting poll', 'a channel goes by a cut-off of', 'One way of a message'],
   ];

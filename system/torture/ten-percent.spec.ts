@@ -28,7 +28,7 @@ const rows = [
 const stories = [
   ...Array.from({ length: 60 }, (_, seed) => drawStory(seed))
     .filter(({ climate }) => climate === 'calm')
-    .slice(0, 8),
+    .slice(0, 5),
   drawStory(115),
   drawStory(121),
   drawStory(178),

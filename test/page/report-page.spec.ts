@@ -30,14 +30,11 @@ fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 /** Commands and what they print behind the place of their page; each has another kind of section. */
 const commands: readonly (readonly [name: string, ...words: string[]])[] = [
   ['move', join(packageFolder, 'LICENSE')],
-  ['perf', 'write-bw', '--all', '--iters', '5'],
+  ['perf', 'write-bw', '--all', '--iters', '1'],
   ['explain', 'write-lat', '--iters', '5'],
-  ['why', 'write-bw', '--iters', '5'],
   ['devinfo'],
   ['profiles'],
-  ['faults'],
   ['compare', '--sizes', '64,256,1K', '--paths', 'sockets,write', '--count', '2'],
-  ['torture', '--seeds', '5..6'],
 ];
 
 function pageOf(words: readonly string[]): string {
