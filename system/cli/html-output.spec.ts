@@ -112,6 +112,11 @@ describe('what stands above a page', () => {
     expect(textOf(page)).toContain('hca.mttCacheLines changes none of these figures');
   });
 
+  it('has no option twice', async () => {
+    const { page } = await pageOf('torture', '--seed', '7');
+    expect(commandIn(page)).toEqual(['torture', '--seed', '7']);
+  });
+
   it('is no tag, whatever a file is called', async () => {
     const file = join(folder, '<b>.json');
     writeFileSync(file, readFileSync(join(folder, 'again.json')));

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { visible } from '../../base/visible.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { PageHead } from '../page/index.ts';
-import { argumentsOf, commandLineOf, invocationOf } from './invocation.ts';
+import { argumentsOf, commandLineOf, hasMachine, invocationOf } from './invocation.ts';
 import { type Screen, writeFileAtomically } from './output.ts';
 
 export interface HtmlChoice {
@@ -48,6 +48,7 @@ export function headOf(
 
 /** The options of a machine as they were given: of commands that have several machines, or serve them. */
 function machineWords(command: Command): string[] {
+  if (!hasMachine(command)) return [];
   const given: Readonly<Record<string, unknown>> = command.opts();
   return ['profile', 'set', 'seed', 'fault', 'faults'].flatMap((name) => {
     if (command.getOptionValueSource(name) !== 'cli') return [];

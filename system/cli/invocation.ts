@@ -62,7 +62,8 @@ const leftOut: ReadonlySet<string> = new Set([
   ...['--story', '--profile', '--set', '--fault', '--faults'],
 ]);
 
-const hasMachine = (command: Command): boolean => command.options.some(({ long }) => long === '--set');
+/** Whether a command's machine is chosen by options; of others --seed is their own. */
+export const hasMachine = (command: Command): boolean => command.options.some(({ long }) => long === '--set');
 
 /** The options of a command that stand among the arguments of an invocation. */
 const recordedOptions = (command: Command): Option[] =>
