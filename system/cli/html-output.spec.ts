@@ -112,6 +112,18 @@ describe('what stands above a page', () => {
     expect(textOf(page)).toContain('hca.mttCacheLines changes none of these figures');
   });
 
+  it('names the command within which another is', async () => {
+    const { page } = await pageOf('sweep', 'merge', join(folder, 'sweep.jsonl'));
+    expect(commandIn(page).slice(0, 2)).toEqual(['sweep', 'merge']);
+  });
+
+  it('says of a test with a warm-up which figures count it', async () => {
+    const test = ['perf', 'write-bw', '--iters', '10'];
+    const warmed = await pageOf(...test, '--warmup', '5');
+    expect(textOf(warmed.page)).toContain('counts the warm-up as well');
+    expect(textOf((await pageOf(...test)).page)).not.toContain('counts the warm-up');
+  });
+
   it('has no option twice', async () => {
     const { page } = await pageOf('torture', '--seed', '7');
     expect(commandIn(page)).toEqual(['torture', '--seed', '7']);

@@ -35,7 +35,13 @@ export function headOf(
   { title, words = [], instead, machine, input, ...rest }: Ran,
 ): PageHead {
   const invocation = invocationOf(command, instead ?? [...words, ...argumentsOf(command)], machine);
-  const line = [...commandLineOf(invocation, input), ...(machine === undefined ? machineWords(command) : [])];
+  // Of a command within another, as `sweep merge`.
+  const outer = command.parent?.parent ? [command.parent.name()] : [];
+  const line = [
+    ...outer,
+    ...commandLineOf(invocation, input),
+    ...(machine === undefined ? machineWords(command) : []),
+  ];
   const { version, machine: { configHash } = {} } = invocation;
   return {
     title: visible(title),

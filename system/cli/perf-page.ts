@@ -8,12 +8,18 @@ import type { PerfRow, ReportedRow } from './perf-run.ts';
 /** Fewer sizes are no curve. */
 const sizesLeast = 3;
 
+/** The figures are of the measured messages alone. */
+const warmUpSentence =
+  'What is below the figures and what binds, from the life of an operation on, counts the warm-up as well.';
+
 /** @param bound what binds, line by line */
 export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {
   const reports = rows.flatMap(({ args, report }) => (report === undefined ? [] : [{ args, report }]));
   const [only] = reports;
+  const isWarmed = rows.some(({ args }) => args.warmupIterations !== undefined);
+  const sentences = [...(head.sentences ?? []), ...(isWarmed ? [warmUpSentence] : [])];
   return chartPage(
-    { ...head, ...(reports.length === 1 ? { elapsedPs: only!.report.elapsedPs } : {}) },
+    { ...head, sentences, ...(reports.length === 1 ? { elapsedPs: only!.report.elapsedPs } : {}) },
     {
       charts: new Set(rows.map(({ args }) => args.sizeBytes)).size < sizesLeast ? [] : chartsOf(rows),
       tables: [figuresOf(rows)],

@@ -173,7 +173,7 @@ const simulatedLimitPs = (story: Story): bigint =>
   BigInt(40 * (1 + (story.turns?.length ?? 0)) + peerPatienceFactor * awaitCount(story)) *
     BigInt(patienceOf(story));
 
-/** Times that a program waits for what another one tells, and may wait in vain. */
+/** Steps at which a program waits for a message of another, which may never come. */
 const awaitCount = ({ programs }: Story): number =>
   programs.reduce((sum, { steps }) => sum + steps.filter((step) => step.do === 'await').length, 0);
 
