@@ -9,90 +9,108 @@
  */
 // What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
 
-export type { Finding } from './analyser/lint/findings.ts';
-export type { RuleName, Severity } from './analyser/lint/rules.ts';
-export type { TraceCategory } from './analyser/trace-event.ts';
-export type { TraceFormat } from './analyser/trace-text.ts';
-export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
-export type { ObjectImage } from './base/object-image.ts';
-export type { TextSink } from './base/runtime.ts';
-export type { Cycles, Picoseconds, Unit } from './base/units.ts';
-export type { OnDemandStatistics } from './driver/on-demand/pager.ts';
-export type { Handle, MtuVerb, MwType, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
-export type { CoreThread } from './host/core-thread.ts';
-export type { CpuCause, CpuReport } from './host/cpu-account.ts';
-export type { Host } from './host/host.ts';
-export { ProcessKilledError, ProgramFailedError, ProgramStuckError } from './host/host-error.ts';
-export type { InterruptStatistics } from './host/interrupt-controller.ts';
-export type { MemoryStatistics } from './host/mm/counts.ts';
-export type { Process } from './host/process.ts';
-export type { FarTimes, OperationStage } from './hw/hca/index.ts';
-export type { SocketCalls } from './net/socket/socket-calls.ts';
-export type { BlockState, StateValue } from './sim/block.ts';
-export type { ExactPs } from './sim/epoch.ts';
-export type { HistogramData } from './sim/histogram.ts';
+export type { Finding, RuleName, Severity, TraceCategory, TraceFormat } from './analyser/index.ts';
 export {
+  ConfigurationError,
+  type Cycles,
+  InvariantError,
+  type ObjectImage,
+  type Picoseconds,
+  SimulatorError,
+  type TextSink,
+  type Unit,
+} from './base/index.ts';
+export type { Handle, MtuVerb, MwType, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/index.ts';
+export type { OnDemandStatistics } from './driver/on-demand/index.ts';
+export {
+  type CoreThread,
+  type CpuCause,
+  type CpuReport,
+  type Host,
+  type InterruptStatistics,
+  type Process,
+  ProcessKilledError,
+  ProgramFailedError,
+  ProgramStuckError,
+} from './host/index.ts';
+export type { MemoryStatistics } from './host/mm/index.ts';
+export type { FarTimes, OperationStage } from './hw/hca/index.ts';
+export type { SocketCalls } from './net/socket/index.ts';
+export {
+  type BlockState,
   DeadlockError,
+  type ExactPs,
+  type HistogramData,
+  type ObservationColumns,
+  type ObservationTrack,
   ProcessFailedError,
+  type ProcessInstant,
+  type ProcessObservations,
+  type Random,
   RunAbortedError,
   RunError,
   type RunOutcome,
+  type StateValue,
   StepLimitError,
   WorkerLostError,
 } from './sim/index.ts';
-export type { ObservationColumns, ObservationTrack, ProcessObservations } from './sim/observation.ts';
-export type { Random } from './sim/random.ts';
-export type { ProcessInstant } from './sim/run-errors.ts';
-export type { Analysis } from './system/machine/analysis/attach.ts';
 export type {
+  Analysis,
   AnalysisOptions,
   CaptureEnd,
   CaptureOptions,
   TraceOptions,
-} from './system/machine/analysis/options.ts';
+} from './system/machine/analysis/index.ts';
 export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';
 export { CostsOverflowError } from './system/machine/costs/index.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
-export { Machine, type MachineOptions } from './system/machine/machine.ts';
-export type { UnownedAccess } from './system/machine/node/access-watch.ts';
-export type { Held } from './system/machine/node/held.ts';
-export type { MemoryTraffic } from './system/machine/node/memory-traffic.ts';
-export type { NicSoftware } from './system/machine/node/nic-software.ts';
-export type { LinkPacket, LinkPackets } from './system/machine/node/packet-log.ts';
-export type { ProgramMemory } from './system/machine/node/program-memory.ts';
-export type { ProgressListener } from './system/machine/node/program-runner.ts';
-export type { ProgramAccess, Race, RaceSide } from './system/machine/node/race-watch.ts';
-export type { HostSpent, TransferMeter } from './system/machine/node/transfer-meter.ts';
-export type { Verbs } from './system/machine/node/verbs.ts';
-export { type Partition, partitions } from './system/machine/partition/placement.ts';
-export type { Watch } from './system/machine/plan.ts';
-export type { ConfigurationChoice, ParameterValues } from './system/machine/profile/configuration.ts';
 export {
+  type Exchange,
+  type Held,
+  type HostSpent,
+  type JsonValue,
+  type LinkPacket,
+  type LinkPackets,
+  type LogLine,
+  Machine,
+  type MachineOptions,
+  type MemoryTraffic,
+  type NicSoftware,
+  type Partition,
+  type ProgramAccess,
+  type ProgramContext,
+  type ProgramFunction,
+  type ProgramMemory,
+  type ProgramModule,
+  type ProgramOptions,
+  type ProgramState,
+  type ProgressListener,
+  partitions,
+  type Race,
+  type RaceSide,
+  type RunFacts,
+  type TransferMeter,
+  type UnownedAccess,
+  type Verbs,
+  type Watch,
+} from './system/machine/index.ts';
+export {
+  type ConfigurationChoice,
   configurationOf,
   type MachineConfig,
+  type ParameterRow,
   type ParameterValue,
+  type ParameterValues,
+  type Profile,
   type ProfileListing,
   profileListing,
 } from './system/machine/profile/index.ts';
-export type { ParameterRow } from './system/machine/profile/listing.ts';
-export type { Profile } from './system/machine/profile/profiles.ts';
-export type {
-  Exchange,
-  JsonValue,
-  LogLine,
-  ProgramContext,
-  ProgramFunction,
-  ProgramModule,
-  ProgramOptions,
-  ProgramState,
-} from './system/machine/program.ts';
 export type * from './system/machine/report/exact-figures.ts';
 export type * from './system/machine/report/hca-ledger.ts';
 export type * from './system/machine/report/host-ledger.ts';
 export type * from './system/machine/report/ledger-link.ts';
 export type * from './system/machine/report/nic-ledger.ts';
 export type * from './system/machine/report/schema.ts';
-export type { RunFacts } from './system/machine/run-facts.ts';
 export type {
   DroppedRecords,
   Timeline,
@@ -102,34 +120,30 @@ export type {
   TimelineRecord,
   TimelineTrack,
 } from './system/machine/timeline/index.ts';
-export { openMessageChannel } from './system/workloads/message-pingpong.ts';
-export type {
-  PerfArgs,
-  PerfConnection,
-  PerfPattern,
-  PerfRegion,
-  PerfTestName,
-  PerfVerb,
-  SizeShare,
-} from './system/workloads/perf-plan.ts';
 export {
   barrier,
+  checkedWorkload,
   connectRc,
   createBuffer,
   createRcQps,
+  type FieldNaming,
   openEndpoint,
+  openMessageChannel,
+  type PerfArgs,
+  type PerfConnection,
+  type PerfPattern,
+  type PerfRegion,
+  type PerfTestName,
+  type PerfVerb,
+  parsedWorkload,
+  perfArgsOf,
   type RcBuffer,
   type RcEndpoint,
   type RcPeer,
-} from './system/workloads/rc-endpoint.ts';
-export {
-  checkedWorkload,
-  parsedWorkload,
-  perfArgsOf,
+  type SizeShare,
   type Workload,
   workloadText,
-} from './system/workloads/workload.ts';
+} from './system/workloads/index.ts';
 export type * from './system/workloads/workload-fields.ts';
-export type { FieldNaming } from './system/workloads/workload-rules.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

@@ -13,19 +13,21 @@
 import './runtime/node.ts';
 
 export * from './browser.ts';
-export type { AccessCount } from './system/serve/access-counters.ts';
-export type { Defect, DefectCause } from './system/serve/defect.ts';
 export {
+  type AccessCount,
+  type Cabling,
+  type Defect,
+  type DefectCause,
+  type NotModelled,
   renderServeReport,
   type ServedMachine,
+  type ServeListeners,
   type ServeOptions,
+  type ServeOrder,
   type ServeReport,
+  type ServeStart,
+  type SlotAccesses,
   serve,
 } from './system/serve/index.ts';
-export type { ServeListeners } from './system/serve/serve.ts';
-export type { ServeStart } from './system/serve/serve-messages.ts';
-export type { ServeOrder } from './system/serve/serve-options.ts';
 export type * from './system/serve/serve-report.ts';
-export type { Cabling } from './system/serve/served-plan.ts';
-export type { NotModelled, SlotAccesses } from './system/serve/slot-ledger.ts';
 export { renderReport } from './system/text/render.ts';

@@ -4,8 +4,7 @@
  * The schedule queue byte selects port and priority: [7] 1, [6] port − 1, IB [5:2] service level, Ethernet [5:3] priority.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits32, bytes, named, u8, u16 } from '../base/layout-field.ts';
+import { bits8, bits32, bytes, layout, named, u8, u16 } from '../base/index.ts';
 
 export const LinkType = { INFINIBAND: 0, ETHERNET: 1 } as const;
 export type LinkType = (typeof LinkType)[keyof typeof LinkType];

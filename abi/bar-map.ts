@@ -9,7 +9,7 @@
  * must swap it (base/bytes.ts `swap32`) to obtain the field value. Source: interface sheet 2.1–2.7, 6.9.
  */
 
-import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../base/registers.ts';
+import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../base/index.ts';
 import { hcr } from './hcr.ts';
 import { barSizeBytes, msix } from './pci-identity.ts';
 

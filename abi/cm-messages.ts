@@ -3,8 +3,7 @@
  * SIDR_REQ and SIDR_REP for datagrams; and the header with IP addresses that rdma_cm puts ahead of a REQ's private data.
  * Source: InfiniBand Architecture volume 1, 12.6 and 12.11, annex A11.
  */
-import { layout } from '../base/layout.ts';
-import { bits8, bits16, bits32, bytes, named, reserved, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits16, bits32, bytes, layout, named, reserved, u8, u16, u32, u64 } from '../base/index.ts';
 
 const CM_MESSAGE_BYTES = 232;
 

@@ -4,7 +4,7 @@
  * Forms: `box` is a 4 KiB mailbox, `immediate` 64 bits in the parameter itself, `optionalBox` a mailbox or nothing as the
  * opcode modifier says, `optionalImmediate` likewise; `undocumented` where no driver issues the command.
  */
-import { DeclarationError } from '../base/assert.ts';
+import { DeclarationError } from '../base/index.ts';
 
 export type ParameterForm =
   | 'none'

@@ -3,8 +3,7 @@
  * The arm state is private to the device: sources disagree on the codes, software never reads them.
  */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits8, bits16, bits32, bits64, joined, named, u8, u16 } from '../base/layout-field.ts';
+import { aligned, bits8, bits16, bits32, bits64, joined, layout, named, u8, u16 } from '../base/index.ts';
 
 /** Status of a CQ or an EQ in its context. */
 export const QueueStatus = { OK: 0x0, OVERFLOW: 0x9, WRITE_FAILURE: 0xa } as const;

@@ -4,19 +4,19 @@
  * Source: interface sheet 6.6.
  */
 
-import { layout } from '../base/layout.ts';
 import {
   bits8,
   bits16,
   bits32,
   bytes,
   joined,
+  layout,
   named,
   notModelled,
   u8,
   u16,
   u32,
-} from '../base/layout-field.ts';
+} from '../base/index.ts';
 
 /** Opcodes of receive CQEs; a send CQE has the WQE's opcode. */
 export const ReceiveOpcode = { RDMA_WRITE_IMM: 0x00, SEND: 0x01, SEND_IMM: 0x02, SEND_INVAL: 0x03 } as const;

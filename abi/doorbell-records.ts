@@ -2,8 +2,7 @@
  * Doorbell records: counters in host memory that software writes and the device reads. RQ and SRQ have a record and no
  * doorbell; a CQ has both. Source: interface sheet 6.8.
  */
-import { layout } from '../base/layout.ts';
-import { bits32, named } from '../base/layout-field.ts';
+import { bits32, layout, named } from '../base/index.ts';
 import { CqArmCommand } from './doorbells.ts';
 
 const source = 'sheet 6.8, 6.9';

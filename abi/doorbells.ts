@@ -5,8 +5,7 @@
  * first dword holds how far software has consumed, the arm register asks for an event.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits32, named } from '../base/layout-field.ts';
+import { bits32, layout, named } from '../base/index.ts';
 
 const source = 'sheet 6.8, 6.9';
 

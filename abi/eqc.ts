@@ -1,7 +1,6 @@
 /** EQC, the event queue context. Source: interface sheet 5.3. */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits8, bits16, bits32, joined, named, u8, u16 } from '../base/layout-field.ts';
+import { aligned, bits8, bits16, bits32, joined, layout, named, u8, u16 } from '../base/index.ts';
 import { QueueStatus } from './cqc.ts';
 
 /** Arm states of an EQ; Linux creates EQs armed. */

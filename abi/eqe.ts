@@ -3,8 +3,7 @@
  * same 32 bytes. With 64-byte EQEs these are the second half. Source: interface sheet 6.7.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits32, bytes, named, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits32, bytes, layout, named, u8, u16, u32, u64 } from '../base/index.ts';
 
 export const EventType = {
   COMP: 0x00,

@@ -6,8 +6,7 @@
  * loses T makes the driver's busy test end early or never. After reset T is 0.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits32, u32, u64 } from '../base/layout-field.ts';
+import { bits32, layout, u32, u64 } from '../base/index.ts';
 
 export const hcr = layout(
   'HCR',

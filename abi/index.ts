@@ -13,6 +13,17 @@ export * from './eqe.ts';
 export * from './hcr.ts';
 export * from './icm.ts';
 export * from './init-hca.ts';
+export { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from './internet.ts';
+export {
+  entryAt,
+  entryBytes,
+  entryOffsetOf,
+  entryReadable,
+  entryWritable,
+  iommuPageBytes,
+  levelCount,
+  setEntry,
+} from './iommu-tables.ts';
 export * from './keys.ts';
 export * from './mad.ts';
 export * from './mad-attributes.ts';

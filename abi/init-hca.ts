@@ -3,7 +3,6 @@
  * log2 of its entries, declared here as two fields. QUERY_HCA returns what INIT_HCA set. Source: interface sheet 3.10.
  */
 
-import { layout } from '../base/layout.ts';
 import {
   aligned,
   bits8,
@@ -11,12 +10,13 @@ import {
   bits32,
   bits64,
   bytes,
+  layout,
   notModelled,
   u8,
   u16,
   u32,
   u64,
-} from '../base/layout-field.ts';
+} from '../base/index.ts';
 
 const general = {
   version: u8(0x00, 'Linux writes 2'),

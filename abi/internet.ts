@@ -2,8 +2,7 @@
  * The headers of the internet protocols that the kernel's network path, RoCE and iWARP share: IPv4 (RFC 791), IPv6 (RFC 8200),
  * UDP (RFC 768), and the VLAN tag in front of them (IEEE 802.1Q). Differentiated services and ECN: RFC 2474, RFC 3168.
  */
-import { layout } from '../base/layout.ts';
-import { bits8, bits16, bits32, bytes, u8, u16, u32 } from '../base/layout-field.ts';
+import { bits8, bits16, bits32, bytes, layout, u8, u16, u32 } from '../base/index.ts';
 
 export const EtherType = { IPV4: 0x0800, ARP: 0x0806, VLAN: 0x8100, IPV6: 0x86dd, ROCE: 0x8915 } as const;
 export const IpProtocol = { ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const;

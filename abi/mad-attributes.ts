@@ -3,8 +3,7 @@
  * Source: interface sheet 7.6; InfiniBand Architecture volume 1, 14.2.5 (PortInfo offsets are decimal there and here).
  */
 
-import { layout } from '../base/layout.ts';
-import { array, bits8, bits32, bytes, named, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { array, bits8, bits32, bytes, layout, named, u8, u16, u32, u64 } from '../base/index.ts';
 import { PortMtu } from './ports.ts';
 
 const header = { sizeBytes: 64, byteOrder: 'big', source: 'IBA 14.2.5, sheet 7.6' } as const;

@@ -3,8 +3,7 @@
  * Source: interface sheet 3.14, 7.6; InfiniBand Architecture volume 1, 13.4.2 and 14.2.1.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits16, bits32, bytes, named, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits16, bits32, bytes, layout, named, u8, u16, u32, u64 } from '../base/index.ts';
 
 export const madBytes = 256;
 

@@ -3,8 +3,7 @@
  * most 256 per mailbox. Source: interface sheet 3.6.
  */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits8, bits64 } from '../base/layout-field.ts';
+import { aligned, bits8, bits64, layout } from '../base/index.ts';
 
 export const mapEntry = layout(
   'MAP_ICM entry',

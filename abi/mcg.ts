@@ -3,8 +3,7 @@
  * The hash heads are the entries below 2^log_hash; others are chained by `next`. Source: interface sheet 5.6, 3.18.
  */
 
-import { layout } from '../base/layout.ts';
-import { array, bits32, bytes, named, nested } from '../base/layout-field.ts';
+import { array, bits32, bytes, layout, named, nested } from '../base/index.ts';
 
 export const McgProtocol = { IB_IPV6: 0, ETHERNET: 1, IB_IPV4: 2, FCOE: 3 } as const;
 export type McgProtocol = (typeof McgProtocol)[keyof typeof McgProtocol];

@@ -4,8 +4,7 @@
  * Source: interface sheet 5.4, 3.15.
  */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits32, joined, named, notModelled, u32, u64 } from '../base/layout-field.ts';
+import { aligned, bits32, joined, layout, named, notModelled, u32, u64 } from '../base/index.ts';
 
 /** Ownership nibble. */
 export const MptStatus = {

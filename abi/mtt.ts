@@ -4,8 +4,7 @@
  * Source: interface sheet 5.6, 4.4, 3.15.
  */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits32, bits64, u64 } from '../base/layout-field.ts';
+import { aligned, bits32, bits64, layout, u64 } from '../base/index.ts';
 
 export const mttEntry = layout(
   'MTT entry',

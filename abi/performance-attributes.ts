@@ -3,8 +3,7 @@
  * Source: InfiniBand Architecture volume 1, 16.1.3 and 13.4.8.1; the same offsets are in Linux include/rdma/ib_pma.h.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits32, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits32, layout, u8, u16, u32, u64 } from '../base/index.ts';
 
 export const PerformanceAttribute = {
   CLASS_PORT_INFO: 0x0001,

@@ -3,8 +3,7 @@
  * sent complete. Only Linux documents them. Source: interface sheet 3.12.
  */
 
-import { layout } from '../base/layout.ts';
-import { array, bits8, bits32, bytes, joined, nested, u8, u16, u32 } from '../base/layout-field.ts';
+import { array, bits8, bits32, bytes, joined, layout, nested, u8, u16, u32 } from '../base/index.ts';
 
 export const SetPortEthernet = {
   GENERAL: 0x0,

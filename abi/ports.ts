@@ -3,8 +3,7 @@
  * The Ethernet forms of SET_PORT are in `ports-ethernet.ts`.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits32, joined, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits32, joined, layout, u8, u16, u32, u64 } from '../base/index.ts';
 
 /** Opcode modifiers of SET_PORT. */
 export const SetPortForm = { INFINIBAND: 0, ETHERNET: 1, BEACON: 4 } as const;

@@ -5,7 +5,6 @@
  * at 09 (0 − 4 in a byte): ignore the sizes when an SRQ is attached or the doorbell record is 0.
  */
 
-import { layout } from '../base/layout.ts';
 import {
   aligned,
   bits8,
@@ -13,6 +12,7 @@ import {
   bits64,
   bytes,
   joined,
+  layout,
   named,
   nested,
   notModelled,
@@ -20,7 +20,7 @@ import {
   u16,
   u32,
   u64,
-} from '../base/layout-field.ts';
+} from '../base/index.ts';
 import { addressPath } from './address-path.ts';
 
 export const QpState = {

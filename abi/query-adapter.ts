@@ -1,7 +1,6 @@
 /** QUERY_ADAPTER (0x006), out box. Source: interface sheet 3.9. */
 
-import { layout } from '../base/layout.ts';
-import { bytes, u8, u16 } from '../base/layout-field.ts';
+import { bytes, layout, u8, u16 } from '../base/index.ts';
 
 export const queryAdapter = layout(
   'QUERY_ADAPTER',

@@ -3,8 +3,7 @@
  * numbers are those below which software allocates nothing. Source: interface sheet 3.7.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits16, bits32, notModelled, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits16, bits32, layout, notModelled, u8, u16, u32, u64 } from '../base/index.ts';
 
 /** Queue, table and object limits, 10 to 4f. */
 const limits = {

@@ -1,7 +1,6 @@
 /** QUERY_FW (0x004), out box. Source: interface sheet 3.5. */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits32, notModelled, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits32, layout, notModelled, u8, u16, u32, u64 } from '../base/index.ts';
 
 export const queryFw = layout(
   'QUERY_FW',

@@ -1,7 +1,6 @@
 /** SRQC, the shared receive queue context. Source: interface sheet 5.5. */
 
-import { layout } from '../base/layout.ts';
-import { aligned, bits8, bits32, bits64, joined, named, u8, u16 } from '../base/layout-field.ts';
+import { aligned, bits8, bits32, bits64, joined, layout, named, u8, u16 } from '../base/index.ts';
 
 export const SrqState = { ERROR: 0x0, SOFTWARE: 0xf } as const;
 export type SrqState = (typeof SrqState)[keyof typeof SrqState];

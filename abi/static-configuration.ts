@@ -3,8 +3,7 @@
  * QUERY_IF_STAT, DIAG_RPRT. Source: interface sheet 3.8, 3.19.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits8, bits16, bits32, bytes, notModelled, u8, u16, u32, u64 } from '../base/layout-field.ts';
+import { bits8, bits16, bits32, bytes, layout, notModelled, u8, u16, u32, u64 } from '../base/index.ts';
 
 /** Opcode modifiers of MOD_STAT_CFG. Modifier 0 must succeed, or Linux ends its probe. */
 export const ModStatCfgForm = {

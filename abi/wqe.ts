@@ -6,11 +6,11 @@
  * `ds` counts 16-byte units including the control segment. A WQE occupies ceil(ds × 16 / stride) basic blocks.
  */
 
-import { layout } from '../base/layout.ts';
 import {
   bits8,
   bits32,
   bytes,
+  layout,
   named,
   nested,
   notModelled,
@@ -18,7 +18,7 @@ import {
   u16,
   u32,
   u64,
-} from '../base/layout-field.ts';
+} from '../base/index.ts';
 import { WqeOpcode } from './wqe-opcodes.ts';
 
 const bigEndian16 = { sizeBytes: 16, byteOrder: 'big', source: 'sheet 6.3' } as const;

@@ -12,7 +12,7 @@
  *     analyser.close(); analyser.findings;
  */
 import { Bar, commandStatusName } from '../abi/index.ts';
-import type { TextSink } from '../base/runtime.ts';
+import type { TextSink } from '../base/index.ts';
 import {
   CONFIG_READ,
   CONFIG_WRITE,

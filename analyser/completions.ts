@@ -23,8 +23,7 @@ import {
   timestampCqe,
   wqeOpcodeRows,
 } from '../abi/index.ts';
-import { viewOf } from '../base/bytes.ts';
-import { counterMask24 } from '../base/ring-index.ts';
+import { counterMask24, viewOf } from '../base/index.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { type AnyLayout, anyLayout, fieldsSetIn } from './layout-fields.ts';

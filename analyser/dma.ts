@@ -7,7 +7,7 @@
  * the driver put its queues, records and tables.
  */
 import { cqc, cqRecord, eqc, mpt, mttEntry, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
-import { viewOf } from '../base/bytes.ts';
+import { viewOf } from '../base/index.ts';
 import { TrafficClass, trafficClassNames } from '../hw/dma/index.ts';
 import { STATUS_SUCCESS, type TappedCompletion, type TappedData } from '../hw/pcie/index.ts';
 import type { CompletionFollower } from './completions.ts';

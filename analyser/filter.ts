@@ -9,7 +9,7 @@
  * Filters with one name are alternatives, filters with different names must all hold. An event that has no such thing
  * (a register access has no QP) does not pass a filter that asks for it.
  */
-import { ConfigurationError } from '../base/assert.ts';
+import { ConfigurationError } from '../base/index.ts';
 import {
   type ObjectKind,
   objectKinds,

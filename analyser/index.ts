@@ -1,6 +1,7 @@
 export { Analyser } from './analyser.ts';
 export { parsedCategories, TraceFilter } from './filter.ts';
 export type { Finding } from './lint/findings.ts';
+export { type RuleName, rules, type Severity } from './lint/rules.ts';
 export { HostMemoryReader } from './memory.ts';
 export { type TraceCategory, traceCategories } from './trace-event.ts';
 export { TraceText } from './trace-log.ts';

@@ -4,10 +4,7 @@
  * A mailbox is mostly zeros; shown are the fields that are not zero, and those few whose zero is a value worth reading
  * (a service type RC, an event type COMP). What is not shown is zero.
  */
-import { toHex } from '../base/bytes.ts';
-import type { Layout } from '../base/layout.ts';
-import { leavesOf } from '../base/layout-check.ts';
-import type { BitRange, Field, FieldTable } from '../base/layout-field.ts';
+import { type BitRange, type Field, type FieldTable, type Layout, leavesOf, toHex } from '../base/index.ts';
 
 /** A layout whose table type is forgotten. */
 export type AnyLayout = Layout<FieldTable>;

@@ -4,7 +4,7 @@
  */
 import { bar0, commandNameOf, hcr, hcrGoOffset, msix } from '../abi/index.ts';
 import { msixTableEntry } from '../abi/pci/index.ts';
-import { swap32, viewOf } from '../base/bytes.ts';
+import { swap32, viewOf } from '../base/index.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { anyLayout, fieldsSetIn, fieldText } from './layout-fields.ts';

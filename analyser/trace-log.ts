@@ -1,5 +1,5 @@
 /** A trace kept in memory: for tests and for small tools. */
-import type { TextSink } from '../base/runtime.ts';
+import type { TextSink } from '../base/index.ts';
 
 export class TraceText implements TextSink {
   text = '';

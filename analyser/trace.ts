@@ -1,6 +1,6 @@
 /** Where events go: through the filter, as lines, into the sink. What the filter leaves out is not even made. */
 
-import type { TextSink } from '../base/runtime.ts';
+import type { TextSink } from '../base/index.ts';
 import type { TraceFilter } from './filter.ts';
 import type { InstantOf, ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
 import { eventText, type TraceFormat } from './trace-text.ts';

@@ -20,8 +20,7 @@ import {
   uarPageOf,
   wqeUnitBytes,
 } from '../abi/index.ts';
-import { viewOf } from '../base/bytes.ts';
-import { advance, counterMask16 } from '../base/ring-index.ts';
+import { advance, counterMask16, viewOf } from '../base/index.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import type { FollowedQp } from './follow/objects.ts';
 import { blocksOf } from './follow/send-queue.ts';

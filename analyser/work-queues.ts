@@ -3,8 +3,7 @@
  * The device may read ahead, read again, or have a WQE by BlueFlame; each WQE is shown once. Source: sheet 6.1 to 6.5.
  */
 import { srqNextSegment, wqeUnitBytes } from '../abi/index.ts';
-import { viewOf } from '../base/bytes.ts';
-import { advance, counterMask16, distance, ringIndex } from '../base/ring-index.ts';
+import { advance, counterMask16, distance, ringIndex, viewOf } from '../base/index.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import type { FollowedQp, FollowedSrq } from './follow/objects.ts';
 import { blocksOf, isPosted, wqeInMemory } from './follow/send-queue.ts';

@@ -24,7 +24,7 @@ import {
   wqeOpcodeRows,
   wqeUnitBytes,
 } from '../abi/index.ts';
-import { toHex, viewOf } from '../base/bytes.ts';
+import { toHex, viewOf } from '../base/index.ts';
 import { type AnyLayout, anyLayout, fieldsSetIn } from './layout-fields.ts';
 import type { TraceSection } from './trace-event.ts';
 

@@ -5,10 +5,13 @@
  */
 import '../runtime/node.ts';
 import { Session } from 'node:inspector';
-import { Machine, type MachineOptions } from '../system/machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
-import { bandwidthClient, bandwidthServer } from '../system/workloads/perf-bandwidth.ts';
-import { parsedWorkload, perfArgsOf } from '../system/workloads/workload.ts';
+import {
+  type JsonValue,
+  Machine,
+  type MachineOptions,
+  type ProgramOptions,
+} from '../system/machine/index.ts';
+import { bandwidthClient, bandwidthServer, parsedWorkload, perfArgsOf } from '../system/workloads/index.ts';
 
 const args = perfArgsOf(parsedWorkload('write-bw,size=64,iters=100,qps=3')) as unknown as JsonValue;
 const programs: readonly ProgramOptions[] = [bandwidthClient, bandwidthServer].map((run, node) => ({

@@ -17,9 +17,7 @@
 import '../runtime/node.ts';
 import { Command } from 'commander';
 import { jsonText, writeOutput } from '../system/cli/output.ts';
-import { Machine } from '../system/machine/machine.ts';
-import type { Partition } from '../system/machine/partition/placement.ts';
-import type { JsonValue } from '../system/machine/program.ts';
+import { type JsonValue, Machine, type Partition } from '../system/machine/index.ts';
 import { tableOf } from '../system/text/table.ts';
 import { calibration, type Figure, textOf } from './figure.ts';
 import { qpCostsOf, qpTableOf } from './qp-costs.ts';

@@ -1,6 +1,5 @@
 /** Many short simulations in one process, as a sweep over a parameter is: what one of them takes, and for what. */
-import { Machine } from '../system/machine/machine.ts';
-import type { JsonValue } from '../system/machine/program.ts';
+import { type JsonValue, Machine } from '../system/machine/index.ts';
 import { calibration, type Figure } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

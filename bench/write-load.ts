@@ -2,9 +2,8 @@
  * The program of the benchmarks: keeps a fixed number of messages of one verb in flight on each of its QPs until it has
  * sent a fixed number, one completion for every quarter of the window.
  */
-import type { JsonValue, ProgramContext } from '../system/machine/program.ts';
-import { bandwidthClient, bandwidthServer } from '../system/workloads/perf-bandwidth.ts';
-import type { PerfArgs, PerfVerb } from '../system/workloads/perf-plan.ts';
+import type { JsonValue, ProgramContext } from '../system/machine/index.ts';
+import { bandwidthClient, bandwidthServer, type PerfArgs, type PerfVerb } from '../system/workloads/index.ts';
 
 export interface Load {
   readonly verb: PerfVerb;

@@ -95,6 +95,8 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     external: (id) => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id),
     plugins: [texts, rewriting],
     checks: { bundlerTimings: false, pluginTimings: false },
+    // A room's index names all that others may have of it; what nobody takes stays out, and with it what that imports.
+    treeshake: { moduleSideEffects: (id) => !isOurs(id) || id.startsWith(join(root, 'lab')) },
     transform: { define: { 'process.env.NODE_ENV': '"production"' }, target: browserTarget },
     tsconfig: false,
     logLevel: 'silent',

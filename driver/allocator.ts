@@ -9,7 +9,7 @@
  * Promises: a number is never handed out twice while taken; releasing a number that is not taken is refused; `taken`
  * counts exactly. The search costs one step per 32 numbers.
  */
-import { InvariantError } from '../base/assert.ts';
+import { InvariantError } from '../base/index.ts';
 
 export interface NumberRange {
   /** What the numbers are, for messages. */

@@ -17,7 +17,7 @@ import {
   portInfoChangeEqe,
   qpEqe,
   srqEqe,
-} from '../abi/eqe.ts';
+} from '../abi/index.ts';
 import type { KernelMemory } from './platform.ts';
 import { AsyncEventType } from './uapi.ts';
 

@@ -2,8 +2,7 @@
  * Aligned runs of a power of two of entries, for the MTT table: a buddy allocator, as in Linux. A run of 2^n entries
  * starts at a multiple of 2^n; the smallest free run that fits is split, freed halves join again.
  */
-import { InvariantError } from '../base/assert.ts';
-import { log2Ceil } from '../base/units.ts';
+import { InvariantError, log2Ceil } from '../base/index.ts';
 
 export class BuddyAllocator {
   private readonly logCount: number;

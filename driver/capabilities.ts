@@ -3,13 +3,15 @@
  * Linux applies to them (interface sheet 3.5, 3.7, 3.13).
  */
 
-import { uarPageBytes } from '../abi/bar-map.ts';
-import { Bar } from '../abi/pci-identity.ts';
-import { queryPort } from '../abi/ports.ts';
-import { queryDevCap } from '../abi/query-dev-cap.ts';
-import { commandInterfaceRevision, queryFw } from '../abi/query-fw.ts';
-import type { Decoded } from '../base/layout.ts';
-import { bytesPerMib } from '../base/units.ts';
+import {
+  Bar,
+  commandInterfaceRevision,
+  queryDevCap,
+  queryFw,
+  queryPort,
+  uarPageBytes,
+} from '../abi/index.ts';
+import { bytesPerMib, type Decoded } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';

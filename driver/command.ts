@@ -13,12 +13,16 @@
  * device, which holds nothing any more. An answer whose interrupt is lost is found by polling the event queue.
  * Sources: interface sheet 2.2, 3.1 to 3.3; golden captures, observation 11.
  */
-import { bar0 } from '../abi/bar-map.ts';
-import { CommandStatus } from '../abi/command-status.ts';
-import { type CommandName, commands } from '../abi/commands.ts';
-import { hcr, hcrGoOffset, pollingToken } from '../abi/hcr.ts';
-import { highWordOf, joinWords, lowWordOf, viewOf } from '../base/bytes.ts';
-import { msToPs, nsToPs, usToPs } from '../base/units.ts';
+import {
+  bar0,
+  type CommandName,
+  CommandStatus,
+  commands,
+  hcr,
+  hcrGoOffset,
+  pollingToken,
+} from '../abi/index.ts';
+import { highWordOf, joinWords, lowWordOf, msToPs, nsToPs, usToPs, viewOf } from '../base/index.ts';
 import { closingCommands, type DeviceLifecycle } from './device-lifecycle.ts';
 import { CommandFailure, KernelError } from './kernel-error.ts';
 import { MailboxPool } from './mailbox.ts';

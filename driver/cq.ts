@@ -3,11 +3,8 @@
  * completion channel. Resizing hands the device a second ring; the library moves what was left in the first.
  * Source: interface sheet 5.2, 3.16.
  */
-import { cqc } from '../abi/cqc.ts';
-import { cqeBytes } from '../abi/cqe.ts';
-import { cqRecord } from '../abi/doorbell-records.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { log2Exact } from '../base/units.ts';
+import { cqc, cqeBytes, cqRecord, icmPageBytes } from '../abi/index.ts';
+import { log2Exact } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import type { EventQueue } from './eq.ts';

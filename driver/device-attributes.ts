@@ -1,9 +1,14 @@
 /** What queryDevice returns (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
-import { CapabilityFlag, hasCapability, hasFlag, MemoryManagementFlag } from '../abi/capability-flags.ts';
-import { cqc } from '../abi/cqc.ts';
-import { mcgMembersMax } from '../abi/mcg.ts';
-import { srqNextSegment } from '../abi/wqe.ts';
-import { log2Exact } from '../base/units.ts';
+import {
+  CapabilityFlag,
+  cqc,
+  hasCapability,
+  hasFlag,
+  MemoryManagementFlag,
+  mcgMembersMax,
+  srqNextSegment,
+} from '../abi/index.ts';
+import { log2Exact } from '../base/index.ts';
 import type { DeviceLimits } from './capabilities.ts';
 import type { Device } from './device.ts';
 import { mcgEntryBytes, responderResourcesOf } from './icm-profile.ts';

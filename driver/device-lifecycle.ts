@@ -8,7 +8,7 @@
  *
  * A dead device stays dead: one that was reset and probed again has a lifecycle of its own. Source: interface sheet 2.6, 3.3.
  */
-import type { CommandName } from '../abi/commands.ts';
+import type { CommandName } from '../abi/index.ts';
 
 /**
  * Commands that take something from the device. One that fails makes the device dead; of a dead device they have succeeded, for

@@ -3,9 +3,8 @@
  * contiguous runs, as large as the host still has; each becomes entries of a MAP command whose size divides both of its
  * addresses (interface sheet 3.6).
  */
-import type { CommandName } from '../abi/commands.ts';
-import { icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/map-icm.ts';
-import { log2Exact } from '../base/units.ts';
+import { type CommandName, icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/index.ts';
+import { log2Exact } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, KernelMemory } from './platform.ts';

@@ -9,7 +9,7 @@
  * threads wake, closing and destroying succeeds, everything else is EIO. A device that comes back serves new contexts.
  * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
-import { defaultsOf } from '../base/parameter.ts';
+import { defaultsOf } from '../base/index.ts';
 import { CmService, type ConnectionCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
 import { HealthTimer, type Patient } from './health.ts';

@@ -7,15 +7,17 @@
  * Promises: an entry is read only after its owner bit says so; the queue is armed once per interrupt, after the last
  * entry found, and the device raises the next interrupt at once if more came meanwhile (interface sheet 6.10).
  */
-import { eqDoorbellOffset } from '../abi/bar-map.ts';
-import { eqDoorbell } from '../abi/doorbells.ts';
-import { EqArmState, eqc } from '../abi/eqc.ts';
-import { eqe, eqeBytes } from '../abi/eqe.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { Bar } from '../abi/pci-identity.ts';
-import { viewOf } from '../base/bytes.ts';
-import { advance, counterMask24, passBit, ringIndex } from '../base/ring-index.ts';
-import { log2Exact } from '../base/units.ts';
+import {
+  Bar,
+  EqArmState,
+  eqc,
+  eqDoorbell,
+  eqDoorbellOffset,
+  eqe,
+  eqeBytes,
+  icmPageBytes,
+} from '../abi/index.ts';
+import { advance, counterMask24, log2Exact, passBit, ringIndex, viewOf } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { givePages, type Run, takePages } from './donation.ts';
 import type { MttTable, Translation } from './mtt.ts';

@@ -9,8 +9,7 @@
  * is lost. After `healthIdleTicks` checks without a finding or a use of the driver the timer stops until the driver is used
  * again, so that a machine in which every thread waits for nothing ends with a DeadlockError.
  */
-import { swap32 } from '../base/bytes.ts';
-import { usToPs } from '../base/units.ts';
+import { swap32, usToPs } from '../base/index.ts';
 import type { Device } from './device.ts';
 import type { EventQueue } from './eq.ts';
 import type { DriverConfig } from './parameters.ts';

@@ -2,12 +2,18 @@
  * Where the ICM tables lie: each rounded to a power of two and at least a page, sorted by falling size, packed from
  * address 0; so every table is aligned to its size. Then what INIT_HCA says of them. Source: interface sheet 4.1, 3.10.
  */
-import { CapabilityFlag, hasCapability, hasFlag, MemoryManagementFlag } from '../abi/capability-flags.ts';
-import { CmptType, cmptOffset, eqEntriesMappedAtInit } from '../abi/icm.ts';
-import type { initHca } from '../abi/init-hca.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import type { Initial } from '../base/layout.ts';
-import { log2Exact } from '../base/units.ts';
+import {
+  CapabilityFlag,
+  CmptType,
+  cmptOffset,
+  eqEntriesMappedAtInit,
+  hasCapability,
+  hasFlag,
+  icmPageBytes,
+  type initHca,
+  MemoryManagementFlag,
+} from '../abi/index.ts';
+import { type Initial, log2Exact } from '../base/index.ts';
 import { type DeviceLimits, eqCountOf, uarCountOf } from './capabilities.ts';
 import type { IcmRegion } from './icm.ts';
 import { KernelError } from './kernel-error.ts';

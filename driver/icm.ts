@@ -7,10 +7,8 @@
  * Promises: `use` and `release` of the same entry balance; a failed `use` leaves nothing behind; the driver finds the
  * host memory of an entry with `physicalAddressOf` (it writes MTT entries there). Sources: interface sheet 4.2, 3.6.
  */
-import { icmChunkBytes } from '../abi/icm.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { InvariantError } from '../base/assert.ts';
-import { roundUp } from '../base/units.ts';
+import { icmChunkBytes, icmPageBytes } from '../abi/index.ts';
+import { InvariantError, roundUp } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { donate, givePages, type Run, takePages } from './donation.ts';
 import { Mutex } from './mutex.ts';

@@ -7,11 +7,8 @@
  * The interrupt test is a NOP whose answer must come by interrupt; a device that fails it with MSI-X is tried with the
  * legacy pin. Source: interface sheet 8.1 steps 19 to 26, 2.4.
  */
-import { bar0 } from '../abi/bar-map.ts';
-import { CapabilityFlag, hasCapability } from '../abi/capability-flags.ts';
-import { mapEqUnmap } from '../abi/commands.ts';
-import { asyncEventMask, EventType } from '../abi/eqe.ts';
-import { swap32 } from '../base/bytes.ts';
+import { asyncEventMask, bar0, CapabilityFlag, EventType, hasCapability, mapEqUnmap } from '../abi/index.ts';
+import { swap32 } from '../base/index.ts';
 import { type DeviceLimits, eqCountOf, type Firmware, reservedEqsOf } from './capabilities.ts';
 import { type EqEnvironment, EventQueue } from './eq.ts';
 import { KernelError } from './kernel-error.ts';

@@ -4,7 +4,7 @@
  * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The rest is
  * the driver's own judgement: a number that is not an object of the caller, a size over a limit, memory that ran out.
  */
-import { commandStatusName, errnoOfStatus } from '../abi/command-status.ts';
+import { commandStatusName, errnoOfStatus } from '../abi/index.ts';
 import { type ErrnoName, errnoNumbers } from './uapi.ts';
 
 /** A system call that failed, before it changed anything. */

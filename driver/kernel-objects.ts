@@ -1,5 +1,5 @@
 /** What a context keeps of its objects, who uses them, and what the library must know of it. */
-import { cqeBytes } from '../abi/cqe.ts';
+import { cqeBytes } from '../abi/index.ts';
 import type { BlockingQueue } from './blocking-queue.ts';
 import type { CompletionQueue } from './cq.ts';
 import type { Device } from './device.ts';

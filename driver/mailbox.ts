@@ -1,5 +1,5 @@
 /** Command mailboxes: 4 KiB frames, zeroed, kept for the next command and given back at removal. */
-import { mailboxBytes } from '../abi/hcr.ts';
+import { mailboxBytes } from '../abi/index.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelMemory } from './platform.ts';
 

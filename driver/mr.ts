@@ -4,8 +4,7 @@
  * The costs are those of pinning: a fixed part and one per page, charged to `pin`. A region's key is its slot with the
  * generation bits, rotated (interface sheet 7.1); lkey and rkey are the same number.
  */
-import { keyOfIndexForm } from '../abi/keys.ts';
-import { MptStatus, mpt } from '../abi/mpt.ts';
+import { keyOfIndexForm, MptStatus, mpt } from '../abi/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Translation } from './mtt.ts';

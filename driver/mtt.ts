@@ -2,7 +2,7 @@
  * Translation entries: runs of the MTT table, written straight into the ICM pages that hold them (there is no command
  * for it in Linux). An object's MTT address is the byte offset of its first entry. Source: interface sheet 3.15, 4.4.
  */
-import { mttEntry, mttEntryBytes } from '../abi/mtt.ts';
+import { mttEntry, mttEntryBytes } from '../abi/index.ts';
 import { BuddyAllocator } from './buddy.ts';
 import type { IcmTable } from './icm.ts';
 import { KernelError } from './kernel-error.ts';

@@ -3,9 +3,15 @@
  * free. Source: Linux 6.1, drivers/infiniband/hw/mlx4/mr.c, mlx4_ib_alloc_mw, and net/ethernet/mellanox/mlx4/mr.c, mlx4_mw_enable.
  */
 
-import { CapabilityFlag, hasCapability, hasFlag, MemoryManagementFlag } from '../abi/capability-flags.ts';
-import { keyOfIndexForm } from '../abi/keys.ts';
-import { MptStatus, mpt } from '../abi/mpt.ts';
+import {
+  CapabilityFlag,
+  hasCapability,
+  hasFlag,
+  keyOfIndexForm,
+  MemoryManagementFlag,
+  MptStatus,
+  mpt,
+} from '../abi/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Cpu } from './platform.ts';

@@ -1,5 +1,5 @@
 /** The number spaces of a device: how many there are, which are reserved, how they are reused (interface sheet 7.1, 7.2). */
-import { specialQpBlock } from '../abi/qpc.ts';
+import { specialQpBlock } from '../abi/index.ts';
 import { NumberAllocator } from './allocator.ts';
 import { type DeviceLimits, reservedUarsOf, specialQpBaseOf, uarCountOf } from './capabilities.ts';
 import type { NumberSpaces } from './device.ts';

@@ -2,7 +2,7 @@
  * Parameters of the driver: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs
  * nothing until it is used (ICM is virtual), and smaller where Linux donates megabytes a simulated host would miss.
  */
-import { type ConfigOf, flag, number, powerOfTwo } from '../base/parameter.ts';
+import { type ConfigOf, flag, number, powerOfTwo } from '../base/index.ts';
 
 const linux = (what: string): string => `Linux 6.1 mlx4_core: ${what}`;
 

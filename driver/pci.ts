@@ -3,6 +3,8 @@
  * Linux does.
  * Sources: PCI Express base specification 7.5.1, 7.7.2; interface sheet 1.4, 2.3.
  */
+
+import { Bar, flashGatewayOffset, pciIdentity } from '../abi/index.ts';
 import {
   CapabilityId,
   expressCapability,
@@ -10,10 +12,16 @@ import {
   msixTableEntry,
   type0Header,
 } from '../abi/pci/index.ts';
-import { Bar, flashGatewayOffset, pciIdentity } from '../abi/pci-identity.ts';
-import { highWordOf, lowWordOf, viewOf } from '../base/bytes.ts';
-import { type FieldPlace, fieldInDword, fieldOf, withField } from '../base/registers.ts';
-import { usToPs } from '../base/units.ts';
+import {
+  type FieldPlace,
+  fieldInDword,
+  fieldOf,
+  highWordOf,
+  lowWordOf,
+  usToPs,
+  viewOf,
+  withField,
+} from '../base/index.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 

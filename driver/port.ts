@@ -7,30 +7,29 @@
  * to 3.14, 7.6, 7.7.
  */
 
-import { CommandStatus } from '../abi/command-status.ts';
 import {
+  CommandStatus,
+  extendedPortInfo,
+  guidInfo,
+  LinkSpeed,
+  LinkSpeedExtended,
   MadClass,
   MadIfcFlag,
   MadMethod,
   MadStatus,
   madIfcModifier,
-  SmpAttribute,
-  smp,
-  smpDataOffset,
-} from '../abi/mad.ts';
-import {
-  extendedPortInfo,
-  guidInfo,
-  LinkSpeed,
-  LinkSpeedExtended,
   nodeInfo,
+  PortMtu,
   PortState,
   pkeyTable,
   portInfo,
-} from '../abi/mad-attributes.ts';
-import { PortMtu, SetPortForm, setPortInfiniband } from '../abi/ports.ts';
-import type { Decoded } from '../base/layout.ts';
-import { usToPs } from '../base/units.ts';
+  SetPortForm,
+  SmpAttribute,
+  setPortInfiniband,
+  smp,
+  smpDataOffset,
+} from '../abi/index.ts';
+import { type Decoded, usToPs } from '../base/index.ts';
 import type { PortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
 import { CommandFailure, KernelError, requireWithin } from './kernel-error.ts';

@@ -4,10 +4,14 @@
  *
  *   PCI · owner · reset · firmware · limits · ICM · INIT_HCA · interrupts and EQs · event mode · special QPs · ports
  */
-import { initHca } from '../abi/init-hca.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { boardIdText, queryAdapter } from '../abi/query-adapter.ts';
-import { ModStatCfgForm, modStatCfg } from '../abi/static-configuration.ts';
+import {
+  boardIdText,
+  icmPageBytes,
+  initHca,
+  ModStatCfgForm,
+  modStatCfg,
+  queryAdapter,
+} from '../abi/index.ts';
 import { EventRouter } from './async-events.ts';
 import {
   type DeviceLimits,

@@ -5,7 +5,7 @@
  * does not exist, is EINVAL and changes nothing. Sources: InfiniBand Architecture volume 1, 11.2.5.2 (table 96 and
  * following); Linux ib_modify_qp_is_ok; interface sheet 3.17 for the commands.
  */
-import type { CommandName } from '../abi/commands.ts';
+import type { CommandName } from '../abi/index.ts';
 import { KernelError } from './kernel-error.ts';
 import { QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 

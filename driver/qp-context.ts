@@ -3,12 +3,18 @@
  * optional parameters. Fields are set as mlx4_ib sets them, to the bit; the golden captures are the test.
  * Sources: interface sheet 3.17, 5.1; golden captures b, d, f, h, i.
  */
-import { type addressPath, scheduleQueueOf } from '../abi/address-path.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { OptionalParameter } from '../abi/qp-transitions.ts';
-import { PathMigration, PathMtu, QpState, type qpMailbox, ServiceType } from '../abi/qpc.ts';
-import type { Initial } from '../base/layout.ts';
-import { log2Ceil, log2Exact } from '../base/units.ts';
+import {
+  type addressPath,
+  icmPageBytes,
+  OptionalParameter,
+  PathMigration,
+  PathMtu,
+  QpState,
+  type qpMailbox,
+  ServiceType,
+  scheduleQueueOf,
+} from '../abi/index.ts';
+import { type Initial, log2Ceil, log2Exact } from '../base/index.ts';
 import type { Translation } from './mtt.ts';
 import { AccessFlag, type AhAttr, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 

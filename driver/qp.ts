@@ -2,11 +2,17 @@
  * Queue pairs: a number, ICM pages for its context, the process's ring and record; and the transitions, checked against
  * the verbs' attribute table before a command goes out. Source: interface sheet 3.17, 4.2, 5.1, 6.1.
  */
-import { portOfScheduleQueue, serviceLevelOfScheduleQueue } from '../abi/address-path.ts';
-import { resetOpcodeModifier, sqdEventRequest } from '../abi/commands.ts';
-import { receiveRecord } from '../abi/doorbell-records.ts';
-import { QpState, type qpc, qpMailbox } from '../abi/qpc.ts';
-import type { Decoded } from '../base/layout.ts';
+import {
+  portOfScheduleQueue,
+  QpState,
+  type qpc,
+  qpMailbox,
+  receiveRecord,
+  resetOpcodeModifier,
+  serviceLevelOfScheduleQueue,
+  sqdEventRequest,
+} from '../abi/index.ts';
+import type { Decoded } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import type { IcmTable } from './icm.ts';

@@ -2,10 +2,8 @@
  * Taking the device and bringing it to its reset state: owner register, hardware semaphore, reset register, and the
  * configuration space as it was. Source: interface sheet 2.3, 2.5, 8.1 steps 2 and 3.
  */
-import { bar0 } from '../abi/bar-map.ts';
-import { swap32 } from '../base/bytes.ts';
-import { withField } from '../base/registers.ts';
-import { usToPs } from '../base/units.ts';
+import { bar0 } from '../abi/index.ts';
+import { swap32, usToPs, withField } from '../base/index.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
 import { restoreConfiguration, type SavedConfiguration, saveConfiguration, waitForVendorId } from './pci.ts';

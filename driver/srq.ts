@@ -2,11 +2,8 @@
  * Shared receive queues: the process's ring of linked WQEs and its doorbell record, and a limit that asks for one event
  * when fewer WQEs are left. Source: interface sheet 5.5, 6.5, 3.16.
  */
-import { receiveRecord } from '../abi/doorbell-records.ts';
-import { icmPageBytes } from '../abi/map-icm.ts';
-import { srqc } from '../abi/srqc.ts';
-import { srqNextSegment } from '../abi/wqe.ts';
-import { log2Exact } from '../base/units.ts';
+import { icmPageBytes, receiveRecord, srqc, srqNextSegment } from '../abi/index.ts';
+import { log2Exact } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';

@@ -4,7 +4,7 @@
  * Source: libibverbs verbs.h, Linux include/uapi/rdma.
  */
 
-import { Errno } from '../abi/command-status.ts';
+import { Errno } from '../abi/index.ts';
 
 /** The error codes system calls of this driver return, by their POSIX names, with Linux' numbers. */
 export const errnoNumbers = {

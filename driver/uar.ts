@@ -1,6 +1,5 @@
 /** Doorbell pages: each context gets a UAR of its own, mapped uncached, and the BlueFlame page that pairs with it. */
-import { type BlueFlameGeometry, blueFlameOffset, uarPageBytes } from '../abi/bar-map.ts';
-import { Bar } from '../abi/pci-identity.ts';
+import { Bar, type BlueFlameGeometry, blueFlameOffset, uarPageBytes } from '../abi/index.ts';
 import { blueFlameRegisterBytesOf, uarAreaBytesOf } from './capabilities.ts';
 import type { Device } from './device.ts';
 import { KernelError } from './kernel-error.ts';

@@ -2,7 +2,7 @@
  * A queue's memory: pages of the process that the kernel has pinned and, for rings, translated for the device. A doorbell
  * record is pinned only; its context holds the physical address.
  */
-import { highWordOf } from '../base/bytes.ts';
+import { highWordOf } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Translation } from './mtt.ts';

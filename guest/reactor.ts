@@ -7,7 +7,7 @@
  *
  * A wait ends early, with nothing done, when a signal comes: let Node's event loop turn to have its handler run.
  */
-import { InvariantError } from '../base/assert.ts';
+import { InvariantError } from '../base/index.ts';
 import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } from './native/poll.ts';
 import type { VfioUserServer } from './vfio-user/server.ts';
 

@@ -6,8 +6,7 @@
  * A thread is counted as running in its logical process from begin or resume to suspend, so that time waits for it. What
  * it throws ends the run.
  */
-import { InvariantError } from '../base/assert.ts';
-import { runtime } from '../base/runtime.ts';
+import { InvariantError, runtime } from '../base/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';

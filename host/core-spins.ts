@@ -9,7 +9,7 @@
  * which a write falls, and nowhere else. A round that is interrupted is finished later; the rounds after it begin
  * there. Polling is charged when the spin ends or is interrupted, as the interval it lasted.
  */
-import type { Cycles } from '../base/units.ts';
+import type { Cycles } from '../base/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { causeIndexOf } from './cpu-account.ts';

@@ -11,7 +11,7 @@
  * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
  * stands still until enough of them have left, and everything the thread does later is later by as much.
  */
-import type { Cycles } from '../base/units.ts';
+import type { Cycles } from '../base/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 

@@ -14,13 +14,16 @@
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
 
-import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { asInteger } from '../base/parameter.ts';
-import type { Picoseconds } from '../base/units.ts';
-import type { Wide } from '../base/wide.ts';
-import type { BlockState } from '../sim/block.ts';
-import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } from '../sim/epoch.ts';
-import type { EventRef } from '../sim/event-queue.ts';
+import { asInteger, ConfigurationError, InvariantError, type Picoseconds, type Wide } from '../base/index.ts';
+import {
+  type BlockState,
+  type EventRef,
+  type ExactPs,
+  exactPs,
+  numberOfPs,
+  type Stopwatch,
+  startStopwatch,
+} from '../sim/index.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
 import { type AccessDone, failedLoadValue } from './device-port.ts';

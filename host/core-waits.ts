@@ -6,8 +6,8 @@
  *
  * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
  */
-import type { Picoseconds } from '../base/units.ts';
-import { PHASE_HARDWARE } from '../sim/event-queue.ts';
+import type { Picoseconds } from '../base/index.ts';
+import { PHASE_HARDWARE } from '../sim/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 

@@ -16,12 +16,14 @@
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
-import type { Cycles, Picoseconds } from '../base/units.ts';
-import type { Wide } from '../base/wide.ts';
-import type { BlockState } from '../sim/block.ts';
-import type { Clock } from '../sim/clock.ts';
-import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { Cycles, Picoseconds, Wide } from '../base/index.ts';
+import {
+  type BlockState,
+  type Clock,
+  type LogicalProcess,
+  PHASE_HARDWARE,
+  PHASE_SOFTWARE,
+} from '../sim/index.ts';
 import { CoreCode } from './core-code.ts';
 import { CoreSpins } from './core-spins.ts';
 import { CoreStores } from './core-stores.ts';

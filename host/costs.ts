@@ -1,7 +1,7 @@
 /**
  * The slices of the cost profile that the driver and the verbs library ask for, in their own words.
  */
-import { defaultsOf } from '../base/parameter.ts';
+import { defaultsOf } from '../base/index.ts';
 import { type CostConfig, type HostConfig, hostParameters } from './host-parameters.ts';
 
 /** Cycle costs of what the driver does; fits driver/platform.ts. */

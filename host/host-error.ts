@@ -1,7 +1,6 @@
 /** Errors that end a run because of what its programs did: misuse of the simulator, never of the device. */
-import { textOfThrown } from '../base/thrown.ts';
-import type { ExactPs } from '../sim/epoch.ts';
-import { RunError } from '../sim/run-errors.ts';
+import { textOfThrown } from '../base/index.ts';
+import { type ExactPs, RunError } from '../sim/index.ts';
 
 /** A program (or a kernel thread, or an interrupt handler) threw. */
 export class ProgramFailedError extends RunError {

@@ -5,7 +5,7 @@
  * and `D-…` are rows of measurements.csv. A cost is what the core itself spends: whatever the device, the bus or
  * a full store buffer adds is simulated and comes on top.
  */
-import { type ConfigOf, choice, number, powerOfTwo } from '../base/parameter.ts';
+import { type ConfigOf, choice, number, powerOfTwo } from '../base/index.ts';
 import { type MmConfig, mmParameters } from './mm/index.ts';
 
 const lite = 'measurements.csv';

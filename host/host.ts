@@ -10,12 +10,8 @@
  * and it was the last of its process, the process exits. A program that throws ends the run with its name and the
  * simulated time.
  */
-import { assertRange } from '../base/assert.ts';
-import { bytesPerKib, bytesPerMib, type Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
-import { Clock } from '../sim/clock.ts';
-import type { ExactPs } from '../sim/epoch.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import { assertRange, bytesPerKib, bytesPerMib, type Picoseconds } from '../base/index.ts';
+import { type BlockState, Clock, type ExactPs, type LogicalProcess } from '../sim/index.ts';
 import { Core, type CoreKernel } from './core.ts';
 import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
 import { verbsCostsOf } from './costs.ts';

@@ -11,11 +11,8 @@
  * Promises: one pending interrupt per vector: a message that finds its vector pending merges into it, so a storm
  * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting.
  */
-import { assertRange, InvariantError } from '../base/assert.ts';
-import { nsToPs, type Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
-import { PHASE_HARDWARE } from '../sim/event-queue.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import { assertRange, InvariantError, nsToPs, type Picoseconds } from '../base/index.ts';
+import { type BlockState, type LogicalProcess, PHASE_HARDWARE } from '../sim/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import type { InterruptConfig } from './host-parameters.ts';

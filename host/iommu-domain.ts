@@ -17,10 +17,9 @@ import {
   iommuPageBytes,
   levelCount,
   setEntry,
-} from '../abi/iommu-tables.ts';
-import { InvariantError } from '../base/assert.ts';
-import { nsToPs } from '../base/units.ts';
-import type { ExactPs } from '../sim/epoch.ts';
+} from '../abi/index.ts';
+import { InvariantError, nsToPs } from '../base/index.ts';
+import type { ExactPs } from '../sim/index.ts';
 import type { MemoryManager } from './mm/index.ts';
 
 /** The registers of the hardware that the kernel uses. */

@@ -2,7 +2,7 @@
  * The slices of the host that the driver asks for: configuration space, kernel memory, interrupt lines, threads.
  * They fit driver/platform.ts by structure; nothing here depends on the driver.
  */
-import type { TimeKeeper } from '../sim/epoch.ts';
+import type { TimeKeeper } from '../sim/index.ts';
 import type { CoreThread } from './core-thread.ts';
 import { driverCostsOf } from './costs.ts';
 import type { Host } from './host.ts';

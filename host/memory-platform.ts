@@ -6,9 +6,8 @@
  *
  * A kswapd that finds nothing to take is not started again for a tenth of a second (Linux: HZ / 10).
  */
-import { nsToPs, type Picoseconds } from '../base/units.ts';
-import { PHASE_HARDWARE } from '../sim/event-queue.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import { nsToPs, type Picoseconds } from '../base/index.ts';
+import { type LogicalProcess, PHASE_HARDWARE } from '../sim/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { ProcessKilledError } from './host-error.ts';

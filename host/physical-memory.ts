@@ -10,10 +10,15 @@
  * turns into Unsupported Request; a write is complete before its watchers are notified. An unwatched write costs one
  * comparison for that.
  */
-import { assertRange, InvariantError } from '../base/assert.ts';
-import { BlockCopier } from '../base/block-copy.ts';
-import type { ImagedMemory, MemoryImage } from '../base/object-image.ts';
-import { bytesPerGib, bytesPerMib } from '../base/units.ts';
+import {
+  assertRange,
+  BlockCopier,
+  bytesPerGib,
+  bytesPerMib,
+  type ImagedMemory,
+  InvariantError,
+  type MemoryImage,
+} from '../base/index.ts';
 
 /** Notified of each write to a page it watches, after the bytes are in memory. */
 export interface PageWatcher {

@@ -5,8 +5,8 @@
  * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
  * their slots. A thread that lost the core stands in front of its level.
  */
-import type { Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
+import type { Picoseconds } from '../base/index.ts';
+import type { BlockState } from '../sim/index.ts';
 import { type CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 
 const noThread = -1;

@@ -4,8 +4,7 @@
  * It takes effect at the raising thread's own time. Raised while no thread waits, it lets the next thread that waits
  * through at once; several raises until then are one.
  */
-import { InvariantError } from '../base/assert.ts';
-import { type Picoseconds, psPerUs } from '../base/units.ts';
+import { InvariantError, type Picoseconds, psPerUs } from '../base/index.ts';
 import type { Core } from './core.ts';
 import { CoreThread } from './core-thread.ts';
 

@@ -10,11 +10,8 @@
  * time, shifts them and stalls is the core.
  */
 
-import { ConfigurationError } from '../base/assert.ts';
-import { viewOf } from '../base/bytes.ts';
-import type { Cycles } from '../base/units.ts';
-import type { Wide } from '../base/wide.ts';
-import type { BlockState } from '../sim/block.ts';
+import { ConfigurationError, type Cycles, viewOf, type Wide } from '../base/index.ts';
+import type { BlockState } from '../sim/index.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import type { MarkedOperation, StoreOwner } from './marked-operation.ts';
 import type { PhysicalMemory } from './physical-memory.ts';

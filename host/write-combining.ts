@@ -11,7 +11,7 @@
  * is no order but the one above. Every method stops where the root complex takes no more stores, says how far it
  * came, and goes on from there when called again.
  */
-import type { BlockState } from '../sim/block.ts';
+import type { BlockState } from '../sim/index.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 
 const lineBytes = 64;

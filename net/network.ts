@@ -6,7 +6,7 @@
  *     const calls = network.open(process.memory);     // once a process; process.onExit((cpu) => calls.exit(cpu))
  *     const fd = await calls.socket(cpu);
  */
-import { defaultsOf } from '../base/parameter.ts';
+import { defaultsOf } from '../base/index.ts';
 import { NetStatistics } from './counts.ts';
 import { NicDriver } from './driver/index.ts';
 import { type NetConfig, netParameters } from './parameters.ts';

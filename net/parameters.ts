@@ -6,7 +6,7 @@
  * Peter et al., OSDI 2014, table 1 (UDP echo over 10 GbE on Linux: stack in 1.26 µs, out 1.05 µs, scheduler 0.17 to
  * 2.40 µs), quoted from memory; the split into steps is an estimate.
  */
-import { type ConfigOf, flag, number, powerOfTwo } from '../base/parameter.ts';
+import { type ConfigOf, flag, number, powerOfTwo } from '../base/index.ts';
 
 const linux = (what: string): string => `Linux: ${what}`;
 const arrakisIn = 'estimate: part of the 1.26 us of receiving (Arrakis, table 1)';

@@ -12,9 +12,9 @@ import type {
   Signal,
   Stopwatch,
   SystemCallPath,
-} from '../driver/platform.ts';
+} from '../driver/index.ts';
 
-export type { KernelMemory, Signal } from '../driver/platform.ts';
+export type { KernelMemory, Signal } from '../driver/index.ts';
 
 /** Why a core's cycles were spent. Every cycle of a core has exactly one cause. */
 type CpuCause = DriverCause | 'softirq' | 'protocol' | 'checksum' | 'socket' | 'wakeUp';

@@ -2,7 +2,7 @@
  * Node.js as the model's runtime. To be imported first by whatever starts a process or a thread in which machines are made: the
  * library, commands, workers, benches.
  */
-import { useRuntime } from '../base/runtime.ts';
+import { useRuntime } from '../base/index.ts';
 import { readSmallFile } from './files.ts';
 import { allowMoreInlining } from './inlining.ts';
 import { startPart } from './part-threads.ts';

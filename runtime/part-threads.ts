@@ -9,7 +9,7 @@
  * that waits keeps no process alive.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import type { RuntimeThread } from '../base/runtime.ts';
+import type { RuntimeThread } from '../base/index.ts';
 import { endpointOf } from './endpoint.ts';
 
 /** What a thread is sent for each part. */

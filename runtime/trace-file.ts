@@ -9,9 +9,7 @@
  */
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { ConfigurationError } from '../base/assert.ts';
-import { codeOf } from '../base/error-code.ts';
-import type { TextSink } from '../base/runtime.ts';
+import { ConfigurationError, codeOf, type TextSink } from '../base/index.ts';
 import { writeAll } from './files.ts';
 
 const pieceChars = 1 << 18;

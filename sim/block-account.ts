@@ -5,8 +5,7 @@
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
 
-import type { Cycles } from '../base/units.ts';
-import type { Wide } from '../base/wide.ts';
+import type { Cycles, Wide } from '../base/index.ts';
 
 /** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
 export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;

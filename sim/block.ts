@@ -8,7 +8,7 @@
  *
  * A wire is typed: a missing one, one too many and one of the wrong kind do not compile.
  */
-import type { Cycles } from '../base/units.ts';
+import type { Cycles } from '../base/index.ts';
 import type { BlockAccount } from './block-account.ts';
 import type { Fifo } from './fifo.ts';
 

@@ -19,11 +19,7 @@
  * appended, and nothing need be flushed or refreshed.
  */
 
-import { InvariantError } from '../base/assert.ts';
-import { layout } from '../base/layout.ts';
-import { f64, u32 } from '../base/layout-field.ts';
-import { wordIndexOf } from '../base/layout-record.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { f64, InvariantError, layout, type Picoseconds, u32, wordIndexOf } from '../base/index.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 /** What every record begins with: the first fields of each protocol's own record. */

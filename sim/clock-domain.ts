@@ -7,7 +7,7 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
-import type { Cycles, Picoseconds } from '../base/units.ts';
+import type { Cycles, Picoseconds } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 

@@ -2,7 +2,7 @@
  * A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at
  * floor(n × 10^6 / MHz) picoseconds, whatever n.
  */
-import { type Cycles, type Picoseconds, psPerUs } from '../base/units.ts';
+import { type Cycles, type Picoseconds, psPerUs } from '../base/index.ts';
 
 /**
  * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step (and so are the exact

@@ -12,8 +12,7 @@
  * Sums and durations are not moved. An instant that software keeps in a local variable cannot be: software measures with
  * {@link Stopwatch} or keeps a {@link exactPs}.
  */
-import { ConfigurationError } from '../base/assert.ts';
-import { type Picoseconds, psPerUs } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds, psPerUs } from '../base/index.ts';
 
 /** Keeps instants of its process. */
 export interface TimeKeeper {

@@ -12,8 +12,7 @@
  * held in a float64.
  */
 
-import { InvariantError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { InvariantError, type Picoseconds } from '../base/index.ts';
 import { EventHeap } from './event-heap.ts';
 import { EventWheel } from './event-wheel.ts';
 import { type EventEffect, FREE, HELD, IN_HEAP, isBefore, QueuedEvent } from './queued-event.ts';

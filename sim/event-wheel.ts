@@ -3,7 +3,7 @@
  * next slot that has any. The cursor stands at the slot of the last event run from here: every event is in one of the
  * 4096 slots from there on.
  */
-import type { Picoseconds } from '../base/units.ts';
+import type { Picoseconds } from '../base/index.ts';
 import { isBefore, type QueuedEvent } from './queued-event.ts';
 
 const SLOT_SHIFT = 10;

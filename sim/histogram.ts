@@ -14,8 +14,7 @@
  *     └─┴───────────┴─────────┴──────────────────────┘
  */
 
-import { InvariantError } from '../base/assert.ts';
-import type { Wide } from '../base/wide.ts';
+import { InvariantError, type Wide } from '../base/index.ts';
 import { type ExactPs, exactSumOf } from './epoch.ts';
 
 const BUCKETS_PER_OCTAVE = 128;

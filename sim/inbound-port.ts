@@ -1,5 +1,5 @@
 /** The reading end of a channel at the process that it leads to, and the receiver of its records. */
-import type { Picoseconds } from '../base/units.ts';
+import type { Picoseconds } from '../base/index.ts';
 import type { ChannelReader } from './channel.ts';
 
 /**

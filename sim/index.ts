@@ -1,9 +1,11 @@
 /** The kernel of time: instants, cycles and records, and nothing of what they mean. */
+
 export {
   type Block,
   type BlockState,
   connectBlocks,
   listWires,
+  type StateValue,
   type Wakeable,
   type Wires,
 } from './block.ts';
@@ -14,6 +16,7 @@ export {
   channelBufferBytes,
   RECORD_HEADER_BYTES,
   RECORD_WORDS,
+  recordHeaderFields,
 } from './channel.ts';
 export { Clock } from './clock.ts';
 export { ClockDomain } from './clock-domain.ts';
@@ -25,18 +28,25 @@ export {
   exactPs,
   exactSumOf,
   farPs,
+  numberOfPs,
+  type Stopwatch,
+  startStopwatch,
+  type TimeKeeper,
 } from './epoch.ts';
-export { PHASE_HARDWARE } from './event-queue.ts';
+export { type EventQueue, type EventRef, PHASE_HARDWARE, PHASE_SOFTWARE } from './event-queue.ts';
 export { Fifo } from './fifo.ts';
 export { Histogram, type HistogramData } from './histogram.ts';
-export { LogicalProcess } from './logical-process.ts';
+export type { RecordReceiver } from './inbound-port.ts';
+export { type LateSender, LogicalProcess } from './logical-process.ts';
 export {
   OBSERVATION_VALUES,
+  type ObservationColumns,
   ObservationLog,
   type ObservationTrack,
   type ProcessObservations,
 } from './observation.ts';
 export { Random } from './random.ts';
+export type { RunAhead } from './run-ahead.ts';
 export {
   DeadlockError,
   ProcessFailedError,
@@ -46,7 +56,7 @@ export {
   StepLimitError,
   WorkerLostError,
 } from './run-errors.ts';
-export { SharedControl } from './shared-control.ts';
+export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';
 export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';
 export { SteppedRunner } from './stepped-runner.ts';
 export { WorkerRunner } from './worker-runner.ts';

@@ -5,7 +5,7 @@
  * does when something was lost, counted twice or invented. Counters are numbers in one array, so that counting costs
  * an addition; names are looked up once, when a block is built.
  */
-import { ConfigurationError } from '../base/assert.ts';
+import { ConfigurationError } from '../base/index.ts';
 
 /** A balance that does not hold. */
 export interface Imbalance {

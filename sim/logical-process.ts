@@ -9,10 +9,14 @@
  * threads.
  */
 
-import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { runtime } from '../base/runtime.ts';
-import { type Picoseconds, psPerUs } from '../base/units.ts';
-import type { Wide } from '../base/wide.ts';
+import {
+  ConfigurationError,
+  InvariantError,
+  type Picoseconds,
+  psPerUs,
+  runtime,
+  type Wide,
+} from '../base/index.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';

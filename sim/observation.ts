@@ -8,8 +8,7 @@
  * declare. An interval is one record, noted when its end is known: so a stream is in order of noting, not of instants, until it is
  * merged. The stream is full after {@link ObservationLimits.recordsMax} records: later ones are counted, not kept.
  */
-import { ConfigurationError } from '../base/assert.ts';
-import { type Picoseconds, psPerUs } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds, psPerUs } from '../base/index.ts';
 import type { EpochClock } from './epoch.ts';
 
 /** Numbers that every record has for its kind to use. */

@@ -14,8 +14,7 @@
  * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
  */
 
-import { assertPositive, ConfigurationError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { assertPositive, ConfigurationError, type Picoseconds } from '../base/index.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
 import type { InboundPort } from './inbound-port.ts';
 import type { LogicalProcess } from './logical-process.ts';

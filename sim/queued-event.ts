@@ -1,5 +1,5 @@
 /** One event of an event queue: while free it waits in the pool for its next use. */
-import type { Wide } from '../base/wide.ts';
+import type { Wide } from '../base/index.ts';
 
 /** What the events of one handler do, and where their phase begins in the order of an instant. */
 export interface EventEffect {

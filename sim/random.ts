@@ -5,7 +5,7 @@
  * A seed is a whole number; streams with different names under one seed are independent, so that a new user of
  * random numbers does not shift the numbers of those that were there before.
  */
-import { ConfigurationError } from '../base/assert.ts';
+import { ConfigurationError } from '../base/index.ts';
 
 const WARM_UP_COUNT = 15;
 

@@ -6,7 +6,7 @@
  * It can be switched off (LogicalProcess): then something else is always due. So it is where chance decides what comes first at
  * an instant, or a process has several clock domains.
  */
-import type { Cycles, Picoseconds } from '../base/units.ts';
+import type { Cycles, Picoseconds } from '../base/index.ts';
 import type { ChannelReader } from './channel.ts';
 import type { ClockDomain } from './clock-domain.ts';
 

@@ -2,7 +2,7 @@
  * How a run ends when it cannot end well. Each error names the logical processes concerned and their simulated
  * time, so that it can be reproduced by running to that instant.
  */
-import { textOfThrown } from '../base/thrown.ts';
+import { textOfThrown } from '../base/index.ts';
 
 import type { ExactPs } from './epoch.ts';
 

@@ -12,8 +12,7 @@
  * An instant takes two 32-bit words; readers find torn pairs by the counter stored behind them.
  */
 
-import { ConfigurationError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds } from '../base/index.ts';
 import { numberChannel } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import { ProcessFailedError, RunAbortedError, type RunError, WorkerLostError } from './run-errors.ts';

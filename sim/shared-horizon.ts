@@ -14,8 +14,7 @@
  * acts no earlier than its bound.
  */
 
-import { ConfigurationError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds } from '../base/index.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { SharedControl } from './shared-control.ts';
 

@@ -9,8 +9,7 @@
  *   When nothing is left to do and members have not ended, the run fails with a DeadlockError.
  */
 
-import { ConfigurationError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds } from '../base/index.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { DeadlockError, processFailure, type RunError } from './run-errors.ts';

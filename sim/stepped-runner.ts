@@ -8,8 +8,7 @@
  * to any of them then begins at that instant and can reach no process in its past.
  */
 
-import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { ConfigurationError, InvariantError, type Picoseconds } from '../base/index.ts';
 import { type ExactPs, exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';

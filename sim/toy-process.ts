@@ -4,7 +4,7 @@
  *
  *     program ── ping ──▶ neighbour: fifo ▶ stage ▶ timer ── pong ──▶ program
  */
-import type { Cycles, Picoseconds } from '../base/units.ts';
+import type { Cycles, Picoseconds } from '../base/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes, RECORD_HEADER_BYTES } from './channel.ts';
 import { PHASE_SOFTWARE } from './event-queue.ts';
 import { Fifo } from './fifo.ts';

@@ -1,7 +1,7 @@
 /** A worker thread that runs toys, for the specs: it gets what to run, answers with their digests, and waits for the next order. */
 
 import { parentPort } from 'node:worker_threads';
-import type { Picoseconds } from '../base/units.ts';
+import type { Picoseconds } from '../base/index.ts';
 import { SharedControl, type SharedControlPlan } from './shared-control.ts';
 import type { RunOutcome } from './single-runner.ts';
 import { Toy, type ToyConfig } from './toy-process.ts';

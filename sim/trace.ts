@@ -9,8 +9,7 @@
  * Watching never changes what is watched: hooks return nothing and are given numbers only.
  */
 
-import { assertPowerOfTwo, InvariantError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { assertPowerOfTwo, InvariantError, type Picoseconds } from '../base/index.ts';
 
 /** Called at a hook point: the instant in picoseconds, what happened, and two numbers about it. */
 export type TraceHook = (instantPs: Picoseconds, what: number, a: number, b: number) => void;

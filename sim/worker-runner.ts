@@ -16,8 +16,7 @@
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
 
-import { ConfigurationError } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { ConfigurationError, type Picoseconds } from '../base/index.ts';
 import type { ChannelWriter } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';

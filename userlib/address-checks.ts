@@ -1,5 +1,5 @@
 /** The numbers of an address (ibv_ah_attr), as the address vector and the address path of a QP take them. */
-import type { AhAttr } from '../driver/uapi.ts';
+import type { AhAttr } from '../driver/index.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { VerbsError } from './verbs-error.ts';
 

@@ -2,9 +2,8 @@
  * A completion queue's ring: where its entries are, how far the program has read, and the arm sequence number.
  * Sources: interface sheet 6.6, 6.8, 6.10.
  */
-import { cqe, cqeBytes, cqeOwnerOffset } from '../abi/cqe.ts';
-import { asInteger } from '../base/parameter.ts';
-import { log2Exact } from '../base/units.ts';
+import { cqe, cqeBytes, cqeOwnerOffset } from '../abi/index.ts';
+import { asInteger, log2Exact } from '../base/index.ts';
 import type { UserMemory } from './platform.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
 

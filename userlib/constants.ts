@@ -12,7 +12,7 @@ import {
   QpStateVerb,
   QpTypeVerb,
   SrqAttrMask,
-} from '../driver/uapi.ts';
+} from '../driver/index.ts';
 
 export const {
   IBV_QPS_RESET,

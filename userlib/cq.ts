@@ -4,9 +4,8 @@
  * Resizing: the device marks the end of the old ring with an entry of its own; what the program has not yet taken is
  * moved to the new ring, one place on, because the mark has used a number (interface sheet 3.16; rdma-core).
  */
-import { CqeOpcode, cqe, cqeBytes } from '../abi/cqe.ts';
-import { cqRecord } from '../abi/doorbell-records.ts';
-import { log2Ceil } from '../base/units.ts';
+import { CqeOpcode, cqe, cqeBytes, cqRecord } from '../abi/index.ts';
+import { log2Ceil } from '../base/index.ts';
 import { CompletionRing } from './completion-ring.ts';
 import { checkArguments, uint16Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvSrq } from './objects.ts';

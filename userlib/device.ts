@@ -4,8 +4,8 @@
  *     const [device] = getDeviceList(platform);
  *     const context = await openDevice(device!);
  */
-import { cqRecord, receiveRecord } from '../abi/doorbell-records.ts';
-import type { DeviceAttr, PortAttr } from '../driver/uapi.ts';
+import { cqRecord, receiveRecord } from '../abi/index.ts';
+import type { DeviceAttr, PortAttr } from '../driver/index.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
 import type { VerbsPlatform } from './platform.ts';

@@ -1,5 +1,5 @@
 /** Waiting for events: completion channels and asynchronous events. Both block the thread in the kernel. */
-import { AsyncEventType } from '../driver/uapi.ts';
+import { AsyncEventType } from '../driver/index.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq } from './objects.ts';
 import type { VerbsCpu } from './platform.ts';

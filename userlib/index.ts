@@ -1,5 +1,3 @@
-export type { SrqAttr } from '../driver/kernel-verbs.ts';
-export type { RdmaCmEventType, RdmaConnParam, RdmaPortSpace, SocketAddress } from '../driver/rdma-cm.ts';
 export type {
   AhAttr,
   AsyncEventType,
@@ -8,7 +6,12 @@ export type {
   PortAttr,
   QpAttr,
   QpCap,
-} from '../driver/uapi.ts';
+  RdmaCmEventType,
+  RdmaConnParam,
+  RdmaPortSpace,
+  SocketAddress,
+  SrqAttr,
+} from '../driver/index.ts';
 export { bindMw } from './bind-mw.ts';
 export * from './constants.ts';
 export { createCompChannel, createCq, destroyCompChannel, destroyCq, modifyCq, resizeCq } from './cq.ts';
@@ -67,5 +70,8 @@ export { postSend } from './post-send.ts';
 export { createQp, destroyQp, type IbvQpInitAttr, modifyQp, queryQp } from './qp.ts';
 export * from './rdma-cm.ts';
 export * from './rdma-constants.ts';
+export { sendSizesOf } from './send-ring.ts';
+export { sendRowsOf } from './send-rows.ts';
 export { createSrq, destroySrq, type IbvSrqInitAttr, modifySrq, querySrq } from './srq.ts';
 export * from './verbs-error.ts';
+export { wqeBytesOf } from './wqe-writer.ts';

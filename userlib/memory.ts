@@ -1,7 +1,6 @@
 /** Protection domains, memory regions and address handles. */
-import { variantOfKey, withVariant } from '../abi/keys.ts';
-import { addressVector } from '../abi/wqe.ts';
-import type { AhAttr, MwType } from '../driver/uapi.ts';
+import { addressVector, variantOfKey, withVariant } from '../abi/index.ts';
+import type { AhAttr, MwType } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';

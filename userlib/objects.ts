@@ -5,8 +5,16 @@
  * An object belongs to the thread that made it. Another thread takes it over by setting its `cpu`; two threads must not
  * use one at the same time, as with libibverbs without locks.
  */
-import type { ContextInfo, KernelContext, KernelDevice } from '../driver/kernel-verbs.ts';
-import type { AhAttr, Handle, MwType, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import type {
+  AhAttr,
+  ContextInfo,
+  Handle,
+  KernelContext,
+  KernelDevice,
+  MwType,
+  QpStateVerb,
+  QpTypeVerb,
+} from '../driver/index.ts';
 import type { CompletionRing } from './completion-ring.ts';
 import type { VerbsCpu, VerbsPlatform } from './platform.ts';
 import type { RecordPool } from './queue-memory.ts';

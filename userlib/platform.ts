@@ -7,7 +7,7 @@ import type {
   Cpu as KernelCpu,
   KernelDevice,
   ProcessMemory as KernelProcessMemory,
-} from '../driver/kernel-verbs.ts';
+} from '../driver/index.ts';
 import type { IbvRecvWr, IbvSendWr } from './objects.ts';
 
 /** Causes to which the library charges cycles; the host has more of them. */

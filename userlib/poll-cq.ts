@@ -6,11 +6,18 @@
  * Promises: entries are taken in order; an entry is read only after its owner bit; a CQ's consumer record is stored once
  * per poll; the completion objects are the caller's and nothing is allocated. Source: interface sheet 6.6, 6.8, 6.10.
  */
-import { uarOffset } from '../abi/bar-map.ts';
-import { CqeOpcode, CqeSyndrome, cqe, errorCqe, ReceiveOpcode } from '../abi/cqe.ts';
-import { cqRecord } from '../abi/doorbell-records.ts';
-import { CqArmCommand, cqArm } from '../abi/doorbells.ts';
-import { WqeOpcode } from '../abi/wqe-opcodes.ts';
+import {
+  CqArmCommand,
+  CqeOpcode,
+  CqeSyndrome,
+  cqArm,
+  cqe,
+  cqRecord,
+  errorCqe,
+  ReceiveOpcode,
+  uarOffset,
+  WqeOpcode,
+} from '../abi/index.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';

@@ -2,9 +2,8 @@
  * ibv_post_recv and ibv_post_srq_recv: lists of buffers into the queue, then the doorbell record. No MMIO.
  * Sources: interface sheet 6.4, 6.5, 6.8; rdma-core providers/mlx4.
  */
-import { receiveRecord } from '../abi/doorbell-records.ts';
-import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
-import { QpStateVerb } from '../driver/uapi.ts';
+import { dataPointer, invalidLkey, receiveRecord, srqNextSegment } from '../abi/index.ts';
+import { QpStateVerb } from '../driver/index.ts';
 import { isInt32, isListValid } from './numbers.ts';
 import type { BadWr, IbvQp, IbvRecvWr, IbvSrq } from './objects.ts';
 import type { VerbsCpu } from './platform.ts';

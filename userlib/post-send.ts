@@ -8,11 +8,9 @@
  * allocated. Every number must fit its type in C (numbers.ts). Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
  * Sources: interface sheet 6.2, 6.3, 6.9; golden captures, observations 1, 7, 9.
  */
-import { blueFlameCopyBytes, uarOffset } from '../abi/bar-map.ts';
-import { wqeStamp, wqeUnitBytes } from '../abi/wqe.ts';
-import { WqeOpcode } from '../abi/wqe-opcodes.ts';
-import { copyShort } from '../base/block-copy.ts';
-import { QpStateVerb } from '../driver/uapi.ts';
+import { blueFlameCopyBytes, uarOffset, WqeOpcode, wqeStamp, wqeUnitBytes } from '../abi/index.ts';
+import { copyShort } from '../base/index.ts';
+import { QpStateVerb } from '../driver/index.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { UserMemory, VerbsCpu } from './platform.ts';

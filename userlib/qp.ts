@@ -4,11 +4,9 @@
  *
  *   buffer:  the queue with the larger stride first; with equal strides the send queue      (interface sheet 6.1)
  */
-import { receiveRecord } from '../abi/doorbell-records.ts';
-import { srqNextSegment } from '../abi/wqe.ts';
-import { asInteger } from '../base/parameter.ts';
-import { log2Ceil } from '../base/units.ts';
-import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import { receiveRecord, srqNextSegment } from '../abi/index.ts';
+import { asInteger, log2Ceil } from '../base/index.ts';
+import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
 import { cleanCq, freeSharedNow } from './cq.ts';
 import { checkArguments, uint8Max, uint32Max } from './numbers.ts';

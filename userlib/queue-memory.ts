@@ -2,8 +2,7 @@
  * Memory of queues: pages of the process, reached by physical address once the kernel has pinned them, so that the data
  * path needs no translation. Doorbell records are packed into pages of their own, as libmlx4 does.
  */
-import { InvariantError } from '../base/assert.ts';
-import { roundUp } from '../base/units.ts';
+import { InvariantError, roundUp } from '../base/index.ts';
 import type { UserMemory } from './platform.ts';
 
 const pageBytes = 4096;

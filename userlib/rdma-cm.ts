@@ -8,15 +8,17 @@
  */
 import {
   type CmEventRecord,
+  type Handle,
   type KernelEventChannel,
   noParameters,
   privateDataMax,
+  QpAttrMask,
+  QpStateVerb,
   RdmaCmEventType,
   type RdmaConnParam,
   RdmaPortSpace,
   type SocketAddress,
-} from '../driver/rdma-cm.ts';
-import { type Handle, QpAttrMask, QpStateVerb } from '../driver/uapi.ts';
+} from '../driver/index.ts';
 import { closeDevice, getDeviceList, openDevice } from './device.ts';
 import { checkArguments, uint8Max } from './numbers.ts';
 import type { IbvContext, IbvPd, IbvQp } from './objects.ts';

@@ -1,5 +1,5 @@
 /** The enumerations of librdmacm, name by name with their numbers. Source: librdmacm rdma_cma.h. */
-import { RdmaCmEventType, RdmaPortSpace } from '../driver/rdma-cm.ts';
+import { RdmaCmEventType, RdmaPortSpace } from '../driver/index.ts';
 
 export const {
   RDMA_CM_EVENT_ADDR_RESOLVED,

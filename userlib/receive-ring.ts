@@ -2,8 +2,8 @@
  * The receive queue of a QP: WQEs are lists of data pointers; the doorbell record counts what was posted.
  * Sources: interface sheet 6.4, 6.8; rdma-core providers/mlx4 (sizes).
  */
-import { dataPointer } from '../abi/wqe.ts';
-import { log2Ceil } from '../base/units.ts';
+import { dataPointer } from '../abi/index.ts';
+import { log2Ceil } from '../base/index.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
 
 const logStrideMin = 4;

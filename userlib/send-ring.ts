@@ -7,7 +7,6 @@
  * (2048 >> log stride) + 1 WQEs stay unused, so that a prefetching device never reads valid WQEs of the last pass.
  * Sources: interface sheet 6.1, 6.2; rdma-core providers/mlx4 (sizes).
  */
-import { sendDoorbell } from '../abi/doorbells.ts';
 import {
   atomicSegment,
   bindSegment,
@@ -16,13 +15,12 @@ import {
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
+  sendDoorbell,
   wqeStamp,
   wqeUnitBytes,
-} from '../abi/wqe.ts';
-import { swap32 } from '../base/bytes.ts';
-import { asInteger } from '../base/parameter.ts';
-import { log2Ceil, roundUp } from '../base/units.ts';
-import { QpTypeVerb } from '../driver/uapi.ts';
+} from '../abi/index.ts';
+import { asInteger, log2Ceil, roundUp, swap32 } from '../base/index.ts';
+import { QpTypeVerb } from '../driver/index.ts';
 import type { UserMemory } from './platform.ts';
 import type { QueueMemory } from './queue-memory.ts';
 import { type SendRows, sendRowsOf } from './send-rows.ts';

@@ -10,9 +10,9 @@ import {
   datagramSegment,
   localInvalidateSegment,
   remoteAddressSegment,
-} from '../abi/wqe.ts';
-import { WqeOpcode } from '../abi/wqe-opcodes.ts';
-import { QpTypeVerb } from '../driver/uapi.ts';
+  WqeOpcode,
+} from '../abi/index.ts';
+import { QpTypeVerb } from '../driver/index.ts';
 import { WrOpcode } from './constants.ts';
 
 export interface SendRow {

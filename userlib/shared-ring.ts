@@ -6,8 +6,8 @@
  *
  * Sources: interface sheet 6.5, 6.8; rdma-core providers/mlx4.
  */
-import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
-import { log2Ceil } from '../base/units.ts';
+import { dataPointer, invalidLkey, srqNextSegment } from '../abi/index.ts';
+import { log2Ceil } from '../base/index.ts';
 import type { UserMemory } from './platform.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
 

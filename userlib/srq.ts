@@ -1,5 +1,5 @@
 /** Shared receive queues: creation, limit, query, destruction. Posting is in `post-recv.ts`. */
-import type { SrqAttr } from '../driver/kernel-verbs.ts';
+import type { SrqAttr } from '../driver/index.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvPd, IbvSrq } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';

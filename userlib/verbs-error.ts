@@ -2,7 +2,7 @@
  * How verbs fail. Control verbs reject with a {@link VerbsError}; data verbs return 0 or one of these numbers, as
  * libibverbs does, because they must not allocate.
  */
-import { errnoNumbers } from '../driver/uapi.ts';
+import { errnoNumbers } from '../driver/index.ts';
 
 export type ErrnoName = keyof typeof errnoNumbers;
 

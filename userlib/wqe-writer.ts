@@ -17,10 +17,10 @@ import {
   inlineHeader,
   localInvalidateSegment,
   remoteAddressSegment,
+  WqeOpcode,
   wqeUnitBytes,
-} from '../abi/wqe.ts';
-import { WqeOpcode } from '../abi/wqe-opcodes.ts';
-import { AccessFlag, MwType } from '../driver/uapi.ts';
+} from '../abi/index.ts';
+import { AccessFlag, MwType } from '../driver/index.ts';
 import { SendFlag } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
 import type { UserCpu, UserMemory } from './platform.ts';

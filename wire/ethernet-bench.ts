@@ -1,10 +1,7 @@
 /** A test bench: two Ethernet ports joined by a cable, each in a logical process of its own. For specs only. */
 
-import { defaultsOf } from '../base/parameter.ts';
-import type { Picoseconds } from '../base/units.ts';
-import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import { LogicalProcess } from '../sim/logical-process.ts';
-import { SingleRunner } from '../sim/single-runner.ts';
+import { defaultsOf, type Picoseconds } from '../base/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../sim/index.ts';
 import { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 import { EthernetPort } from './ethernet-port.ts';
 import { ethernetChannelBytes } from './ethernet-sizing.ts';

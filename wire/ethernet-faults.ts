@@ -3,9 +3,8 @@
  * same frame in every run), and by chance under a seed.
  */
 
-import { assertRange } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
-import { Random } from '../sim/random.ts';
+import { assertRange, type Picoseconds } from '../base/index.ts';
+import { Random } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import { FaultRanges } from './fault-ranges.ts';
 import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';

@@ -1,5 +1,5 @@
 /** Rate, length and frame sizes of an Ethernet port and its cable. */
-import { type ConfigOf, number } from '../base/parameter.ts';
+import { type ConfigOf, number } from '../base/index.ts';
 
 const CLAUSE_4 = 'IEEE 802.3-2018, 4.4.2';
 

@@ -18,16 +18,16 @@
  * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 
-import { InvariantError } from '../base/assert.ts';
-import { BlockCopier } from '../base/block-copy.ts';
-import { layout } from '../base/layout.ts';
-import { u32 } from '../base/layout-field.ts';
-import { wordIndexOf } from '../base/layout-record.ts';
-import type { Picoseconds } from '../base/units.ts';
-import { type BlockState, connectBlocks } from '../sim/block.ts';
-import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import { BlockCopier, InvariantError, layout, type Picoseconds, u32, wordIndexOf } from '../base/index.ts';
+import {
+  type BlockState,
+  type ChannelReader,
+  type ChannelWriter,
+  connectBlocks,
+  type LogicalProcess,
+  RECORD_HEADER_BYTES,
+  recordHeaderFields,
+} from '../sim/index.ts';
 import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
 import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_LOST } from './ethernet-faults.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';

@@ -1,5 +1,5 @@
 /** What an Ethernet configuration implies: byte time, latency, frame limits, and how large its channels are. */
-import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import type { ByteTime } from './link-rate.ts';
 

@@ -5,8 +5,8 @@
  * A packet is held before its record is filled in, so its words and bytes are taken from the ring later: at the next instant
  * at the latest, when all of them are there and nothing can have been written over them.
  */
-import type { Picoseconds } from '../base/units.ts';
-import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import type { Picoseconds } from '../base/index.ts';
+import { RECORD_HEADER_BYTES } from '../sim/index.ts';
 
 /** Time and size of a record stand before the words that are the protocol's own. */
 const OWN_WORDS_OFFSET = 16;

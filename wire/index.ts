@@ -24,4 +24,4 @@ export { FAULT_DELAY_PS_MAX, type PacketEffect } from './wire-faults.ts';
 export type { WireTap } from './wire-observer.ts';
 export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';
 export { ethernetPortWires, wirePortWires } from './wire-port-blocks.ts';
-export { checkConfig as checkWireConfig, wireChannelBytes } from './wire-sizing.ts';
+export { checkConfig as checkWireConfig, receiveBufferBytesOf, wireChannelBytes } from './wire-sizing.ts';

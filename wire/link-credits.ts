@@ -8,8 +8,8 @@
  * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
  * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
  */
-import type { Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
+import type { Picoseconds } from '../base/index.ts';
+import type { BlockState } from '../sim/index.ts';
 
 const BLOCK_SHIFT = 6;
 export const CREDIT_BLOCK_BYTES = 1 << BLOCK_SHIFT;

@@ -5,8 +5,7 @@
  * FDR10 and faster 64 in 66.
  */
 
-import { asInteger } from '../base/parameter.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { asInteger, type Picoseconds } from '../base/index.ts';
 import type { WireConfig } from './parameters.ts';
 
 /** Lane signalling in kilobits per second, and the code's share of data bits. */

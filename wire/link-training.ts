@@ -12,9 +12,8 @@
  * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
  */
 
-import type { Picoseconds } from '../base/units.ts';
-import type { EventQueue, EventRef } from '../sim/event-queue.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { Picoseconds } from '../base/index.ts';
+import type { EventQueue, EventRef, LogicalProcess } from '../sim/index.ts';
 
 const PS_PER_US = 1_000_000;
 

@@ -2,7 +2,7 @@
  * What a port without a cable is made with: a plug that leads its transmitter to its own receiver. The link comes up as soon
  * as the port is enabled, and what is sent comes back, with the latency, credits and counters of a cable.
  */
-import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import { ChannelReader, ChannelWriter } from '../sim/index.ts';
 import type { WireConfig } from './parameters.ts';
 import type { WirePortOptions } from './wire-port.ts';
 import { wireChannelBytes } from './wire-sizing.ts';

@@ -5,7 +5,7 @@
  *
  * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annex A17.
  */
-import { DeclarationError } from '../base/assert.ts';
+import { DeclarationError } from '../base/index.ts';
 import {
   bth,
   type ExtendedHeaderName,

@@ -8,9 +8,9 @@
  * What follows from the rest is made, not asked for: lengths, pad count, the IPv4 checksum and both CRCs. For tools and tests; the
  * ports have record-bytes.ts. Source: IBTA vol 1, chapters 7 to 9 and annexes A14 (XRC), A16 (RoCE), A17 (RoCE v2).
  */
-import { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from '../abi/internet.ts';
-import { ethernetHeader } from '../abi/nic/frames.ts';
-import type { Decoded, Initial } from '../base/layout.ts';
+import { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from '../abi/index.ts';
+import { ethernetHeader } from '../abi/nic/index.ts';
+import type { Decoded, Initial } from '../base/index.ts';
 import { type InvariantCover, invariantCrc, variantCrc } from './crc.ts';
 import {
   bth,

@@ -5,8 +5,8 @@
  *
  * Every rule sees every packet, so that its count and its random numbers are its own: a further rule changes no other's choice.
  */
-import { assertRange } from '../base/assert.ts';
-import type { Random } from '../sim/random.ts';
+import { assertRange } from '../base/index.ts';
+import type { Random } from '../sim/index.ts';
 import { isDatagram, isRequest } from './opcodes.ts';
 import { PSN_MASK } from './psn.ts';
 

@@ -7,9 +7,8 @@
  * A datagram (UD) uses the words of RETH and AETH for its own headers. P_Key and service level of a connection's packet
  * stand in a word of which its direction has no use: a request has no AETH, a response no immediate.
  */
-import { bits32, f64, layout, u32 } from '../base/index.ts';
-import { floatIndexOf, wordIndexOf } from '../base/layout-record.ts';
-import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
+import { bits32, f64, floatIndexOf, layout, u32, wordIndexOf } from '../base/index.ts';
+import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/index.ts';
 
 /** Kinds of record on a wire channel. */
 export const PACKET = 1;

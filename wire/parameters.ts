@@ -1,5 +1,5 @@
 /** Rate, length and buffers of a wire port and its cable. */
-import { type ConfigOf, choice, number } from '../base/parameter.ts';
+import { type ConfigOf, choice, number } from '../base/index.ts';
 
 export const wireParameters = {
   speed: choice(

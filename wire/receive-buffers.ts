@@ -2,7 +2,7 @@
  * The receive buffers of a port: lane 0's in blocks of credit, which a sender that keeps to its credits never overruns, and
  * lane 15's in packets, which has no credits and drops what finds it full (IBTA volume 1, 7.6 and 7.9).
  */
-import type { BlockState } from '../sim/block.ts';
+import type { BlockState } from '../sim/index.ts';
 import { blocksOf, CREDIT_BLOCK_BYTES, CreditReceiver } from './link-credits.ts';
 import { MANAGEMENT_LANE, packetBytesIn, virtualLaneOf } from './packet.ts';
 import type { ReceiveCounters } from './packet-counters.ts';

@@ -5,8 +5,7 @@
  * Referenced records lie before everything taken since, in a ring of which the other end counts on its share. Before that
  * share is touched, a snapshot releases them.
  */
-import type { ChannelReader } from '../sim/channel.ts';
-import { Fifo } from '../sim/fifo.ts';
+import { type ChannelReader, Fifo } from '../sim/index.ts';
 
 /** The slice of hw/pcie/payload-references.ts that the owner of the memory uses. */
 export interface RecordReferences {

@@ -2,7 +2,7 @@
  * RNR timer: the delay before a request is retried after an RNR NAK, by its 5-bit code. Source: InfiniBand Architecture
  * Specification, volume 1, 9.7.5.2.8.
  */
-import { psPerUs } from '../base/units.ts';
+import { psPerUs } from '../base/index.ts';
 
 /** Waiting times after an RNR NAK by timer code 0 to 31, in units that are hundredths of a millisecond (9.7.5.2.8). */
 export const rnrTimerUnitsByCode: readonly number[] = [

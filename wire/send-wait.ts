@@ -1,7 +1,7 @@
 /**
  * What a port's sender waits for after a refusal, and how long: counted as time without credits or for a busy serializer.
  */
-import type { Picoseconds } from '../base/units.ts';
+import type { Picoseconds } from '../base/index.ts';
 import type { TransmitCounters } from './packet-counters.ts';
 
 export const NOT_WAITING = 0;

@@ -1,10 +1,7 @@
 /** A test bench: two wire ports joined by a cable, each in a logical process of its own. For specs only. */
 
-import { defaultsOf } from '../base/parameter.ts';
-import type { Picoseconds } from '../base/units.ts';
-import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import { LogicalProcess } from '../sim/logical-process.ts';
-import { SingleRunner } from '../sim/single-runner.ts';
+import { defaultsOf, type Picoseconds } from '../base/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../sim/index.ts';
 import { operandBytes } from './opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } from './packet.ts';
 import { type WireConfig, wireParameters } from './parameters.ts';

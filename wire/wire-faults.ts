@@ -3,8 +3,7 @@
  * packet in every run), and by rules on what is in the packets' headers.
  */
 
-import { assertRange } from '../base/assert.ts';
-import type { Picoseconds } from '../base/units.ts';
+import { assertRange, type Picoseconds } from '../base/index.ts';
 import { FaultRanges } from './fault-ranges.ts';
 import {
   type FaultObserver,

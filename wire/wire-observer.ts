@@ -6,7 +6,7 @@
  * Where bytes travel, the sender packs them when it has filled the record in, and the receiver has nothing but them: it checks the
  * CRCs and makes the record anew. Where fields travel, bytes are made for a tap only. Ports without either pay one comparison.
  */
-import type { Picoseconds } from '../base/units.ts';
+import type { Picoseconds } from '../base/index.ts';
 import { damagePacket } from './damage.ts';
 import type { PacketShape } from './opcodes.ts';
 import { packetShapes } from './opcodes.ts';

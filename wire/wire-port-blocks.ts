@@ -1,7 +1,5 @@
 /** The blocks of the two kinds of port, and who calls whom in them. */
-import type { Wires } from '../sim/block.ts';
-import type { ChannelWriter } from '../sim/channel.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { ChannelWriter, LogicalProcess, Wires } from '../sim/index.ts';
 import { LinkTraining, type LinkTrainingPorts } from './link-training.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireSender, type WireSenderPorts } from './wire-sender.ts';

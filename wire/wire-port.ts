@@ -15,10 +15,15 @@
  *
  * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import type { Picoseconds } from '../base/units.ts';
-import { type BlockState, connectBlocks } from '../sim/block.ts';
-import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
+import type { Picoseconds } from '../base/index.ts';
+import {
+  type BlockState,
+  type ChannelReader,
+  type ChannelWriter,
+  connectBlocks,
+  type LateSender,
+  type LogicalProcess,
+} from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { wireLatencyPs } from './link-rate.ts';
 import type { LinkTraining } from './link-training.ts';

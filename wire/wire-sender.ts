@@ -7,10 +7,8 @@
  *
  * It is notified of the link by its port, which calls it only while packets go on the wire.
  */
-import type { Picoseconds } from '../base/units.ts';
-import type { BlockState } from '../sim/block.ts';
-import type { ChannelWriter } from '../sim/channel.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { Picoseconds } from '../base/index.ts';
+import type { BlockState, ChannelWriter, LogicalProcess } from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';

@@ -1,6 +1,6 @@
 /** What a wire configuration implies: how large its channels are, and whether its credits can starve a sender. */
-import { ConfigurationError } from '../base/assert.ts';
-import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import { ConfigurationError } from '../base/index.ts';
+import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { BUFFER_BLOCKS_MAX, blocksOf, CREDIT_BLOCK_BYTES } from './link-credits.ts';
 import { byteTimeOf, wireLatencyPs } from './link-rate.ts';

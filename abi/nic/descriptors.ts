@@ -4,8 +4,7 @@
  * A frame may be spread over several descriptors (scatter and gather); the last has EOP. The device writes back the
  * 8 bytes from 8 on, of every receive descriptor it uses, and of transmit descriptors with RS.
  */
-import { layout } from '../../base/layout.ts';
-import { bits8, u8, u16, u64 } from '../../base/layout-field.ts';
+import { bits8, layout, u8, u16, u64 } from '../../base/index.ts';
 
 export const nicDescriptorBytes = 16;
 /** The part of a descriptor that is written back. */

@@ -1,6 +1,5 @@
 /** Ethernet frames as both software and hardware count them. Source: IEEE 802.3-2018, clause 3. */
-import { layout } from '../../base/layout.ts';
-import { bytes, u16 } from '../../base/layout-field.ts';
+import { bytes, layout, u16 } from '../../base/index.ts';
 
 /** The header in front of every payload; the type is big-endian, as on the wire. */
 export const ethernetHeader = layout(

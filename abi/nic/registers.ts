@@ -13,13 +13,7 @@
  * Illegal programming never stops more than the ring it concerns: the queue goes to its error state (…DCTL.FAULT), the
  * cause PROGERR or DMAERR is set, and clearing then setting …DCTL.ENABLE starts it afresh.
  */
-import {
-  foreignRegister,
-  register,
-  registerBank,
-  registerBits,
-  wholeRegister,
-} from '../../base/registers.ts';
+import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../../base/index.ts';
 import { nicBar0Bytes, nicMsix } from './identity.ts';
 
 const bits = registerBits;

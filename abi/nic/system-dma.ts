@@ -7,8 +7,7 @@
  *                                                              │ autoinitialize: current = base, and on
  *                                                              └ else: the channel masks itself
  */
-import { named } from '../../base/layout-field.ts';
-import { register, registerBank, registerBits, wholeRegister } from '../../base/registers.ts';
+import { named, register, registerBank, registerBits, wholeRegister } from '../../base/index.ts';
 
 const bits = registerBits;
 

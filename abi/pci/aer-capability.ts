@@ -3,7 +3,7 @@
  * Bits of errors that cannot happen in this model (data link protocol, flow control, ECRC) are declared all the same:
  * software programmes masks and severities for them.
  */
-import { register, registerBank, registerBits, sticky } from '../../base/registers.ts';
+import { register, registerBank, registerBits, sticky } from '../../base/index.ts';
 import { ExtendedCapabilityId, extendedCapabilityHeader } from './capabilities.ts';
 
 /** Bit numbers in the uncorrectable error registers (PCI Express Base Specification 3.1, 7.10.2). */

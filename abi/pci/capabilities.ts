@@ -6,7 +6,7 @@
  * A capability begins with its id and the offset of the next one; an extended capability with a dword of id [15:0],
  * version [19:16] and next [31:20].
  */
-import { registerBits as bits, register, registerBank, wholeRegister } from '../../base/registers.ts';
+import { registerBits as bits, register, registerBank, wholeRegister } from '../../base/index.ts';
 
 /** Capability ids (PCI Code and ID Assignment Specification 1.11, 2). */
 export const CapabilityId = {

@@ -7,7 +7,7 @@ import {
   register,
   registerBank,
   sticky,
-} from '../../base/registers.ts';
+} from '../../base/index.ts';
 import { CapabilityId, capabilityHeader } from './capabilities.ts';
 export const expressCapability = registerBank(
   'pciExpress',

@@ -1,6 +1,5 @@
 /** One entry of the MSI-X table. Source: PCI Local Bus Specification 3.0, 6.8.2. */
-import { layout } from '../../base/layout.ts';
-import { aligned, bits32, u32 } from '../../base/layout-field.ts';
+import { aligned, bits32, layout, u32 } from '../../base/index.ts';
 
 /** Software reads and writes all fields; the bits of none are zero. After reset a vector is masked. */
 export const msixTableEntry = layout(

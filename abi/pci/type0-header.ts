@@ -7,7 +7,7 @@
  *     08 revision, class code          34 capabilities pointer
  *     0c cache line size, header type  3c interrupt line, interrupt pin
  */
-import { registerBits as bits, register, registerBank, wholeRegister } from '../../base/registers.ts';
+import { registerBits as bits, register, registerBank, wholeRegister } from '../../base/index.ts';
 
 const barRegister = (offset: number) =>
   register(offset, 4, 'Base Address Register', {

@@ -3,8 +3,7 @@
  *
  * Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
  */
-import { layout } from '../../base/layout.ts';
-import { bytes, u8, u16, u32 } from '../../base/layout-field.ts';
+import { bytes, layout, u8, u16, u32 } from '../../base/index.ts';
 
 const PCAP = 'draft-ietf-opsawg-pcap';
 const PCAPNG = 'draft-ietf-opsawg-pcapng';

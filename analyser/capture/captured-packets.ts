@@ -1,5 +1,5 @@
 /** The packets of a capture file, with the addresses that their headers name. */
-import { decodeEthernet, decodeInfiniband, type WirePacket } from '../../wire/packet-bytes.ts';
+import { decodeEthernet, decodeInfiniband, type WirePacket } from '../../wire/index.ts';
 import { ERF_INFINIBAND, erfHeader, LinkType } from './capture-layouts.ts';
 import type { Capture } from './capture-reader.ts';
 import type { CapturedPacket } from './conversation.ts';

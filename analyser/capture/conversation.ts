@@ -6,11 +6,17 @@
  * captures of strangers read alike. Source: IBTA vol 1, 9.7.
  */
 
-import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../wire/aeth.ts';
-import { opcodeRow } from '../../wire/opcodes.ts';
-import type { WirePacket } from '../../wire/packet-bytes.ts';
-import { psnAdd, psnDistance } from '../../wire/psn.ts';
-import { rnrTimerPsByCode } from '../../wire/rnr-timer.ts';
+import {
+  AethKind,
+  NakCode,
+  opcodeRow,
+  psnAdd,
+  psnDistance,
+  rnrTimerPsByCode,
+  syndromeKind,
+  syndromeValue,
+  type WirePacket,
+} from '../../wire/index.ts';
 import { cmWords } from './cm-words.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */

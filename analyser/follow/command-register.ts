@@ -16,7 +16,7 @@ import {
   hcrGoOffset,
   mailboxBytes,
 } from '../../abi/index.ts';
-import { joinWords, swap32, viewOf } from '../../base/bytes.ts';
+import { joinWords, swap32, viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../memory.ts';
 
 /** A command as it was seen. */

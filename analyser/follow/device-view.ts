@@ -20,8 +20,7 @@ import {
   queryFw,
   srqc,
 } from '../../abi/index.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { Decoded } from '../../base/layout.ts';
+import { type Decoded, viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../memory.ts';
 import type { ObservedCommand } from './command-register.ts';
 import { type Capabilities, IcmMap, type PlacedTable, type Profile, placedTables } from './icm-map.ts';

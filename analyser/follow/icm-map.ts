@@ -3,7 +3,7 @@
  * at an ICM address by the tables of INIT_HCA. Source: interface sheet 3.6, 3.10, 4.1.
  */
 import { CmptType, icmPageBytes, icmTables, type initHca, type queryDevCap } from '../../abi/index.ts';
-import type { Decoded } from '../../base/layout.ts';
+import type { Decoded } from '../../base/index.ts';
 
 export type Profile = Decoded<typeof initHca>;
 export type Capabilities = Decoded<typeof queryDevCap>;

@@ -14,8 +14,7 @@ import {
   qpTransitions,
   type srqc,
 } from '../../abi/index.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { Decoded } from '../../base/layout.ts';
+import { type Decoded, viewOf } from '../../base/index.ts';
 import type { BufferPlace, QueueBuffer } from './queue-buffer.ts';
 
 /** The context a QP has after the transitions so far. */

@@ -3,7 +3,7 @@
  * ICM; and the way back, from a bus address that the device accesses to the queue it belongs to. Source: sheet 4.4.
  */
 import { mttEntry, mttEntryBytes } from '../../abi/index.ts';
-import { viewOf } from '../../base/bytes.ts';
+import { viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../memory.ts';
 import type { IcmMap } from './icm-map.ts';
 

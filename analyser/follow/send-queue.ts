@@ -6,8 +6,7 @@
  */
 
 import { wqeStamp } from '../../abi/index.ts';
-import { viewOf } from '../../base/bytes.ts';
-import { advance, counterMask16, passBit, ringIndex } from '../../base/ring-index.ts';
+import { advance, counterMask16, passBit, ringIndex, viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../memory.ts';
 import { ownerBitOf, sendWqeBytes } from '../wqe-segments.ts';
 import type { FollowedQp } from './objects.ts';

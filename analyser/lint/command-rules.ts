@@ -13,7 +13,7 @@ import {
   srqc,
   uarPageBytes,
 } from '../../abi/index.ts';
-import type { Decoded } from '../../base/layout.ts';
+import type { Decoded } from '../../base/index.ts';
 import { inBoxOf, objectsOf } from '../command-boxes.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { type DeviceView, type ObjectTable, Phase } from '../follow/device-view.ts';

@@ -13,7 +13,7 @@ import {
   qpMailbox,
   srqc,
 } from '../../abi/index.ts';
-import { viewOf } from '../../base/bytes.ts';
+import { viewOf } from '../../base/index.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { chunksOf, Phase } from '../follow/device-view.ts';
 import { tableAt } from '../follow/icm-map.ts';

@@ -1,8 +1,6 @@
 /** Rules about doorbells, doorbell records and what lies in the queues. */
 import { CqArmCommand, type cqArm, type eqDoorbell, QpState } from '../../abi/index.ts';
-import { bytesEqual, toHex } from '../../base/bytes.ts';
-import type { Decoded } from '../../base/layout.ts';
-import { counterMask24, distance } from '../../base/ring-index.ts';
+import { bytesEqual, counterMask24, type Decoded, distance, toHex } from '../../base/index.ts';
 import type { FollowedCq, FollowedEq, FollowedQp, FollowedSrq } from '../follow/objects.ts';
 import { walkPosted, wqeInMemory } from '../follow/send-queue.ts';
 import { type AnyLayout, reservedBitsIn } from '../layout-fields.ts';

@@ -1,8 +1,6 @@
 /** Messages of communication management as MADs: class 7, version 2, method Send. Source: IBTA vol 1, 12.6, 13.4.2. */
-import { cmMessages } from '../../abi/cm-messages.ts';
-import { MadClass, MadMethod, MadStatus, mad, madBytes } from '../../abi/mad.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { Decoded, Initial } from '../../base/layout.ts';
+import { cmMessages, MadClass, MadMethod, MadStatus, mad, madBytes } from '../../abi/index.ts';
+import { type Decoded, type Initial, viewOf } from '../../base/index.ts';
 
 /** Attribute IDs of the messages of a connection. */
 export const CmAttribute = { REQ: 16, MRA: 17, REJ: 18, REP: 19, RTU: 20, DREQ: 21, DREP: 22 } as const;

@@ -6,7 +6,7 @@
  * is a duplicate, one that has only the QP has replaced the old connection, which is stale (IBTA vol 1, 12.9.8.3.1).
  * Source: IBTA vol 1, 12.9; Linux 6.1, drivers/infiniband/core/cm.c, for what the standard leaves open.
  */
-import { RejectReason } from '../../abi/cm-messages.ts';
+import { RejectReason } from '../../abi/index.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
 import {
   Answered,

@@ -11,7 +11,7 @@
  * QP is counted and dropped. Whatever ends a connection with a peer that may still have packets on their way leaves it in
  * Timewait (12.9.8.4). What Linux does differently from the letter, and this with it, is named where it stands.
  */
-import { RejectReason } from '../../abi/cm-messages.ts';
+import { RejectReason } from '../../abi/index.ts';
 import type { Cpu } from '../platform.ts';
 import {
   cmMaxRetries,

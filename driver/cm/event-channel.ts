@@ -3,8 +3,8 @@
  * place of its listener's backlog until the program fetches it; with none left it is dropped without an answer, and the
  * peer asks again (Linux: ucma_event_handler, -ENOMEM).
  */
-import { RejectReason } from '../../abi/cm-messages.ts';
-import { msToPs } from '../../base/units.ts';
+import { RejectReason } from '../../abi/index.ts';
+import { msToPs } from '../../base/index.ts';
 import { BlockingQueue } from '../blocking-queue.ts';
 import { HandleTable } from '../handles.ts';
 import { KernelError, require, requireWithin } from '../kernel-error.ts';

@@ -8,28 +8,35 @@
  * Promises: a slot is used again only after its completion; a full send queue takes nothing, and reports it.
  * Sources: interface sheet 3.17, 6.3, 6.6, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
  */
-import { scheduleQueueOf } from '../../abi/address-path.ts';
-import { uarOffset } from '../../abi/bar-map.ts';
-import { resetOpcodeModifier } from '../../abi/commands.ts';
-import { CqeOpcode, cqe, cqeBytes } from '../../abi/cqe.ts';
-import { cqRecord, receiveRecord } from '../../abi/doorbell-records.ts';
-import { CqArmCommand, cqArm, sendDoorbell } from '../../abi/doorbells.ts';
-import { generalServicesQkey, madBytes } from '../../abi/mad.ts';
-import { icmPageBytes } from '../../abi/map-icm.ts';
-import { OptionalParameter } from '../../abi/qp-transitions.ts';
-import { PathMigration, PathMtu, QpState, qpMailbox, ServiceType } from '../../abi/qpc.ts';
 import {
+  CqArmCommand,
+  CqeOpcode,
   completionRequested,
+  cqArm,
+  cqe,
+  cqeBytes,
+  cqRecord,
   dataPointer,
+  generalServicesQkey,
   grhBytes,
+  icmPageBytes,
   inlineHeader,
+  madBytes,
   mlxControlSegment,
-} from '../../abi/wqe.ts';
-import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { Initial } from '../../base/layout.ts';
-import { counterMask16, passBit } from '../../base/ring-index.ts';
-import { log2Exact } from '../../base/units.ts';
+  OptionalParameter,
+  PathMigration,
+  PathMtu,
+  QpState,
+  qpMailbox,
+  receiveRecord,
+  resetOpcodeModifier,
+  ServiceType,
+  scheduleQueueOf,
+  sendDoorbell,
+  uarOffset,
+  WqeOpcode,
+} from '../../abi/index.ts';
+import { counterMask16, type Initial, log2Exact, passBit, viewOf } from '../../base/index.ts';
 import { specialQpBaseOf } from '../capabilities.ts';
 import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
 import type { Device } from '../device.ts';

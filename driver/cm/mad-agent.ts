@@ -7,8 +7,8 @@
  *
  * A MAD costs the core what a command costs (`commandPost` to send, `commandComplete` to handle): an estimate.
  */
-import { MadClass, mad } from '../../abi/mad.ts';
-import { viewOf } from '../../base/bytes.ts';
+import { MadClass, mad } from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
 import type { Device } from '../device.ts';
 import type { Cpu } from '../platform.ts';
 import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pair.ts';

@@ -3,9 +3,8 @@
  * CRCs and nothing else. Driver rooms know no `wire/`, so the three headers stand here as one layout; a spec holds it to the
  * bytes that Linux wrote (golden capture x-kernel-mads).
  */
-import { generalServicesQkey, generalServicesQpn, madBytes } from '../../abi/mad.ts';
-import { layout } from '../../base/layout.ts';
-import { bits8, bits16, bits32, u8, u16, u32 } from '../../base/layout-field.ts';
+import { generalServicesQkey, generalServicesQpn, madBytes } from '../../abi/index.ts';
+import { bits8, bits16, bits32, layout, u8, u16, u32 } from '../../base/index.ts';
 
 /** LRH 8, BTH 12, DETH 8: IBTA vol 1, 7.7, 9.2, 9.3.2. */
 const headers = layout(

@@ -7,7 +7,7 @@
  *
  * Source: Linux 6.1, drivers/infiniband/core/cma.c and ucma.c; for the private data IBTA annex A11.
  */
-import { ipCmHeader } from '../../abi/cm-messages.ts';
+import { ipCmHeader } from '../../abi/index.ts';
 import { require, requireWithin } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import {

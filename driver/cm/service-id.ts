@@ -1,5 +1,5 @@
 /** Service IDs of ports. Source: IBTA annex A11, A11.2.2. */
-import { ipServicePrefix } from '../../abi/cm-messages.ts';
+import { ipServicePrefix } from '../../abi/index.ts';
 
 const tcpPortSpace = 0x06n;
 

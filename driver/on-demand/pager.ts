@@ -10,9 +10,7 @@
  * a core posts behind an invalidation is translated anew, since the doorbell of the invalidation reaches the device before
  * that of the work (posted writes keep their order); one kernel thread at a time, which ends when there is nothing to do.
  */
-import { uarOffset } from '../../abi/bar-map.ts';
-import { EventType, pageRequestEqe } from '../../abi/eqe.ts';
-import { Bar } from '../../abi/pci-identity.ts';
+import { Bar, EventType, pageRequestEqe, uarOffset } from '../../abi/index.ts';
 import type { EventRouter } from '../async-events.ts';
 import type { CommandInterface } from '../command.ts';
 import type { DeviceLifecycle } from '../device-lifecycle.ts';

@@ -3,8 +3,7 @@
  * replies while it drives the server (`pump`, a reactor's poll).
  */
 import { ftruncateSync } from 'node:fs';
-import { viewOf } from '../../base/index.ts';
-import type { Initial } from '../../base/layout.ts';
+import { type Initial, viewOf } from '../../base/index.ts';
 import { Connection, NOTHING_YET } from '../native/connection.ts';
 import { nativeLibrary } from '../native/library.ts';
 import { connectTo } from '../native/listener.ts';

@@ -5,7 +5,7 @@
  * system call itself. Memory whose address is given out must be an ArrayBuffer of its own, which is never moved.
  */
 import { createRequire } from 'node:module';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 
 /** koffi cannot be loaded, or this is not a platform on which the guest interface works. */
 export class NativeUnavailableError extends ConfigurationError {

@@ -2,7 +2,7 @@
 
 import { lstatSync, unlinkSync } from 'node:fs';
 import { constants } from 'node:os';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { type NativeLibrary, nativeLibrary } from './library.ts';
 import { describeErrno, NativeCallError } from './native-call-error.ts';
 import { closeDescriptor } from './poll.ts';

@@ -8,7 +8,7 @@
  * At most 1 GiB, so that an offset is a 32-bit integer. The views never leave this file: after `unmap` a touch of
  * them would be a fault of the whole process.
  */
-import { bytesPerGib } from '../../base/units.ts';
+import { bytesPerGib } from '../../base/index.ts';
 import { nativeLibrary } from './library.ts';
 import { MAP_SHARED, PROT_READ, PROT_WRITE } from './structures.ts';
 

@@ -2,7 +2,7 @@
 
 import { closeSync, readSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
-import { viewOf } from '../../base/bytes.ts';
+import { viewOf } from '../../base/index.ts';
 import { nativeLibrary } from './library.ts';
 import { NativeCallError } from './native-call-error.ts';
 import { EFD_CLOEXEC, EFD_NONBLOCK, POLLIN, POLLRDHUP, pollEntry, timeSpec } from './structures.ts';

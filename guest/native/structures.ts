@@ -6,8 +6,7 @@
  * include/uapi/asm-generic/poll.h. Addresses are handled as numbers: user space ends at 2^48 at most on both
  * machines unless a program asks for more.
  */
-import { layout } from '../../base/layout.ts';
-import { bytes, u16, u32, u64 } from '../../base/layout-field.ts';
+import { bytes, layout, u16, u32, u64 } from '../../base/index.ts';
 
 const source = 'Linux UAPI, LP64 little-endian';
 

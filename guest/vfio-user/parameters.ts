@@ -1,6 +1,6 @@
 /** Sizes, counts and waits of the vfio-user server: all that a client can make grow is bounded here. */
 
-import { type ConfigOf, number } from '../../base/parameter.ts';
+import { type ConfigOf, number } from '../../base/index.ts';
 
 const protocolDefault = 'QEMU docs/interop/vfio-user.rst, Version';
 

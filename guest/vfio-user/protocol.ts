@@ -5,8 +5,7 @@
  * Source: QEMU docs/interop/vfio-user.rst (versions 0.0 and 0.1), hw/vfio-user/protocol.h, and for the structures taken
  * over from the kernel's interface include/uapi/linux/vfio.h. Layouts lie behind the header unless they say otherwise.
  */
-import { layout } from '../../base/layout.ts';
-import { bits32, bytes, named, u16, u32, u64 } from '../../base/layout-field.ts';
+import { bits32, bytes, layout, named, u16, u32, u64 } from '../../base/index.ts';
 
 const source = 'QEMU docs/interop/vfio-user.rst';
 const byteOrder = 'little';

@@ -8,8 +8,7 @@
  *
  * Driven by a Reactor; nothing happens outside of its `poll`.
  */
-import { assertRange } from '../../base/assert.ts';
-import { defaultsOf } from '../../base/parameter.ts';
+import { assertRange, defaultsOf } from '../../base/index.ts';
 import { PCI_INTERRUPT_COUNT, PCI_REGION_COUNT, type VfioUserDevice } from '../device.ts';
 import { CANNOT_ACCEPT, Listener } from '../native/listener.ts';
 import { type ServerCounters, zeroCounters } from './counters.ts';

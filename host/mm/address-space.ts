@@ -9,7 +9,7 @@
  * whose process ends, while it is pinned keeps its frame until the unpin. Addresses are not given twice but to who asks for
  * them, so that a stale one is found out.
  */
-import { roundUp } from '../../base/units.ts';
+import { roundUp } from '../../base/index.ts';
 import { type AccessMode, userAccess } from './access-mode.ts';
 import { type Advice, adviseAreas, protectAreas, reapAreas, remapArea, unmapRange } from './area-changes.ts';
 import { accessRead, accessWrite, faultDone, faultLater } from './faults.ts';

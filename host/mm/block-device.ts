@@ -6,7 +6,7 @@
  *
  * Exact in picoseconds, rounded up per request.
  */
-import { nsToPs, type Picoseconds } from '../../base/units.ts';
+import { nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockDeviceConfig } from './mm-parameters.ts';
 
 const psPerMicrosecond = 1e6;

@@ -8,8 +8,7 @@
  * go, pinned frames stay with who pinned them; the new pages are others. As in Linux 6.1 the old mapping is gone also where
  * the new one then fails for want of memory; a request that can never be granted changes nothing.
  */
-import { ConfigurationError, InvariantError } from '../../base/assert.ts';
-import { roundUp } from '../../base/units.ts';
+import { ConfigurationError, InvariantError, roundUp } from '../../base/index.ts';
 import { kernelAccess } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { unmapRange } from './area-changes.ts';

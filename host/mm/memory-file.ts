@@ -4,7 +4,7 @@
  * Pages of a file are the page cache: there at most once, shared by all who map them, written back when dirty and
  * reclaimed. An object of shared memory has no device: its pages go to swap.
  */
-import { type Picoseconds, psPerUs } from '../../base/units.ts';
+import { type Picoseconds, psPerUs } from '../../base/index.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;

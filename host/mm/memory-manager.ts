@@ -10,7 +10,7 @@
  * Promises: a frame that is pinned is neither reclaimed nor migrated; a frame is freed when its last reference goes; what
  * a page held is found again, wherever it was meanwhile.
  */
-import type { Picoseconds } from '../../base/units.ts';
+import type { Picoseconds } from '../../base/index.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
 import { type AccessMode, frameLater, kernelAccess, noFrame } from './access-mode.ts';
 import { AddressSpace } from './address-space.ts';

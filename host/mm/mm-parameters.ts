@@ -2,7 +2,7 @@
  * Every number of the memory management: what faults, copies and shootdowns cost a core, the swap and file devices,
  * the watermarks, the TLB. Cycles are those of the default 2.5 GHz core.
  */
-import { type ConfigOf, number, powerOfTwo } from '../../base/parameter.ts';
+import { type ConfigOf, number, powerOfTwo } from '../../base/index.ts';
 
 const linuxPages = 'Linux mm/page_alloc.c';
 const intelOptimization = 'Intel 64 and IA-32 Optimization Reference Manual';

@@ -8,7 +8,7 @@
  * Frames are handed out by next fit, so that consecutive requests are usually contiguous; or, for single frames
  * of the scattered policy, at random places drawn from a seeded generator.
  */
-import { assertInvariant, InvariantError } from '../../base/assert.ts';
+import { assertInvariant, InvariantError } from '../../base/index.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
 import { pageBytes, pagesPerHugePage } from './page.ts';
 

@@ -9,7 +9,7 @@
  * A shared mapping of a regular file cannot be pinned for writing, since its file system must see writes (EFAULT,
  * Linux 6.5). The limit is looked at first, and counts every pin of every page.
  */
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 import { type AccessMode, kernelAccess } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { accessOwn, accessRead, accessWrite, faultDone, faultLater, faultNoMemory } from './faults.ts';

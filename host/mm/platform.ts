@@ -9,7 +9,7 @@
  * the order in which their code runs, which is the same in every run. The waits of other threads are not affected; they
  * may be served before the thread's own time, as on a machine with a very fast lock.
  */
-import type { Picoseconds } from '../../base/units.ts';
+import type { Picoseconds } from '../../base/index.ts';
 import type { AddressSpace } from './address-space.ts';
 
 export type MemoryCause = 'memory' | 'reclaim' | 'swapWait';

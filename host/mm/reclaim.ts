@@ -12,7 +12,7 @@
  * swap cache. Source: Linux mm/vmscan.c.
  */
 
-import type { Picoseconds } from '../../base/units.ts';
+import type { Picoseconds } from '../../base/index.ts';
 import type { AccessMode } from './access-mode.ts';
 import { ascendingWindows } from './compaction.ts';
 import { activeAnonymous, activeFile, inactiveAnonymous, inactiveFile } from './lru.ts';

@@ -7,8 +7,7 @@
  *
  * A slot without users and without a frame is free. Contents are kept by the simulator, not in physical memory.
  */
-import { assertInvariant } from '../../base/assert.ts';
-import { bytesPerMib, type Picoseconds } from '../../base/units.ts';
+import { assertInvariant, bytesPerMib, type Picoseconds } from '../../base/index.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;

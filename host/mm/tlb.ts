@@ -6,7 +6,7 @@
  * keeps them. It caches rights, not addresses: the address comes from the page table, which a shootdown has made to
  * agree by then.
  */
-import { log2Exact } from '../../base/units.ts';
+import { log2Exact } from '../../base/index.ts';
 
 const noOwner = -1;
 const hugePageShift = 9;

@@ -5,7 +5,7 @@
  * - strictPriority: the waiting requester that was added first.
  * - weighted: as roundRobin, but a requester keeps its turn for up to `weight` TLPs while it has some.
  */
-import type { BlockState } from '../../sim/block.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { DmaConfig } from './parameters.ts';
 
 export type ArbitrationPolicy = DmaConfig['readArbitration'];

@@ -1,5 +1,5 @@
 /** For specs: a slot of default sizes, and a core behind the BARs that does nothing. */
-import { defaultsOf } from '../../base/parameter.ts';
+import { defaultsOf } from '../../base/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/index.ts';
 import {
   type BarTarget,

@@ -3,9 +3,7 @@
  * been placed early,
  * and their request waits for others as well.
  */
-import type { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import {
   COMPLETION_DATA,
   FLAG_PLACED_EARLY,

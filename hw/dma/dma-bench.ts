@@ -3,11 +3,8 @@
  * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
 
-import { defaultsOf } from '../../base/parameter.ts';
-import type { Cycles, Picoseconds } from '../../base/units.ts';
-import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { LogicalProcess } from '../../sim/logical-process.ts';
+import { type Cycles, defaultsOf, type Picoseconds } from '../../base/index.ts';
+import { ChannelReader, type ClockDomain, channelBufferBytes, LogicalProcess } from '../../sim/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,

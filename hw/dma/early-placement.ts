@@ -11,10 +11,8 @@
  * - A place stays its request's until all its reads have ended. What ends one early (a time-out, a reset, DmaReadEngine.withdrawPlaces)
  *   keeps a copy of what has been placed, and nothing more is placed early under that tag.
  */
-import type { Cycles } from '../../base/units.ts';
-import type { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { Cycles } from '../../base/index.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { type EarlyPlaces, FLAG_PLACED_EARLY, tagOf, WORD_FLAGS } from '../pcie/index.ts';
 import { CompletionRun } from './completion-run.ts';
 import type { DmaDataPath } from './dma-data-path.ts';

@@ -1,5 +1,5 @@
 /** How a DMA request can end, and the error for a caller that breaks the engines' contract. */
-import { SimulatorError } from '../../base/assert.ts';
+import { SimulatorError } from '../../base/index.ts';
 
 /** Status of a finished read, as passed to `onDone`. */
 export const DmaStatus = {

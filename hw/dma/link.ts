@@ -1,8 +1,8 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
-import type { Picoseconds } from '../../base/units.ts';
-import type { ChannelReader } from '../../sim/channel.ts';
+import type { Picoseconds } from '../../base/index.ts';
+import type { ChannelReader } from '../../sim/index.ts';
 import type { MemoryReadFields, MemoryWriteFields, PcieLinkPort } from '../pcie/index.ts';
 
 export interface DmaReadLink {

@@ -2,7 +2,7 @@
  * Sends MSI-X messages: memory writes of one dword, behind every write requested before them, so that a handler finds
  * the event its interrupt announces (PCIe Base 3.0, 6.1.4: message signalled interrupts are ordered as posted writes).
  */
-import type { BusAddress, Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
 import { TrafficClass } from './traffic-class.ts';
 import type { DmaWriteEngine } from './write-engine.ts';
 

@@ -2,7 +2,7 @@
  * Sizes and timings of the DMA engines. MPS, MRRS, the completion timeout and whether tags have 5 or 8 bits are not here:
  * software programmes them into the PCIe capability.
  */
-import { type ConfigOf, choice, number } from '../../base/parameter.ts';
+import { type ConfigOf, choice, number } from '../../base/index.ts';
 
 export const dmaParameters = {
   tagCount: number(

@@ -1,5 +1,5 @@
 /** What the specs of the read engine share: requesters whose reports are noted. */
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import type { DmaBench } from './dma-bench.ts';
 
 export interface Report {

@@ -19,14 +19,15 @@
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
 
-import { assertRange } from '../../base/assert.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { Fifo } from '../../sim/fifo.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
-import type { RunAhead } from '../../sim/run-ahead.ts';
+import { assertRange, type BusAddress, type Cycles } from '../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+  type RunAhead,
+} from '../../sim/index.ts';
 import {
   COMPLETION_DATA,
   type CompletionRunReceiver,

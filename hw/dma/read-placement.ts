@@ -1,7 +1,6 @@
 /** How the bytes of completions come to where a read puts them: out of the completion's record, when it is taken. */
 
-import { BlockCopier } from '../../base/block-copy.ts';
-import type { Cycles } from '../../base/units.ts';
+import { BlockCopier, type Cycles } from '../../base/index.ts';
 import { PAYLOAD_OFFSET } from '../pcie/index.ts';
 import type { ReadRequest } from './read-queue.ts';
 import type { ReadTag } from './tag-pool.ts';

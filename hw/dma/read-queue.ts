@@ -8,10 +8,8 @@
  * Requests are sent in order, finish in any order, and are reported in order.
  */
 
-import { asInteger } from '../../base/parameter.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
-import type { BlockState } from '../../sim/block.ts';
+import { asInteger, type BusAddress, type Cycles, type Wide } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import { DmaStatus } from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 

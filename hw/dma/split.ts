@@ -5,7 +5,7 @@
  * or Max_Read_Request_Size (reads); it may not cross a 4 KiB boundary (PCIe Base 3.0, 2.2.2 and 2.2.7). So a piece that
  * begins inside a dword is shorter by the bytes in front of it: a read of 512 bytes at offset 1 spans 129 dwords.
  */
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 
 export function firstTlpBytes(address: BusAddress, lengthBytes: number, limitBytes: number): number {
   const pageOffset = address & 4095;

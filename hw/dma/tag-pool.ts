@@ -9,9 +9,8 @@
  * Promises: a tag is not used again while completions of its former read may still come; of the free tags the one
  * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
-import type { Cycles } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
-import type { BlockState } from '../../sim/block.ts';
+import type { Cycles, Wide } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { ReadRequest } from './read-queue.ts';
 
 export const TAG_FREE = 0;

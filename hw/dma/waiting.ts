@@ -5,8 +5,8 @@
  * waiting is measured from the cycle at which it could have been sent: the engine's stalls within that time are its
  * waits for tags and link, and the rest it spent behind other TLPs (arbitration or order).
  */
-import type { Cycles } from '../../base/units.ts';
-import { stallReasons } from '../../sim/block-account.ts';
+import type { Cycles } from '../../base/index.ts';
+import { stallReasons } from '../../sim/index.ts';
 
 export class DmaRequesterCounters {
   requests = 0;

@@ -16,14 +16,14 @@
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
 
-import { assertInvariant, assertRange } from '../../base/assert.ts';
-import { asInteger } from '../../base/parameter.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
-import type { RunAhead } from '../../sim/run-ahead.ts';
+import { asInteger, assertInvariant, assertRange, type BusAddress, type Cycles } from '../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  type RunAhead,
+} from '../../sim/index.ts';
 import { POSTED } from '../pcie/index.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';

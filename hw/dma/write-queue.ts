@@ -3,9 +3,8 @@
  * out.
  */
 
-import type { Cycles } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
-import type { BlockState } from '../../sim/block.ts';
+import type { Cycles, Wide } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
 /** A requester as the engine calls it, inside its stage; what it does not wait for it leaves out. */

@@ -10,9 +10,8 @@
  * {@link ControlSide.icm}, and hands EQ doorbells to `events.eqDoorbell`.
  */
 
-import { mailboxBytes } from '../../abi/hcr.ts';
-import { viewOf } from '../../base/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import { mailboxBytes } from '../../abi/index.ts';
+import { type Cycles, viewOf } from '../../base/index.ts';
 import { type BlockState, connectBlocks } from '../../sim/index.ts';
 import type { CommandProcessor, DataPathControl, DeviceState } from './commands/index.ts';
 import { type ControlBlocks, controlWires, makeBlocks } from './control-blocks.ts';

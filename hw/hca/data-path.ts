@@ -10,7 +10,7 @@
  *          │               └─> responder ─> payload writes, response engine ─> packet queue ─> transmitter
  *          └──────> completion writer <─┘        (receive-WQE fetch)
  */
-import { QpState } from '../../abi/qpc.ts';
+import { QpState } from '../../abi/index.ts';
 import {
   type Block,
   type BlockAccount,

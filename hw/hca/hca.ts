@@ -7,7 +7,7 @@
  *
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import {
   type ChannelReader,
   type ChannelWriter,

@@ -1,5 +1,5 @@
 /** Sizes, clocks and latencies of the HCA's data path. Each has its source or the word "estimate". */
-import { type ConfigOf, choice, number, powerOfTwo } from '../../base/parameter.ts';
+import { type ConfigOf, choice, number, powerOfTwo } from '../../base/index.ts';
 
 const GROUP_A = 'measurements.csv group A';
 

@@ -2,9 +2,7 @@
  * The fault recording registers: what the device was refused, until the processor has read it. The first one recorded
  * interrupts; one that finds the log full is counted. Source: Intel VT-d architecture specification, 10.4.
  */
-import type { BlockState } from '../../sim/block.ts';
-import type { ExactPs } from '../../sim/epoch.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BlockState, ExactPs, LogicalProcess } from '../../sim/index.ts';
 import type { IommuConfig } from './parameters.ts';
 
 /** Why an access was refused. */

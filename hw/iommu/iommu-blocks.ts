@@ -1,6 +1,5 @@
 /** The blocks of the IOMMU, and who calls whom: iommu.ts puts them between a root port and memory. */
-import type { Wires } from '../../sim/block.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { LogicalProcess, Wires } from '../../sim/index.ts';
 import type { HostMemory } from '../pcie/index.ts';
 import { FaultLog, type FaultLogPorts } from './fault-log.ts';
 import { Iotlb } from './iotlb.ts';

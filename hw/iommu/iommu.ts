@@ -11,9 +11,9 @@
  * Source: Intel VT-d architecture specification.
  */
 
-import { entryReadable, entryWritable, iommuPageBytes, levelCount } from '../../abi/iommu-tables.ts';
-import { nsToPs, type Picoseconds } from '../../base/units.ts';
-import { type BlockState, connectBlocks } from '../../sim/block.ts';
+import { entryReadable, entryWritable, iommuPageBytes, levelCount } from '../../abi/index.ts';
+import { nsToPs, type Picoseconds } from '../../base/index.ts';
+import { type BlockState, connectBlocks } from '../../sim/index.ts';
 import type { HostMemory } from '../pcie/index.ts';
 import type { FaultLogPorts, IommuFault } from './fault-log.ts';
 import { type IommuBlocks, type IommuCore, iommuWires, makeBlocks } from './iommu-blocks.ts';

@@ -7,8 +7,8 @@ import {
   entryWritable,
   iommuPageBytes,
   levelCount,
-} from '../../abi/iommu-tables.ts';
-import type { BlockState } from '../../sim/block.ts';
+} from '../../abi/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { HostMemory } from '../pcie/index.ts';
 import type { Iotlb } from './iotlb.ts';
 

@@ -1,5 +1,5 @@
 /** Numbers of the IOMMU. Off by default: then nothing of it is built. */
-import { type ConfigOf, flag, number, powerOfTwo } from '../../base/parameter.ts';
+import { type ConfigOf, flag, number, powerOfTwo } from '../../base/index.ts';
 
 const vtd = 'Intel VT-d architecture specification';
 

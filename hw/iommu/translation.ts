@@ -1,5 +1,5 @@
 /** Translates the address of an access and checks its right: by the IOTLB, or by a walk; what is refused is recorded. */
-import { entryReadable, iommuPageBytes } from '../../abi/iommu-tables.ts';
+import { entryReadable, iommuPageBytes } from '../../abi/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import type { Iotlb } from './iotlb.ts';
 import type { PageWalker } from './page-walker.ts';

@@ -4,7 +4,7 @@
  *     transmit  memory ── read engine ──► packet buffer        receive  packet buffer ── write engine ──► memory
  */
 import { NicDmaError } from '../../abi/nic/index.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
 import { type DmaReadEngine, type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
 import type { BurstMaster, BurstPort } from './bus-master.ts';
 

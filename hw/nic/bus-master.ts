@@ -13,7 +13,7 @@
  */
 
 import { NicDmaError } from '../../abi/nic/index.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 
 const stalls = stallReasons('engine', 'data');

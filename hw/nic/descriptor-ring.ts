@@ -13,7 +13,7 @@
  */
 
 import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
 import type { NicCounters } from './counters.ts';

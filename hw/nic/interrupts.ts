@@ -11,8 +11,7 @@
  */
 
 import { eitrUnitNs, nicBits, nicCauseGroup, nicCausesAll, nicMsix } from '../../abi/nic/index.ts';
-import { fieldOf } from '../../base/registers.ts';
-import type { Cycles } from '../../base/units.ts';
+import { type Cycles, fieldOf } from '../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import type { NicCounters } from './counters.ts';
 

@@ -1,7 +1,7 @@
 /** Notices that the cable's link has come up or gone down, and sets the cause LSC at the edge that follows. */
 
 import { NicCause } from '../../abi/nic/index.ts';
-import type { Cycles, Picoseconds } from '../../base/units.ts';
+import type { Cycles, Picoseconds } from '../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 
 export interface LinkWatchPorts {

@@ -4,7 +4,7 @@
  */
 
 import { nicBits } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import type { Block, ClockDomain, LogicalProcess, Wires } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { DmaReadEngine, DmaWriteEngine } from '../dma/index.ts';

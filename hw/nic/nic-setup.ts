@@ -1,6 +1,6 @@
 /** What a NIC is made of: its configuration and the ends of its link and its cable; and what cannot be. */
 import { nicBar0 } from '../../abi/nic/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import type { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetConfig } from '../../wire/index.ts';
 import type { SlotSetup } from '../dma/index.ts';

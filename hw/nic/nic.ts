@@ -10,7 +10,7 @@
  */
 
 import { NicBar } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import {
   type BlockAccount,
   type BlockState,

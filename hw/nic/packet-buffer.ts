@@ -7,7 +7,7 @@
  *
  * A frame being filled is reserved at the most it may need and committed at what it has. It can be seen some cycles after.
  */
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 export const NO_ROOM = -1;

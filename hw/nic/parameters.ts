@@ -1,6 +1,6 @@
 /** Sizes, clock and latencies of the conventional NIC, and its PCI function. Each has its source or "estimate". */
 import { nicBar0Bytes, nicIdentity, nicMsix } from '../../abi/nic/index.ts';
-import { type ConfigOf, flag, number, powerOfTwo } from '../../base/parameter.ts';
+import { type ConfigOf, flag, number, powerOfTwo } from '../../base/index.ts';
 import { functionParameters } from '../pcie/index.ts';
 
 const OWN = 'choice: abi/nic';

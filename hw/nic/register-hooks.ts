@@ -6,9 +6,7 @@
  */
 
 import { NicCause, type nicBar0, nicBits, nicCausesAll } from '../../abi/nic/index.ts';
-import type { RegisterHooks } from '../../base/register-file.ts';
-import { fieldOf, withField } from '../../base/registers.ts';
-import type { Cycles } from '../../base/units.ts';
+import { type Cycles, fieldOf, type RegisterHooks, withField } from '../../base/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
 import { RECEIVE_BUFFER_BYTES_MIN } from './receive-engine.ts';

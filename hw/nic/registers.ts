@@ -7,8 +7,7 @@
  */
 
 import { nicBar0 } from '../../abi/nic/index.ts';
-import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
-import type { Cycles } from '../../base/units.ts';
+import { type Cycles, type PlacedBank, RegisterFile } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { BusMaster } from './bus-master.ts';

@@ -16,8 +16,7 @@ import {
   nicTransmitDescriptor,
   nicWriteBack,
 } from '../../abi/nic/index.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { Cycles } from '../../base/units.ts';
+import { type Cycles, viewOf } from '../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';

@@ -9,7 +9,7 @@
  */
 
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/units.ts';
+import type { Cycles } from '../../base/index.ts';
 import {
   BlockAccount,
   type BlockState,

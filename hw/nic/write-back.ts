@@ -4,7 +4,7 @@
  */
 
 import { nicWriteBack } from '../../abi/nic/index.ts';
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 import { type DmaWriteEngine, TrafficClass, type WriteRequesterPort } from '../dma/index.ts';
 
 export class WriteBack {

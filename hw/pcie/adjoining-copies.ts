@@ -2,8 +2,7 @@
  * Copies between a device's memory and the host's that adjoin at both ends, in order: no observer sees memory before the
  * last, so they are done as one. A long copy costs little more than a short one.
  */
-import type { BusAddress } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
+import type { BusAddress, Wide } from '../../base/index.ts';
 
 export class AdjoiningCopies {
   /** Copies put off. */

@@ -15,7 +15,7 @@ import {
   type type0Header,
   UncorrectableError,
 } from '../../abi/pci/index.ts';
-import type { PlacedBank } from '../../base/register-file.ts';
+import type { PlacedBank } from '../../base/index.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL } from './tlp.ts';
 import type { TlpHeader } from './tlp-header.ts';
 

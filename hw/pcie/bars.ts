@@ -5,9 +5,7 @@
  * `match` allocates nothing: it stands between a doorbell and its effect.
  */
 
-import { assertRange } from '../../base/assert.ts';
-import type { BusAddress } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
+import { assertRange, type BusAddress, type Wide } from '../../base/index.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 

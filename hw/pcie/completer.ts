@@ -4,10 +4,8 @@
  *
  *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
  */
-import type { Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import { BlockAccount, stallReasons } from '../../sim/block-account.ts';
-import { Fifo } from '../../sim/fifo.ts';
+import type { Cycles } from '../../base/index.ts';
+import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../sim/index.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionPort } from './function-port.ts';
 import {

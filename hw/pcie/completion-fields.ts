@@ -5,7 +5,7 @@
  *     completion.status = STATUS_ABORT;
  *     port.sendCompletion();
  */
-import type { Wide } from '../../base/wide.ts';
+import type { Wide } from '../../base/index.ts';
 import { STATUS_SUCCESS } from './tlp.ts';
 
 const NO_BYTES = new Uint8Array(0);

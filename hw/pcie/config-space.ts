@@ -22,9 +22,8 @@ import {
   type0Header,
   vendorCapability,
 } from '../../abi/pci/index.ts';
-import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
-import type { ResetKind } from '../../base/registers.ts';
-import type { BlockState } from '../../sim/block.ts';
+import { type PlacedBank, RegisterFile, type ResetKind } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import { VitalProductData } from './vital-product-data.ts';
 

@@ -1,5 +1,5 @@
 /** What the root complex keeps of a device's read while it is worked on. */
-import type { Wide } from '../../base/wide.ts';
+import type { Wide } from '../../base/index.ts';
 
 /** A read of the device and how far it has been answered. Objects are used again and again. */
 export class DeviceRead {

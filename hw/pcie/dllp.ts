@@ -2,8 +2,7 @@
  * Data link layer packets: what they cost and how they look. PCIe base specification 3.1, 3.4: 4 bytes of
  * content, a 16-bit CRC, and 2 bytes of framing (SDP and END symbols, or the SDP token): 8 bytes of the link.
  */
-import { layout } from '../../base/layout.ts';
-import { bits32, named, reserved, u8, u16 } from '../../base/layout-field.ts';
+import { bits32, layout, named, reserved, u8, u16 } from '../../base/index.ts';
 
 export const DLLP_LINK_BYTES = 8;
 

@@ -7,10 +7,8 @@
  * bytes that adjoin are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its place
  * in the statistics.
  */
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { Clock } from '../../sim/clock.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
+import type { Clock, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
 import type { DeviceRead } from './device-read.ts';
 import type { PcieLinkPort } from './link-port.ts';

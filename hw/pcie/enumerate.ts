@@ -19,10 +19,16 @@ import {
   sizeFromCode,
   type0Header,
 } from '../../abi/pci/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import { type ConfigOf, number, powerOfTwo } from '../../base/parameter.ts';
-import { fieldInDword, fieldOf, withField } from '../../base/registers.ts';
-import { roundUp } from '../../base/units.ts';
+import {
+  type ConfigOf,
+  ConfigurationError,
+  fieldInDword,
+  fieldOf,
+  number,
+  powerOfTwo,
+  roundUp,
+  withField,
+} from '../../base/index.ts';
 
 /** Configuration requests to the functions behind a root port. */
 export interface ConfigAccess {

@@ -6,8 +6,8 @@
  */
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
-import type { Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
+import type { Cycles } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { TlpHeader } from './tlp-header.ts';

@@ -3,8 +3,7 @@
  * software does (configuration and register accesses, one after the other) and keeps notes of what the device sends.
  */
 
-import { defaultsOf } from '../../base/parameter.ts';
-import type { Cycles, Picoseconds } from '../../base/units.ts';
+import { type Cycles, defaultsOf, type Picoseconds } from '../../base/index.ts';
 import type { ConfigAccess } from './enumerate.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';

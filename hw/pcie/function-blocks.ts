@@ -2,7 +2,7 @@
  * The blocks of the function, and who calls whom: function.ts puts them between the link port and the device core. What is in
  * the table is held to the contracts of pcie-blocks.spec.ts.
  */
-import type { Wires } from '../../sim/block.ts';
+import type { Wires } from '../../sim/index.ts';
 import { ErrorReporting } from './aer.ts';
 import { Completer } from './completer.ts';
 import { ErrorLatch } from './error-latch.ts';

@@ -2,8 +2,7 @@
  * What the blocks of the function share: time, its end of the link, configuration, configuration space and windows. It is
  * made once, before the blocks. Which blocks a block calls stands in the table of wires (function-blocks.ts).
  */
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { Bars } from './bars.ts';
 import { ConfigSpace, type LinkIdentity } from './config-space.ts';
 import { FunctionCounters } from './function-counters.ts';

@@ -6,9 +6,8 @@
  *     outbox ──── message, if there is room ──┼─► link port
  *     msix ────── pending ─► message sender ──┘
  */
-import type { Cycles } from '../../base/units.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { Cycles } from '../../base/index.ts';
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { Completer } from './completer.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionPort } from './function-port.ts';

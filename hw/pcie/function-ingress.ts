@@ -3,12 +3,14 @@
  * completions go on to the engine that reads; errors seen between two edges wait in the latch for the next one.
  */
 import { UncorrectableError } from '../../abi/pci/index.ts';
-import type { Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import { BlockAccount } from '../../sim/block-account.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { Fifo } from '../../sim/fifo.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { Cycles } from '../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+} from '../../sim/index.ts';
 import type { ErrorRole } from './aer.ts';
 import type { Completer } from './completer.ts';
 import type { ConfigSpace } from './config-space.ts';

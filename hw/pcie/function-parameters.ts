@@ -2,8 +2,7 @@
  * What can be chosen about the PCI function: its identity, its BARs, where its capabilities lie, and how long it takes
  * to answer. The PCIe code itself is of no vendor; these defaults make it the card of the interface sheet.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { type ConfigOf, flag, number, powerOfTwo } from '../../base/parameter.ts';
+import { type ConfigOf, ConfigurationError, flag, number, powerOfTwo } from '../../base/index.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 
 const IDENTITY = 'connectx3-interface.md 1.1';

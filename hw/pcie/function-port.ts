@@ -1,8 +1,8 @@
 /**
  * What the function needs of its end of the link, and what the device core behind the BARs offers it.
  */
-import type { Cycles } from '../../base/units.ts';
-import type { ChannelReader } from '../../sim/channel.ts';
+import type { Cycles } from '../../base/index.ts';
+import type { ChannelReader } from '../../sim/index.ts';
 import type { CompletionFields } from './completion-fields.ts';
 import type { Flow } from './tlp.ts';
 

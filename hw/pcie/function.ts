@@ -16,11 +16,8 @@
  * Source: PCI Express Base Specification 3.1, 2.3.1 (handling of received requests), 6.6 (resets).
  */
 
-import type { ResetKind } from '../../base/registers.ts';
-import type { Cycles, Picoseconds } from '../../base/units.ts';
-import { type BlockState, connectBlocks } from '../../sim/block.ts';
-import type { BlockAccount } from '../../sim/block-account.ts';
-import type { Fifo } from '../../sim/fifo.ts';
+import type { Cycles, Picoseconds, ResetKind } from '../../base/index.ts';
+import { type BlockAccount, type BlockState, connectBlocks, type Fifo } from '../../sim/index.ts';
 import type { Bars } from './bars.ts';
 import type { Completer } from './completer.ts';
 import { type ConfigEffect, type ConfigSpace, D0 } from './config-space.ts';

@@ -9,7 +9,7 @@
  * Promises: messages alternate; the last one sent always brings the wire to the level wanted at that time.
  * Source: PCI Express Base Specification 3.1, 2.2.8.1 and 6.1.2.
  */
-import type { BlockState } from '../../sim/block.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import { MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } from './tlp.ts';
 

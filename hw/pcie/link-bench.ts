@@ -3,10 +3,8 @@
  * they receive and give it back at once, or when the test says so.
  */
 
-import { type ConfigOf, defaultsOf } from '../../base/parameter.ts';
-import type { Picoseconds } from '../../base/units.ts';
-import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/channel.ts';
-import { LogicalProcess } from '../../sim/logical-process.ts';
+import { type ConfigOf, defaultsOf, type Picoseconds } from '../../base/index.ts';
+import { ChannelReader, ChannelWriter, channelBufferBytes, LogicalProcess } from '../../sim/index.ts';
 import type { LinkSender } from './link-flow.ts';
 import {
   endpointPortParameters,

@@ -1,5 +1,5 @@
 /** Copies payloads into one fixed buffer without allocating. */
-import { BlockCopier } from '../../base/block-copy.ts';
+import { BlockCopier } from '../../base/index.ts';
 
 export class PayloadCopier {
   readonly target: Uint8Array;

@@ -2,7 +2,7 @@
  * The bounded transmit fifo of one flow: TLPs that wait for credits or for the serialiser, whole, payload
  * included, as the records that they will be on the channel.
  */
-import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
+import { RECORD_HEADER_BYTES } from '../../sim/index.ts';
 import { RecordMemory } from './record-memory.ts';
 import { touchedDwords } from './tlp.ts';
 

@@ -4,8 +4,8 @@
  *
  * Counts every byte it puts on the lanes.
  */
-import type { Picoseconds } from '../../base/units.ts';
-import type { ChannelWriter } from '../../sim/channel.ts';
+import type { Picoseconds } from '../../base/index.ts';
+import type { ChannelWriter } from '../../sim/index.ts';
 import { DLLP_LINK_BYTES } from './dllp.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import type { LinkConfig } from './link-parameters.ts';

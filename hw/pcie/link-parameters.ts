@@ -2,8 +2,15 @@
  * Parameters of a PCIe link: what both ends share, and what each end's transmitter and receiver are built with.
  * Profiles name them `pcie.link.*`, `pcie.endpointPort.*` and `pcie.rootPort.*`.
  */
-import { assertOneOf, assertRange, ConfigurationError } from '../../base/assert.ts';
-import { type ConfigOf, number, type ParameterTable, powerOfTwo } from '../../base/parameter.ts';
+import {
+  assertOneOf,
+  assertRange,
+  type ConfigOf,
+  ConfigurationError,
+  number,
+  type ParameterTable,
+  powerOfTwo,
+} from '../../base/index.ts';
 import { dataCreditsOf, POSTED } from './tlp.ts';
 
 /** Header credit fields are 8 bits wide, data credit fields 12; at most half of the range may be in use (2.6.1.2). */

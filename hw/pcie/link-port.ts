@@ -16,12 +16,15 @@
  * the process's turn at the latest.
  */
 
-import { InvariantError } from '../../base/assert.ts';
-import type { BusAddress, Picoseconds } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
-import type { RecordReceiver } from '../../sim/inbound-port.ts';
-import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
+import { type BusAddress, InvariantError, type Picoseconds } from '../../base/index.ts';
+import type {
+  BlockState,
+  ChannelReader,
+  ChannelWriter,
+  LateSender,
+  LogicalProcess,
+  RecordReceiver,
+} from '../../sim/index.ts';
 import { CompletionFields } from './completion-fields.ts';
 import { dataOf, headersOf } from './flow-control.ts';
 import type { PayloadCopier } from './link-copy.ts';

@@ -6,9 +6,7 @@
  * An instant is reported rounded up to a whole picosecond: nothing arrives early.
  */
 
-import { assertInvariant } from '../../base/assert.ts';
-import type { Picoseconds } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
+import { assertInvariant, type Picoseconds, type Wide } from '../../base/index.ts';
 import type { LinkConfig } from './link-parameters.ts';
 
 /** Megatransfers per second and lane, by generation (index 0 unused). */

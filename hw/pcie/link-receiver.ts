@@ -4,10 +4,8 @@
  * It only says when something falls due; the port sends it.
  */
 
-import { assertInvariant } from '../../base/assert.ts';
-import type { Picoseconds } from '../../base/units.ts';
-import type { ChannelReader } from '../../sim/channel.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { assertInvariant, type Picoseconds } from '../../base/index.ts';
+import type { ChannelReader, LogicalProcess } from '../../sim/index.ts';
 import { ReceiveCredits, tlpCredits } from './flow-control.ts';
 import {
   advertisedCredits,

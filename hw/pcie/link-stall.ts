@@ -1,6 +1,6 @@
 /** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
-import type { Picoseconds } from '../../base/units.ts';
-import { NOT_STALLED, stallReasons } from '../../sim/block-account.ts';
+import type { Picoseconds } from '../../base/index.ts';
+import { NOT_STALLED, stallReasons } from '../../sim/index.ts';
 import { FLOW_COUNT } from './tlp.ts';
 
 const stalls = stallReasons('serializer', 'headerCredits', 'dataCredits', 'ordering');

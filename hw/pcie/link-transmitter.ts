@@ -12,11 +12,8 @@
  * The replay buffer that a real port keeps until the Ack is taken to be large enough never to throttle it.
  */
 
-import { InvariantError } from '../../base/assert.ts';
-import type { Picoseconds } from '../../base/units.ts';
-import { NOT_STALLED } from '../../sim/block-account.ts';
-import type { ChannelWriter } from '../../sim/channel.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { InvariantError, type Picoseconds } from '../../base/index.ts';
+import { type ChannelWriter, type LogicalProcess, NOT_STALLED } from '../../sim/index.ts';
 import { headersOf, tlpCredits } from './flow-control.ts';
 import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';

@@ -5,8 +5,7 @@
  *     read.tag = tag;
  *     port.sendMemoryRead();
  */
-import type { BusAddress } from '../../base/units.ts';
-import type { Wide } from '../../base/wide.ts';
+import type { BusAddress, Wide } from '../../base/index.ts';
 
 const NO_BYTES = new Uint8Array(0);
 

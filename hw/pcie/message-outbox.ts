@@ -5,7 +5,7 @@
  * The outbox holds a bounded number of error messages; when it is full a further one is dropped and counted, which the
  * standard allows: error messages are hints, the status registers are the record.
  */
-import type { BlockState } from '../../sim/block.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionPort } from './function-port.ts';
 import type { Intx } from './intx.ts';

@@ -13,9 +13,8 @@
  */
 
 import { msixTableEntry } from '../../abi/pci/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
+import { type BusAddress, ConfigurationError, type Cycles } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 

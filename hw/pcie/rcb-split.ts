@@ -1,5 +1,5 @@
 /** How a read's data are split into completions: as many bytes as fit, ending at a boundary unless the read ends before. */
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 
 export class CompletionSplit {
   readonly #bytesMax: number;

@@ -2,7 +2,7 @@
  * Memory that holds TLPs as records (tlp-record.ts): the ring of a channel, or the slots of a transmit fifo. A sender
  * fills in a TLP's words and payload wherever the transmitter has given it a place.
  */
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 import { PayloadCopier } from './link-copy.ts';
 import {
   FLOAT_ADDRESS,

@@ -11,7 +11,7 @@
  */
 
 import { UncorrectableError } from '../../abi/pci/index.ts';
-import type { BusAddress, Cycles } from '../../base/units.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';

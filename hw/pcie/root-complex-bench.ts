@@ -3,9 +3,8 @@
  * a link, and a device that is a bare link port: the test speaks for it.
  */
 
-import { defaultsOf } from '../../base/parameter.ts';
-import type { Picoseconds } from '../../base/units.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { defaultsOf, type Picoseconds } from '../../base/index.ts';
+import type { LogicalProcess } from '../../sim/index.ts';
 import { type LinkBenchOptions, linkPair, onReceive, runPair } from './link-bench.ts';
 import { RootComplex } from './root-complex.ts';
 import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';

@@ -1,5 +1,5 @@
 /** The blocks of the root complex, and who calls whom: root-complex.ts puts them between the link port, memory and the cores. */
-import type { Wires } from '../../sim/block.ts';
+import type { Wires } from '../../sim/index.ts';
 import type { PcieLinkPort, TlpReceiver } from './link-port.ts';
 import { RootComplexCpu } from './root-complex-cpu.ts';
 import { RootComplexEgress } from './root-complex-egress.ts';

@@ -1,5 +1,5 @@
 /** The root complex as one core sees it: what the host gives to its cores and their store buffers. */
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { StoreSender } from './root-complex-core-queue.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';

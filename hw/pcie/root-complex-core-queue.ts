@@ -1,5 +1,5 @@
 /** The requests of one core that the root complex holds, in order. */
-import type { Wide } from '../../base/wide.ts';
+import type { Wide } from '../../base/index.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
 /** What gives stores to the root complex, and waits while it takes none. */

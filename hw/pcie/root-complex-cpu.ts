@@ -9,11 +9,8 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
-import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BusAddress, Cycles, Picoseconds } from '../../base/index.ts';
+import { type BlockState, type ClockDomain, type LogicalProcess, PHASE_SOFTWARE } from '../../sim/index.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { ConfigRequest, PcieLinkPort } from './link-port.ts';
 import { CoreQueue, type CoreRequest, type StoreSender } from './root-complex-core-queue.ts';

@@ -2,11 +2,8 @@
  * What the root complex sends: one TLP an edge, completions of the device's reads and requests of the cores in turn. While nothing
  * else is due in the process, completions leave edge after edge in one loop (sim/run-ahead.ts).
  */
-import type { Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
-import type { RunAhead } from '../../sim/run-ahead.ts';
+import type { Cycles } from '../../base/index.ts';
+import type { BlockState, ClockDomain, LogicalProcess, RunAhead } from '../../sim/index.ts';
 import type { LinkSender } from './link-flow.ts';
 import type { RootComplexCpu } from './root-complex-cpu.ts';
 import type { RootComplexParts } from './root-complex-parts.ts';

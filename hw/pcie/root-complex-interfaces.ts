@@ -1,6 +1,6 @@
 /** What the root complex needs of the host around it. */
 
-import type { Picoseconds } from '../../base/units.ts';
+import type { Picoseconds } from '../../base/index.ts';
 import type { PayloadReferences } from './payload-references.ts';
 
 /** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */

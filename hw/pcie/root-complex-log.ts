@@ -1,6 +1,6 @@
 /** Counts, and keeps the first, of what devices did wrong: the root port's error log, in the spirit of AER. */
-import type { BusAddress } from '../../base/units.ts';
-import type { ExactPs } from '../../sim/epoch.ts';
+import type { BusAddress } from '../../base/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
 import { DEVICE_FAULTS, type DeviceFault } from './root-complex-interfaces.ts';
 
 export interface LoggedFault {

@@ -1,6 +1,13 @@
 /** Parameters of the root complex. Profiles name them `pcie.rootComplex.*`. */
-import { assertOneOf, ConfigurationError } from '../../base/assert.ts';
-import { type ConfigOf, choice, number, type ParameterTable, powerOfTwo } from '../../base/parameter.ts';
+import {
+  assertOneOf,
+  type ConfigOf,
+  ConfigurationError,
+  choice,
+  number,
+  type ParameterTable,
+  powerOfTwo,
+} from '../../base/index.ts';
 import type { LinkConfig, LinkEndConfig } from './link-parameters.ts';
 
 export const rootComplexParameters = {

@@ -1,6 +1,5 @@
 /** What the parts of a root complex have in common: each is made of these, and of what it alone needs. */
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';

@@ -8,10 +8,8 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
-import type { BusAddress, Cycles } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BusAddress, Cycles } from '../../base/index.ts';
+import type { BlockState, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { jitterOf } from './completion-jitter.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
 import { type AnsweredReads, EarlyCompletions } from './early-completions.ts';

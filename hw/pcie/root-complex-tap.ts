@@ -10,7 +10,7 @@
  * A tap observes and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
  * are valid during the call only.
  */
-import type { BusAddress, Picoseconds } from '../../base/units.ts';
+import type { BusAddress, Picoseconds } from '../../base/index.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { DeviceFault } from './root-complex-interfaces.ts';
 

@@ -4,11 +4,8 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
-import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
-import type { BlockState } from '../../sim/block.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { Fifo } from '../../sim/fifo.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BusAddress, Cycles, Picoseconds } from '../../base/index.ts';
+import { type BlockState, type ClockDomain, Fifo, type LogicalProcess } from '../../sim/index.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';

@@ -10,10 +10,8 @@
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
  * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
  */
-import type { BusAddress } from '../../base/units.ts';
-import { type BlockState, connectBlocks } from '../../sim/block.ts';
-import type { ClockDomain } from '../../sim/clock-domain.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { BusAddress } from '../../base/index.ts';
+import { type BlockState, type ClockDomain, connectBlocks, type LogicalProcess } from '../../sim/index.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { makeBlocks, type RootComplexBlocks, rootComplexWires } from './root-complex-blocks.ts';

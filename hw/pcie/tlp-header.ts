@@ -12,9 +12,8 @@
  * Specification 3.1, 2.2.1 to 2.2.9.
  */
 
-import { highWordOf, lowWordOf } from '../../base/bytes.ts';
-import type { BusAddress } from '../../base/units.ts';
-import type { ChannelReader } from '../../sim/channel.ts';
+import { type BusAddress, highWordOf, lowWordOf } from '../../base/index.ts';
+import type { ChannelReader } from '../../sim/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,

@@ -4,18 +4,20 @@
  *
  * Bytes are in link order: byte 0 holds Fmt and Type. Source: PCI Express Base Specification 3.1, 2.2.
  */
-import { lowWordOf } from '../../base/bytes.ts';
-import { type Decoded, type Layout, layout } from '../../base/layout.ts';
 import {
   aligned,
   bits32,
+  type Decoded,
   type FieldTable,
+  type Layout,
+  layout,
+  lowWordOf,
   notModelled,
   reserved,
   u8,
   u16,
   u32,
-} from '../../base/layout-field.ts';
+} from '../../base/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,

@@ -4,10 +4,8 @@
  * The transaction descriptor (2.2.6) is the word of requester id, tag and traffic class. A completion has its request's.
  * Byte count, data word and aux are undefined in a TLP whose kind has none. The payload follows the record, unless it is zero-copy.
  */
-import { layout } from '../../base/layout.ts';
-import { bits32, f64, named, u32 } from '../../base/layout-field.ts';
-import { floatIndexOf, wordIndexOf } from '../../base/layout-record.ts';
-import { RECORD_HEADER_BYTES, recordHeaderFields } from '../../sim/channel.ts';
+import { bits32, f64, floatIndexOf, layout, named, u32, wordIndexOf } from '../../base/index.ts';
+import { RECORD_HEADER_BYTES, recordHeaderFields } from '../../sim/index.ts';
 
 /** Kinds of record on a PCIe channel. */
 export const MEMORY_WRITE = 1;

@@ -5,7 +5,7 @@
  * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
  * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
  */
-import type { BusAddress } from '../../base/units.ts';
+import type { BusAddress } from '../../base/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,

@@ -6,7 +6,7 @@
  * appendix I).
  */
 import { vitalProductDataCapability } from '../../abi/pci/index.ts';
-import type { PlacedBank, RegisterFile } from '../../base/register-file.ts';
+import type { PlacedBank, RegisterFile } from '../../base/index.ts';
 
 const IDENTIFIER_STRING_TAG = 0x82;
 const END_TAG = 0x78;

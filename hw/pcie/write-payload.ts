@@ -1,5 +1,5 @@
 /** Where the payload of a device's memory write lies when it takes effect: in its record, or in the device. */
-import type { ChannelReader } from '../../sim/channel.ts';
+import type { ChannelReader } from '../../sim/index.ts';
 import type { PayloadReferences } from './payload-references.ts';
 import { FLAG_REFERENCE, PAYLOAD_OFFSET, WORD_FLAGS, WORD_REFERENCE, WORD_REFERENCE_OFFSET } from './tlp.ts';
 

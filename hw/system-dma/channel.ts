@@ -1,6 +1,6 @@
 /** One channel of the system DMA controller: base and current registers, mode, request and mask. */
 import { SystemDmaMode, SystemDmaTransfer, systemDmaBits, systemDmaWordBytes } from '../../abi/nic/index.ts';
-import { fieldOf } from '../../base/registers.ts';
+import { fieldOf } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 const FOUR_GIB = 0x1_0000_0000;

@@ -9,8 +9,7 @@
  * cycles have a cause of their own, {@link BUS_WAIT_CAUSE}. While no master takes the bus this costs nothing.
  */
 
-import { InvariantError } from '../../base/assert.ts';
-import type { Picoseconds } from '../../base/units.ts';
+import { InvariantError, type Picoseconds } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 const FREE = -1;

@@ -1,5 +1,5 @@
 /** Clock and cycles of the system DMA controller. */
-import { type ConfigOf, choice, number } from '../../base/parameter.ts';
+import { type ConfigOf, choice, number } from '../../base/index.ts';
 
 const DATA_SHEET = '8237A data sheet 231466';
 

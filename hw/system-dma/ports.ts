@@ -9,8 +9,7 @@ import {
   systemDmaChannelPorts,
   systemDmaPorts,
 } from '../../abi/nic/index.ts';
-import { RegisterFile, type RegisterHooks } from '../../base/register-file.ts';
-import { fieldOf, withField } from '../../base/registers.ts';
+import { fieldOf, RegisterFile, type RegisterHooks, withField } from '../../base/index.ts';
 import type { SystemDmaChannel } from './channel.ts';
 import type { TransferMachine } from './transfer-machine.ts';
 

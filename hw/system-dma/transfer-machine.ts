@@ -3,8 +3,7 @@
  * states included, and gives it up.
  */
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
-import { viewOf } from '../../base/bytes.ts';
-import type { BusAddress, Cycles, Picoseconds } from '../../base/units.ts';
+import { type BusAddress, type Cycles, type Picoseconds, viewOf } from '../../base/index.ts';
 import {
   BlockAccount,
   type BlockState,

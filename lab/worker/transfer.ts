@@ -1,15 +1,17 @@
 /** "The other way": one message by sockets, by programmed I/O, by the system's DMA controller or by RDMA, and what each core did for it. */
 import { type JsonValue, Machine, type ProgramContext } from '../../browser.ts';
 import type { Timeline } from '../../system/machine/timeline/index.ts';
-import { labelOf } from '../../system/timeline/labels.ts';
+import { labelOf } from '../../system/timeline/index.ts';
 import {
   type CompareArgs,
+  type CompareBytes,
+  comparedSide,
+  fillRandomly,
   machineOf,
   pathTitles,
   type SideResult,
   type SideTransfer,
-} from '../../system/workloads/compare-plan.ts';
-import { type CompareBytes, comparedSide, fillRandomly } from '../../system/workloads/compare-transfer.ts';
+} from '../../system/workloads/index.ts';
 import type { CoreWork, TransferHost, TransferPicture, TransferQuestion } from '../protocol.ts';
 
 /** Messages that go before the one that is shown: by then nothing happens for the first time. */

@@ -1,10 +1,16 @@
 /** "What if", simulated: the same messages on a machine of their own, one in flight and many. */
 import { bottleneckOf, linkBound } from '../../system/bottleneck/index.ts';
-import { BootedMachines } from '../../system/machine/booted-machines.ts';
-import type { JsonValue, ProgramOptions } from '../../system/machine/program.ts';
-import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
-import { latencyClient, latencyServer } from '../../system/workloads/perf-latency.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../../system/workloads/perf-plan.ts';
+import { BootedMachines, type JsonValue, type ProgramOptions } from '../../system/machine/index.ts';
+import {
+  type BandwidthResult,
+  bandwidthClient,
+  bandwidthServer,
+  type LatencyResult,
+  latencyClient,
+  latencyServer,
+  type PerfArgs,
+  type PerfSide,
+} from '../../system/workloads/index.ts';
 import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
 /** Points of one configuration boot once; those of A and of B each. */

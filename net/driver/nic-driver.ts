@@ -11,10 +11,8 @@ import { NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
-import { NetError } from '../socket/net-error.ts';
-import type { NetDevice, NetworkLayer } from '../stack/environment.ts';
-import { transportChecksumAt, transportStart } from '../stack/headers.ts';
-import { type PacketBuffer, PacketBuffers } from '../stack/packet-buffer.ts';
+import { NetError } from '../socket/index.ts';
+import { type NetDevice, type NetworkLayer, type PacketBuffer, PacketBuffers, transportChecksumAt, transportStart } from '../stack/index.ts';
 import {
   dataCauses,
   hasFault,

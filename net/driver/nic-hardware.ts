@@ -6,12 +6,11 @@
  * Source: abi/nic/registers.ts; the order is that of the 82574's driver.
  */
 import { eitrUnitNs, ethernetFcsBytes, nicCauseGroup, nicDescriptorBytes } from '../../abi/nic/index.ts';
-import { highWordOf, lowWordOf } from '../../base/bytes.ts';
-import { usToPs } from '../../base/units.ts';
+import { highWordOf, lowWordOf, usToPs } from '../../base/index.ts';
 import type { NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
-import { NetError } from '../socket/net-error.ts';
-import { transportStart } from '../stack/headers.ts';
+import { NetError } from '../socket/index.ts';
+import { transportStart } from '../stack/index.ts';
 import { fieldIn, type NicRegisterFile, registerValue } from './registers.ts';
 
 /** Vectors: data (receive and transmit together, as one poll serves both) and everything else. */

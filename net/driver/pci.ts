@@ -4,10 +4,9 @@
  */
 import { nicIdentity } from '../../abi/nic/index.ts';
 import { CapabilityId, msixCapability, msixTableEntry, type0Header } from '../../abi/pci/index.ts';
-import { highWordOf, lowWordOf, viewOf } from '../../base/bytes.ts';
-import { fieldInDword, fieldOf, withField } from '../../base/registers.ts';
+import { fieldInDword, fieldOf, highWordOf, lowWordOf, viewOf, withField } from '../../base/index.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
-import { NetError } from '../socket/net-error.ts';
+import { NetError } from '../socket/index.ts';
 
 const dword = 4;
 /** Registers as they lie in the dwords that the bus reads. */

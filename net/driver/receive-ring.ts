@@ -3,9 +3,9 @@
  * its place; when there is none, the frame is dropped and its buffer stays, so that the ring never runs dry.
  */
 import { nicDescriptorBytes, nicReceiveDescriptor } from '../../abi/nic/index.ts';
-import { log2Exact } from '../../base/units.ts';
+import { log2Exact } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
-import type { PacketBuffer, PacketBuffers } from '../stack/packet-buffer.ts';
+import type { PacketBuffer, PacketBuffers } from '../stack/index.ts';
 
 const { fields } = nicReceiveDescriptor;
 

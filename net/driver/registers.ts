@@ -1,6 +1,6 @@
 /** Access to the NIC's BAR0 by register name. */
 import { NicBar, nicBar0 } from '../../abi/nic/index.ts';
-import { fieldOf, type RegisterFields, withField } from '../../base/registers.ts';
+import { fieldOf, type RegisterFields, withField } from '../../base/index.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 
 type RegisterName = keyof typeof nicBar0.registers;

@@ -11,7 +11,7 @@
  * time that passes, and it is paid by rests with interrupts off. A core that no program wants polls without rest.
  * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
  */
-import { nsToPs, psPerUs, usToPs } from '../../base/units.ts';
+import { nsToPs, psPerUs, usToPs } from '../../base/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';

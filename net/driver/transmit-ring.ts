@@ -4,9 +4,9 @@
  *     post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers are the stack's again
  */
 import { nicDescriptorBytes, nicTransmitDescriptor } from '../../abi/nic/index.ts';
-import { log2Exact } from '../../base/units.ts';
+import { log2Exact } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
-import type { PacketBuffer, PacketBuffers } from '../stack/packet-buffer.ts';
+import type { PacketBuffer, PacketBuffers } from '../stack/index.ts';
 
 const { fields } = nicTransmitDescriptor;
 

@@ -7,7 +7,7 @@
  * After some checks without a finding it stops until the device is used again, so that a machine in which every thread
  * waits for nothing ends with a DeadlockError. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
  */
-import { usToPs } from '../../base/units.ts';
+import { usToPs } from '../../base/index.ts';
 import type { NetDriverConfig } from '../parameters.ts';
 import type { NetPlatform } from '../platform.ts';
 

@@ -6,9 +6,7 @@
  * ({@link SocketCalls.exit}). A thread that is killed while it waits leaves the call at once; its socket is closed by exit.
  */
 import type { Cpu, UserMemory } from '../platform.ts';
-import { output } from '../stack/output.ts';
-import { finish, type NetworkStack } from '../stack/stack.ts';
-import { WaitQueue } from '../stack/wait-queue.ts';
+import { finish, type NetworkStack, output, WaitQueue } from '../stack/index.ts';
 import { NetError } from './net-error.ts';
 import { Socket } from './socket.ts';
 import { receiveBytes, sendBytes, type Transfer } from './transfer.ts';

@@ -1,10 +1,7 @@
 /** What a file descriptor of a stream socket names: nothing yet, a listener, or a connection. */
-import { kib } from '../../base/units.ts';
+import { kib } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
-import type { Connection } from '../stack/connection.ts';
-import type { Listener } from '../stack/listener.ts';
-import { limitOrphan } from '../stack/segment-input.ts';
-import { closeConnection, type NetworkStack } from '../stack/stack.ts';
+import { closeConnection, type Connection, limitOrphan, type Listener, type NetworkStack } from '../stack/index.ts';
 import { type NetErrno, NetError } from './net-error.ts';
 import { Turn } from './turn.ts';
 

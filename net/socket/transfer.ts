@@ -6,13 +6,9 @@
  *
  * A page of the user that is not there is faulted in while the thread waits; the stack goes on meanwhile.
  */
-import { usToPs } from '../../base/units.ts';
+import { usToPs } from '../../base/index.ts';
 import type { Cpu, UserMemory } from '../platform.ts';
-import type { Connection } from '../stack/connection.ts';
-import { headroomBytes } from '../stack/headers.ts';
-import { isWindowWorthAnnouncing, output } from '../stack/output.ts';
-import type { PacketBuffer } from '../stack/packet-buffer.ts';
-import { sequenceAdd } from '../stack/sequence.ts';
+import { type Connection, headroomBytes, isWindowWorthAnnouncing, output, type PacketBuffer, sequenceAdd } from '../stack/index.ts';
 import { NetError } from './net-error.ts';
 import type { Socket } from './socket.ts';
 

@@ -6,7 +6,7 @@
  *
  * A deadline that moves later costs nothing: the timer finds out when it is due.
  */
-import { psPerUs, usToPs } from '../../base/units.ts';
+import { psPerUs, usToPs } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';

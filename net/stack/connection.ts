@@ -8,8 +8,7 @@
  * Nothing here waits: a connection changes between two waits of the thread that uses it (system call, softirq, timer), so
  * that no lock is needed. Names are those of RFC 9293, 3.3.1.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { kib, usToPs } from '../../base/units.ts';
+import { ConfigurationError, kib, usToPs } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import { Congestion } from './congestion.ts';
 import type { StackEnvironment } from './environment.ts';

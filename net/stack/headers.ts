@@ -6,10 +6,9 @@
  *
  * The transport speaks the part of TCP that it needs: no SACK, no timestamps, no urgent data, no simultaneous open.
  */
-import { ipv4Header } from '../../abi/internet.ts';
+import { ipv4Header } from '../../abi/index.ts';
 import { ethernetHeaderBytes } from '../../abi/nic/index.ts';
-import { layout } from '../../base/layout.ts';
-import { bits16, u16, u32 } from '../../base/layout-field.ts';
+import { bits16, layout, u16, u32 } from '../../base/index.ts';
 
 export const transportHeader = layout(
   'transport header',

@@ -7,7 +7,7 @@
  * Promises: never more than `max` of them; every buffer that is held is counted; `release` gives all memory
  * back once every buffer has been given back.
  */
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
 
 const pageBytes = 4096;

@@ -5,7 +5,7 @@
  *
  * The buffer belongs to this file: it ends in the receive queue or is given back.
  */
-import { usToPs } from '../../base/units.ts';
+import { usToPs } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import { Flag } from './headers.ts';

@@ -1,5 +1,5 @@
 /** Reads a received frame: checks every header, and says where the payload is. */
-import { EtherType, IpProtocol, ipv4Header } from '../../abi/internet.ts';
+import { EtherType, IpProtocol, ipv4Header } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
 import { ipv4HeaderBytes, Option, transportHeader, transportHeaderBytes, transportStart } from './headers.ts';

@@ -1,5 +1,5 @@
 /** Builds frames in place: the three headers in front of a payload that lies behind the headroom of its buffer. */
-import { EtherType, IpProtocol, ipv4Header } from '../../abi/internet.ts';
+import { EtherType, IpProtocol, ipv4Header } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import type { Cpu } from '../platform.ts';
 import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';

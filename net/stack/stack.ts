@@ -8,7 +8,7 @@
  *
  * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
  */
-import { psPerUs } from '../../base/units.ts';
+import { psPerUs } from '../../base/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';

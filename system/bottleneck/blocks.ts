@@ -2,7 +2,7 @@
  * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked:
  * its share includes these waits, and the larger part says what to change.
  */
-import type { BlockRow, NodeReport } from '../machine/report/schema.ts';
+import type { BlockRow, NodeReport } from '../machine/index.ts';
 import { hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
 
 interface BlockWords {

@@ -2,8 +2,8 @@
  * The cores of the programs. A core that polls an empty queue waits; one that posts while the bus does not take its stores waits,
  * too. What is left is work.
  */
-import type { NodeReport } from '../machine/report/schema.ts';
-import type { PerfArgs } from '../workloads/perf-plan.ts';
+import type { NodeReport } from '../machine/index.ts';
+import type { PerfArgs } from '../workloads/index.ts';
 import { less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

@@ -4,7 +4,7 @@
  */
 import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import type { BandwidthResult, PerfArgs, PerfVerb } from '../workloads/perf-plan.ts';
+import type { BandwidthResult, PerfArgs, PerfVerb } from '../workloads/index.ts';
 
 const mtuBytesMax = 4096;
 

@@ -1,7 +1,8 @@
 /** What a bandwidth test has counted, and how long it took. */
+
+import type { ReportFigures } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import type { ReportFigures } from '../machine/report/figures-since.ts';
-import type { PerfArgs } from '../workloads/perf-plan.ts';
+import type { PerfArgs } from '../workloads/index.ts';
 
 /** The core of one program while it measured: cycles by cause, idle ones left out. */
 export interface ProgramCore {

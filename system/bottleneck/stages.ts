@@ -2,7 +2,7 @@
  * Where the time of an operation goes, for tests that have one message in flight: the stages of its life on the device, from its
  * posting to its completion, by what was waited for.
  */
-import type { OperationReport } from '../machine/report/schema.ts';
+import type { OperationReport } from '../machine/index.ts';
 import { less, more, type Turn } from './measured.ts';
 
 export interface StageShare {

@@ -2,10 +2,10 @@
  * What lets so many things be under way at a time. A full window fills those ahead of it: they are listed with the one nearest to
  * the cause first.
  */
-import { psPerNs } from '../../base/units.ts';
+import { psPerNs } from '../../base/index.ts';
 import { rnrTimerUnitsByCode } from '../../wire/index.ts';
-import type { NodeReport } from '../machine/report/schema.ts';
-import { rcDefaults } from '../workloads/rc-endpoint.ts';
+import type { NodeReport } from '../machine/index.ts';
+import { rcDefaults } from '../workloads/index.ts';
 import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
 
 export function windowResources(measured: Measured): Resource[] {

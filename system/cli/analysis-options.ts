@@ -8,15 +8,15 @@ import {
   traceCategories,
   traceFormats,
 } from '../../analyser/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import type { Analysis } from '../machine/analysis/attach.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import {
+  type Analysis,
   type AnalysisOptions,
   type CaptureEnd,
   type CaptureOptions,
   captureDefaults,
   traceDefaults,
-} from '../machine/analysis/options.ts';
+} from '../machine/analysis/index.ts';
 import { findingsTable } from '../text/findings-table.ts';
 
 export interface AnalysisChoice {

@@ -1,7 +1,7 @@
 /** `hca ask`: the questions of docs/studies, each a sweep that goes on where it was, a page, and three sentences made from the figures. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import type { PageHead } from '../page/index.ts';
 import { type Study, StudyFigures, studies, studyMarkdown } from '../studies/index.ts';
 import {

@@ -1,6 +1,6 @@
 /** Writes the capture of a machine where `--pcap` says. */
 import type { AnalysisOptions } from '../machine/analysis/index.ts';
-import type { Machine } from '../machine/machine.ts';
+import type { Machine } from '../machine/index.ts';
 import { writeFileAtomically } from './output.ts';
 
 export async function writeCapture(machine: Machine, analysis: AnalysisOptions | undefined): Promise<void> {

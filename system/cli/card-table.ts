@@ -5,8 +5,12 @@
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { BandwidthResult, LatencyResult, PerfTestName } from '../workloads/perf-plan.ts';
-import { perfArgsOf } from '../workloads/workload.ts';
+import {
+  type BandwidthResult,
+  type LatencyResult,
+  type PerfTestName,
+  perfArgsOf,
+} from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
 
 export const latencySizes = [2, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536, 2 ** 20];

@@ -1,12 +1,10 @@
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { packageNameAndVersion } from '../package-folder.ts';
-import { comparePaths } from '../workloads/compare-plan.ts';
-import { perfTestNames } from '../workloads/perf-plan.ts';
-import { readyWorkloadNames } from '../workloads/ready-workloads.ts';
+import { comparePaths, perfTestNames, readyWorkloadNames } from '../workloads/index.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { addAskCommand } from './ask.ts';
 import { compare } from './compare.ts';

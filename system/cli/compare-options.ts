@@ -1,13 +1,8 @@
 /** The options of `hca compare`: sizes, paths, and how many messages. */
 import { InvalidArgumentError } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import { hintFor } from '../machine/profile/values.ts';
-import {
-  type CompareArgs,
-  type ComparePath,
-  comparePaths,
-  pathLimitBytes,
-} from '../workloads/compare-plan.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { hintFor } from '../machine/profile/index.ts';
+import { type CompareArgs, type ComparePath, comparePaths, pathLimitBytes } from '../workloads/index.ts';
 import { integer } from './options.ts';
 
 export interface CompareChoice {

@@ -1,7 +1,7 @@
 /** The plots of a comparison over sizes, for the terminal and as a page. */
 
 import type { PageHead } from '../page/index.ts';
-import { comparePaths, pathTitles } from '../workloads/compare-plan.ts';
+import { comparePaths, pathTitles } from '../workloads/index.ts';
 import { type Chart, chartPage, terminalChart } from './chart/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';

@@ -1,8 +1,12 @@
 /** One row of a comparison: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { HostSpent } from '../machine/node/transfer-meter.ts';
-import type { JsonValue } from '../machine/program.ts';
-import type { FaultReport, Report } from '../machine/report/schema.ts';
+import {
+  type FaultReport,
+  type HostSpent,
+  type JsonValue,
+  Machine,
+  type MachineOptions,
+  type Report,
+} from '../machine/index.ts';
 import {
   type CompareArgs,
   type ComparePath,
@@ -10,7 +14,7 @@ import {
   messageCountOf,
   type SideResult,
   type SideTransfer,
-} from '../workloads/compare-plan.ts';
+} from '../workloads/index.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 

@@ -1,8 +1,8 @@
 /** Rows of a comparison as tables: what a path costs on both hosts, and what the cycles went into. */
-import type { HostSpent } from '../machine/node/transfer-meter.ts';
+import type { HostSpent } from '../machine/index.ts';
 import { bytesText, countText, timeText } from '../text/format.ts';
 import { tableOf } from '../text/table.ts';
-import { pathTitles } from '../workloads/compare-plan.ts';
+import { pathTitles } from '../workloads/index.ts';
 import type { CompareRow } from './compare-run.ts';
 
 /** Host 0 and host 1, one above the other would take twice the rows. */

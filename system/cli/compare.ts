@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { bytesText } from '../text/format.ts';
 import { faultLinesOf } from '../text/render.ts';
-import { pathTitles } from '../workloads/compare-plan.ts';
+import { pathTitles } from '../workloads/index.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';

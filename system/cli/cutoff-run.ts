@@ -3,10 +3,9 @@
  * plain data.
  */
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { JsonValue } from '../machine/program.ts';
+import { type JsonValue, Machine, type MachineOptions } from '../machine/index.ts';
 import type { WaitingBy, Way } from '../model/index.ts';
-import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/message-pingpong.ts';
+import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/index.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 

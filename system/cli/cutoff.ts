@@ -1,8 +1,8 @@
 /** `hca cutoff`: copy, registration on the fly and cached registration over sizes, and where they cross. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { costParameters } from '../../host/host-parameters.ts';
+import { costParameters } from '../../host/index.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
-import type { MachineOptions } from '../machine/machine.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import { configHashOf, configurationOf, type MachineConfig } from '../machine/profile/index.ts';
 import {
   crossingOf,

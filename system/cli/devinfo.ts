@@ -1,9 +1,9 @@
 /** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
 import type { Command } from 'commander';
-import { DeviceCapFlag } from '../../driver/uapi.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
+import { DeviceCapFlag } from '../../driver/index.ts';
+import { Machine, type MachineOptions } from '../machine/index.ts';
 import { pageOf, textSection } from '../page/index.ts';
-import type { DeviceQuery } from '../workloads/device-query.ts';
+import type { DeviceQuery } from '../workloads/index.ts';
 import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';

@@ -1,5 +1,5 @@
 /** What `hca diff` and `hca rerun` say of the differences of two outputs, for a terminal. */
-import { visible } from '../../base/visible.ts';
+import { visible } from '../../base/index.ts';
 import type { FigureChange, ReportDiff, RequestChange } from '../report-diff/index.ts';
 import { timeText } from '../text/format.ts';
 import { tableOf, terminalColumns } from '../text/table.ts';

@@ -4,7 +4,7 @@
  */
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import { visible } from '../../base/visible.ts';
+import { visible } from '../../base/index.ts';
 import { pageOf, textSection } from '../page/index.ts';
 import { parsedTolerance, reportDiff, type Tolerance } from '../report-diff/index.ts';
 import { atAnyWidth } from '../text/table.ts';

@@ -1,8 +1,8 @@
 /** The page of `hca explain`: the steps as one bar and as a table with their events, and the report of the run they are of. */
-import type { Report } from '../machine/report/schema.ts';
+import type { Report } from '../machine/index.ts';
 import { bar, html, type PageHead, pageOf, reportSections, table } from '../page/index.ts';
 import { timeText } from '../text/format.ts';
-import type { Explanation } from '../timeline/explain.ts';
+import type { Explanation } from '../timeline/index.ts';
 
 const COLOUR_COUNT = 10;
 

@@ -3,17 +3,13 @@
  * is under way, once to record everything of that time. Both runs are the same, picosecond for picosecond.
  */
 import type { Command } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { Partition } from '../machine/partition/placement.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { Machine, type MachineOptions, type Partition, type Report } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
-import type { Report } from '../machine/report/schema.ts';
 import type { Timeline, TimelineOptions } from '../machine/timeline/index.ts';
 import { bytesText } from '../text/format.ts';
-import { type Explanation, explained, operationOf, timeOf } from '../timeline/explain.ts';
-import { operationFlows } from '../timeline/flows.ts';
-import type { PerfArgs } from '../workloads/perf-plan.ts';
-import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import { type Explanation, explained, operationFlows, operationOf, timeOf } from '../timeline/index.ts';
+import { type PerfArgs, perfArgsOf, startOf } from '../workloads/index.ts';
 import { explainPage } from './explain-page.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';

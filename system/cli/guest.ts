@@ -4,7 +4,7 @@
  */
 import { constants as os } from 'node:os';
 import { type Command, Option } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import {
   budgetOf,
   defaultCacheFolder,

@@ -1,8 +1,8 @@
 /** `--html FILE`: what a command has found, as one page that needs nothing else. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { visible } from '../../base/visible.ts';
-import type { MachineOptions } from '../machine/machine.ts';
+import { visible } from '../../base/index.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import type { PageHead } from '../page/index.ts';
 import { argumentsOf, commandLineOf, hasMachine, invocationOf } from './invocation.ts';
 import { type Screen, writeFileAtomically } from './output.ts';

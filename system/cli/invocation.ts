@@ -10,8 +10,8 @@
  */
 import { basename, isAbsolute } from 'node:path';
 import type { Command, Option } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import type { MachineOptions } from '../machine/machine.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import {
   changesOf,
   configHashOf,

@@ -6,19 +6,17 @@
  */
 
 import type { GuestBudget, GuestReport, ScenarioOutcome } from '../linux-lab/index.ts';
-import type { FaultListing } from '../machine/faults/listing.ts';
+import type { FaultListing } from '../machine/faults/index.ts';
+import type { Report, RunFacts } from '../machine/index.ts';
 import type { ProfileListing } from '../machine/profile/index.ts';
-import type { Report } from '../machine/report/schema.ts';
-import type { RunFacts } from '../machine/run-facts.ts';
 import type { ReportDiff } from '../report-diff/index.ts';
 import type { ServeReport } from '../serve/index.ts';
 import type { SweepHeader, SweepRow } from '../sweep/index.ts';
-import type { Explanation } from '../timeline/explain.ts';
+import type { Explanation } from '../timeline/index.ts';
 import type { Coverage, Finding, Story, StoryOutcome } from '../torture/index.ts';
 import type { ServedKind, ServedStory } from '../torture/served/index.ts';
 import type { GroupResult, RowResult } from '../validate/index.ts';
-import type { DeviceQuery } from '../workloads/device-query.ts';
-import type { PerfTestName } from '../workloads/perf-plan.ts';
+import type { DeviceQuery, PerfTestName } from '../workloads/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import type { CutoffResult } from './cutoff-report.ts';
 import type { Invocation } from './invocation.ts';

@@ -5,9 +5,9 @@
  * A file may be large and word by word is slow: of a file that is longer, its beginning is compared.
  */
 import { InvalidArgumentError } from 'commander';
-import type { MachineOptions } from '../machine/machine.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import { bytesText } from '../text/format.ts';
-import { type ComparePath, pathLimitBytes, pathTitles } from '../workloads/compare-plan.ts';
+import { type ComparePath, pathLimitBytes, pathTitles } from '../workloads/index.ts';
 import type { CompareOrder, CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
 import { integer } from './options.ts';

@@ -1,9 +1,9 @@
 /** The page of `hca move`: its own tables above those of the report. */
-import { visible } from '../../base/visible.ts';
-import type { Report } from '../machine/report/schema.ts';
+import { visible } from '../../base/index.ts';
+import type { Report } from '../machine/index.ts';
 import { type PageHead, type PageTable, pageOf, reportSections, tableSection } from '../page/index.ts';
 import { bytesText, timeText } from '../text/format.ts';
-import type { MoveArgs, MoveLeg } from '../workloads/move-plan.ts';
+import type { MoveArgs, MoveLeg } from '../workloads/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, rateText } from './compare-table.ts';
 

@@ -2,9 +2,9 @@
  * What a newcomer should take away from the comparison of `hca move`, in a few sentences, each with its figures from the rows of
  * this run. A sentence about a path that was not run is left out.
  */
-import type { HostSpent } from '../machine/node/transfer-meter.ts';
+import type { HostSpent } from '../machine/index.ts';
 import { countText, timeText } from '../text/format.ts';
-import type { ComparePath } from '../workloads/compare-plan.ts';
+import type { ComparePath } from '../workloads/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import { rateText } from './compare-table.ts';
 

@@ -1,6 +1,6 @@
 /** Options that several commands share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import {
   checkedFaults,
   type FaultEntry,
@@ -8,11 +8,10 @@ import {
   parsedFault,
   readFaults,
 } from '../machine/faults/index.ts';
-import type { MachineOptions } from '../machine/machine.ts';
-import { partitions } from '../machine/partition/placement.ts';
+import { type MachineOptions, partitions } from '../machine/index.ts';
 import { configurationOf, type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
 
-export { effectiveOf, machineHashOf } from '../machine/machine-hash.ts';
+export { effectiveOf, machineHashOf } from '../machine/index.ts';
 
 export interface MachineChoice {
   readonly profile?: string;

@@ -1,6 +1,5 @@
 /** Outputs of commands that other commands read: `hca diff`, `hca rerun`. */
-import { ConfigurationError } from '../../base/assert.ts';
-import { runtime } from '../../base/runtime.ts';
+import { ConfigurationError, runtime } from '../../base/index.ts';
 import { checkedOutput, type Output } from '../report-diff/index.ts';
 import { codeOf } from './output.ts';
 

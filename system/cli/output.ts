@@ -6,14 +6,12 @@
  *     device, pipe      written to, as a shell's > would
  */
 import { accessSync, closeSync, constants, openSync, rmSync } from 'node:fs';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
-import { visible } from '../../base/visible.ts';
+import { ConfigurationError, codeOf, visible } from '../../base/index.ts';
 import { isWrittenInPlace, replaceFile, statOf, targetOf } from '../../runtime/files.ts';
 import { terminalColumns } from '../text/table.ts';
 import type { JsonOutput } from './json-outputs.ts';
 
-export { codeOf } from '../../base/error-code.ts';
+export { codeOf } from '../../base/index.ts';
 
 /** Exit codes: bad input; a run that failed or whose results are wrong; a reader that went away (128 + SIGPIPE). */
 export const exitBadInput = 2;

@@ -1,5 +1,5 @@
 /** Notes on parameters that were set and can have had no effect. */
-import type { MachineOptions } from '../machine/machine.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../machine/profile/index.ts';
 import { countText } from '../text/format.ts';
 import type { PerfRow } from './perf-run.ts';

@@ -1,18 +1,21 @@
 /** The options of `hca perf`, named as in perftest, and the workloads that they mean: one row of the table each. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import { isLatencyTest, type PerfTestName, verbOf } from '../workloads/perf-plan.ts';
-import { checkedWorkload, type Workload } from '../workloads/workload.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import {
   acceptedBy,
+  checkedWorkload,
   type FieldValue,
+  isLatencyTest,
+  type PerfTestName,
   parsedField,
+  verbOf,
+  type Workload,
   type WorkloadField,
   type WorkloadFieldName,
   type WorkloadValues,
   workloadFieldNames,
   workloadFields,
-} from '../workloads/workload-fields.ts';
+} from '../workloads/index.ts';
 
 /** What was given: fields of the workload, and two options that make several of one. */
 export interface PerfChoice extends Omit<WorkloadValues, 'onDemand'> {

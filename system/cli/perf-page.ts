@@ -1,7 +1,7 @@
 /** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
 import { foldedSection, type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
 import { bytesText, countText, timeText } from '../text/format.ts';
-import type { BandwidthResult, LatencyResult } from '../workloads/perf-plan.ts';
+import type { BandwidthResult, LatencyResult } from '../workloads/index.ts';
 import { type Chart, chartPage } from './chart/index.ts';
 import type { PerfRow, ReportedRow } from './perf-run.ts';
 

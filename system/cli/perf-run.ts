@@ -1,6 +1,5 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import { ConfigurationError } from '../../base/assert.ts';
-import { psPerSecond } from '../../base/units.ts';
+import { ConfigurationError, psPerSecond } from '../../base/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -10,13 +9,26 @@ import {
   stagesOf,
 } from '../bottleneck/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
-import { freshMachines, type MachineSource } from '../machine/booted-machines.ts';
-import type { Machine, MachineOptions } from '../machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
-import { figuresSince } from '../machine/report/figures-since.ts';
-import type { FaultReport, NodeReport, Report } from '../machine/report/schema.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs, PerfSide } from '../workloads/perf-plan.ts';
-import { announcedStart, startLeadPs } from '../workloads/perf-start.ts';
+import {
+  type FaultReport,
+  figuresSince,
+  freshMachines,
+  type JsonValue,
+  type Machine,
+  type MachineOptions,
+  type MachineSource,
+  type NodeReport,
+  type ProgramOptions,
+  type Report,
+} from '../machine/index.ts';
+import {
+  announcedStart,
+  type BandwidthResult,
+  type LatencyResult,
+  type PerfArgs,
+  type PerfSide,
+  startLeadPs,
+} from '../workloads/index.ts';
 import { writeCapture } from './capture-output.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';

@@ -2,12 +2,16 @@
 import type { Command } from 'commander';
 import { bottleneckLines, bottleneckShort, isWithinLink, stageLines } from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
-import type { MachineOptions } from '../machine/machine.ts';
-import type { Partition } from '../machine/partition/placement.ts';
+import type { MachineOptions, Partition } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
-import { perfArgsOf, startOf } from '../workloads/workload.ts';
+import {
+  type BandwidthResult,
+  type LatencyResult,
+  type PerfArgs,
+  perfArgsOf,
+  startOf,
+} from '../workloads/index.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';

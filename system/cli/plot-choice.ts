@@ -5,7 +5,7 @@
  *     x an axis,   y an axis, z a figure   a heat map
  *     x a figure,  y a figure              all points, and their Pareto front
  */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../machine/profile/index.ts';
 import { axisValuesOf, figureNamesOf, type Results, type SweepRow } from '../sweep/index.ts';
 

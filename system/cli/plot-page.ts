@@ -1,5 +1,5 @@
 /** The charts of `hca plot`, and their captions. */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import {
   type AxisValue,
   axisValuesOf,

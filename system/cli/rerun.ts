@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { packageNameAndVersion } from '../package-folder.ts';
 import { pageOf, textSection } from '../page/index.ts';
 import { type Output, reportDiff, type Tolerance } from '../report-diff/index.ts';

@@ -1,6 +1,6 @@
 /** Runs a machine for a command: when it fails, the kernels' logs name the cause. */
 import { RunError } from '../../sim/index.ts';
-import type { Machine } from '../machine/machine.ts';
+import type { Machine } from '../machine/index.ts';
 
 /** Errors after which every part of the machine can still be asked. */
 const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockError']);

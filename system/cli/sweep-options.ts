@@ -1,8 +1,8 @@
 /** The options of `hca sweep`, and the specification that they make. */
 import { basename, extname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import type { Partition } from '../machine/partition/placement.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import type { Partition } from '../machine/index.ts';
 import type { QueueAddress } from '../sweep/bullmq/index.ts';
 import { checkedSpec, readSpec, type Shard, type SweepSpec } from '../sweep/index.ts';
 import {

@@ -1,6 +1,6 @@
 /** One point of `hca sweep`: a whole simulation and its figures. Also the task of the pool's workers. */
-import { ConfigurationError } from '../../base/assert.ts';
-import { BootedMachines } from '../machine/booted-machines.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { BootedMachines } from '../machine/index.ts';
 import { type Outcome, outcomeOfRun } from '../sweep/index.ts';
 import runPerf, { type PerfOrder } from './perf-run.ts';
 

@@ -14,7 +14,7 @@
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 
 export interface TaskOrder {

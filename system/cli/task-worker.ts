@@ -1,6 +1,6 @@
 /** What a worker of a {@link TaskPool} does with an order; see there. */
 import '../../runtime/node.ts';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 import type { TaskAnswer, TaskOrder } from './task-pool.ts';
 

@@ -1,9 +1,8 @@
 /** The options of the timeline on the command line: of every command that runs a machine of its own. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import { visible } from '../../base/visible.ts';
+import { ConfigurationError, visible } from '../../base/index.ts';
 import { traceFileOf } from '../machine/analysis/index.ts';
-import type { Machine } from '../machine/machine.ts';
+import type { Machine } from '../machine/index.ts';
 import {
   type DroppedRecords,
   type Timeline,
@@ -13,9 +12,7 @@ import {
   timelineRecordsMax,
 } from '../machine/timeline/index.ts';
 import { timeText } from '../text/format.ts';
-import { operationFlows } from '../timeline/flows.ts';
-import { perfettoChunks } from '../timeline/perfetto/export.ts';
-import { edgesMax, type VcdClock, vcdOf } from '../timeline/vcd.ts';
+import { edgesMax, operationFlows, perfettoChunks, type VcdClock, vcdOf } from '../timeline/index.ts';
 import { integer } from './options.ts';
 import { writeFileAtomically } from './output.ts';
 

@@ -1,7 +1,7 @@
 /** `hca torture --served`: rough guests at a served device, in this thread, story after story. */
 import { randomInt } from 'node:crypto';
 import type { Command } from 'commander';
-import { commandStatusName } from '../../abi/command-status.ts';
+import { commandStatusName } from '../../abi/index.ts';
 import { type PageTable, pageOf, tableSection } from '../page/index.ts';
 import { tableOf } from '../text/table.ts';
 import {

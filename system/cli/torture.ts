@@ -6,7 +6,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { readSmallFile } from '../../runtime/files.ts';
 import { type PageTable, pageOf, tableSection, textSection } from '../page/index.ts';
 import { tableOf } from '../text/table.ts';

@@ -1,8 +1,7 @@
 /** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import type { MachineOptions } from '../machine/machine.ts';
+import type { MachineOptions } from '../machine/index.ts';
 import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
-import type { BandwidthResult, LatencyResult } from '../workloads/perf-plan.ts';
-import { perfArgsOf } from '../workloads/workload.ts';
+import { type BandwidthResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
 
 /** A point, and parameters that are changed on top of its own: to see what would bring it right. */

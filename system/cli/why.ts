@@ -5,12 +5,15 @@
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import { ConfigurationError } from '../../base/assert.ts';
-import { visible } from '../../base/visible.ts';
+import { ConfigurationError, visible } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { ProgramFunction } from '../machine/program.ts';
-import type { FaultReport, Report } from '../machine/report/schema.ts';
+import {
+  type FaultReport,
+  Machine,
+  type MachineOptions,
+  type ProgramFunction,
+  type Report,
+} from '../machine/index.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { pageOf, reportSections, textSection } from '../page/index.ts';
@@ -21,8 +24,8 @@ import {
   lossesOf,
   type Unfinished,
   unfinishedOf,
-} from '../timeline/why.ts';
-import { perfArgsOf, startOf } from '../workloads/workload.ts';
+} from '../timeline/index.ts';
+import { perfArgsOf, startOf } from '../workloads/index.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import {

@@ -2,9 +2,7 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { CaptureError, conversationsOf, packetsIn, readCapture } from '../../analyser/capture/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
-import { visible } from '../../base/visible.ts';
+import { ConfigurationError, codeOf, visible } from '../../base/index.ts';
 import { readRegularFile } from '../../runtime/files.ts';
 import { pageOf, textSection } from '../page/index.ts';
 import { conversationText } from '../text/conversation-text.ts';

@@ -7,8 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../base/index.ts';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

@@ -14,7 +14,7 @@
  * end, whoever caused it in the guest; the guest's pace is the computer's, so figures of programs that sleep differ from run to run.
  */
 import { readFileSync } from 'node:fs';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { ServedNodeReport } from '../serve/index.ts';
 import { tableOf } from '../text/table.ts';

@@ -24,3 +24,4 @@ export { kernelNames } from './packages/kits.ts';
 export { silentProgress, terminalProgress } from './progress.ts';
 export * from './scenarios/index.ts';
 export { GuestSession, type SessionResult } from './session.ts';
+export { makeTemporaryFolder } from './temporary-folder.ts';

@@ -10,7 +10,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { ensureImage } from './image/image-cache.ts';
 import { kernelVersionIn, runDepmod } from './image/modules.ts';
 import { type CacheOptions, ensureKits } from './packages/cache.ts';

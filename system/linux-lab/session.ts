@@ -9,7 +9,7 @@
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { nativeLibrary } from '../../guest/index.ts';
 import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { libraryFolders } from './image/libraries.ts';
 
 /** The dynamic loader of amd64, in one of the folders of libraries. (The link in /lib64 is absolute: of no use here.) */

@@ -9,11 +9,10 @@
  * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
  * which programs are loaded where. What the programs do and with what arguments may differ.
  */
-import { type ObjectImage, seesPrivateFields } from '../../base/object-image.ts';
+import { type ObjectImage, seesPrivateFields } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { Machine, type MachineOptions } from './machine.ts';
-import { canonicalJson } from './profile/canonical-json.ts';
-import { configurationOf, type MachineConfig } from './profile/index.ts';
+import { canonicalJson, configurationOf, type MachineConfig } from './profile/index.ts';
 import type { ProgramOptions } from './program.ts';
 
 /** A machine with its programs loaded, for one run. Disposing of it gives it back. */

@@ -1,5 +1,5 @@
 /** What may be looked at from outside of a machine: checks of the places that a program names. */
-import { assertRange, ConfigurationError } from '../../base/assert.ts';
+import { assertRange, ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from './profile/index.ts';
 
 const configurationBytes = 4096;

@@ -9,9 +9,16 @@
  *
  * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
  */
-import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
-import { ImageError, ObjectImage } from '../../base/object-image.ts';
-import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
+import {
+  assertRange,
+  ConfigurationError,
+  ImageError,
+  InvariantError,
+  msToPs,
+  nsToPs,
+  ObjectImage,
+  psPerUs,
+} from '../../base/index.ts';
 import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
 import {
   type Analysis,

@@ -12,8 +12,7 @@
  * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
  * one; over a time in which nothing is due anywhere, however long, there is one stretch.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { psPerMs, psPerUs } from '../../base/units.ts';
+import { ConfigurationError, psPerMs, psPerUs } from '../../base/index.ts';
 import {
   DeadlockError,
   type ExactPs,

@@ -6,10 +6,8 @@
  *       └────────────── exchange ──────────────────┘
  */
 import { linkChannelBytes } from '../../hw/pcie/index.ts';
-import { channelBufferBytes } from '../../sim/channel.ts';
-import { planSharedControl, type SharedControlPlan } from '../../sim/shared-control.ts';
-import { ethernetChannelBytes } from '../../wire/ethernet-sizing.ts';
-import { wireChannelBytes } from '../../wire/wire-sizing.ts';
+import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../../sim/index.ts';
+import { ethernetChannelBytes, wireChannelBytes } from '../../wire/index.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';

@@ -7,7 +7,7 @@
  *
  * Payload is taken to begin at a multiple of what one completion carries. Sources: the stages named with each term.
  */
-import { roundUp } from '../../base/units.ts';
+import { roundUp } from '../../base/index.ts';
 import {
   COMPLETION_DATA,
   linkRateOf,

@@ -8,8 +8,7 @@
  *     on the fly   the same with a registration in place of each look-up, and the receiver's deregistration at the end
  */
 
-import type { MessagingConfig } from '../../userlib/messaging/index.ts';
-import { messageHeaderBytes } from '../../userlib/messaging/message-header.ts';
+import { type MessagingConfig, messageHeaderBytes } from '../../userlib/messaging/index.ts';
 import type { Path, Post } from './path.ts';
 import { deregistrationTerms, pagesOf, registrationTerms } from './registration.ts';
 import { gathered, type Term, type Terms, totalPs } from './terms.ts';

@@ -6,14 +6,17 @@
  *
  * Contexts, translations and receive WQEs are on chip, as they are for a connection in use whose regions stay.
  */
-import { roundUp } from '../../base/units.ts';
-import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/constants.ts';
-import { sendSizesOf } from '../../userlib/send-ring.ts';
-import { sendRowsOf } from '../../userlib/send-rows.ts';
-import { wqeBytesOf } from '../../userlib/wqe-writer.ts';
-import { byteTimeOf, wireLatencyPs } from '../../wire/link-rate.ts';
-import { Opcode, packetBytesOf } from '../../wire/opcodes.ts';
-import { receiveBufferBytesOf } from '../../wire/wire-sizing.ts';
+import { roundUp } from '../../base/index.ts';
+import {
+  IBV_QPT_RC,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
+  sendRowsOf,
+  sendSizesOf,
+  wqeBytesOf,
+} from '../../userlib/index.ts';
+import { byteTimeOf, Opcode, packetBytesOf, receiveBufferBytesOf, wireLatencyPs } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 import { Bus, piecesOf } from './bus.ts';
 import { Clocks } from './clocks.ts';

@@ -7,7 +7,7 @@
  * Pages are present, and the tables of ICM are mapped: nothing faults, no MAP_ICM is needed. Sources: driver/mr.ts,
  * driver/command.ts, hw/hca/commands/memory-regions.ts.
  */
-import { mpt } from '../../abi/mpt.ts';
+import { mpt } from '../../abi/index.ts';
 import type { Path } from './path.ts';
 import { gathered, type Terms } from './terms.ts';
 import { asyncVector, interruptTerms } from './waiting.ts';

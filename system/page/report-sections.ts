@@ -2,7 +2,7 @@
  * The sections of a report: the life of each operation, every block with what it did and why it waited, processors, PCIe, cable,
  * caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
  */
-import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../machine/report/schema.ts';
+import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../machine/index.ts';
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';

@@ -3,7 +3,7 @@
  * declaration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { commandsOf, faultListing } from '../machine/faults/listing.ts';
+import { commandsOf, faultListing } from '../machine/faults/index.ts';
 
 const start = '<!-- faults -->';
 const end = '<!-- /faults -->';

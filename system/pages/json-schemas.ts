@@ -17,9 +17,9 @@ import {
   SchemaGenerator,
   type SubNodeParser,
 } from 'ts-json-schema-generator';
-import type { Parameter } from '../../base/parameter.ts';
+import type { Parameter } from '../../base/index.ts';
 import { faultKinds } from '../machine/faults/index.ts';
-import { isParameter, type ParameterGroup, parameterTree } from '../machine/profile/parameter-tree.ts';
+import { isParameter, type ParameterGroup, parameterTree } from '../machine/profile/index.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

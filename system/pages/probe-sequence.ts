@@ -7,8 +7,8 @@ import '../../runtime/node.ts';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { traceDefaults, traceFileOf } from '../machine/analysis/options.ts';
-import { Machine } from '../machine/machine.ts';
+import { traceDefaults, traceFileOf } from '../machine/analysis/index.ts';
+import { Machine } from '../machine/index.ts';
 import {
   type SequenceRow,
   type SequenceStep,

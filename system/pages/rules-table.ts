@@ -3,7 +3,7 @@
  * it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { rules } from '../../analyser/lint/rules.ts';
+import { rules } from '../../analyser/index.ts';
 
 const start = '<!-- rules -->';
 const end = '<!-- /rules -->';

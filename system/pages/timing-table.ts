@@ -3,7 +3,7 @@
  * `npm run docs` writes it between the marks of that page; a spec holds the page to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { profileListing } from '../machine/profile/listing.ts';
+import { profileListing } from '../machine/profile/index.ts';
 
 const timeUnits = /^(ps|ns|us|ms|cycles|cycles.*|MHz|bytes\/cycle|ns\/m|cm|m|metres)$/;
 const start = '<!-- parameters -->';

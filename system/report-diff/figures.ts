@@ -4,7 +4,7 @@
  *
  * Rows of a list are identified by what they are about and not by their place: a row more does not shift the others.
  */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
 export type Leaf = number | string | boolean | null;

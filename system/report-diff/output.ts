@@ -1,5 +1,5 @@
 /** Outputs that can be compared, and the check of one that comes from outside. */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 
 /** Versions by the name of the schema: those of this package. */
 const versions: Readonly<Record<string, number>> = {

@@ -1,5 +1,5 @@
 /** What changed from one output to another of its kind: what was asked for, then what came of it, largest first. */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { figuresOf, type Leaf } from './figures.ts';
 import { type FigureGroup, figureGroups, groupOf } from './groups.ts';
 import type { Output } from './output.ts';

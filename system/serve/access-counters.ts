@@ -1,5 +1,5 @@
 /** What a guest did to its slot: accesses by register, as they came, before the device judged them. */
-import { bar0, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/bar-map.ts';
+import { bar0, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/index.ts';
 
 /** One register, or kind of place: reads and writes of it. */
 export interface AccessCount {

@@ -17,8 +17,7 @@ import {
   attachAnalyser,
   captureFile,
 } from '../machine/analysis/index.ts';
-import { HcaNode } from '../machine/node/hca-node.ts';
-import { type WireCapture, wireCaptureOf } from '../machine/node/wire-log.ts';
+import { HcaNode, type WireCapture, wireCaptureOf } from '../machine/index.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';

@@ -7,7 +7,7 @@ import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import { type CorePort, PcieLinkPort, RootComplex, type SharedDevice } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../machine/faults/index.ts';
-import { channelKey, hcaName } from '../machine/plan.ts';
+import { channelKey, hcaName } from '../machine/index.ts';
 import { GuestMemorySwitch } from './guest-memory-switch.ts';
 import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
 import { guestName, type ServedPlan } from './served-plan.ts';

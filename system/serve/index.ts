@@ -1,7 +1,15 @@
 /** Serving HCAs to real guests: see README.md. */
 
+export type { AccessCount } from './access-counters.ts';
+export type { Defect, DefectCause } from './defect.ts';
+export { Emulation } from './emulation.ts';
+export { servingParameters } from './parameters.ts';
 export { adapterArguments } from './qemu-options.ts';
 export { renderServeReport } from './render-serve-report.ts';
-export { type ServedMachine, serve } from './serve.ts';
-export { type ServeOptions, servedProfile } from './serve-options.ts';
+export { type ServedMachine, type ServeListeners, serve } from './serve.ts';
+export type { ServeStart } from './serve-messages.ts';
+export { type ServeOptions, type ServeOrder, servedProfile } from './serve-options.ts';
 export type { ServedNodeReport, ServeReport } from './serve-report.ts';
+export type { Cabling } from './served-plan.ts';
+export type { Slot } from './slot.ts';
+export type { NotModelled, SlotAccesses } from './slot-ledger.ts';

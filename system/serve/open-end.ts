@@ -1,7 +1,7 @@
 /** The unconnected end of a wire: what is sent there is gone, and nothing ever comes from it. */
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
-import { wireLatencyPs } from '../../wire/link-rate.ts';
-import { channelKey, hcaName } from '../machine/plan.ts';
+import { wireLatencyPs } from '../../wire/index.ts';
+import { channelKey, hcaName } from '../machine/index.ts';
 import { openEndName, type ServedPlan } from './served-plan.ts';
 
 export function makeOpenEnd({ config, channels }: ServedPlan, node: number): LogicalProcess {

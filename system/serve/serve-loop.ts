@@ -7,7 +7,7 @@
  * So a guest waits for the devices a slice at most, and idle devices cost nothing.
  */
 import { performance } from 'node:perf_hooks';
-import { defaultsOf } from '../../base/parameter.ts';
+import { defaultsOf } from '../../base/index.ts';
 import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
 import { replaceFile } from '../../runtime/files.ts';
 import { Emulation } from './emulation.ts';

@@ -1,5 +1,5 @@
 /** Messages between the serving thread and the one that started it. */
-import type { ErrorRecord } from '../machine/partition/answer.ts';
+import type { ErrorRecord } from '../machine/index.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
 

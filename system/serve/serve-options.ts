@@ -1,5 +1,5 @@
 /** What can be chosen about a served machine, and its checks. */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/analysis/index.ts';
 import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';

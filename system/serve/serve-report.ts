@@ -8,27 +8,32 @@
 import type { ExactPs } from '../../sim/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
 import { type Fault, faultText } from '../machine/faults/index.ts';
-import { configHashOf, type MachineConfig } from '../machine/profile/index.ts';
-import { nonZero } from '../machine/report/block-rows.ts';
 import {
+  behind,
+  blockFailures,
+  type CheckReport,
+  checkOf,
+  type DeviceInterruptRow,
   deviceInterruptsOf,
   deviceOf,
+  type ExactDigits,
+  ExactFigures,
+  type FaultReport,
   faultsOf,
+  linkFailures,
   linkOf,
+  type NodeReport,
+  nonZero,
+  type OperationReport,
+  operationFailures,
   operationsOf,
+  sumOf,
+  vectorFailures,
+  type WireReport,
+  wireFailures,
   wireOf,
-} from '../machine/report/build-report.ts';
-import { blockFailures, linkFailures, operationFailures, wireFailures } from '../machine/report/checks.ts';
-import { type ExactDigits, ExactFigures } from '../machine/report/exact-figures.ts';
-import { behind, checkOf, sumOf, vectorFailures } from '../machine/report/failures.ts';
-import type {
-  CheckReport,
-  DeviceInterruptRow,
-  FaultReport,
-  NodeReport,
-  OperationReport,
-  WireReport,
-} from '../machine/report/schema.ts';
+} from '../machine/index.ts';
+import { configHashOf, type MachineConfig } from '../machine/profile/index.ts';
 import type { Defect } from './defect.ts';
 import type { Cabling } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';

@@ -1,8 +1,8 @@
 /** The thread that serves: blocks on the guests' sockets, which the thread of an event loop must not. */
 import '../../runtime/node.ts';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { InvariantError } from '../../base/assert.ts';
-import { errorRecordOf } from '../machine/partition/answer.ts';
+import { InvariantError } from '../../base/index.ts';
+import { errorRecordOf } from '../machine/index.ts';
 import { ServeLoop } from './serve-loop.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 

@@ -9,7 +9,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
-import { errorOf } from '../machine/partition/answer.ts';
+import { errorOf } from '../machine/index.ts';
 import { qemuOptionLines } from './qemu-options.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 import { type ServeOptions, serveOrderOf } from './serve-options.ts';

@@ -7,8 +7,8 @@
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
  * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { wireChannelBytes } from '../../wire/wire-sizing.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { wireChannelBytes } from '../../wire/index.ts';
 import type { Fault } from '../machine/faults/index.ts';
 import {
   bytesToDevice,
@@ -17,7 +17,7 @@ import {
   type HcaNeighbours,
   type HcaPlan,
   hcaName,
-} from '../machine/plan.ts';
+} from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 
 /** What is in port 1 of each HCA. */

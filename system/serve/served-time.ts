@@ -9,7 +9,7 @@
  * device, not one whose timers all expire. This is the only place of the project that reads the wall clock to decide
  * what the model does; what the model then does depends on nothing else.
  */
-import { psPerUs } from '../../base/units.ts';
+import { psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
 import type { ServingConfig } from './parameters.ts';
 

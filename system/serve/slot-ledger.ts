@@ -1,8 +1,14 @@
 /** The statistics of one slot that a real guest uses, copied as plain data. */
 
-import type { HcaNode } from '../machine/node/hca-node.ts';
-import { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from '../machine/report/hca-ledger.ts';
-import { type LinkEndLedger, linkEndLedgerOf } from '../machine/report/ledger-link.ts';
+import {
+  byCommandName,
+  byOperationName,
+  type HcaLedger,
+  type HcaNode,
+  hcaLedgerOf,
+  type LinkEndLedger,
+  linkEndLedgerOf,
+} from '../machine/index.ts';
 import type { AccessCount } from './access-counters.ts';
 import type { GuestNode } from './guest-node.ts';
 import type { Slot } from './slot.ts';

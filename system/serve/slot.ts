@@ -13,16 +13,18 @@
  * Nothing a guest does makes a call throw: what the model throws is a defect of the emulator, which is reported with the
  * access that led to it, and from then on the slot answers all ones until it is given a fresh device.
  */
-import type { DeviceInterrupt, DeviceRegion, VfioUserDevice } from '../../guest/device.ts';
 import {
+  type DeviceInterrupt,
+  type DeviceRegion,
+  type GuestMemory,
   INTERRUPT_ERROR,
   INTERRUPT_INTX,
   INTERRUPT_MSIX,
   INTERRUPT_REQUEST,
   REGION_BAR0,
   REGION_CONFIG,
-} from '../../guest/device.ts';
-import type { GuestMemory } from '../../guest/memory.ts';
+  type VfioUserDevice,
+} from '../../guest/index.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 import { AccessCounters } from './access-counters.ts';

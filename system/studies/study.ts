@@ -2,7 +2,7 @@
  * A study: a question of someone who explores the architecture, the sweep that answers it, what is drawn of it, and three sentences
  * made from its figures.
  */
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 import { type AxisValue, figureText, type SweepRow } from '../sweep/index.ts';
 
 /** What is drawn over what, as `hca plot` has it. */

@@ -5,10 +5,9 @@
  *
  * What comes from there is checked likewise before it becomes a row.
  */
-import { ConfigurationError, shortJson } from '../../base/assert.ts';
+import { ConfigurationError, shortJson } from '../../base/index.ts';
 import type { PerfOrder } from '../cli/perf-run.ts';
-import type { MachineOptions } from '../machine/machine.ts';
-import { partitions } from '../machine/partition/placement.ts';
+import { type MachineOptions, partitions } from '../machine/index.ts';
 import { profileValues } from '../machine/profile/index.ts';
 import { orderAndHashOf } from './expansion.ts';
 import { packageVersion } from './package-version.ts';

@@ -10,7 +10,7 @@
  *
  * A range ends at the largest value that is not above its end.
  */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 
 /** Whole numbers from `from` to `to`. */
 export interface Span {

@@ -2,7 +2,7 @@
  * The axes of a sweep: what is varied, and over which values. An axis is a parameter by its path, a field of the workload by its
  * name, or `profile`. Its values are checked here, each by itself; whether they go together shows at each point.
  */
-import { ConfigurationError, shortJson } from '../../base/assert.ts';
+import { ConfigurationError, shortJson } from '../../base/index.ts';
 import {
   checkedValue,
   hintFor,

@@ -3,12 +3,10 @@
  * one fastest, or the sample. Each has the order that runs it, or the reason why it cannot be, and a hash by which its result is
  * known wherever it was computed.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { sha256Hex } from '../../base/sha256.ts';
+import { ConfigurationError, sha256Hex } from '../../base/index.ts';
 import type { PerfOrder } from '../cli/perf-run.ts';
-import { machineHashOf } from '../machine/machine-hash.ts';
-import { canonicalJson } from '../machine/profile/canonical-json.ts';
-import { configurationOf } from '../machine/profile/index.ts';
+import { machineHashOf } from '../machine/index.ts';
+import { canonicalJson, configurationOf } from '../machine/profile/index.ts';
 import { type Axis, type AxisValue, profileAxis } from './axis.ts';
 import { latinHypercube } from './latin-hypercube.ts';
 import { packageVersion } from './package-version.ts';

@@ -4,8 +4,7 @@
  */
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../base/index.ts';
 
 /** Locks of this process: its number says nothing of them, for after a restart another may have it. */
 const held = new Set<string>();

@@ -1,6 +1,6 @@
 /** Joins results of one sweep that were written apart: by shards, or by interrupted runs on several machines. */
 import { isDeepStrictEqual } from 'node:util';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import type { Results } from './results-file.ts';
 import type { RowStatus, SweepRow } from './row.ts';
 

@@ -11,8 +11,7 @@
  * A row is in the hands of the operating system when `append` returns: it survives the process, not the machine.
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../base/index.ts';
 import { readRegularFile, replaceFile, writeAll } from '../../runtime/files.ts';
 import { FileLock } from './file-lock.ts';
 import type { SweepHeader, SweepRow } from './row.ts';

@@ -8,9 +8,9 @@
  * promises that the outcome of an order depends on nothing but the order, so that neither order nor figures depend on it. That no
  * point is lost or has two rows is seen to here, for every engine.
  */
-import { assertInvariant } from '../../base/assert.ts';
+import { assertInvariant } from '../../base/index.ts';
 import type { PerfOrder } from '../cli/perf-run.ts';
-import { canonicalJson } from '../machine/profile/canonical-json.ts';
+import { canonicalJson } from '../machine/profile/index.ts';
 import type { SweepOrder, SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow } from './row.ts';

@@ -13,8 +13,7 @@
  * What is wrong by itself is refused here, before anything runs. What conflicts only at some points becomes a row of the results.
  */
 import { parse } from 'yaml';
-import { ConfigurationError, shortJson } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
+import { ConfigurationError, codeOf, shortJson } from '../../base/index.ts';
 import { readSmallFile } from '../../runtime/files.ts';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
 import { checkedValue, configurationOf, hintFor, type ParameterValues } from '../machine/profile/index.ts';

@@ -6,8 +6,7 @@
  */
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf } from '../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../base/index.ts';
 import { isWrittenInPlace, readRegularFile, replaceBy, statOf } from '../../runtime/files.ts';
 import type { Results } from './results-file.ts';
 import type { Figure, RowStatus, SweepHeader, SweepRow } from './row.ts';

@@ -2,25 +2,24 @@
  * Workloads as a sweep needs them: drafts, whose fields are checked one by one, since an axis may still change some of them. Whether
  * they go together is asked at each point.
  */
-import { ConfigurationError, shortJson } from '../../base/assert.ts';
+import { ConfigurationError, shortJson } from '../../base/index.ts';
 import { hintFor } from '../machine/profile/index.ts';
-import { type PerfArgs, perfTestNames } from '../workloads/perf-plan.ts';
-import {
-  checkedTest,
-  checkedWorkload,
-  parsedWorkload,
-  perfArgsOf,
-  workloadText,
-} from '../workloads/workload.ts';
 import {
   checkedField,
+  checkedTest,
+  checkedWorkload,
   type FieldValue,
   workloadFieldNames as namesOfTable,
+  type PerfArgs,
   parsedField,
+  parsedWorkload,
+  perfArgsOf,
+  perfTestNames,
   type WorkloadField,
   type WorkloadFieldName,
   workloadFields,
-} from '../workloads/workload-fields.ts';
+  workloadText,
+} from '../workloads/index.ts';
 
 /** Fields by name; each has a value that it may have. */
 export type WorkloadDraft = Readonly<Record<string, FieldValue>>;

@@ -1,6 +1,6 @@
 /** What stands between device and memory, as tables: the IOMMU, and on-demand paging; nothing of what a machine has not. */
 
-import type { NodeReport } from '../machine/report/schema.ts';
+import type { NodeReport } from '../machine/index.ts';
 import { countText } from './format.ts';
 import { tableOf } from './table.ts';
 

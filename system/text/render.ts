@@ -3,14 +3,14 @@
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the ledgers balance.
  */
 import type { MemoryStatistics } from '../../host/index.ts';
-import { raceText } from '../machine/node/race-watch.ts';
-import type {
-  CheckReport,
-  FaultReport,
-  LinkDirection,
-  NodeReport,
-  Report,
-} from '../machine/report/schema.ts';
+import {
+  type CheckReport,
+  type FaultReport,
+  type LinkDirection,
+  type NodeReport,
+  type Report,
+  raceText,
+} from '../machine/index.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import { iommuTable, onDemandTable } from './memory-tables.ts';
 import { stagesShown } from './stages-shown.ts';

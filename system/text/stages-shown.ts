@@ -1,5 +1,5 @@
 /** Which stages of operations a table has columns for. */
-import type { OperationReport } from '../machine/report/schema.ts';
+import type { OperationReport } from '../machine/index.ts';
 
 /** Stages of requests that were sent again. */
 const retryStages: readonly string[] = ['ackTimeout', 'rnrDelay'];

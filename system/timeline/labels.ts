@@ -1,7 +1,7 @@
 /** Records of a timeline in words: what each is called, and its numbers by name. */
-import { bar0 } from '../../abi/bar-map.ts';
+import { bar0 } from '../../abi/index.ts';
 import { nicBar0 } from '../../abi/nic/index.ts';
-import type { RegisterTable } from '../../base/registers.ts';
+import type { RegisterTable } from '../../base/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import { operationNames } from '../../hw/hca/index.ts';
 import { TLP_KIND_NAMES } from '../../hw/pcie/index.ts';

@@ -2,7 +2,7 @@
  * Why requests failed: from a completion with an error back to the check that refused, with what it found and what it was held to.
  * Everything comes from records of the run. Where a check leaves none, the completion stands alone: nothing is guessed.
  */
-import { CqeSyndrome } from '../../abi/cqe.ts';
+import { CqeSyndrome } from '../../abi/index.ts';
 import { operationNames, portNames } from '../../hw/hca/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import {

@@ -16,7 +16,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
-import { type RcAddress, toInit, toRtr, toRts } from '../workloads/rc-states.ts';
+import { type RcAddress, toInit, toRtr, toRts } from '../workloads/index.ts';
 import type { QpPlan } from './story.ts';
 
 /** Of all datagram QPs. */

@@ -3,7 +3,7 @@
  */
 import { wcStatusStr } from '../../userlib/index.ts';
 import type { FaultEntry } from '../machine/faults/index.ts';
-import type { ParameterValue } from '../machine/profile/parameter-tree.ts';
+import type { ParameterValue } from '../machine/profile/index.ts';
 import { verbNameOf } from './render-story.ts';
 import type { Played } from './run-story.ts';
 import { isOnDemandArea, type Story, sendsOf } from './story.ts';

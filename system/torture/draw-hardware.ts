@@ -3,12 +3,15 @@
  * one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a story in which
  * every load takes a millisecond tests nothing and never ends; sizes and counts go to both ends.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import type { NumberParameter, Parameter } from '../../base/parameter.ts';
+import { ConfigurationError, type NumberParameter, type Parameter } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { fittedConnectx3 } from '../machine/profile/fitted-connectx3.ts';
-import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
-import { type ParameterValue, parametersByPath } from '../machine/profile/parameter-tree.ts';
+import {
+  configurationOf,
+  fittedConnectx3,
+  type ParameterValue,
+  type ParameterValues,
+  parametersByPath,
+} from '../machine/profile/index.ts';
 
 const drawnPrefixes = [
   'host.core.',

@@ -17,7 +17,7 @@ import {
   IBV_WR_SEND_WITH_IMM,
   IBV_WR_SEND_WITH_INV,
 } from '../../userlib/index.ts';
-import { partitions } from '../machine/partition/placement.ts';
+import { partitions } from '../machine/index.ts';
 import { withControl } from './draw-control.ts';
 import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';

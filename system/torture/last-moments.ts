@@ -2,8 +2,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { psPerUs } from '../../base/units.ts';
-import { traceDefaults, traceFileOf } from '../machine/analysis/options.ts';
+import { psPerUs } from '../../base/index.ts';
+import { traceDefaults, traceFileOf } from '../machine/analysis/index.ts';
 import { playStory } from './run-story.ts';
 import type { Story } from './story.ts';
 

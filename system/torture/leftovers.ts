@@ -1,6 +1,6 @@
 /** What is still held on a host when all programs have ended and its driver was removed: objects, ICM, frames. */
 import type { Driver } from '../../driver/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 
 /** Counts by name; every one of them ought to be 0. */
 export async function leftovers({ verbs, host }: ProgramContext): Promise<JsonValue> {

@@ -1,5 +1,5 @@
 /** How long programs wait for events that may never come, by the attributes of the story's QPs. */
-import { psPerMs, psPerNs } from '../../base/units.ts';
+import { psPerMs, psPerNs } from '../../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';

@@ -16,7 +16,7 @@ import {
   type IbvSendWr,
   incRkey,
 } from '../../userlib/index.ts';
-import type { Exchange, JsonValue } from '../machine/program.ts';
+import type { Exchange, JsonValue } from '../machine/index.ts';
 import type { BindPlan, ProgramPlan, SendPlan, Step, Story, Told } from './story.ts';
 
 /** What a peer has to know of a binding. */

@@ -6,7 +6,7 @@
  * It never waits for ever: every wait ends when nothing has moved for longer than the attributes of its QPs explain. While
  * it waits it polls all its CQs, and posts receives for which there was no room.
  */
-import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/units.ts';
+import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/index.ts';
 import {
   ackCqEvents,
   allocPd,
@@ -79,7 +79,7 @@ import {
   resizeCq,
   VerbsError,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';

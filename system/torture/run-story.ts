@@ -7,22 +7,22 @@
  * A configuration that the machine refuses with a ConfigurationError is no story: `refused` says why.
  */
 import type { Finding as LintFinding } from '../../analyser/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import type { TextSink } from '../../base/runtime.ts';
-import { psPerSecond } from '../../base/units.ts';
+import { ConfigurationError, psPerSecond, type TextSink } from '../../base/index.ts';
 import { epochLengthPs } from '../../sim/index.ts';
 import { type AnalysisOptions, traceDefaults } from '../machine/analysis/index.ts';
 import { CostsOverflowError, type OperationCost, type OtherCost } from '../machine/costs/index.ts';
-import { Machine } from '../machine/machine.ts';
-import type { Held } from '../machine/node/held.ts';
-import type { LinkPackets } from '../machine/node/packet-log.ts';
-import type { Partition } from '../machine/partition/placement.ts';
+import {
+  type Held,
+  type JsonValue,
+  type LinkPackets,
+  Machine,
+  type Partition,
+  type ProgramOptions,
+  type Report,
+} from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
-import type { Report } from '../machine/report/schema.ts';
 import type { Finding } from './finding.ts';
-import { judgeCosts } from './judges/costs.ts';
-import { judgesOf } from './judges/index.ts';
+import { judgeCosts, judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
 import { patienceOf, peerPatienceFactor } from './patience.ts';
 import { againText } from './render-story.ts';

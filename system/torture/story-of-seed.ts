@@ -6,8 +6,7 @@ import { withPacketRules } from './draw-packet-rules.ts';
 import { withReceivePath } from './draw-receive-path.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
-import { sceneOf, scenes } from './scenes/index.ts';
-import type { Scene } from './scenes/scene.ts';
+import { type Scene, sceneOf, scenes } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
 
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */

@@ -8,9 +8,9 @@
  */
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
 import type { FaultEntry } from '../machine/faults/index.ts';
-import type { Partition } from '../machine/partition/placement.ts';
+import type { Partition } from '../machine/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
-import type { ScenePlan } from './scenes/scene.ts';
+import type { ScenePlan } from './scenes/index.ts';
 
 /** How far what happens departs from calm traffic; the judges ask for more the calmer a story is. */
 export const climates = ['calm', 'flawed', 'lossy', 'broken'] as const;

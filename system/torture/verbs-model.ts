@@ -3,7 +3,7 @@
  * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and 10.10, 11.6.2;
  * written from the standard, not from the device.
  */
-import { psPerNs } from '../../base/units.ts';
+import { psPerNs } from '../../base/index.ts';
 import {
   IBV_WC_BIND_MW,
   IBV_WC_COMP_SWAP,

@@ -5,7 +5,7 @@ import {
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
-} from '../../abi/wqe.ts';
+} from '../../abi/index.ts';
 import {
   COMPLETION_DATA,
   headerBytesOf,

@@ -3,7 +3,7 @@
  * device. Costs of the host's software that a row states by itself (post_send, system calls, registration) are not among them.
  */
 import { configurationOf, parametersByPath } from '../machine/profile/index.ts';
-import { apt } from './families/streams.ts';
+import { apt } from './families/index.ts';
 import { measuringDeviceNs } from './measuring-device.ts';
 
 interface FittedParameter {

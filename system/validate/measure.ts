@@ -1,10 +1,8 @@
 /** Runs a point that perf has no words for: a machine, the programs of this room, and the figures of their results. */
 
-import { Machine, type MachineOptions } from '../machine/machine.ts';
+import { type JsonValue, Machine, type MachineOptions, type Report } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
-import type { JsonValue } from '../machine/program.ts';
-import type { Report } from '../machine/report/schema.ts';
-import type { DeviceQuery } from '../workloads/device-query.ts';
+import type { DeviceQuery } from '../workloads/index.ts';
 import { constantFigures } from './constants.ts';
 import type { Figures, PerfPoint, StreamPlan, Workload } from './points.ts';
 import type { RegistrationResult } from './programs/registration.ts';

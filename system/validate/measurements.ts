@@ -2,7 +2,7 @@
  * The published measurements, as reference/measurements.csv has them: one line a figure, with where it stands and under what
  * circumstances it was measured.
  */
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 
 const columns = [
   'id',

@@ -6,7 +6,7 @@
  * By its commands it reaches memory without the DMA engine, one access at a time; by the DMA engine many are in flight. What
  * a time is for stands at {@link measuringDeviceNs}, with the rows that it was taken from.
  */
-import { psPerNs } from '../../base/units.ts';
+import { psPerNs } from '../../base/index.ts';
 import {
   headerBytesOf,
   linkRateOf,

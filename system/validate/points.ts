@@ -3,7 +3,7 @@
  * once; what it gives is a handful of figures by name, of which each row takes its own.
  */
 import type { ParameterValues } from '../machine/profile/index.ts';
-import type { Workload as PerfWorkload } from '../workloads/workload.ts';
+import type { Workload as PerfWorkload } from '../workloads/index.ts';
 
 export interface PointMachine {
   readonly profile: string;

@@ -1,5 +1,5 @@
 /** Figures of threads that sent side by side. */
-import type { Report } from '../machine/report/schema.ts';
+import type { Report } from '../machine/index.ts';
 import type { Figures, StreamPlan } from './points.ts';
 import type { StreamResult } from './programs/stream.ts';
 

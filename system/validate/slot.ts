@@ -5,7 +5,7 @@
  *     window 1      one access after the other: the latency of each
  *     many          accesses of a window in flight: the payload that the link carries
  */
-import { psPerUs } from '../../base/units.ts';
+import { psPerUs } from '../../base/index.ts';
 import { type HostMemory, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes, LogicalProcess } from '../../sim/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';

@@ -3,8 +3,8 @@
  *
  *     measurements ─► Case (row, family) ─► points, each once ─► figures ─► RowResult ─► GroupResult
  */
-import { ConfigurationError, InvariantError } from '../../base/assert.ts';
-import { hintFor } from '../machine/profile/values.ts';
+import { ConfigurationError, InvariantError } from '../../base/index.ts';
+import { hintFor } from '../machine/profile/index.ts';
 import { families } from './families/index.ts';
 import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
 import { groupOf, type Measurement } from './measurements.ts';

@@ -1,10 +1,14 @@
 /** A machine for a test: made when the test asks for it, closed when it has ended. */
 import { test as base } from 'vitest';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import type { OperationCost, OtherCost } from '../machine/costs/index.ts';
-import { Machine, type MachineOptions } from '../machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
-import type { Report } from '../machine/report/schema.ts';
+import {
+  type JsonValue,
+  Machine,
+  type MachineOptions,
+  type ProgramOptions,
+  type Report,
+} from '../machine/index.ts';
 
 /** What programs of a machine have cost. */
 export class Costs {

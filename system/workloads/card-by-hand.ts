@@ -19,11 +19,9 @@ import {
   systemDmaPorts,
   systemDmaWordBytes,
 } from '../../abi/nic/index.ts';
-import { InvariantError } from '../../base/assert.ts';
-import { fieldOf, withField } from '../../base/registers.ts';
+import { fieldOf, InvariantError, withField } from '../../base/index.ts';
 import type { CoreThread, Signal } from '../../host/index.ts';
-import type { NicSoftware } from '../machine/node/nic-software.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { NicSoftware, ProgramContext } from '../machine/index.ts';
 
 const registers = nicBar0.registers;
 type RegisterName = keyof typeof registers;

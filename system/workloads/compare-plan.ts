@@ -2,7 +2,7 @@
  * What the two programs of a comparison agree on: the same bytes from host 0 to host 1 by one of the paths, measured the
  * same way. One path is one simulation, on a machine of its own.
  */
-import type { HostSpent } from '../machine/node/transfer-meter.ts';
+import type { HostSpent } from '../machine/index.ts';
 
 /** From the oldest to the newest. `dma` is the third party's, the system DMA controller. */
 export const comparePaths = ['pio', 'dma', 'sockets', 'send', 'write', 'read'] as const;

@@ -1,8 +1,8 @@
 /** The two programs of a comparison (compare-transfer.ts), of a file's bytes or of random ones. */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
-import { InvariantError } from '../../base/assert.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import { InvariantError } from '../../base/index.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import type { CompareArgs, Message } from './compare-plan.ts';
 import { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 

@@ -8,10 +8,9 @@
  * What comes before the start is not measured: files, connections, registrations, faults of pages. The program of a
  * passive side sleeps from before the start until the end.
  */
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 import type { CoreThread } from '../../host/index.ts';
-import { endLabel } from '../machine/node/transfer-meter.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import { endLabel, type ProgramContext } from '../machine/index.ts';
 import {
   type CompareArgs,
   type CompareSide,

@@ -11,7 +11,7 @@ import {
   postSend,
   regMr,
 } from '../../userlib/index.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { ProgramContext } from '../machine/index.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
 import type { CompareBuffer } from './compare-transfer.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';

@@ -1,6 +1,6 @@
 /** What the core of a program spends between two of its own instants, by cause. */
 import { cpuCauses } from '../../host/index.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { ProgramContext } from '../machine/index.ts';
 
 /** Begins to count. @returns a function that ends: the cycles since, zeros and idle ones left out */
 export function countCycles({ cpu }: ProgramContext): () => Record<string, number> {

@@ -10,7 +10,7 @@ import {
   queryGid,
   queryPort,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 
 /** Attributes of 64 bits, which no number of JSON holds. */
 type WideAttr = 'nodeGuid' | 'sysImageGuid' | 'maxMrSize' | 'completionTimestampMask';

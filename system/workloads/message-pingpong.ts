@@ -3,7 +3,7 @@
  * checked where the clock does not see it.
  */
 import { MessageChannel, type MessagingConfig, type Waiting } from '../../userlib/messaging/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { messagingConfigOf } from '../model/index.ts';
 import { barrier, connectRc, openEndpoint } from './rc-endpoint.ts';
 

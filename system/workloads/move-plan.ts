@@ -1,5 +1,5 @@
 /** What the sender and the receiver of `move` agree on, and what each returns. */
-import type { JsonValue } from '../machine/program.ts';
+import type { JsonValue } from '../machine/index.ts';
 
 /** Ways to move the file, in the order they are run. */
 export const moveMethods = ['SEND', 'WRITE', 'READ'] as const;

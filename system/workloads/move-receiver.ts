@@ -9,7 +9,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { copyCyclesOf } from '../../host/index.ts';
 import { IBV_SEND_SIGNALED, IBV_WR_RDMA_READ, postRecv } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { WorkFailedError } from './completions.ts';
 import {
   chunkCountOf,

@@ -15,7 +15,7 @@ import {
   type IbvSge,
   postSend,
 } from '../../userlib/index.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { ProgramContext } from '../machine/index.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { type MoveArgs, noteOf, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';

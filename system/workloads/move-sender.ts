@@ -12,7 +12,7 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { WorkFailedError } from './completions.ts';
 import {
   chunkCountOf,

@@ -2,9 +2,9 @@
  * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
-import { psPerMs } from '../../base/units.ts';
+import { psPerMs } from '../../base/index.ts';
 import { IBV_WC_WITH_IMM, type IbvQp, type IbvWc, WcOpcode } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { countCycles } from './core-cycles.ts';
 import { labelOf, openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
 import type { BandwidthResult, PerfArgs, PerfSide } from './perf-plan.ts';

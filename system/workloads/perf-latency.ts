@@ -5,7 +5,7 @@
  *     SEND    the same with receives; half a round trip
  *     READ, atomic   client alone; a whole round trip
  */
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
 import type { LatencyResult } from './perf-plan.ts';
 import { startTogether } from './perf-start.ts';

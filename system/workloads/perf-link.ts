@@ -23,7 +23,7 @@ import {
   modifyCq,
   postRecv,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf-buffer.ts';
 import { Places } from './perf-places.ts';

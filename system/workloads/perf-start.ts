@@ -5,8 +5,8 @@
  *
  * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there.
  */
-import { psPerMs } from '../../base/units.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import { psPerMs } from '../../base/index.ts';
+import type { ProgramContext } from '../machine/index.ts';
 import { labelOf } from './perf-link.ts';
 import type { PerfArgs } from './perf-plan.ts';
 

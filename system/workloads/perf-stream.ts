@@ -1,5 +1,5 @@
 /** The sending side of a QP: its work requests, reused for every post, and how many were posted and have completed. */
-import type { Wide } from '../../base/wide.ts';
+import type { Wide } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
   IBV_SEND_INLINE,

@@ -4,8 +4,7 @@
  *
  *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
  */
-import { InvariantError } from '../../base/assert.ts';
-import { psPerMs } from '../../base/units.ts';
+import { InvariantError, psPerMs } from '../../base/index.ts';
 import { PortStateVerb } from '../../driver/index.ts';
 import {
   allocPd,
@@ -23,7 +22,7 @@ import {
   queryPort,
   regMr,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
 /** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */

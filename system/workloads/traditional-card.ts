@@ -8,9 +8,9 @@
  * payload between the user's pinned pages and the card by the DMA controller; both the controller and the card interrupt.
  */
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
-import { InvariantError } from '../../base/assert.ts';
+import { InvariantError } from '../../base/index.ts';
 import { macAddressOf } from '../../hw/nic/index.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import type { ProgramContext } from '../machine/index.ts';
 import { CardByHand, type WaitingFrame } from './card-by-hand.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
 import { WorkFailedError } from './completions.ts';

@@ -1,7 +1,6 @@
 /** Kernel sockets over the conventional NIC, as a side of a comparison: one stream connection, one call for a message. */
-import { InvariantError } from '../../base/assert.ts';
-import { addressOf } from '../machine/node/nic-software.ts';
-import type { ProgramContext } from '../machine/program.ts';
+import { InvariantError } from '../../base/index.ts';
+import { addressOf, type ProgramContext } from '../machine/index.ts';
 import type { CompareSide } from './compare-plan.ts';
 import { barrier } from './rc-endpoint.ts';
 

@@ -2,7 +2,7 @@
  * The fields of a workload, declared once: the options of `hca perf`, workloads as text and as JSON, and their JSON Schema are made
  * of this table, in its order.
  */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { strideDefaultBytes } from './perf-places.ts';
 import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 

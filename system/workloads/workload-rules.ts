@@ -1,5 +1,5 @@
 /** Which fields of a workload make sense together: what a test cannot do is refused, with words. */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import { isLatencyTest, type PerfTestName, perfDefaults, type SizeShare, verbOf } from './perf-plan.ts';
 import type { WorkloadFieldName, WorkloadValues } from './workload-fields.ts';
 

@@ -1,5 +1,5 @@
 /** The JSON Schema of a workload, made of the table of its fields. What fits together is checked by `checkedWorkload` alone. */
-import type { JsonValue } from '../machine/program.ts';
+import type { JsonValue } from '../machine/index.ts';
 import { perfTestNames } from './perf-plan.ts';
 import { type WorkloadField, workloadFieldNames, workloadFields } from './workload-fields.ts';
 

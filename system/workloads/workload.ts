@@ -6,8 +6,8 @@
  *
  * The fields are those of `workload-fields.ts`; what is left out has perftest's default.
  */
-import { ConfigurationError } from '../../base/assert.ts';
-import { hintFor } from '../machine/profile/values.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { hintFor } from '../machine/profile/index.ts';
 import {
   isLatencyTest,
   type PerfArgs,

@@ -5,6 +5,7 @@ export {
   messageBytesMax,
 } from './message-channel.ts';
 export { MessageError, type MessageErrorCode } from './message-error.ts';
+export { messageHeaderBytes } from './message-header.ts';
 export type { Waiting } from './message-link.ts';
 export { type MessagingConfig, messagingParameters } from './parameters.ts';
 export {

@@ -11,7 +11,7 @@
  * so the peer can be ahead by {@link MessagingConfig.bufferCount} messages and no more. One thread uses a channel; each
  * of its waits moves everything that is under way.
  */
-import { assertRange } from '../../base/assert.ts';
+import { assertRange } from '../../base/index.ts';
 import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
 import { isAddress } from '../numbers.ts';
 import type { IbvPd, IbvQp } from '../objects.ts';

@@ -2,8 +2,7 @@
  * The header of every message between two channels: at the front of the registered buffer that carries it. No
  * hardware reads it, so it is in the processor's own byte order.
  */
-import { layout } from '../../base/layout.ts';
-import { bits32, named, u32, u64 } from '../../base/layout-field.ts';
+import { bits32, layout, named, u32, u64 } from '../../base/index.ts';
 
 /**
  * - EAGER: the payload follows the header.

@@ -1,5 +1,5 @@
 /** Numbers of the messaging layer. Costs that the processor pays for verbs and copies are the host's. */
-import { type ConfigOf, choice, number } from '../../base/parameter.ts';
+import { type ConfigOf, choice, number } from '../../base/index.ts';
 
 const kib = 1024;
 const mib = 1024 * kib;

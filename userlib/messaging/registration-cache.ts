@@ -13,8 +13,7 @@
  * Kept regions count against the limit of pinned memory: where registering fails for it, they are given back, the least
  * recently used first, and it is tried again.
  */
-import { InvariantError } from '../../base/assert.ts';
-import { roundUp } from '../../base/units.ts';
+import { InvariantError, roundUp } from '../../base/index.ts';
 import { deregMr, regMr } from '../memory.ts';
 import { checkArguments } from '../numbers.ts';
 import type { IbvMr, IbvPd } from '../objects.ts';

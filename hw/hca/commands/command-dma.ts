@@ -7,10 +7,8 @@
  * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
  */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { mailboxBytes } from '../../../abi/hcr.ts';
-import type { BusAddress, Cycles } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import { CommandStatus, mailboxBytes } from '../../../abi/index.ts';
+import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';

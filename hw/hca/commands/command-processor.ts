@@ -8,11 +8,9 @@
  * before its completion can be seen; a rejected command has changed nothing. Sources: interface sheet 2.2, 3.
  */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import type { Cycles } from '../../../base/units.ts';
-import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
-import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { BlockState } from '../../../sim/index.ts';
+import { CommandStatus } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
 import type { ControlConfig } from './command-parameters.ts';

@@ -10,8 +10,7 @@
  * A command that finds something illegal calls {@link reject} before it has changed anything; the processor turns that
  * into the command's status. Sources: interface sheet 3.1, 3.2.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { mailboxBytes } from '../../../abi/hcr.ts';
+import { CommandStatus, mailboxBytes } from '../../../abi/index.ts';
 import { joinWords } from '../../../base/index.ts';
 
 /** The command as latched from the HCR. */

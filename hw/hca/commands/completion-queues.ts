@@ -1,10 +1,7 @@
 /** Completion queues: SW2HW_CQ, HW2SW_CQ, QUERY_CQ, MODIFY_CQ (resize, moderation). Source: interface sheet 3.16, 5.2. */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { cqRecord } from '../../../abi/doorbell-records.ts';
-import { viewOf } from '../../../base/index.ts';
-import { advance, counterMask24, passBit, ringIndex } from '../../../base/ring-index.ts';
+import { CommandStatus, cqc, cqRecord } from '../../../abi/index.ts';
+import { advance, counterMask24, passBit, ringIndex, viewOf } from '../../../base/index.ts';
 import type { Cqn, CqSlot } from '../objects/index.ts';
 import {
   type CommandRequest,

@@ -5,19 +5,23 @@
  * registration, invalidation, windows, violation counters and port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
  * Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
  */
-import { bar0 } from '../../../abi/bar-map.ts';
 import {
+  bar0,
+  boardIdBytes,
   CapabilityFlag,
   capabilityFlagsOf,
+  commandInterfaceRevision,
   flagsOf,
+  icmTables,
   MemoryManagementFlag,
-} from '../../../abi/capability-flags.ts';
-import { icmTables } from '../../../abi/icm.ts';
-import { PortMtu, PortType, queryPort } from '../../../abi/ports.ts';
-import { boardIdBytes, queryAdapter } from '../../../abi/query-adapter.ts';
-import { queryDevCap } from '../../../abi/query-dev-cap.ts';
-import { commandInterfaceRevision, queryFw } from '../../../abi/query-fw.ts';
-import { type ConfigOf, number } from '../../../base/parameter.ts';
+  PortMtu,
+  PortType,
+  queryAdapter,
+  queryDevCap,
+  queryFw,
+  queryPort,
+} from '../../../abi/index.ts';
+import { type ConfigOf, number } from '../../../base/index.ts';
 import { RESERVED_LKEY } from '../memory/index.ts';
 
 const SHEET = 'interface sheet 3.7';

@@ -7,9 +7,8 @@
  * Source: interface sheet 3.6, 3.10, 8.1, 8.4.
  */
 
-import { initHca } from '../../../abi/init-hca.ts';
-import type { Decoded } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { initHca } from '../../../abi/index.ts';
+import type { Cycles, Decoded } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { IcmMap } from '../memory/index.ts';

@@ -2,8 +2,8 @@
  * Watches the send queues that drain: software gets an event when the last request of one is done (SQD).
  * Source: InfiniBand Architecture volume 1, 10.3.1.
  */
-import { EventType } from '../../../abi/eqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EventType } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { ClockDomain } from '../../../sim/index.ts';
 import type { EventWriter } from '../events/index.ts';
 import type { ControlConfig } from './command-parameters.ts';

@@ -1,8 +1,6 @@
 /** Event queues: SW2HW_EQ, HW2SW_EQ, QUERY_EQ, MAP_EQ. Source: interface sheet 3.16, 5.3. */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { mapEqUnmap } from '../../../abi/commands.ts';
-import { eqc } from '../../../abi/eqc.ts';
+import { CommandStatus, eqc, mapEqUnmap } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { EqSlot } from '../objects/index.ts';
 import {

@@ -2,11 +2,16 @@
  * Commands that bring the device up and down: firmware area, ICM donation, INIT_HCA and CLOSE_HCA, and the queries around
  * them. Sources: interface sheet 3.5, 3.6, 3.7, 3.9, 3.10, 4.2.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { icmTables } from '../../../abi/icm.ts';
-import { initHca } from '../../../abi/init-hca.ts';
-import { icmPageBytes, mapEntry, mapEntryCountMax } from '../../../abi/map-icm.ts';
-import { mcgLogEntryBytesMax, mcgLogEntryBytesMin } from '../../../abi/mcg.ts';
+import {
+  CommandStatus,
+  icmPageBytes,
+  icmTables,
+  initHca,
+  mapEntry,
+  mapEntryCountMax,
+  mcgLogEntryBytesMax,
+  mcgLogEntryBytesMin,
+} from '../../../abi/index.ts';
 import { highWordOf, lowWordOf } from '../../../base/index.ts';
 import {
   type CommandRequest,

@@ -2,11 +2,16 @@
  * Memory translation: MPT entries and MTT entries live in host pages, where the driver edits them too, so these commands
  * are DMA. Sources: interface sheet 3.15, 4.3, 5.4.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { mailboxBytes } from '../../../abi/hcr.ts';
-import { icmPageBytes } from '../../../abi/map-icm.ts';
-import { MptStatus, mpt, mptStatusOffset } from '../../../abi/mpt.ts';
-import { mttEntryBytes, writeMttHeader } from '../../../abi/mtt.ts';
+import {
+  CommandStatus,
+  icmPageBytes,
+  MptStatus,
+  mailboxBytes,
+  mpt,
+  mptStatusOffset,
+  mttEntryBytes,
+  writeMttHeader,
+} from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import { KeyEntry, KeyRefusal, type KeySteps } from '../keys/index.ts';
 import {

@@ -1,7 +1,5 @@
 /** Commands without an object: NOP, health check, static configuration, diagnostics, sensing. Source: interface sheet 3.8, 3.19. */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { PortType } from '../../../abi/ports.ts';
-import { diagnosticReport, ModStatCfgForm, modStatCfg } from '../../../abi/static-configuration.ts';
+import { CommandStatus, diagnosticReport, ModStatCfgForm, modStatCfg, PortType } from '../../../abi/index.ts';
 import { highWordOf, lowWordOf } from '../../../base/index.ts';
 import {
   type CommandRequest,

@@ -2,9 +2,7 @@
  * Multicast groups: MGID_HASH, READ_MCG, WRITE_MCG. The table is private to the device: software reaches it only by these
  * commands. Source: interface sheet 3.18, 5.6.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { defaultMcgModifier, mcgHead, mcgMembersMax } from '../../../abi/mcg.ts';
-import { mgidHash } from '../../../abi/static-configuration.ts';
+import { CommandStatus, defaultMcgModifier, mcgHead, mcgMembersMax, mgidHash } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import {
   type CommandRequest,

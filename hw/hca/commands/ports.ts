@@ -1,9 +1,15 @@
 /** Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. Source: interface sheet 3.11–3.14. */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { MadIfcFlag, madBytes } from '../../../abi/mad.ts';
-import { PortCapability, portInfo } from '../../../abi/mad-attributes.ts';
-import { PortMtu, SetPortForm, setPortInfiniband } from '../../../abi/ports.ts';
-import { setNode } from '../../../abi/static-configuration.ts';
+import {
+  CommandStatus,
+  MadIfcFlag,
+  madBytes,
+  PortCapability,
+  PortMtu,
+  portInfo,
+  SetPortForm,
+  setNode,
+  setPortInfiniband,
+} from '../../../abi/index.ts';
 import { type HcaPort, MALFORMED, SILENT, vlCapOf } from '../port/index.ts';
 import {
   type CommandRequest,

@@ -2,8 +2,7 @@
  * The buffer of an EQ or CQ: where its entries lie in host memory, found through MTT entries, and how their ownership is
  * cleared before the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
+import { CommandStatus, mttEntry, mttEntryBytes } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import { demand, fillEntries, read, type Steps } from './command-steps.ts';
 import type { DeviceState } from './device-state.ts';

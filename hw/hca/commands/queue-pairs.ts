@@ -6,25 +6,24 @@
  * what it had received has reached memory.
  */
 
-import { portOfScheduleQueue } from '../../../abi/address-path.ts';
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { sqdEventRequest } from '../../../abi/commands.ts';
 import {
+  CommandStatus,
+  copyQpcFields,
   fieldsSetBy,
+  PathMtu,
+  portOfScheduleQueue,
+  type QpcFieldPath,
+  QpState,
   type QpTransition,
   type QpTransitionName,
-  qpTransitions,
-} from '../../../abi/qp-transitions.ts';
-import {
-  PathMtu,
-  QpState,
   qpc,
   qpcOffsetInMailbox,
   qpMailbox,
+  qpTransitions,
   ServiceType,
   specialQpBlock,
-} from '../../../abi/qpc.ts';
-import { copyQpcFields, type QpcFieldPath } from '../../../abi/qpc-fields.ts';
+  sqdEventRequest,
+} from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Qpn } from '../objects/index.ts';
 import {

@@ -1,7 +1,6 @@
 /** Shared receive queues: SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ. Source: interface sheet 3.16, 5.5. */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { srqc } from '../../../abi/srqc.ts';
+import { CommandStatus, srqc } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { SrqSlot } from '../objects/index.ts';
 import {

@@ -3,8 +3,7 @@
  * it. An opcode that is not here ends with status 0x02: Ethernet, virtual functions, and what no driver issues.
  * Source: interface sheet 3.4.
  */
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { type CommandName, commands } from '../../../abi/commands.ts';
+import { type CommandName, CommandStatus, commands } from '../../../abi/index.ts';
 import type { ControlConfig } from './command-parameters.ts';
 import type { Commands, StartedCommand } from './command-processor.ts';
 import { type CommandRequest, demand, type OutImmediate, type Steps } from './command-steps.ts';

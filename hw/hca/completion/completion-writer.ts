@@ -8,11 +8,8 @@
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 
-import { QueueStatus } from '../../../abi/cqc.ts';
-import { cqeBytes } from '../../../abi/cqe.ts';
-import { cqRecord } from '../../../abi/doorbell-records.ts';
-import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqErrorSyndrome, cqeBytes, cqRecord, QueueStatus } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';

@@ -7,8 +7,8 @@
  * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
  */
 
-import { CqArmCommand } from '../../../abi/doorbells.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqArmCommand } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { Fifo, type Wakeable } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {

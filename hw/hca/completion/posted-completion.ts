@@ -2,7 +2,7 @@
  * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
  * made once; fields that are not Wide hold 32-bit integers.
  */
-import type { Wide } from '../../../base/wide.ts';
+import type { Wide } from '../../../base/index.ts';
 
 export class PostedCompletion {
   /** Slot of the CQ, which keeps it until the completion is dealt with; -1 when there was no such CQ. */

@@ -2,9 +2,8 @@
  * The DMA engines and the interrupts of the PCIe function, as a device whose costs are attributed sees them: every request goes on
  * unchanged, and is counted for the work of the block that makes it.
  */
-import { completionEqe, EventType, eqe } from '../../../abi/eqe.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { BusAddress, Cycles } from '../../../base/units.ts';
+import { completionEqe, EventType, eqe } from '../../../abi/index.ts';
+import { type BusAddress, type Cycles, viewOf } from '../../../base/index.ts';
 import { firstTlpBytes } from '../../dma/index.ts';
 import type { EqTable } from '../events/index.ts';
 import {

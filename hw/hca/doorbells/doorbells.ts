@@ -10,12 +10,20 @@
  * Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
  */
 
-import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../../../abi/bar-map.ts';
-import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import { wqeUnitBytes } from '../../../abi/wqe.ts';
-import { copyShort } from '../../../base/block-copy.ts';
-import type { Cycles } from '../../../base/units.ts';
+import {
+  blueFlameHead,
+  CqArmCommand,
+  cqArm,
+  eqDoorbell,
+  eqNumberOfDoorbell,
+  isEqDoorbell,
+  QpState,
+  sendDoorbell,
+  uarOffset,
+  uarPageBytes,
+  wqeUnitBytes,
+} from '../../../abi/index.ts';
+import { type Cycles, copyShort } from '../../../base/index.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {

@@ -1,7 +1,7 @@
 /** News that a QP has send work: to the scheduler, or to the flusher when the QP or its send queue is in error. */
 
-import { QpState } from '../../../abi/qpc.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
 import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';

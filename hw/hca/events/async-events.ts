@@ -4,8 +4,8 @@
  * is lost and counted, as on hardware.
  */
 
-import { EventType } from '../../../abi/eqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EventType } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { Cqn, Qpn } from '../objects/index.ts';
 

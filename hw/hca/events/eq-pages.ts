@@ -3,10 +3,8 @@
  * comes to another, that page's MTT entry is read by DMA, one at a time.
  */
 
-import { eqeBytes } from '../../../abi/eqe.ts';
-import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
-import { ringIndex, viewOf } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { eqeBytes, mttEntry, mttEntryBytes } from '../../../abi/index.ts';
+import { type Cycles, ringIndex, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';

@@ -3,9 +3,7 @@
  * every event. Which of them would be on chip is the context cache's
  * matter. Source: interface sheet 5.3, 6.7, 6.10.
  */
-import { QueueStatus } from '../../../abi/cqc.ts';
-import { EqArmState, eqc } from '../../../abi/eqc.ts';
-import { eqeBytes } from '../../../abi/eqe.ts';
+import { EqArmState, eqc, eqeBytes, QueueStatus } from '../../../abi/index.ts';
 import { psPerUs } from '../../../base/index.ts';
 import { ContextTable, type EqSlot } from '../objects/index.ts';
 

@@ -3,9 +3,8 @@
  * requested or it is dropped, and given back, in order, when its bytes have left: until then the write engine reads them here.
  */
 
-import { eqe, eqeBytes } from '../../../abi/eqe.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { eqe, eqeBytes } from '../../../abi/index.ts';
+import { type Cycles, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 
 export class EventFifo {

@@ -12,12 +12,11 @@
  * Source: interface sheet 6.7, 6.10, 3.16.
  */
 
-import { QueueStatus } from '../../../abi/cqc.ts';
-import { EqArmState } from '../../../abi/eqc.ts';
 import {
   commandEqe,
   completionEqe,
   cqErrorEqe,
+  EqArmState,
   EventType,
   eqe,
   eqeBytes,
@@ -26,15 +25,13 @@ import {
   pageRequestIsWrite,
   portChangeEqe,
   portInfoChangeEqe,
+  QueueStatus,
   qpEqe,
   srqEqe,
   tableChangeEqe,
-} from '../../../abi/eqe.ts';
-import { passBit } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
-import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
-import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { BlockState } from '../../../sim/index.ts';
+} from '../../../abi/index.ts';
+import { type Cycles, passBit } from '../../../base/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaWrites, PageRequest } from '../memory/index.ts';
 import type { Cqn, EqSlot, Qpn } from '../objects/index.ts';

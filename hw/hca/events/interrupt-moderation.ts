@@ -13,9 +13,8 @@
  * Source: interface sheet 5.3, 6.10, 2.4.
  */
 
-import { EqArmState } from '../../../abi/eqc.ts';
-import { msix } from '../../../abi/pci-identity.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EqArmState, msix } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { InterruptPort } from '../memory/index.ts';
 import type { EqSlot } from '../objects/index.ts';

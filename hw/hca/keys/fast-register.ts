@@ -4,12 +4,14 @@
  * MTT; then the entry becomes valid.
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { icmPageBytes } from '../../../abi/map-icm.ts';
-import { MptStatus } from '../../../abi/mpt.ts';
-import { mttEntryBytes } from '../../../abi/mtt.ts';
-import { pageListEntriesMax } from '../../../abi/wqe.ts';
+import {
+  CqeSyndrome,
+  icmPageBytes,
+  indexFormOfKey,
+  MptStatus,
+  mttEntryBytes,
+  pageListEntriesMax,
+} from '../../../abi/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';

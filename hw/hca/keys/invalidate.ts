@@ -2,7 +2,7 @@
  * Invalidation of a key, by a work request of this side or by a SEND with Invalidate (IBTA vol 1, 10.6.5, 9.4.1.1.3). The object stays,
  * free: a region can be registered anew, a window of type 2 bound anew, each under another variant of the key.
  */
-import { MptStatus } from '../../../abi/mpt.ts';
+import { MptStatus } from '../../../abi/index.ts';
 import type { QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, fence, type KeySteps } from './key-steps.ts';

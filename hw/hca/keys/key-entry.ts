@@ -2,10 +2,8 @@
  * An MPT entry that an operation on keys works on: its bytes, from the MPT cache if they are on chip, else from ICM; and its way
  * back, into the page of ICM and into the cache at once.
  */
-import { keyOfIndexForm, mptIndexOfKey } from '../../../abi/keys.ts';
-import { mpt } from '../../../abi/mpt.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { BusAddress } from '../../../base/units.ts';
+import { keyOfIndexForm, mpt, mptIndexOfKey } from '../../../abi/index.ts';
+import { type BusAddress, viewOf } from '../../../base/index.ts';
 import type { IcmMap, Translator } from '../memory/index.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
 

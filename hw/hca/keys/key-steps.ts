@@ -3,8 +3,8 @@
  * key unit resumes it when that has happened, so an operation reads from top to bottom and ends with the syndrome of its work
  * request.
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import type { BusAddress } from '../../../base/units.ts';
+import { CqeSyndrome } from '../../../abi/index.ts';
+import type { BusAddress } from '../../../base/index.ts';
 
 type KeyStep =
   | { readonly kind: 'read'; readonly address: BusAddress; readonly lengthBytes: number }

@@ -9,9 +9,8 @@
  * It changes entries that commands change, too: those claim the entries first, and the unit begins nothing meanwhile. An operation
  * that has begun is carried out whatever becomes of its QP.
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { WAIT } from '../answers.ts';

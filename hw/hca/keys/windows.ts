@@ -4,9 +4,7 @@
  *
  *   type 1: belongs to a PD, is bound anew or unbound by another binding     type 2: free, bound once to a QP, then invalidated
  */
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { MptStatus } from '../../../abi/mpt.ts';
-import { mttEntryBytes } from '../../../abi/mtt.ts';
+import { indexFormOfKey, MptStatus, mttEntryBytes } from '../../../abi/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, fence, type KeySteps } from './key-steps.ts';

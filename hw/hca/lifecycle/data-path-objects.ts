@@ -3,7 +3,7 @@
  * are written into their contexts, translations change, the device is reset. Every block is notified when an object it
  * keeps state for is created or destroyed.
  */
-import { QpState } from '../../../abi/qpc.ts';
+import { QpState } from '../../../abi/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DataPathControl } from '../commands/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';

@@ -9,10 +9,8 @@
  * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import { controlSegment } from '../../../abi/wqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, controlSegment, QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';

@@ -5,10 +5,8 @@
  * queue alone when the service is unreliable.
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { CqErrorSyndrome, EventType } from '../../../abi/eqe.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqErrorSyndrome, CqeSyndrome, EventType, QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import {

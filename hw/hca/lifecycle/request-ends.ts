@@ -2,7 +2,7 @@
  * The ends of send work requests: a CQE has left or the request ends without one, and requests that need no answer of the
  * peer (an error of this side, a NOP, a message of an unreliable service) complete as soon as there is room for their CQE.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';

@@ -8,7 +8,7 @@
  * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
-import type { BusAddress, Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';

@@ -4,7 +4,7 @@
  * Reads land in the HCA's own memory and are reported in the requester's order; writes leave in one order over all
  * requesters, and the source bytes stay unchanged until the write is reported. Reports only leave work for later edges.
  */
-import type { BusAddress, Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/index.ts';
 
 /** A requester as the read engine calls it, inside the engine's stage. */
 export interface ReadRequesterPort {

@@ -10,7 +10,7 @@
  * Sources: interface sheet 3.6, 3.10, 4.
  */
 
-import { icmPageBytes } from '../../../abi/map-icm.ts';
+import { icmPageBytes } from '../../../abi/index.ts';
 
 /** Tables that INIT_HCA places in ICM and whose entries the device addresses. */
 export const icmTableNames = [

@@ -11,8 +11,8 @@
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
 
-import { PageRequestSide } from '../../../abi/eqe.ts';
-import type { Cycles, VirtualAddress } from '../../../base/units.ts';
+import { PageRequestSide } from '../../../abi/index.ts';
+import type { Cycles, VirtualAddress } from '../../../base/index.ts';
 import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { enlarged, type Qpn, type QpSlot, type QpTable } from '../objects/index.ts';
 

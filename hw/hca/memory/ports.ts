@@ -1,5 +1,5 @@
 /** The ports of the translator and the context caches, one for each block that uses them. */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 
 /** A user of the translator or of a context cache. */
 export interface MissWaiter {

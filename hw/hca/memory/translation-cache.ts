@@ -2,7 +2,7 @@
  * On-chip copies of MPT entries and of MTT lines (eight entries of 8 bytes), filled from ICM by DMA.
  * The decoded fields are held in typed arrays by cache line.
  */
-import { mpt } from '../../../abi/mpt.ts';
+import { mpt } from '../../../abi/index.ts';
 import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 
 export const MPT_ENTRY_BYTES = 64;

@@ -7,8 +7,7 @@
  * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
 
-import type { VirtualAddress } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import type { VirtualAddress, Wide } from '../../../base/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import type { MissWaiter } from './ports.ts';
 import { TRANSLATED, type Translation } from './translation.ts';

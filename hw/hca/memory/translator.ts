@@ -10,8 +10,7 @@
  * (interface sheet 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
 
-import type { BusAddress, Cycles, VirtualAddress } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import type { BusAddress, Cycles, VirtualAddress, Wide } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';

@@ -3,8 +3,8 @@
  * state. One object per slot of the {@link CqTable}, made once.
  */
 
-import { QueueStatus } from '../../../abi/cqc.ts';
-import type { Wide } from '../../../base/wide.ts';
+import { QueueStatus } from '../../../abi/index.ts';
+import type { Wide } from '../../../base/index.ts';
 
 /** Arm states of a CQ, private to the device. */
 export const CQ_NOT_ARMED = 0;

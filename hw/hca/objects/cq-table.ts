@@ -1,6 +1,6 @@
 /** Completion queue contexts: configured fields decoded once per command, counters and arm state live. */
 
-import { cqc } from '../../../abi/cqc.ts';
+import { cqc } from '../../../abi/index.ts';
 import { CompletionQueue } from './completion-queue.ts';
 import { ContextTable } from './context-table.ts';
 import type { CqSlot } from './numbers.ts';

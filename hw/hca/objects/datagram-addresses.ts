@@ -2,7 +2,7 @@
  * Where the datagrams of the send records go: what the headers of a UD packet say, by record. An address vector or, on QP0
  * and QP1, headers that software wrote are taken apart once, when the WQE is started (datagram-decoder.ts).
  */
-import { GRH_BYTES } from '../../../wire/headers.ts';
+import { GRH_BYTES } from '../../../wire/index.ts';
 
 export class DatagramAddresses {
   readonly destinationQpn: Int32Array;

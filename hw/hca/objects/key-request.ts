@@ -1,5 +1,5 @@
 /** What a work request on memory keys asks for: fast registration, invalidation, binding of a window. */
-import type { BusAddress, VirtualAddress } from '../../../base/units.ts';
+import type { BusAddress, VirtualAddress } from '../../../base/index.ts';
 
 /** One object per record of a work request, made when first needed. */
 export class KeyRequest {

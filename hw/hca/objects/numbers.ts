@@ -2,7 +2,7 @@
  * What names an object: the number by which software and the wire know it, and the slot that it has in the device's tables. Both are
  * small integers, and a table of the one is seldom as long as the other is large: their types keep them apart, at no cost.
  */
-import type { Unit } from '../../../base/units.ts';
+import type { Unit } from '../../../base/index.ts';
 
 export type ObjectNumber<Kind extends string> = Unit<`${Kind} number`>;
 export type Slot<Kind extends string> = Unit<`${Kind} slot`>;

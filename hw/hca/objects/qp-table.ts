@@ -3,10 +3,16 @@
  * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
  */
 
-import { serviceLevelOfScheduleQueue } from '../../../abi/address-path.ts';
-import { mtuBytesOf, PathMigration, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
-import { asInteger } from '../../../base/parameter.ts';
-import { FLAG_MIGRATED, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
+import {
+  mtuBytesOf,
+  PathMigration,
+  QpState,
+  qpc,
+  ServiceType,
+  serviceLevelOfScheduleQueue,
+} from '../../../abi/index.ts';
+import { asInteger } from '../../../base/index.ts';
+import { FLAG_MIGRATED, SERVICE_LEVEL_SHIFT } from '../../../wire/index.ts';
 import { ContextTable, enlarged } from './context-table.ts';
 import type { Qpn, QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';

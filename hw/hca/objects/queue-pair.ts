@@ -6,7 +6,7 @@
  * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions where an element of a typed
  * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
-import type { Wide } from '../../../base/wide.ts';
+import type { Wide } from '../../../base/index.ts';
 import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';

@@ -2,8 +2,7 @@
  * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, made once.
  * Fields that are not Wide hold 32-bit integers.
  */
-import type { Cycles } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import type { Cycles, Wide } from '../../../base/index.ts';
 import { KeyRequest } from './key-request.ts';
 
 /** Largest descriptor, hence most inline data. */

@@ -1,6 +1,6 @@
 /** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
 
-import { srqc } from '../../../abi/srqc.ts';
+import { srqc } from '../../../abi/index.ts';
 import { ContextTable, enlarged, type SlotUser } from './context-table.ts';
 import type { SrqSlot } from './numbers.ts';
 

@@ -1,8 +1,7 @@
 /** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
 
-import { controlSegment } from '../../../abi/wqe.ts';
-import type { Cycles } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import { controlSegment } from '../../../abi/index.ts';
+import type { Cycles, Wide } from '../../../base/index.ts';
 
 export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */

@@ -2,7 +2,7 @@
  * Global route headers: built from an address path, and matched against the GIDs of the port. Bytes as on the wire; the
  * record of a packet holds them behind the payload (wire/packet.ts). Source: IBTA vol 1, 8.3.
  */
-import { GRH_BYTES, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../wire/headers.ts';
+import { GRH_BYTES, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../wire/index.ts';
 import type { PortAddress } from './port-address.ts';
 
 const IP_VERSION = 6;

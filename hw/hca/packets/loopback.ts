@@ -11,22 +11,23 @@
  *
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
-import { packetBytesOf, padBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   PACKET_BYTES_SHIFT,
   PACKET_PAYLOAD_OFFSET,
   PAD_SHIFT,
+  PacketCounters,
   packetBytesIn,
+  packetBytesOf,
+  padBytes,
   VIRTUAL_LANE_SHIFT,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
-} from '../../../wire/packet.ts';
-import { PacketCounters } from '../../../wire/packet-counters.ts';
+} from '../../../wire/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 
 /** Header, operands, GRH, and the longest payload. */

@@ -2,8 +2,8 @@
  * The turnaround between messages of one QP: after the last packet of one, on the cable or the loopback, the first packet of the next waits. Of
  * requests and of READ responses apart, since both directions of a QP have their own state; other QPs are not held up.
  */
-import type { Cycles } from '../../../base/units.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
+import type { Cycles } from '../../../base/index.ts';
+import { Opcode } from '../../../wire/index.ts';
 import { noRecord, UC_OPCODE_BASE } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import type { PacketSlot } from './packet-queue.ts';

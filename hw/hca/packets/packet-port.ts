@@ -2,7 +2,7 @@
  * What the data path asks of its wire port: the consumer's slice of `wire/`. Packets are written into and read from
  * the port's channel in place, at the words that wire/packet.ts names.
  */
-import type { Picoseconds } from '../../../base/units.ts';
+import type { Picoseconds } from '../../../base/index.ts';
 export interface PacketPort {
   /** Destination QPN and PSN of the packet that {@link sendPacket} is called for next: what faults by header go by. */
   readonly outboundHeaders: { destinationQpn: number; psn: number };

@@ -7,7 +7,7 @@
  * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
  * have ended, so nothing that comes back finds another packet in it.
  */
-import type { Wide } from '../../../base/wide.ts';
+import type { Wide } from '../../../base/index.ts';
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;

@@ -2,7 +2,7 @@
  * The unit that keeps READs: what a requester has asked for and what a responder owes. Both halves of the device work on it, one
  * after the other, in the order in which they ask for it.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 
 export class ReadUnit {
   /** Cycle from which it is free. */

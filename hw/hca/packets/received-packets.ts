@@ -4,7 +4,7 @@
  *
  * A packet of the loopback is named by the complement of its offset, so that one number stands for both.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import {
   FLOAT_VIRTUAL_ADDRESS,
   WORD_DESTINATION_QPN,
@@ -15,7 +15,7 @@ import {
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
   WORD_RKEY,
-} from '../../../wire/packet.ts';
+} from '../../../wire/index.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import { traitsByOpcode } from './request-traits.ts';

@@ -9,7 +9,7 @@ import {
   isRequest,
   Opcode,
   startsMessage,
-} from '../../../wire/opcodes.ts';
+} from '../../../wire/index.ts';
 import { UC_OPCODE_BASE } from '../objects/index.ts';
 
 /** Kinds of messages. READs and atomics are one packet, and none. */

@@ -11,18 +11,21 @@
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 
-import { BlockCopier } from '../../../base/block-copy.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { BlockCopier, type Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
-import { GRH_BYTES } from '../../../wire/headers.ts';
-import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOAT_VIRTUAL_ADDRESS,
+  GRH_BYTES,
   grhPlace,
   MANAGEMENT_LANE,
+  Opcode,
+  operandBytes,
   PACKET_PAYLOAD_OFFSET,
+  PSN_MASK,
+  packetBytesOf,
+  psnDistance,
   WORD_AETH,
   WORD_DATAGRAM_PKEY,
   WORD_DATAGRAM_QKEY,
@@ -33,8 +36,7 @@ import {
   WORD_LIDS,
   WORD_PSN,
   WORD_RKEY,
-} from '../../../wire/packet.ts';
-import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+} from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   noRecord,

@@ -3,7 +3,7 @@
  * and follows from loss, from receivers that were not ready, or from memory that was not there; what breaks a rule is
  * counted by {@link ViolationCounters}. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
  */
-import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/aeth.ts';
+import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/index.ts';
 
 const transportEvents = {
   /** RNR NAKs put into the packet queue, and taken from the wire. */

@@ -9,16 +9,18 @@
  * Packets to the port's own LID do not cross the wire and are not counted.
  * Source: InfiniBand Architecture volume 1, 16.1.3.5 and 16.1.4.11.
  */
-import { MadMethod, MadStatus, mad } from '../../../abi/mad.ts';
 import {
   classPortInfo,
+  MadMethod,
+  MadStatus,
+  mad,
   PerformanceAttribute,
   PerformanceCapability,
   performanceDataBytes,
   performanceDataOffset,
   portCounters,
   portCountersExtended,
-} from '../../../abi/performance-attributes.ts';
+} from '../../../abi/index.ts';
 import type { LinkTotals } from './port.ts';
 
 /** A port whose link is counted. */

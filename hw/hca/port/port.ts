@@ -10,20 +10,19 @@
  * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
  */
 
-import { PortChange, PortInfoChange } from '../../../abi/eqe.ts';
 import {
   LinkSpeed,
   LinkWidth,
   PortCapability,
+  PortChange,
+  PortInfoChange,
+  PortMtu,
   PortPhysicalState,
   PortState,
   portInfo,
-} from '../../../abi/mad-attributes.ts';
-import { PortMtu } from '../../../abi/ports.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { Cycles, Picoseconds } from '../../../base/units.ts';
-import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { BlockState } from '../../../sim/index.ts';
+} from '../../../abi/index.ts';
+import { type Cycles, type Picoseconds, viewOf } from '../../../base/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress } from '../packets/index.ts';
 

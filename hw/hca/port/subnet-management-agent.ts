@@ -7,21 +7,25 @@
  * adds the direction bit itself. Sources: interface sheet 3.14, 7.6, 7.7; InfiniBand Architecture volume 1, 13.4.7, 14.2.5.
  */
 
-import { PortInfoChange, PortManagementChange } from '../../../abi/eqe.ts';
 import {
+  guidInfo,
   MadClass,
   MadMethod,
   MadStatus,
   mad,
   madBytes,
+  nodeInfo,
+  PortInfoChange,
+  PortManagementChange,
+  PortState,
+  pciIdentity,
+  pkeyTable,
+  portInfo,
   SmpAttribute,
   smp,
   smpDataOffset,
-} from '../../../abi/mad.ts';
-import { guidInfo, nodeInfo, PortState, pkeyTable, portInfo } from '../../../abi/mad-attributes.ts';
-import { pciIdentity } from '../../../abi/pci-identity.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
+} from '../../../abi/index.ts';
+import { type Cycles, viewOf } from '../../../base/index.ts';
 import { PerformanceAgent } from './performance-agent.ts';
 import type { HcaPort } from './port.ts';
 

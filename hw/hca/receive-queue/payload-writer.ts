@@ -3,7 +3,7 @@
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 
-import type { BusAddress, Cycles } from '../../../base/units.ts';
+import type { BusAddress, Cycles } from '../../../base/index.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';

@@ -3,8 +3,8 @@
  * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
  */
 
-import { dataPointer, invalidLkey } from '../../../abi/wqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { dataPointer, invalidLkey } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';

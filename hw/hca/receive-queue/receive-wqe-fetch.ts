@@ -8,10 +8,8 @@
  * from the WQE consumed (interface sheet 6.5, 6.8).
  */
 
-import { receiveRecord } from '../../../abi/doorbell-records.ts';
-import { EventType } from '../../../abi/eqe.ts';
-import { srqNextSegment } from '../../../abi/wqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EventType, receiveRecord, srqNextSegment } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';

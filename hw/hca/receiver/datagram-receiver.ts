@@ -8,16 +8,14 @@
  * Sources: interface sheet 6.4, 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
  */
 
-import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
-import { EventType } from '../../../abi/eqe.ts';
-import { grhBytes } from '../../../abi/wqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, EventType, grhBytes, ReceiveOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
   FLAG_SOLICITED,
   grhPlace,
+  Opcode,
   PACKET_PAYLOAD_OFFSET,
   SERVICE_LEVEL_SHIFT,
   WORD_DATAGRAM_PKEY,
@@ -29,7 +27,7 @@ import {
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
-} from '../../../wire/packet.ts';
+} from '../../../wire/index.ts';
 import {
   ABSENT,
   DONE,

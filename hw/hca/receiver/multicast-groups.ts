@@ -2,7 +2,7 @@
  * The multicast table of the device: entries as WRITE_MCG wrote them, by index, and the look-up that a received packet needs.
  * Software chains entries by hash; the device searches all of them, which finds the same one. Source: interface sheet 3.18, 5.6.
  */
-import { mcgHead, mcgMember } from '../../../abi/mcg.ts';
+import { mcgHead, mcgMember } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 
 const GID_BYTES = 16;

@@ -10,18 +10,18 @@
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
 
-import { QpState } from '../../../abi/qpc.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
-import { operandBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
   grhPlace,
+  operandBytes,
   WORD_DATAGRAM_SOURCE_QPN,
   WORD_PAYLOAD_BYTES,
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
-} from '../../../wire/packet.ts';
+} from '../../../wire/index.ts';
 import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';

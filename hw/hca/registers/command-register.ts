@@ -10,9 +10,8 @@
  * ignored and counted. Source: interface sheet 2.2.
  */
 
-import { hcr, hcrGoOffset } from '../../../abi/hcr.ts';
-import { viewOf } from '../../../base/index.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { hcr, hcrGoOffset } from '../../../abi/index.ts';
+import { type Cycles, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { CommandRequest, OutImmediate } from '../commands/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';

@@ -7,10 +7,8 @@
  * Source: interface sheet 2.
  */
 
-import { bar0 } from '../../../abi/bar-map.ts';
-import { fieldOf } from '../../../base/index.ts';
-import { type PlacedBank, RegisterFile } from '../../../base/register-file.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { bar0 } from '../../../abi/index.ts';
+import { type Cycles, fieldOf, type PlacedBank, RegisterFile } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';

@@ -10,22 +10,22 @@
  * repeated request is lost as well, the ACK timeout asks for it.
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   AethKind,
   CREDIT_CODE_INVALID,
   creditCountByCode,
+  endsMessage,
   NakCode,
+  Opcode,
+  PSN_MASK,
+  psnDistance,
   syndromeKind,
   syndromeValue,
-} from '../../../wire/aeth.ts';
-import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
-import { WORD_AETH } from '../../../wire/packet.ts';
-import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+  WORD_AETH,
+} from '../../../wire/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';

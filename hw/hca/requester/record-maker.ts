@@ -3,10 +3,8 @@
  * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { ServiceType } from '../../../abi/qpc.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, ServiceType, WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   NO_ATTEMPT,

@@ -3,9 +3,8 @@
  * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.1, 10.8.3).
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import {

@@ -1,5 +1,5 @@
 /** What the requester spends on a WQE and on its packets, and when a QP has its next turn: by service, operation and size. */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 

@@ -4,11 +4,10 @@
  * reads are done. What is sent again is gathered again.
  */
 
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { type BlockAccount, stallReasons, type Wakeable } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
-import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
+import { FLAG_ACK_REQUEST, FLAG_SOLICITED, Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';

@@ -10,10 +10,8 @@
  * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.8.3.3 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
 
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';

@@ -3,9 +3,9 @@
  * by page, under their keys. A packet that has to wait goes on where it stopped.
  */
 
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
-import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
+import { PACKET_PAYLOAD_OFFSET } from '../../../wire/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {

@@ -8,10 +8,9 @@
  * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
-import { type Cycles, type Picoseconds, psPerNs } from '../../../base/units.ts';
+import { type Cycles, type Picoseconds, psPerNs } from '../../../base/index.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
-import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
-import { rnrTimerUnitsByCode } from '../../../wire/rnr-timer.ts';
+import { PSN_MASK, psnDistance, rnrTimerUnitsByCode } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord, type QpSlot, type QueuePair, type SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';

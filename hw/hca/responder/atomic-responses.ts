@@ -3,9 +3,9 @@
  * answered from the result kept, and not executed again (IBTA vol 1, 9.4.5, 9.7.5.1.4).
  */
 
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
+import { Opcode } from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {

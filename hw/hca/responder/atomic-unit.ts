@@ -6,9 +6,9 @@
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
-import type { BusAddress } from '../../../base/units.ts';
+import type { BusAddress } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
+import { Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 

@@ -4,10 +4,9 @@
  * Refusals (IBTA vol 1, 9.7.5.2) are a NAK for the expected PSN, an RNR NAK for what will be possible later, and silence on an
  * unreliable connection, whose message is abandoned. What follows is dropped until the packet comes again.
  */
-import { EventType } from '../../../abi/eqe.ts';
-import type { Cycles, VirtualAddress } from '../../../base/units.ts';
-import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
-import { PSN_MASK } from '../../../wire/psn.ts';
+import { EventType } from '../../../abi/index.ts';
+import type { Cycles, VirtualAddress } from '../../../base/index.ts';
+import { nakSyndrome, PSN_MASK, rnrNakSyndrome } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import { SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
 import { type QpSlot, QueuePair } from '../objects/index.ts';

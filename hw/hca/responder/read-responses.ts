@@ -3,9 +3,9 @@
  * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
  */
 
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
+import { Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';

@@ -7,12 +7,10 @@
  * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is taken (9.8.2).
  */
 
-import { EventType } from '../../../abi/eqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EventType } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
-import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
-import { psnDistance } from '../../../wire/psn.ts';
+import { NakCode, nakSyndrome, Opcode, psnDistance } from '../../../wire/index.ts';
 import {
   type CheckAnswer,
   DONE,

@@ -5,8 +5,8 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
-import type { Wide } from '../../../base/wide.ts';
-import { psnDistance } from '../../../wire/psn.ts';
+import type { Wide } from '../../../base/index.ts';
+import { psnDistance } from '../../../wire/index.ts';
 import { SIDE_RESPONSE, type WantedPages } from '../memory/index.ts';
 import { enlarged, type QpSlot, type QpTable, QueuePair } from '../objects/index.ts';
 

@@ -11,19 +11,21 @@
  * breaks a rule is abandoned in silence, and the next one to begin takes its receive WQE (9.8.2).
  */
 
-import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
-import { EventType } from '../../../abi/eqe.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { CqeSyndrome, EventType, ReceiveOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
-import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
 import {
   FLAG_ACK_REQUEST,
   FLAG_SOLICITED,
+  NakCode,
+  nakSyndrome,
+  Opcode,
   PACKET_PAYLOAD_OFFSET,
+  PSN_MASK,
+  psnDistance,
+  rnrNakSyndrome,
   WORD_IMMEDIATE,
-} from '../../../wire/packet.ts';
-import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+} from '../../../wire/index.ts';
 import {
   ABSENT,
   DONE,

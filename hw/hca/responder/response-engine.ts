@@ -9,14 +9,10 @@
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
 
-import { EventType } from '../../../abi/eqe.ts';
-import { QpState } from '../../../abi/qpc.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { EventType, QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
-import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
-import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
-import { psnDistance } from '../../../wire/psn.ts';
+import { NakCode, nakSyndrome, Opcode, PACKET_PAYLOAD_OFFSET, psnDistance } from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';

@@ -2,9 +2,9 @@
  * Packets of the response engine: at most one is open, the one being made. Sealed, it goes out in its order with the credits
  * that the QP can grant; abandoned, it is dropped when its reads are done.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
-import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
+import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair } from '../objects/index.ts';
 import { type PacketQueue, type PacketSlot, type Transmitter, VOID_GENERATION } from '../packets/index.ts';

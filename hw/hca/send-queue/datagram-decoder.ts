@@ -7,20 +7,28 @@
  *
  * Sources: interface sheet 6.3, 6.4; IBTA vol 1, 9.4.1, 10.2.2.2 (what an address handle must agree with).
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
 import {
   addressVector,
+  CqeSyndrome,
   datagramSegment,
   dataPointer,
   inlineHeader,
   mlxControlSegment,
   qkeyOfQp,
+  WqeOpcode,
   wqeUnitBytes,
-} from '../../../abi/wqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { bth, deth, GRH_BYTES, ICRC_BYTES, immDt, lrh } from '../../../wire/headers.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
-import { MANAGEMENT_LANE, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
+} from '../../../abi/index.ts';
+import {
+  bth,
+  deth,
+  GRH_BYTES,
+  ICRC_BYTES,
+  immDt,
+  lrh,
+  MANAGEMENT_LANE,
+  Opcode,
+  SERVICE_LEVEL_SHIFT,
+} from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   type DatagramAddresses,

@@ -2,9 +2,14 @@
  * The WQEs of operations on memory keys: fast register, local invalidate, bind window. Pure work on bytes, as in wqe-decoder.ts;
  * what the keys allow is the key unit's matter. Source: interface sheet 6.3.
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { bindSegment, fastRegisterSegment, localInvalidateSegment, wqeUnitBytes } from '../../../abi/wqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import {
+  bindSegment,
+  CqeSyndrome,
+  fastRegisterSegment,
+  localInvalidateSegment,
+  WqeOpcode,
+  wqeUnitBytes,
+} from '../../../abi/index.ts';
 import {
   RIGHT_LOCAL_READ,
   RIGHT_LOCAL_WRITE,

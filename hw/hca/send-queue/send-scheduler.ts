@@ -10,7 +10,7 @@
  * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
-import type { Cycles } from '../../../base/units.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { QueuePair } from '../objects/index.ts';
 

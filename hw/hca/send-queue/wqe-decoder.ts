@@ -2,17 +2,18 @@
  * Turns the bytes of a send WQE into a record: opcode, remote address, operands, and the list of data pointers or the
  * inline data. Pure work on bytes; what it costs and what becomes of an error is the requester's matter.
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
 import {
   atomicSegment,
+  CqeSyndrome,
   completionRequested,
   controlSegment,
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
+  WqeOpcode,
+  wqeOpcodeRows,
   wqeUnitBytes,
-} from '../../../abi/wqe.ts';
-import { WqeOpcode, wqeOpcodeRows } from '../../../abi/wqe-opcodes.ts';
+} from '../../../abi/index.ts';
 import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
 import { decodeKeyOperation, isKeyOperation } from './key-operation-decoder.ts';
 

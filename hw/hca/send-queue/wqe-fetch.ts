@@ -9,8 +9,8 @@
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
 
-import { QpState } from '../../../abi/qpc.ts';
-import type { Cycles } from '../../../base/units.ts';
+import { QpState } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';

@@ -3,9 +3,8 @@
  * an error, by side and error, and what the transport did to recover. They count from the last reset, 32 bits, around.
  * Source: abi/static-configuration.ts.
  */
-import { CqeSyndrome } from '../../../abi/cqe.ts';
-import { diagnosticReport } from '../../../abi/static-configuration.ts';
-import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/aeth.ts';
+import { CqeSyndrome, diagnosticReport } from '../../../abi/index.ts';
+import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/index.ts';
 
 export type DiagnosticName = keyof typeof diagnosticReport.fields;
 

@@ -6,9 +6,8 @@
  * posted when software's stores become visible. With no tap that time begins with the fetch of its WQE.
  */
 
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Cycles, Picoseconds } from '../../../base/units.ts';
-import type { Wide } from '../../../base/wide.ts';
+import { WqeOpcode } from '../../../abi/index.ts';
+import type { Cycles, Picoseconds, Wide } from '../../../base/index.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
 import { type ContextTable, NO_ATTEMPT, type Qpn, type SendRecord } from '../objects/index.ts';
 

@@ -7,15 +7,14 @@
  *     capture ──► packet headers ───────────┘
  */
 import { type JsonValue, Machine, wcStatusStr } from '../../../browser.ts';
-import { traceDefaults } from '../../../system/machine/analysis/options.ts';
+import { traceDefaults } from '../../../system/machine/analysis/index.ts';
 import {
   packetLost,
   type Timeline,
   type TimelineRecord,
   timelineKinds,
 } from '../../../system/machine/timeline/index.ts';
-import { explained, operationOf } from '../../../system/timeline/explain.ts';
-import { argumentsOf, labelOf } from '../../../system/timeline/labels.ts';
+import { argumentsOf, explained, labelOf, operationOf } from '../../../system/timeline/index.ts';
 import type {
   OperationPicture,
   OperationQuestion,

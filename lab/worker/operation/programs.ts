@@ -33,8 +33,15 @@ import {
   reqNotifyCq,
   spinCq,
 } from '../../../browser.ts';
-import { connectQps, pathMtuOf, rcDefaults } from '../../../system/workloads/rc-endpoint.ts';
-import { allAccess, toInit, toRtr, toRts } from '../../../system/workloads/rc-states.ts';
+import {
+  allAccess,
+  connectQps,
+  pathMtuOf,
+  rcDefaults,
+  toInit,
+  toRtr,
+  toRts,
+} from '../../../system/workloads/index.ts';
 import { type Scenario, type ScenarioVerb, warmUpBytes } from './scenarios.ts';
 
 export interface WatchArgs {

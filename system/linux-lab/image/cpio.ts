@@ -8,7 +8,7 @@
  * Everything belongs to root and carries no time, so the same tree gives the same bytes.
  * Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst; cpio(5).
  */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 
 /** What one path of the tree is. Modes are permission bits alone. */
 export type TreeEntry =

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { isWhole, writeDigested } from '../digested-file.ts';
 import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';

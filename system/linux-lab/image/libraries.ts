@@ -1,7 +1,7 @@
 /** Finds the shared libraries that programs need, and those the libraries need, in an unpacked tree of packages. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { elfNeeds } from './elf.ts';
 
 /** Where Debian keeps libraries of amd64, as paths within a tree. */

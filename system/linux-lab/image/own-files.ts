@@ -7,7 +7,7 @@
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { cpioArchive, type TreeEntry } from './cpio.ts';
 
 export interface OwnFiles {

@@ -10,7 +10,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { digestOfFile } from '../digested-file.ts';
 import type { DebianArchive } from './apt-sources.ts';
 

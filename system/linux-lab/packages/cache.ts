@@ -22,7 +22,7 @@ import {
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { kernelVersionIn, runDepmod } from '../image/modules.ts';
 import { Apt, type AptPackage } from './apt.ts';
 import { debianArchive } from './apt-sources.ts';

@@ -3,7 +3,7 @@
  * name), so it ends with its holder however that ends, and there is no stale lock to break.
  */
 import { spawn } from 'node:child_process';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 
 export interface Lock {
   [Symbol.asyncDispose](): Promise<void>;

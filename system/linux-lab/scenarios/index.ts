@@ -1,5 +1,5 @@
 /** The scenarios by name. */
-import { assertOneOf } from '../../../base/assert.ts';
+import { assertOneOf } from '../../../base/index.ts';
 import { cable, loopback, twoGuests } from './data.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';

@@ -1,6 +1,6 @@
 /** Puts an analyser between a host and its HCA, as the options say. */
 import { Analyser, type Finding, HostMemoryReader } from '../../../analyser/index.ts';
-import { runtime, type TextSink } from '../../../base/runtime.ts';
+import { runtime, type TextSink } from '../../../base/index.ts';
 import { attachTap, type HostMemory, type RootComplex } from '../../../hw/pcie/index.ts';
 import { exactPs, type LogicalProcess } from '../../../sim/index.ts';
 import { type AnalysisOptions, type TraceOptions, traceFileOf } from './options.ts';

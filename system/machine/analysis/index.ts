@@ -2,8 +2,12 @@ export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
 export { captureFile } from './capture-file.ts';
 export {
   type AnalysisOptions,
+  type CaptureEnd,
+  type CaptureOptions,
+  captureDefaults,
   checkCapture,
   checkCrossing,
+  type TraceOptions,
   traceDefaults,
   traceFileOf,
 } from './options.ts';

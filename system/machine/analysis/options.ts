@@ -1,8 +1,7 @@
 /** What to analyse of a machine: plain data, but for a sink, since it crosses into workers. The same for served guests. */
 
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../../analyser/index.ts';
-import { ConfigurationError } from '../../../base/assert.ts';
-import type { TextSink } from '../../../base/runtime.ts';
+import { ConfigurationError, type TextSink } from '../../../base/index.ts';
 import type { TimelineOptions } from '../timeline/index.ts';
 
 export interface TraceOptions {

@@ -1,4 +1,5 @@
 /** Interface of this room: see README.md. */
+
 export { MarkedOperations } from './marked-operations.ts';
 export {
   CostsOverflowError,

@@ -1,5 +1,5 @@
 /** The operations that the programs of one host have marked. */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { type CoreThread, MarkedOperation, type ProcessorCost } from '../../../host/index.ts';
 import type { OperationTap } from '../../../userlib/index.ts';
 import type { OperationLog } from '../node/operation-log.ts';

@@ -2,7 +2,7 @@
  * The cost of each marked operation: what its host's processor spent, what its own device did for it over PCIe, and what the
  * devices did that its messages went to.
  */
-import { SimulatorError } from '../../../base/assert.ts';
+import { SimulatorError } from '../../../base/index.ts';
 import type { CpuCause, ProcessorCost } from '../../../host/index.ts';
 import { trafficClassNames } from '../../../hw/dma/index.ts';
 import type { CostLedger, CostRow } from '../../../hw/hca/index.ts';

@@ -11,9 +11,8 @@
  * A reader answers undefined for what it does not understand; its caller names the place.
  */
 
-import { CommandStatus } from '../../../abi/command-status.ts';
-import { commandNameOf, commands } from '../../../abi/commands.ts';
-import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/units.ts';
+import { CommandStatus, commandNameOf, commands } from '../../../abi/index.ts';
+import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/index.ts';
 import { delayPsMax } from '../../../sim/index.ts';
 import { Opcode, PSN_MASK, type PsnRange } from '../../../wire/index.ts';
 

@@ -9,8 +9,8 @@
  * What begins or ends a fault of the whole device does so at a clock edge behind all other work of that cycle, whatever
  * set it off. Without faults of a kind, nothing of it is attached.
  */
-import { EventType } from '../../../abi/eqe.ts';
-import { psPerUs } from '../../../base/units.ts';
+import { EventType } from '../../../abi/index.ts';
+import { psPerUs } from '../../../base/index.ts';
 import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../../hw/hca/index.ts';
 import { Random } from '../../../sim/index.ts';
 import { DamagePlace, type PacketEffect, type PacketSelection, type WirePort } from '../../../wire/index.ts';

@@ -6,7 +6,7 @@
  *                                 spurious ───────►       at a time of its own, or behind one of the device's
  */
 import type { InterruptSink } from '../../../hw/pcie/index.ts';
-import type { LogicalProcess } from '../../../sim/logical-process.ts';
+import type { LogicalProcess } from '../../../sim/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { FaultOf } from './kinds.ts';

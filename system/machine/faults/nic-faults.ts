@@ -1,7 +1,7 @@
 /** Faults of a conventional NIC: what a plan does to frames on its cable and to its port. */
 
-import { commandNameOf } from '../../../abi/commands.ts';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { commandNameOf } from '../../../abi/index.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { faultText } from './fault-text.ts';

@@ -8,9 +8,8 @@
  * An entry names exactly one kind. Everything is checked and read once, here; what comes out is plain data that any
  * thread can carry out. Events are counted from 1, so that a fault means the same event in every run.
  */
-import { ConfigurationError, shortJson } from '../../../base/assert.ts';
-import { runtime } from '../../../base/runtime.ts';
-import { hintFor } from '../profile/values.ts';
+import { ConfigurationError, runtime, shortJson } from '../../../base/index.ts';
+import { hintFor } from '../profile/index.ts';
 import type { Field } from './fields.ts';
 import { contradictionOf, type Fault, type FaultKind, faultKinds, plainest } from './kinds.ts';
 

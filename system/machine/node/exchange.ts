@@ -7,8 +7,7 @@
  * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition.
  * The simulated time of both ends is the latency; no cycles are charged.
  */
-import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
-import { nsToPs } from '../../../base/units.ts';
+import { ConfigurationError, InvariantError, nsToPs } from '../../../base/index.ts';
 import type { CoreThread, Host, Signal } from '../../../host/index.ts';
 import {
   ChannelReader,

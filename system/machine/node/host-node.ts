@@ -8,8 +8,7 @@
  */
 
 import type { Analyser } from '../../../analyser/index.ts';
-import { defaultsOf } from '../../../base/parameter.ts';
-import type { Wide } from '../../../base/wide.ts';
+import { defaultsOf, type Wide } from '../../../base/index.ts';
 import { Driver, driverParameters, type Neighbour } from '../../../driver/index.ts';
 import {
   type BusMap,
@@ -41,7 +40,7 @@ import {
   Random,
 } from '../../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
-import { MarkedOperations } from '../costs/marked-operations.ts';
+import { MarkedOperations } from '../costs/index.ts';
 import {
   FaultLog,
   faultsOf,

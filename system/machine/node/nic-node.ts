@@ -5,8 +5,7 @@
  */
 import { macAddressOf, Nic } from '../../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
-import { FaultLog } from '../faults/index.ts';
-import { injectNicFaults } from '../faults/nic-faults.ts';
+import { FaultLog, injectNicFaults } from '../faults/index.ts';
 import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';

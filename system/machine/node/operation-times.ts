@@ -16,7 +16,7 @@
  * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
  * as untimed. Both memories grow as queues are made, by the host; the HCA takes new views when a queue lies beyond those it has.
  */
-import { log2Ceil, psPerUs } from '../../../base/units.ts';
+import { log2Ceil, psPerUs } from '../../../base/index.ts';
 
 const QPN_COUNT = 1 << 24;
 const ENTRY_COUNT = 1 << 24;

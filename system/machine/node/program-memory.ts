@@ -6,7 +6,7 @@
  * still for it (cause `swapWait`). `touch`, `load` and `store` give the core up meanwhile. An address or a length that is no whole
  * number from 0 on is a ConfigurationError.
  */
-import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
+import { ConfigurationError, InvariantError } from '../../../base/index.ts';
 import {
   type Advice,
   type CoreThread,

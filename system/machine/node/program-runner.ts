@@ -1,8 +1,7 @@
 /**
  * Runs the programs of one host: gives each its core, its process and its context, and keeps what it returned.
  */
-import { ConfigurationError } from '../../../base/assert.ts';
-import { textOfThrown } from '../../../base/thrown.ts';
+import { ConfigurationError, textOfThrown } from '../../../base/index.ts';
 import type { ProgramContext as HostContext, Process, Program } from '../../../host/index.ts';
 import { Random } from '../../../sim/index.ts';
 import type { MarkedOperations } from '../costs/index.ts';

@@ -4,7 +4,7 @@
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../../sim/index.ts';
 import type { WirePort, WireTap } from '../../../wire/index.ts';
-import type { CaptureOptions } from '../analysis/options.ts';
+import type { CaptureOptions } from '../analysis/index.ts';
 
 interface CapturedPacket {
   /** When its last byte passed this end. */

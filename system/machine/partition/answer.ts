@@ -1,8 +1,7 @@
 /**
  * What a worker answers to a call: a value, or an error as plain data that keeps its type on the other side.
  */
-import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
-import { textOfThrown } from '../../../base/thrown.ts';
+import { ConfigurationError, InvariantError, textOfThrown } from '../../../base/index.ts';
 import { ProgramFailedError } from '../../../host/index.ts';
 import {
   DeadlockError,

@@ -2,7 +2,7 @@
  * One thread's share of a machine: the nodes placed in it, their runner, and everything that can be asked of them.
  * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
  */
-import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
+import { ConfigurationError, InvariantError } from '../../../base/index.ts';
 import type { ProcessorCost } from '../../../host/index.ts';
 import type { CostLedger, Hca, HcaSetup } from '../../../hw/hca/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';

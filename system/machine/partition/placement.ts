@@ -1,6 +1,6 @@
 /** Which logical processes share a thread. The machine is the same in every partition, and so is its report. */
-import { ConfigurationError } from '../../../base/assert.ts';
-import { hintFor } from '../profile/values.ts';
+import { ConfigurationError } from '../../../base/index.ts';
+import { hintFor } from '../profile/index.ts';
 
 /** `single`: one thread; `per-node`: one for each node, cut at the cable; `per-device`: one for each, cut at PCIe too. */
 export const partitions = ['single', 'per-node', 'per-device'] as const;

@@ -1,6 +1,5 @@
 /** Finds the function that a program's module exports. */
-import { ConfigurationError } from '../../../base/assert.ts';
-import { textOfThrown } from '../../../base/thrown.ts';
+import { ConfigurationError, textOfThrown } from '../../../base/index.ts';
 import type { ProgramFunction } from '../program.ts';
 
 /** @throws ConfigurationError when there is no such module or it exports no such function */

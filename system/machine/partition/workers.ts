@@ -5,7 +5,7 @@
  *     machine ── PartPort ── comlink ──► worker thread ── MachinePart
  */
 import * as Comlink from 'comlink';
-import { type RuntimeThread, runtime } from '../../../base/runtime.ts';
+import { type RuntimeThread, runtime } from '../../../base/index.ts';
 import { SharedControl, watchWorker } from '../../../sim/index.ts';
 import type { MachinePlan } from '../plan.ts';
 import { errorOf } from './answer.ts';

@@ -3,11 +3,7 @@
  *
  *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
  */
-import { ConfigurationError, shortJson } from '../../../base/assert.ts';
-import { codeOf } from '../../../base/error-code.ts';
-import { asInteger } from '../../../base/parameter.ts';
-import { runtime } from '../../../base/runtime.ts';
-import { sha256Hex } from '../../../base/sha256.ts';
+import { asInteger, ConfigurationError, codeOf, runtime, sha256Hex, shortJson } from '../../../base/index.ts';
 import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../../hw/pcie/index.ts';
 import { checkWireConfig } from '../../../wire/index.ts';
 import { canonicalJson } from './canonical-json.ts';

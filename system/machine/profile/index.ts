@@ -1,11 +1,21 @@
+export { canonicalJson } from './canonical-json.ts';
 export {
+  type ConfigurationChoice,
   changesOf,
   configHashOf,
   configurationOf,
   type ParameterValues,
   profileValues,
 } from './configuration.ts';
-export { type ProfileListing, profileListing } from './listing.ts';
-export { type MachineConfig, type ParameterValue, parametersByPath } from './parameter-tree.ts';
-export { defaultProfileName } from './profiles.ts';
+export { fittedConnectx3 } from './fitted-connectx3.ts';
+export { type ParameterRow, type ProfileListing, profileListing } from './listing.ts';
+export {
+  isParameter,
+  type MachineConfig,
+  type ParameterGroup,
+  type ParameterValue,
+  parametersByPath,
+  parameterTree,
+} from './parameter-tree.ts';
+export { defaultProfileName, type Profile } from './profiles.ts';
 export { checkedValue, hintFor, parsedAssignment } from './values.ts';

@@ -1,5 +1,5 @@
 /** Parameters of the machine as a whole: how many nodes, what joins them beside the cable, when a run is over. */
-import { choice, number } from '../../../base/parameter.ts';
+import { choice, number } from '../../../base/index.ts';
 
 export const machineParameters = {
   nodeCount: number(

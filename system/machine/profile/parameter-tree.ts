@@ -2,9 +2,9 @@
  * All parameters of the machine in one tree: each block's own table under the block's name. A path through the tree
  * (`pcie.link.lanes`, `hca.coreClockMHz`) names a parameter in profiles, on the command line and in error messages.
  */
-import type { ChoiceParameter, FlagParameter, NumberParameter, Parameter } from '../../../base/parameter.ts';
-import { driverParameters } from '../../../driver/parameters.ts';
-import { hostParameters } from '../../../host/host-parameters.ts';
+import type { ChoiceParameter, FlagParameter, NumberParameter, Parameter } from '../../../base/index.ts';
+import { driverParameters } from '../../../driver/index.ts';
+import { hostParameters } from '../../../host/index.ts';
 import { dmaParameters } from '../../../hw/dma/index.ts';
 import { capabilityParameters, controlParameters, hcaParameters } from '../../../hw/hca/index.ts';
 import { iommuParameters } from '../../../hw/iommu/index.ts';
@@ -18,10 +18,9 @@ import {
   rootPortParameters,
 } from '../../../hw/pcie/index.ts';
 import { systemDmaParameters } from '../../../hw/system-dma/index.ts';
-import { netParameters } from '../../../net/parameters.ts';
-import { messagingParameters } from '../../../userlib/messaging/parameters.ts';
-import { ethernetParameters } from '../../../wire/ethernet-parameters.ts';
-import { wireParameters } from '../../../wire/parameters.ts';
+import { netParameters } from '../../../net/index.ts';
+import { messagingParameters } from '../../../userlib/messaging/index.ts';
+import { ethernetParameters, wireParameters } from '../../../wire/index.ts';
 import { machineParameters } from './machine-parameters.ts';
 
 export const parameterTree = {

@@ -2,8 +2,7 @@
  * Values for parameters, from the outside: text of the command line or JSON of a file. Whatever is wrong with one is a
  * ConfigurationError that names the path, the value and the range; an unknown path is answered with the nearest one.
  */
-import { ConfigurationError, shortJson } from '../../../base/assert.ts';
-import type { NumberParameter, Parameter } from '../../../base/parameter.ts';
+import { ConfigurationError, type NumberParameter, type Parameter, shortJson } from '../../../base/index.ts';
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 
 /** The parameter at `path`. @throws ConfigurationError that suggests the nearest path */

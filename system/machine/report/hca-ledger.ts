@@ -1,5 +1,5 @@
 /** The statistics of one HCA, copied as plain data at the end of a run. */
-import { Opcode } from '../../../abi/commands.ts';
+import { Opcode } from '../../../abi/index.ts';
 import { TrafficClass } from '../../../hw/dma/index.ts';
 import {
   type ContextCache,

@@ -2,7 +2,7 @@
  * The connection to Redis or Valkey. A server that is not there at first is an error at once; one that goes away later is tried
  * for a minute, and commands wait so long.
  */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { RunError } from '../../../sim/index.ts';
 import { loadQueuePackages, type QueuePackages, type Redis } from './packages.ts';
 

@@ -4,7 +4,7 @@
  * Source: BullMQ, guide: connections; workers, stalled jobs.
  */
 import { createRequire } from 'node:module';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 
 /** A point in the queue. */
 export interface QueueJob {

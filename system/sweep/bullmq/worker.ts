@@ -5,7 +5,7 @@
  * the others find out within three leases, and one of them takes the point. One that was only held up so long finds its lease gone, and its
  * outcome is dropped.
  */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { orderOf, startsMax } from '../assignment.ts';
 import type { PointRunner } from '../runner.ts';
 import { connected, keepOptions, type QueueAddress } from './connection.ts';

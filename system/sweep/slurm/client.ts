@@ -5,8 +5,7 @@
 import { execFile } from 'node:child_process';
 import { userInfo } from 'node:os';
 import { promisify } from 'node:util';
-import { ConfigurationError } from '../../../base/assert.ts';
-import { codeOf } from '../../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import { RunError } from '../../../sim/index.ts';
 
 /** What squeue says of a part of an array. */

@@ -8,8 +8,7 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
-import { codeOf } from '../../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import { writeAll } from '../../../runtime/files.ts';
 import { outcomeFrom } from '../assignment.ts';
 import type { Outcome } from '../row.ts';

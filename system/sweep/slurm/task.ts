@@ -1,7 +1,6 @@
 /** A task of a Slurm job array: every n-th point of a file, but for those that have ended before. */
 import { dirname } from 'node:path';
-import { ConfigurationError } from '../../../base/assert.ts';
-import { codeOf } from '../../../base/error-code.ts';
+import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import { readRegularFile } from '../../../runtime/files.ts';
 import { type Assignment, orderOf } from '../assignment.ts';
 import { inLanes, type PointRunner, type Shard } from '../runner.ts';

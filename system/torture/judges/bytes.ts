@@ -7,7 +7,7 @@
  * A write whose request began at b and had ended at e may be what is found at time t unless b > t, or another write that
  * certainly took place began after e and had ended before t. Requests that failed may have written any part of what they carried.
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import {
   IBV_WC_SUCCESS,
   IBV_WR_RDMA_READ,

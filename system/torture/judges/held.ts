@@ -2,7 +2,7 @@
  * Nothing held at the end: when all programs have ended nothing is under way in the hardware, and when the drivers are gone every
  * block holds what it held when the machine was built. What software still holds is checked by the judge of the ending.
  */
-import type { Held } from '../../machine/node/held.ts';
+import type { Held } from '../../machine/index.ts';
 import type { Played } from '../run-story.ts';
 
 /** What a driver that is still there keeps: its own queues, and pages of ICM. */

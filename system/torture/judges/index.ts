@@ -69,3 +69,5 @@ function judgeScene({ story, results, report, error }: Played): string[] {
       : judge({ args: scene.args, set, faults, results, report });
   return [...missing, ...found].map((what) => `${scene.name}: ${what}`);
 }
+
+export { judgeCosts } from './costs.ts';

@@ -8,7 +8,7 @@
  *
  * Without a time-out (code 0) what is lost is never noticed; on demand, or while a queue is stopped, other things are waited for.
  */
-import { psPerMs } from '../../../base/units.ts';
+import { psPerMs } from '../../../base/index.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type Story } from '../story.ts';

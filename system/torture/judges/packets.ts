@@ -4,8 +4,8 @@
  *
  *     packets of both directions, in the order of time ─► sizes, tags, completions, credits, lanes, latencies
  */
-import { psPerSecond, psPerUs } from '../../../base/units.ts';
-import type { LinkPacket, LinkPackets } from '../../machine/node/packet-log.ts';
+import { psPerSecond, psPerUs } from '../../../base/index.ts';
+import type { LinkPacket, LinkPackets } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Played } from '../run-story.ts';
 import { CreditRule } from './pcie/credit-rules.ts';

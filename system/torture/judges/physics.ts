@@ -4,7 +4,7 @@
  * Sources: IBTA vol 2, 5.4 and 6 (lanes and line codes); PCIe Base 3.1, 4.2 (symbol rates and line codes); IBTA volume 1,
  * 9.7.6.1.3 (a time-out of code t takes 4.096 µs × 2^t to four times as long).
  */
-import { psPerMs, psPerSecond } from '../../../base/units.ts';
+import { psPerMs, psPerSecond } from '../../../base/index.ts';
 import { IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';

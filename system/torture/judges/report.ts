@@ -3,7 +3,7 @@
  * programs' own clocks, and in calm stories the packets that the messages' lengths demand (IBTA 9.4, 9.7).
  */
 
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs } from '../../../base/index.ts';
 import {
   IBV_WC_SUCCESS,
   IBV_WC_WR_FLUSH_ERR,

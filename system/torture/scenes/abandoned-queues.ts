@@ -5,7 +5,7 @@
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   destroyQp,
@@ -15,8 +15,8 @@ import {
   type IbvQp,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, connectRc, createRcQps } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, connectRc, createRcQps } from '../../workloads/index.ts';
 import { firstDifference, patternOf } from './observing.ts';
 import {
   askerAndAnswerer,

@@ -4,7 +4,7 @@
  *
  *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, goes on ─► all arrives
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   getAsyncEvent,
@@ -35,9 +35,8 @@ import {
   type IbvSendWr,
   modifyQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

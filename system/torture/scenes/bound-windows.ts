@@ -7,7 +7,7 @@
  *     owner: fill ─► bind ──► key ────────► take back ─► fill the window anew ─► all bytes as they must be
  *     user:                     └► requests ─┴──────────► one more by the old key: refused
  */
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   allocMw,
@@ -48,8 +48,8 @@ import {
   wcStatusStr,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, lastBytesIn, leave, post, type Side } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -5,12 +5,12 @@
  *
  *     client: address ─ route ─ connect ─► server: accept, refuse or let go ─► message, echo ─► either side ends it
  */
-import { psPerMs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Driver } from '../../../driver/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import * as ibv from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { nowPs } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

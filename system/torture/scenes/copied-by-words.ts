@@ -5,7 +5,7 @@
  *
  *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing behind it that would push
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import {
   IBV_SEND_INLINE,
@@ -13,8 +13,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvSendWr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -3,11 +3,11 @@
  * it: nothing is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA
  * 9.7.7.2).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WC_SUCCESS, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import { connectWithPeer, type Ended, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

@@ -3,7 +3,7 @@
  * and every completion says so. At the end some plays stop polling: the CQ is overrun, and all its QPs fail at once, with
  * receives in all their queues (IBTA 11.6.3.2).
  */
-import { psPerMs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
@@ -24,7 +24,7 @@ import {
   postRecv,
   queryQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
   connectRc,
@@ -32,7 +32,7 @@ import {
   createRcQps,
   openEndpoint,
   type RcBuffer,
-} from '../../workloads/rc-endpoint.ts';
+} from '../../workloads/index.ts';
 import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

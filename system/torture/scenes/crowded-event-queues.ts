@@ -3,7 +3,7 @@
  * distance from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ
  * has one, and a new CQ has none of the CQ that had its number earlier.
  */
-import { psPerMs, psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -26,7 +26,7 @@ import {
   pollCq,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
   connectRc,
@@ -35,7 +35,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
+} from '../../workloads/index.ts';
 import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -3,7 +3,7 @@
  * RNR delays, ends whose path MTUs differ, first PSNs at the wrap. What one lost packet costs, what a receive that never comes
  * costs, and which messages two unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
-import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_REM_INV_REQ_ERR,
@@ -17,8 +17,8 @@ import {
   postRecv,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

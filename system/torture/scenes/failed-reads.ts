@@ -5,7 +5,7 @@
  *     asker: WRITE, WRITE, … one at a time, or several ─► failed? next QP, pause ─► peer: which bytes are there?
  *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?
  */
-import { psPerMs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_REM_OP_ERR,
@@ -15,8 +15,8 @@ import {
   IBV_WR_RDMA_WRITE,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

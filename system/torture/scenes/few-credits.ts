@@ -6,9 +6,9 @@
  */
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import { barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

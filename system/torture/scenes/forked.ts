@@ -5,11 +5,11 @@
  *
  *     area of the parent:  source (the peer gets it) | sink (the peer writes it) | quiet
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf, type Side } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

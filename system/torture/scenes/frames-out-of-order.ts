@@ -5,7 +5,7 @@
  *
  *     each region, in thirds:   own bytes, which the peer reads | the peer's WRITE | what the own READ brings
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import {
   deregMr,
@@ -19,9 +19,8 @@ import {
   type IbvSge,
   regMr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, barrier, createBuffer } from '../../workloads/index.ts';
 import {
   completionsOf,
   connectWithPeer,

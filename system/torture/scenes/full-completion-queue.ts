@@ -3,7 +3,7 @@
  * comes beyond leaves the entries before alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3: CQ overrun is an error
  * of the CQ, and of all QPs whose work queues it serves).
  */
-import { psPerMs } from '../../../base/units.ts';
+import { psPerMs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   getAsyncEvent,
@@ -17,8 +17,8 @@ import {
   postRecv,
   queryQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

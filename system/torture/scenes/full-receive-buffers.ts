@@ -9,8 +9,8 @@
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

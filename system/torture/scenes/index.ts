@@ -1,5 +1,5 @@
 /** All scenes, in the order of their names; each file's first comment describes its scene. */
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { boundWindows } from './bound-windows.ts';
@@ -113,3 +113,4 @@ export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   if (scene === undefined) throw new ConfigurationError('scene', name, `one of ${sceneNames.join(', ')}`);
   return scene;
 }
+export type { Scene, ScenePlan } from './scene.ts';

@@ -7,11 +7,11 @@
  *
  *     mask ─► WRITEs on several vectors ─► unmask ─► every event          or: WRITEs ─► handler ─► more of them before it has left
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import { configAccessOf } from '../../../host/index.ts';
 import type { Random } from '../../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { disperse, gather, playRound, type Step } from './crowded-event-queues.ts';
 import { askerAndAnswerer, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';

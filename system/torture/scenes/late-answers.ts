@@ -2,7 +2,7 @@
  * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent
  * further, and what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_RETRY_EXC_ERR,
@@ -13,8 +13,8 @@ import {
   type PortAttr,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { patternOf, watchCompletions } from './observing.ts';
 import { askerAndAnswerer, connectWithPeer, type Ended, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

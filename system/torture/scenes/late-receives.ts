@@ -3,12 +3,12 @@
  * progress gives all retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8,
  * 9.7.6.1, 11.6.2; the times of the codes as Linux's rnrnak_usec has them).
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, sleepUntil, watchCompletions } from './observing.ts';
 import { connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

@@ -5,7 +5,7 @@
  *     keeper ── forks ─► leaver ⇄ stayer      one host ⇄ the other
  *     keeper ─────────────────── ⇄ friend
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   createCq,
@@ -17,8 +17,8 @@ import {
   IBV_WR_RDMA_WRITE,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { createBuffer } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { createBuffer } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

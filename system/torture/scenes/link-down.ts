@@ -2,7 +2,7 @@
  * The link goes down in the middle of traffic in both directions and comes up long before retries are used up: what waited for the
  * link or for credits goes on, by time-outs where it was discarded, and everything ends well (IBTA 9.7.6.1.3, 14.2.5.6).
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_SUCCESS,
@@ -10,8 +10,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type PortAttr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import { connectWithPeer, type Ended, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

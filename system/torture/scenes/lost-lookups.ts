@@ -5,7 +5,7 @@
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   deregMr,
@@ -14,8 +14,8 @@ import {
   IBV_WC_WR_FLUSH_ERR,
   IBV_WR_RDMA_WRITE,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, createBuffer } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

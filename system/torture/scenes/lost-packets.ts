@@ -3,7 +3,7 @@
  * are carried out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the
  * connection (IBTA 9.7.5.1, 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
-import { psPerMs } from '../../../base/units.ts';
+import { psPerMs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_SEND_SIGNALED,
@@ -19,8 +19,8 @@ import {
   postRecv,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

@@ -3,7 +3,7 @@
  * program's clock: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and how many
  * cycles that were.
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WR_RDMA_READ,
@@ -13,9 +13,8 @@ import {
   pollCq,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import type { Report } from '../../machine/report/schema.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext, Report } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { askerAndAnswerer, connectWithPeer, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

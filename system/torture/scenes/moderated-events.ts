@@ -2,7 +2,7 @@
  * A CQ is set to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the last of
  * them, or when the period is over since the first, and the report says how many completions it stood for.
  */
-import { psPerMs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -13,8 +13,8 @@ import {
   pollCq,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

@@ -4,7 +4,7 @@
  *
  *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -24,14 +24,8 @@ import {
   postRecv,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import {
-  barrier,
-  connectRc,
-  createRcQps,
-  openEndpoint,
-  type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, connectRc, createRcQps, openEndpoint, type RcEndpoint } from '../../workloads/index.ts';
 import { completionsOf, failuresOf, post } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

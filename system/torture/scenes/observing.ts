@@ -3,7 +3,7 @@
  * message.
  */
 import { IbvWc, pollCq } from '../../../userlib/index.ts';
-import type { ProgramContext } from '../../machine/program.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import { type Ended, nowPs, type Side } from './pair.ts';
 
 /** Polls with rests of `napPs`, until so many completions have come or nothing has for `patiencePs`. */

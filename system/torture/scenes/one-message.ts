@@ -3,7 +3,7 @@
  * takes the bytes of its packets at the data rate of the link (IBTA volume 2, chapters 5 and 6: 8 bits in 10 up to QDR, 64 in 66
  * above), whatever a port may take ahead and however slowly packets are formed meanwhile.
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_SUCCESS,
@@ -11,8 +11,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type PortAttr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

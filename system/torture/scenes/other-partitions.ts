@@ -2,7 +2,7 @@
  * Ends of a connection by entries of the P_Key table: what comes from another partition, or from none, is dropped and counted
  * (IBTA 9.6.1.1, 10.9.2, 10.9.3). The entries behind the first are empty, and an empty one is of no partition.
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_RETRY_EXC_ERR,
@@ -12,8 +12,8 @@ import {
   queryPkey,
   queryPort,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

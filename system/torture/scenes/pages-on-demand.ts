@@ -7,7 +7,7 @@
  *
  * Each page of the first kind carries its number and a version, so that a reader can tell how old it is.
  */
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import {
   deregMr,
@@ -16,9 +16,8 @@ import {
   IBV_WR_RDMA_WRITE,
   regMr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, barrier } from '../../workloads/index.ts';
 import {
   completionsOf,
   connectWithPeer,

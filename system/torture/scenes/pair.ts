@@ -4,7 +4,7 @@
  *
  *     connectWithPeer ─► what the scene is about ─► leave
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -28,23 +28,21 @@ import {
   postSend,
   type QpCap,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
+  allAccess,
   barrier,
   createBuffer,
   createRcQps,
   openEndpoint,
-  type RcBuffer,
-  type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
-import {
-  allAccess,
   type RcAddress,
   type RcAttributes,
+  type RcBuffer,
+  type RcEndpoint,
   toInit,
   toRtr,
   toRts,
-} from '../../workloads/rc-states.ts';
+} from '../../workloads/index.ts';
 import type { SceneProgram } from './scene.ts';
 
 /** The programs of most scenes: one asks, the other answers. */

@@ -6,8 +6,8 @@
  */
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

@@ -2,7 +2,7 @@
  * What is written is read at once: a READ behind a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request
  * behind READs and atomics sends what they brought (10.8.3.3).
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_SEND_FENCE,
@@ -12,8 +12,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvSendWr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

@@ -7,9 +7,8 @@
  */
 import type { Random } from '../../../sim/index.ts';
 import { deregMr, type IbvMr, regMr, VerbsError } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { openEndpoint, type RcEndpoint } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, openEndpoint, type RcEndpoint } from '../../workloads/index.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

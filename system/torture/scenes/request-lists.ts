@@ -4,7 +4,7 @@
  * them requests whose numbers are none. What was sent lies in the buffers of the receive, piece by piece, and nowhere else;
  * a message that is too long fails there; what is no request is refused before anything is posted (userlib/numbers.ts).
  */
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
@@ -27,7 +27,7 @@ import {
   postRecv,
   postSend,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
   connectRc,
@@ -36,7 +36,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
+} from '../../workloads/index.ts';
 import { askerAndAnswerer, completionsOf, type Ended } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

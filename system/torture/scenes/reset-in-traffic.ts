@@ -6,7 +6,7 @@
  *
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */
-import { psPerMs, psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -27,8 +27,8 @@ import {
   VerbsError,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, createBuffer } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import {
   completionsOf,

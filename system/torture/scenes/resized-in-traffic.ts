@@ -2,7 +2,7 @@
  * CQs change their size while completions come to them and to others: every completion comes once and in order, and the memory of
  * the old ring is not needed any more when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
  */
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
@@ -17,8 +17,8 @@ import {
   postRecv,
   resizeCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, connectRc, createRcQps, openEndpoint } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, connectRc, createRcQps, openEndpoint } from '../../workloads/index.ts';
 import { completionsOf, failuresOf, post } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

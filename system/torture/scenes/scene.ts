@@ -8,9 +8,8 @@
  */
 import type { Random } from '../../../sim/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, Report } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { JsonValue } from '../../machine/program.ts';
-import type { Report } from '../../machine/report/schema.ts';
 import type { Again, Climate } from '../story.ts';
 
 /** How a story says which scene it is: plain data, like all of a story. */

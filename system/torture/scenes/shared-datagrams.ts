@@ -6,7 +6,7 @@
  *
  *     answerer: receives, limit ─► asker: datagrams, all sent ─► answerer: as many have come as there were receives? ─► …
  */
-import { psPerMs, psPerUs } from '../../../base/units.ts';
+import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
@@ -39,14 +39,14 @@ import {
   pollCq,
   postSrqRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
   createBuffer,
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
+} from '../../workloads/index.ts';
 import { qkey, ready } from '../connecting.ts';
 import { firstDifference, patternOf } from './observing.ts';
 import { askerAndAnswerer, completionsOf, post } from './pair.ts';

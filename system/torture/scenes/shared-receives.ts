@@ -4,7 +4,7 @@
  * order of its connection; and in the end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that a message
  * has begun when its QP fails completes in error; the others stay in the queue).
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
@@ -35,7 +35,7 @@ import {
   postSrqRecv,
   querySrq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
   connectRc,
@@ -43,7 +43,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../workloads/rc-endpoint.ts';
+} from '../../workloads/index.ts';
 import { askerAndAnswerer, post } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

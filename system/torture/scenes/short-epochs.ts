@@ -3,12 +3,12 @@
  * set back in the middle of everything, or with the hosts in threads of their own. Both times programs see the same at the
  * same instants, and the report is the same (docs/architecture.md); all that was asked for has come.
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

@@ -3,9 +3,9 @@
  * sleep lasts as long as it was asked for, however many others are under way, and wherever the kernel of time keeps it: sleeps
  * that are nearly as long as the near events reach (sim/event-queue.ts), and much longer ones (nanosleep(2)).
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { nowPs } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -6,8 +6,8 @@
  */
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { drawLink } from './few-credits.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';

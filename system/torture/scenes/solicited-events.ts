@@ -2,7 +2,7 @@
  * CQs are armed for any completion, or for solicited ones alone, and messages of all kinds come, the last of them perhaps too
  * long. A CQ armed for solicited completions reports those that ask for it, and of every failure (IBTA 11.4.2.2).
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -16,8 +16,8 @@ import {
   postRecv,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -5,13 +5,12 @@
  *
  *     fill all ─► change some, have the peer write some, read some ─► over and over ─► every byte
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Process } from '../../../host/index.ts';
 import { Random } from '../../../sim/index.ts';
 import { deregMr, IBV_WR_RDMA_WRITE, regMr } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, type PeerSide, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -3,7 +3,7 @@
  * may still arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a
  * deregistered region is not accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   deregMr,
@@ -12,8 +12,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, createBuffer } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   connectWithPeer,

@@ -3,7 +3,7 @@
  * for comes, and nothing of a wait that is over ends a later one (ibv_get_cq_event with a deadline, as poll(2) gives it;
  * nanosleep(2)).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
@@ -17,8 +17,8 @@ import {
   postRecv,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { completionsOf, connectWithPeer, failuresOf, leave, nowPs, post, requestOf } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -3,7 +3,7 @@
  * their receives, the others not at all (IBTA 9.8.2, 9.8.3); those without a receive are dropped as fast as they come; a request
  * with a wrong key stops the send queue and nothing else, until software starts it again (10.3.1, SQE).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_QP_CUR_STATE,
@@ -18,8 +18,8 @@ import {
   queryQp,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
 import { type Ended, nowPs, post } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

@@ -3,7 +3,7 @@
  * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
  * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/timing.md).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_SUCCESS,
@@ -11,8 +11,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type PortAttr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import { connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

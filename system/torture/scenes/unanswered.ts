@@ -2,7 +2,7 @@
  * Requests whose answers get lost again and again, behind one that was answered some time before: each attempt waits for the
  * whole of the ACK time-out, from its own sending on, and there are as many as the retry count says (IBTA 9.7.6.1.3, 9.9.2.1.1).
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_WC_RETRY_EXC_ERR,
@@ -11,8 +11,8 @@ import {
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { sleepUntil, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

@@ -3,7 +3,7 @@
  * while QPs go whose completions are among them. Those of the QPs that are left all come, once each and in their order
  * (IBTA 11.2.8.3: a resize loses none); those of a QP that is gone do not.
  */
-import { psPerMs, psPerNs } from '../../../base/units.ts';
+import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   destroyQp,
@@ -17,8 +17,8 @@ import {
   pollCq,
   resizeCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import { askerAndAnswerer, connectWithPeer, leave, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -1,5 +1,5 @@
 /** A pair of unreliable QPs, connected or of datagrams: what connectWithPeer is for reliable ones. */
-import { psPerMs } from '../../../base/units.ts';
+import { psPerMs } from '../../../base/index.ts';
 import {
   createAh,
   createCq,
@@ -13,9 +13,8 @@ import {
   type IbvSendWr,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, barrier, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import { qkey, ready } from '../connecting.ts';
 import type { QpPlan } from '../story.ts';
 import { leave, type Side } from './pair.ts';

@@ -2,7 +2,7 @@
  * A queue that has worked for so long that its 16-bit WQE counters begin anew, often with a packet lost at that place: every
  * request is carried out once and completes in its turn (interface sheet 6.2, 6.6; IBTA 10.8.3).
  */
-import { psPerNs, psPerUs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   IBV_SEND_SIGNALED,
@@ -13,8 +13,8 @@ import {
   pollCq,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

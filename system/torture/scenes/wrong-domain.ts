@@ -14,8 +14,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvPd,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { barrier, connectRc, createRcQps } from '../../workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { barrier, connectRc, createRcQps } from '../../workloads/index.ts';
 import {
   askerAndAnswerer,
   completionsOf,

@@ -11,19 +11,32 @@
  * twice or before its turn, and bytes that change where nothing was to be written.
  */
 
-import { sendDoorbellOffset } from '../../../abi/bar-map.ts';
-import { CommandStatus } from '../../../abi/command-status.ts';
-import type { CommandName } from '../../../abi/commands.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { CqeOpcode, cqe, cqeBytes, ReceiveOpcode } from '../../../abi/cqe.ts';
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { mapEntry } from '../../../abi/map-icm.ts';
-import { mpt } from '../../../abi/mpt.ts';
-import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
-import { PathMigration, PathMtu, QpState, qpMailbox, ServiceType } from '../../../abi/qpc.ts';
-import { queryDevCap } from '../../../abi/query-dev-cap.ts';
-import { completionRequested, controlSegment, dataPointer, remoteAddressSegment } from '../../../abi/wqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import {
+  type CommandName,
+  CommandStatus,
+  CqeOpcode,
+  completionRequested,
+  controlSegment,
+  cqc,
+  cqe,
+  cqeBytes,
+  dataPointer,
+  indexFormOfKey,
+  mapEntry,
+  mpt,
+  mttEntry,
+  mttEntryBytes,
+  PathMigration,
+  PathMtu,
+  QpState,
+  qpMailbox,
+  queryDevCap,
+  ReceiveOpcode,
+  remoteAddressSegment,
+  ServiceType,
+  sendDoorbellOffset,
+  WqeOpcode,
+} from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { type GuestLife, REGION_BAR2, ramBytes } from './guest-life.ts';

@@ -3,13 +3,24 @@
  * driver reaches them. Both the well-behaved and the rough guests act through it.
  */
 import { closeSync } from 'node:fs';
-import { bar0 } from '../../../abi/bar-map.ts';
-import { type CommandName, Opcode } from '../../../abi/commands.ts';
-import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
+import {
+  bar0,
+  type CommandName,
+  hcr,
+  hcrGoOffset,
+  mailboxBytes,
+  Opcode,
+  pollingToken,
+} from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
-import type { VfioUserClient } from '../../../guest/client/client.ts';
-import { INTERRUPT_MSIX, REGION_BAR0, REGION_CONFIG } from '../../../guest/device.ts';
-import { createEventfd, drainEventfd } from '../../../guest/native/poll.ts';
+import {
+  createEventfd,
+  drainEventfd,
+  INTERRUPT_MSIX,
+  REGION_BAR0,
+  REGION_CONFIG,
+  type VfioUserClient,
+} from '../../../guest/index.ts';
 import { GuestRam } from './guest-ram.ts';
 import type { ServedDevice } from './served-device.ts';
 

@@ -7,9 +7,7 @@
  * The guest has its own mapping of the file, as a guest's machine has.
  */
 import { closeSync } from 'node:fs';
-import { createMemfd } from '../../../guest/client/client.ts';
-import { MappedWindow } from '../../../guest/native/mapped-window.ts';
-import { NativeCallError } from '../../../guest/native/native-call-error.ts';
+import { createMemfd, MappedWindow, NativeCallError } from '../../../guest/index.ts';
 
 export const pageBytes = 4096;
 

@@ -5,8 +5,7 @@
  *     45 %  nothing is odd          12 %  two or three fields          2 %  everything is random
  *     33 %  one field is            8 %   a few bits are inverted
  */
-import { viewOf } from '../../../base/index.ts';
-import type { BitRange, FieldTable } from '../../../base/layout-field.ts';
+import { type BitRange, type FieldTable, viewOf } from '../../../base/index.ts';
 import type { Draw } from './draw.ts';
 
 /** What is needed of a layout: all of the interface are big-endian. */

@@ -2,22 +2,32 @@
  * Commands of a rough guest: any opcode with a mailbox that is legal, nearly legal, or nothing of the kind; half of them
  * for objects that are there.
  */
-import { type CommandName, commands, Opcode } from '../../../abi/commands.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { eqc } from '../../../abi/eqc.ts';
-import { initHca } from '../../../abi/init-hca.ts';
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { MadClass, mad, SmpAttribute, smpDataOffset } from '../../../abi/mad.ts';
-import { portInfo } from '../../../abi/mad-attributes.ts';
-import { mapEntry } from '../../../abi/map-icm.ts';
-import { mcgEntry } from '../../../abi/mcg.ts';
-import { mpt } from '../../../abi/mpt.ts';
-import { mttEntry, mttEntryBytes, writeMttHeader } from '../../../abi/mtt.ts';
-import { PerformanceAttribute } from '../../../abi/performance-attributes.ts';
-import { setPortInfiniband } from '../../../abi/ports.ts';
-import { qpMailbox, ServiceType } from '../../../abi/qpc.ts';
-import { srqc } from '../../../abi/srqc.ts';
-import { setNode } from '../../../abi/static-configuration.ts';
+import {
+  type CommandName,
+  commands,
+  cqc,
+  eqc,
+  indexFormOfKey,
+  initHca,
+  MadClass,
+  mad,
+  mapEntry,
+  mcgEntry,
+  mpt,
+  mttEntry,
+  mttEntryBytes,
+  Opcode,
+  PerformanceAttribute,
+  portInfo,
+  qpMailbox,
+  ServiceType,
+  SmpAttribute,
+  setNode,
+  setPortInfiniband,
+  smpDataOffset,
+  srqc,
+  writeMttHeader,
+} from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import type { Draw } from './draw.ts';

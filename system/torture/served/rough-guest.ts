@@ -6,12 +6,8 @@
  * mixes nonsense with what is nearly right, which gets further. Stores and loads are sent several at once, as they come
  * from a machine of many cores; a device that has lost its state is mostly brought up again.
  */
-import { bar0 } from '../../../abi/bar-map.ts';
-import { CommandStatus } from '../../../abi/command-status.ts';
-import type { CommandName } from '../../../abi/commands.ts';
-import { REGION_BAR0, REGION_CONFIG } from '../../../guest/device.ts';
-import { NativeCallError } from '../../../guest/native/native-call-error.ts';
-import { Command } from '../../../guest/vfio-user/protocol.ts';
+import { bar0, type CommandName, CommandStatus } from '../../../abi/index.ts';
+import { Command, NativeCallError, REGION_BAR0, REGION_CONFIG } from '../../../guest/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import { Bystander } from './bystander.ts';
 import { Draw } from './draw.ts';

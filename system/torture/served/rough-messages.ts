@@ -1,18 +1,18 @@
 /** Messages of vfio-user whose header or payload is odd; most keep the framing, or a life would be short. */
 import { closeSync, openSync } from 'node:fs';
 import { viewOf } from '../../../base/index.ts';
-import { messageOf } from '../../../guest/client/client.ts';
-import { createEventfd } from '../../../guest/native/poll.ts';
 import {
   Command,
+  createEventfd,
   dmaMap,
   dmaUnmap,
   header,
+  messageOf,
   multiWrite,
   multiWriteEntry,
   regionAccess,
   setInterrupts,
-} from '../../../guest/vfio-user/protocol.ts';
+} from '../../../guest/index.ts';
 import type { Draw } from './draw.ts';
 
 export interface RoughMessage {

@@ -2,9 +2,14 @@
  * What a rough guest believes to have created: a command is legal more often when it is for an object in the right state.
  * The device may see it otherwise; nothing depends on it but what is drawn.
  */
-import { type CommandName, mapEqUnmap } from '../../../abi/commands.ts';
-import { type QpTransition, type QpTransitionName, qpTransitions } from '../../../abi/qp-transitions.ts';
-import { QpState } from '../../../abi/qpc.ts';
+import {
+  type CommandName,
+  mapEqUnmap,
+  QpState,
+  type QpTransition,
+  type QpTransitionName,
+  qpTransitions,
+} from '../../../abi/index.ts';
 import type { Draw } from './draw.ts';
 import { cqn, eqn, mptIndex, qpn, type Stage, srqn, stages } from './well-behaved-guest.ts';
 

@@ -1,6 +1,5 @@
 /** Work requests, receives and doorbells of a rough guest: nearly right ones, into the queues that its contexts name. */
-import { QpState } from '../../../abi/qpc.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { QpState, WqeOpcode } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { Draw } from './draw.ts';
 import { type GuestLife, REGION_BAR2 } from './guest-life.ts';

@@ -5,14 +5,11 @@
  *     VfioUserClient ══ socket ══► VfioUserServer ─► Slot ─► device        turn(): messages, then the model, in turns
  */
 import { join } from 'node:path';
-import { defaultsOf } from '../../../base/parameter.ts';
-import { VfioUserClient } from '../../../guest/client/client.ts';
-import { Reactor, raiseInterrupt, VfioUserServer } from '../../../guest/index.ts';
-import { makeTemporaryFolder } from '../../linux-lab/temporary-folder.ts';
+import { defaultsOf } from '../../../base/index.ts';
+import { Reactor, raiseInterrupt, VfioUserClient, VfioUserServer } from '../../../guest/index.ts';
+import { makeTemporaryFolder } from '../../linux-lab/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import { Emulation } from '../../serve/emulation.ts';
-import { servingParameters } from '../../serve/parameters.ts';
-import type { Slot } from '../../serve/slot.ts';
+import { Emulation, type Slot, servingParameters } from '../../serve/index.ts';
 
 /** Of each look at the clock: an access is abandoned after 20,000 looks, some 300,000 steps of the model. */
 const LOOK_MS = 0.05;

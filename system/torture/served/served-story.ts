@@ -9,7 +9,7 @@
  * takes.
  */
 import { readdirSync } from 'node:fs';
-import { bytesPerMib } from '../../../base/units.ts';
+import { bytesPerMib } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { servedProfile } from '../../serve/index.ts';

@@ -8,30 +8,43 @@
  * goes mad. Sources of the steps: interface sheet 8.1 to 8.4.
  */
 import { createHash } from 'node:crypto';
-import { bar0, sendDoorbellOffset } from '../../../abi/bar-map.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { cqe, cqeBytes } from '../../../abi/cqe.ts';
-import { EqArmState, eqc } from '../../../abi/eqc.ts';
-import { EventType } from '../../../abi/eqe.ts';
-import { initHca } from '../../../abi/init-hca.ts';
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { MadClass, MadMethod, mad, SmpAttribute, smpDataOffset } from '../../../abi/mad.ts';
-import { PortState, portInfo } from '../../../abi/mad-attributes.ts';
-import { mapEntry } from '../../../abi/map-icm.ts';
-import { mpt } from '../../../abi/mpt.ts';
-import { mttEntry } from '../../../abi/mtt.ts';
-import { PerformanceAttribute, performanceDataOffset } from '../../../abi/performance-attributes.ts';
-import { PathMigration, PathMtu, QpState, qpMailbox, ServiceType } from '../../../abi/qpc.ts';
-import { srqc } from '../../../abi/srqc.ts';
 import {
   atomicSegment,
+  bar0,
   completionRequested,
   controlSegment,
+  cqc,
+  cqe,
+  cqeBytes,
   dataPointer,
+  EqArmState,
+  EventType,
+  eqc,
+  indexFormOfKey,
+  initHca,
   invalidLkey,
+  MadClass,
+  MadMethod,
+  mad,
+  mapEntry,
+  mpt,
+  mttEntry,
+  PathMigration,
+  PathMtu,
+  PerformanceAttribute,
+  PortState,
+  performanceDataOffset,
+  portInfo,
+  QpState,
+  qpMailbox,
   remoteAddressSegment,
-} from '../../../abi/wqe.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+  ServiceType,
+  SmpAttribute,
+  sendDoorbellOffset,
+  smpDataOffset,
+  srqc,
+  WqeOpcode,
+} from '../../../abi/index.ts';
 import { type Initial, viewOf } from '../../../base/index.ts';
 import { type CommandOptions, type GuestLife, REGION_BAR2 } from './guest-life.ts';
 

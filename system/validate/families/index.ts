@@ -13,3 +13,4 @@ export const families: readonly Family[] = [
   ...swarmAndLiteFamilies,
   ...timersAndSlotFamilies,
 ];
+export { apt } from './streams.ts';

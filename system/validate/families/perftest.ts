@@ -1,6 +1,5 @@
 /** Groups A and J: logs of perftest. */
-import type { PerfTestName } from '../../workloads/perf-plan.ts';
-import type { Workload } from '../../workloads/workload.ts';
+import type { PerfTestName, Workload } from '../../workloads/index.ts';
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point } from '../points.ts';

@@ -1,8 +1,7 @@
 /** What registering and deregistering one buffer cost a program, by its own clock. */
 import { deregMr, regMr } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
-import { allAccess } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import type { RegistrationPoint } from '../points.ts';
 
 const pageBytes = 4096;

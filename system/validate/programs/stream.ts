@@ -38,10 +38,20 @@ import {
   postSend,
   SendFlag,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { CompletionPoller, WorkFailedError } from '../../workloads/completions.ts';
-import { barrier, createBuffer, openEndpoint, type RcEndpoint } from '../../workloads/rc-endpoint.ts';
-import { allAccess, type RcAddress, toInit, toRtr, toRts } from '../../workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import {
+  allAccess,
+  barrier,
+  CompletionPoller,
+  createBuffer,
+  openEndpoint,
+  type RcAddress,
+  type RcEndpoint,
+  toInit,
+  toRtr,
+  toRts,
+  WorkFailedError,
+} from '../../workloads/index.ts';
 import type { StreamPlan } from '../points.ts';
 
 const lineBytes = 64;

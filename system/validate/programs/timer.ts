@@ -4,18 +4,21 @@
  *     for a receive     the responder has none, answers RNR NAK, and posts one just after; the requester waits min_rnr_timer
  *     for a responder   whose QP takes no packets; the requester waits `timeout` for each attempt and gives up
  */
-import { psPerUs } from '../../../base/units.ts';
+import { psPerUs } from '../../../base/index.ts';
 import { createCq, IBV_WR_SEND, type IbvQp, postRecv, postSend, SendFlag } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
-import { CompletionPoller, WorkFailedError } from '../../workloads/completions.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   barrier,
+  CompletionPoller,
   createBuffer,
   createRcQps,
   openEndpoint,
   type RcBuffer,
-} from '../../workloads/rc-endpoint.ts';
-import { toInit, toRtr, toRts } from '../../workloads/rc-states.ts';
+  toInit,
+  toRtr,
+  toRts,
+  WorkFailedError,
+} from '../../workloads/index.ts';
 import type { TimerPoint } from '../points.ts';
 
 export interface TimerResult {

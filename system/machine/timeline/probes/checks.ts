@@ -2,7 +2,7 @@
  * Checks that refuse: what a translation found and what it was held to, requests that the responder refuses, and completions with an error.
  * They are rare, so each is noted with all that it takes to say why.
  */
-import { EventType } from '../../../../abi/eqe.ts';
+import { EventType } from '../../../../abi/index.ts';
 import { type Hca, portNames } from '../../../../hw/hca/index.ts';
 import { opcodeRow } from '../../../../wire/index.ts';
 import { around } from '../around.ts';

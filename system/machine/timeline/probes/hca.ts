@@ -1,5 +1,5 @@
 /** What is observed in an HCA, beside what every adapter has. */
-import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
+import { WqeOpcode } from '../../../../abi/index.ts';
 import { type Hca, operationStages, portNames } from '../../../../hw/hca/index.ts';
 import { around } from '../around.ts';
 import { interruptStepNumbers } from '../kinds.ts';

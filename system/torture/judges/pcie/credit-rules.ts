@@ -2,7 +2,7 @@
  * Credits by an outside ledger (2.6.1): what TLPs take and UpdateFCs give back, of the flows of one direction. No TLP leaves
  * without its credits; none come back that were not taken; in the end all have come back but those the receiver may still gather.
  */
-import type { LinkPacket } from '../../../machine/node/packet-log.ts';
+import type { LinkPacket } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import {
   type Accuse,

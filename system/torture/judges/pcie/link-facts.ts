@@ -2,7 +2,7 @@
  * What the standard and the parameters say of a PCIe link, written down apart from the model: sizes of packets, their time on
  * the lanes, credits. Sections are those of the PCI Express Base Specification 3.1.
  */
-import type { LinkPacket, LinkPackets } from '../../../machine/node/packet-log.ts';
+import type { LinkPacket, LinkPackets } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 
 export type Direction = LinkPackets['direction'];

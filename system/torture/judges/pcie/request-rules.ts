@@ -1,5 +1,5 @@
 /** Requests and their completions: sizes and boundaries (2.2.2, 2.2.7), tags (2.2.6.2), the order and cuts of completions (2.3.1.1). */
-import type { LinkPacket } from '../../../machine/node/packet-log.ts';
+import type { LinkPacket } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import {
   type Accuse,

@@ -2,7 +2,7 @@
  * Times: what the lanes carry (4.2), and how soon either end answers by its parameters. Bounds are from below, and hold whatever
  * else happens; that the lanes are also fast enough is checked with packets that follow each other at once.
  */
-import type { LinkPacket } from '../../../machine/node/packet-log.ts';
+import type { LinkPacket } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import {
   type Accuse,

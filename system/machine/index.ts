@@ -1,0 +1,64 @@
+export { BootedMachines, freshMachines, type MachineSource } from './booted-machines.ts';
+export { Machine, type MachineOptions } from './machine.ts';
+export { effectiveOf, machineHashOf } from './machine-hash.ts';
+export type { UnownedAccess } from './node/access-watch.ts';
+export { HcaNode } from './node/hca-node.ts';
+export type { Held } from './node/held.ts';
+export type { MemoryTraffic } from './node/memory-traffic.ts';
+export { addressOf, type NicSoftware } from './node/nic-software.ts';
+export type { LinkPacket, LinkPackets } from './node/packet-log.ts';
+export type { ProgramMemory } from './node/program-memory.ts';
+export type { ProgressListener } from './node/program-runner.ts';
+export { type ProgramAccess, type Race, type RaceSide, raceText } from './node/race-watch.ts';
+export { endLabel, type HostSpent, type TransferMeter } from './node/transfer-meter.ts';
+export type { Verbs } from './node/verbs.ts';
+export { type WireCapture, wireCaptureOf } from './node/wire-log.ts';
+export { type ErrorRecord, errorOf, errorRecordOf } from './partition/answer.ts';
+export { type PartOrder, partApiOf } from './partition/part-api.ts';
+export { type Partition, partitions } from './partition/placement.ts';
+export {
+  bytesToDevice,
+  bytesToHost,
+  channelKey,
+  type HcaNeighbours,
+  type HcaPlan,
+  hcaName,
+  type Watch,
+} from './plan.ts';
+export type {
+  Exchange,
+  JsonValue,
+  LogLine,
+  ProgramContext,
+  ProgramFunction,
+  ProgramModule,
+  ProgramOptions,
+  ProgramState,
+} from './program.ts';
+export { nonZero } from './report/block-rows.ts';
+export {
+  deviceInterruptsOf,
+  deviceOf,
+  faultsOf,
+  linkOf,
+  operationsOf,
+  wireOf,
+} from './report/build-report.ts';
+export { blockFailures, linkFailures, operationFailures, wireFailures } from './report/checks.ts';
+export { type ExactDigits, ExactFigures } from './report/exact-figures.ts';
+export { behind, checkOf, sumOf, vectorFailures } from './report/failures.ts';
+export { figuresSince, type ReportFigures } from './report/figures-since.ts';
+export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
+export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
+export type {
+  BlockRow,
+  CheckReport,
+  DeviceInterruptRow,
+  FaultReport,
+  LinkDirection,
+  NodeReport,
+  OperationReport,
+  Report,
+  WireReport,
+} from './report/schema.ts';
+export type { RunFacts } from './run-facts.ts';

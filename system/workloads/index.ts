@@ -1,0 +1,71 @@
+export {
+  type CompareArgs,
+  type ComparePath,
+  comparePaths,
+  machineOf,
+  messageCountOf,
+  pathLimitBytes,
+  pathTitles,
+  type SideResult,
+  type SideTransfer,
+} from './compare-plan.ts';
+export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
+export { CompletionPoller, WorkFailedError } from './completions.ts';
+export type { DeviceQuery } from './device-query.ts';
+export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
+export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
+export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
+export { latencyClient, latencyServer } from './perf-latency.ts';
+export {
+  type BandwidthResult,
+  isLatencyTest,
+  type LatencyResult,
+  type PerfArgs,
+  type PerfConnection,
+  type PerfPattern,
+  type PerfRegion,
+  type PerfSide,
+  type PerfTestName,
+  type PerfVerb,
+  perfTestNames,
+  type SizeShare,
+  verbOf,
+} from './perf-plan.ts';
+export { announcedStart, startLeadPs } from './perf-start.ts';
+export {
+  barrier,
+  connectQps,
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  pathMtuOf,
+  type RcBuffer,
+  type RcEndpoint,
+  type RcPeer,
+  rcDefaults,
+} from './rc-endpoint.ts';
+export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
+export { readyWorkloadNames } from './ready-workloads.ts';
+export {
+  checkedTest,
+  checkedWorkload,
+  parsedWorkload,
+  perfArgsOf,
+  startOf,
+  type Workload,
+  workloadText,
+} from './workload.ts';
+export {
+  acceptedBy,
+  checkedField,
+  type FieldValue,
+  parsedField,
+  type WorkloadField,
+  type WorkloadFieldName,
+  type WorkloadValues,
+  workloadFieldNames,
+  workloadFields,
+} from './workload-fields.ts';
+export type { FieldNaming } from './workload-rules.ts';
+export { workloadSchema } from './workload-schema.ts';

@@ -1,0 +1,56 @@
+/** The layers that `npm run lint` holds say which room may import which; here, by which door. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const roots =
+  '{abi,analyser,base,bench,build,driver,examples,guest,host,hw,lab,net,runtime,sim,system,userlib,wire}';
+/** Specs, and what is made for them, look at whatever they test. */
+const isTest = (file: string): boolean => /\.spec\.ts$|(^|\/)testing|-bench\.ts$/.test(file);
+
+/** Folders around a file, from the outermost on; a file of the root is in none. */
+function foldersOf(file: string): string[] {
+  const parts = dirname(file).split('/');
+  return parts[0] === '.' ? [] : parts.map((_, index) => parts.slice(0, index + 1).join('/'));
+}
+
+/** True when `file` reaches `target` past the `index.ts` of a folder that it does not stand in. */
+function passesTheDoor(file: string, target: string): boolean {
+  const own = foldersOf(file);
+  const doors = foldersOf(target)
+    .filter((folder) => !own.includes(folder))
+    .map((folder) => `${folder}/index.ts`)
+    .filter((door) => existsSync(join(root, door)));
+  return doors.length > 0 && !doors.includes(target);
+}
+
+const files = globSync(['*.ts', `${roots}/**/*.ts`], { cwd: root, exclude: ['**/node_modules', '**/dist'] });
+/** `import { … }` and `export { … }` of the house's own files; the package's entry exports all types of some files (`export type *`). */
+const named = /^(?:import|export|\}) (?!type \*)[^;]*?from '(\.[^']+)';/gm;
+const imports = files
+  .filter((file) => !isTest(file))
+  .flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(named)].map(([, to]) => ({
+      file,
+      target: normalize(join(dirname(file), to!)),
+    })),
+  );
+
+describe('a folder that has an index.ts', () => {
+  it('is entered by it from everywhere else', () => {
+    expect(imports.length).toBeGreaterThan(3000);
+    expect(imports.filter(({ file, target }) => passesTheDoor(file, target))).toEqual([]);
+  });
+
+  it.each([
+    ['hw/dma/split.ts', 'hw/pcie/link-port.ts', true],
+    ['hw/dma/split.ts', 'hw/pcie/index.ts', false],
+    ['hw/hca/hca.ts', 'hw/hca/events/event-writer.ts', true],
+    ['hw/hca/events/event-writer.ts', 'hw/hca/core.ts', false],
+    ['index.ts', 'system/machine/node/hca-node.ts', true],
+  ])('is one that %s passes when it imports %s: %s', (file, target, passes) => {
+    expect(passesTheDoor(file, target)).toBe(passes);
+  });
+});
