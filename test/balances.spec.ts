@@ -55,6 +55,16 @@ describe('in the middle of a run', () => {
       expectBalanced(await machine.report());
     }
   });
+
+  it('an interrupt message that waits for its turn at the DMA engine is none that was lost', async () => {
+    // 900 cycles from one write to the next: each event's message stands behind its entry for 2 µs, on a link that is quiet.
+    await using machine = await smallMachine({ set: { 'dma.writeIssueCycles': 900 } });
+    for (const program of programsOf('mixture', 'sleeping', args)) await machine.load(program);
+    for (let stop = 0; stop < 50; stop++) {
+      await machine.runTo(12.45e9 + stop * 20e6);
+      expectBalanced(await machine.report());
+    }
+  });
 });
 
 /** System calls of the data path, by node. */

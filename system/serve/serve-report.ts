@@ -235,7 +235,7 @@ function checksOf(
 function interruptFailures({ node, hca, pcie, messages, vectors }: SlotLedger): string[] {
   const isQuiet = pcie.isQuiet && hca.pcie.isQuiet;
   const what = `node ${node}`;
-  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered)) - hca.cancelledMessages;
+  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered)) - hca.unsentMessages;
   const passed = messages.arrived - messages.lost - messages.held + messages.spurious;
   const delivered = sumOf(vectors.map(({ arrived }) => arrived));
   return [

@@ -69,7 +69,7 @@ function nicChecksOf(
 }
 
 /** What every adapter has. */
-type AdapterLedger = Pick<HcaLedger, 'vectors' | 'cancelledMessages' | 'pcie'>;
+type AdapterLedger = Pick<HcaLedger, 'vectors' | 'unsentMessages' | 'pcie'>;
 
 function pcieFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   return [...linkFailures(host.node, host.pcie, adapter.pcie), ...memoryFailures(host, adapter)];
@@ -167,7 +167,7 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
   const what = `node ${host.node}`;
   const { messages, interrupts } = host;
-  const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.cancelledMessages;
+  const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.unsentMessages;
   const own = (host.net?.systemDma.interrupts ?? 0) + (host.iommu?.interrupts ?? 0);
   const passed = messages.arrived - messages.lost - messages.held + messages.spurious + own;
   const delivered = sumOf(

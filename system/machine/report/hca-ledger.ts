@@ -138,8 +138,8 @@ export interface HcaLedger {
   readonly blocks: Readonly<Record<string, BlockLedger>>;
   readonly caches: Readonly<Record<string, CacheLedger>>;
   readonly vectors: readonly VectorLedger[];
-  /** Messages of these that a reset, or the loss of bus mastering, kept from leaving. */
-  readonly cancelledMessages: number;
+  /** Messages of these that are not on the link: they wait for their turn at the DMA engine, or a reset or the loss of bus mastering kept them. */
+  readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
   readonly wire: WireEndLedger;
   readonly loopback: LoopbackLedger;
@@ -173,7 +173,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     blocks: blocksOf(node, cycle),
     caches: cachesOf(node),
     vectors: vectorsOf(node),
-    cancelledMessages: cancelledMessagesOf(node),
+    unsentMessages: unsentMessagesOf(node),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     loopback: loopbackLedgerOf(node),
@@ -309,10 +309,10 @@ function cacheOf(evictions: number, counts: readonly (readonly [string, number, 
   };
 }
 
-/** Accepted for sending, neither sent nor waiting; a message is one TLP. */
-function cancelledMessagesOf({ hca }: HcaNode): number {
+/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
+function unsentMessagesOf({ hca }: HcaNode): number {
   const sender = hca.dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
-  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;
 }
 
 function vectorsOf({ hca }: HcaNode): VectorLedger[] {

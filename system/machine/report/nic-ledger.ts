@@ -15,7 +15,7 @@ export interface NicLedger {
   readonly blocks: Readonly<Record<string, BlockLedger>>;
   /** Causes and moderation are counted for the whole device ({@link counters}); here `requested` is messages. */
   readonly vectors: readonly VectorLedger[];
-  readonly cancelledMessages: number;
+  readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
   /** The two halves of the port of the cable: wire/ethernet-counters.ts. */
   readonly transmitted: NicCounts;
@@ -44,7 +44,7 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
     blocks: Object.fromEntries(nic.accounts.map((account) => [account.name, blockLedgerOf(account, cycle)])),
     vectors: vectorsOf(nic),
-    cancelledMessages: cancelledMessagesOf(nic),
+    unsentMessages: unsentMessagesOf(nic),
     pcie: linkEndLedgerOf(nic.linkPort, lp.nowPs, lp.isDrained),
     transmitted: { ...port.transmitted },
     received: { ...port.received },
@@ -58,10 +58,10 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
   };
 }
 
-/** Accepted for sending, neither sent nor waiting; a message is one TLP. */
-function cancelledMessagesOf({ dmaWrite }: NicNode['nic']): number {
+/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
+function unsentMessagesOf({ dmaWrite }: NicNode['nic']): number {
   const sender = dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
-  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;
 }
 
 function vectorsOf({ pcieFunction, blocks }: NicNode['nic']): VectorLedger[] {
