@@ -7,7 +7,7 @@
  * always has room for the size and kind of a padding record) and never split at the ring's end.
  *
  *     +0   arrival, size and kind: {@link recordHeaderFields}
- *     +16  48 bytes of the protocol's own, which it declares: hw/pcie/tlp-record.ts, wire/packet.ts
+ *     +16  48 bytes of the protocol's own, which it declares: hw/pcie/tlp/tlp-record.ts, wire/packet.ts
  *     +64  payload
  *
  * Promises: records are delivered in the order written, which is the order of their times; a record stays

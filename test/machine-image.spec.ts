@@ -37,7 +37,7 @@ const ofOneCall = [
   'hw/hca/port/subnet-management-agent.ts changed',
   'hw/hca/statistics/operations.ts atPs',
   'hw/hca/statistics/operations.ts lastCycle',
-  'hw/pcie/device-read.ts read',
+  'hw/pcie/root-complex/device-read.ts read',
   'sim/ledger.ts sum',
   'userlib/cq.ts counter',
 ];

@@ -7,7 +7,7 @@
  */
 import { type ChannelReader, Fifo } from '../sim/index.ts';
 
-/** The slice of hw/pcie/payload-references.ts that the owner of the memory uses. */
+/** The slice of hw/pcie/link/payload-references.ts that the owner of the memory uses. */
 export interface RecordReferences {
   /** Numbers of the last reference issued, and of the last one released: they are released in the order issued. */
   readonly referenceCount: number;

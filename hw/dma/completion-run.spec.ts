@@ -13,7 +13,7 @@ import {
   WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
-} from '../pcie/tlp.ts';
+} from '../pcie/tlp/tlp.ts';
 import { CompletionRun } from './completion-run.ts';
 import { ScriptedLink } from './dma-bench.ts';
 import { DmaDataPath } from './dma-data-path.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { descriptorOf, FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
+import { descriptorOf, FLAG_PLACED_EARLY } from '../pcie/tlp/tlp.ts';
 import { DmaBench } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import type { Report } from './read-bench.ts';

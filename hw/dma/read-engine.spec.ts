@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bytesEqual } from '../../base/bytes.ts';
 import { Random } from '../../sim/random.ts';
-import { FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
+import { FLAG_PLACED_EARLY } from '../pcie/tlp/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import { withRequesters } from './read-bench.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { COMPLETION_DATA, FLAG_PLACED_EARLY } from '../pcie/tlp.ts';
+import { COMPLETION_DATA, FLAG_PLACED_EARLY } from '../pcie/tlp/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import { withRequesters } from './read-bench.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { touchedDwords } from '../pcie/tlp.ts';
+import { touchedDwords } from '../pcie/tlp/tlp.ts';
 import { firstTlpBytes } from './split.ts';
 
 describe('splitting', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NicDmaError } from '../../abi/nic/index.ts';
 import { DmaBench } from '../dma/dma-bench.ts';
-import { STATUS_UNSUPPORTED_REQUEST } from '../pcie/tlp.ts';
+import { STATUS_UNSUPPORTED_REQUEST } from '../pcie/tlp/tlp.ts';
 import { BusMaster } from './bus-master.ts';
 import { ReadBursts } from './bus-master-ports.ts';
 

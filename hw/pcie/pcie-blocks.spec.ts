@@ -3,14 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { InvariantError } from '../../base/assert.ts';
 import { Random } from '../../sim/random.ts';
 import { checkWires } from '../../sim/wires-bench.ts';
-import { Completer } from './completer.ts';
-import { ConfigSpace } from './config-space.ts';
-import { ErrorLatch } from './error-latch.ts';
-import { PcieFunction } from './function.ts';
-import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
-import { functionWires } from './function-blocks.ts';
-import { FunctionIngress } from './function-ingress.ts';
-import { Intx } from './intx.ts';
+import { Completer } from './function/completer.ts';
+import { ConfigSpace } from './function/config-space.ts';
+import { ErrorLatch } from './function/error-latch.ts';
+import { PcieFunction } from './function/function.ts';
+import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function/function-bench.ts';
+import { functionWires } from './function/function-blocks.ts';
+import { FunctionIngress } from './function/function-ingress.ts';
+import { Intx } from './function/intx.ts';
+import { MessageOutbox } from './function/message-outbox.ts';
+import { Msix } from './function/msix.ts';
 import {
   answer,
   type LinkBenchOptions,
@@ -21,18 +23,16 @@ import {
   onReceive,
   onSendSpace,
   runPair,
-} from './link-bench.ts';
-import { PcieLinkPort } from './link-port.ts';
-import { STALL_REASONS } from './link-stall.ts';
-import { MessageOutbox } from './message-outbox.ts';
-import { Msix } from './msix.ts';
-import { RootComplex } from './root-complex.ts';
-import { rootComplexBench } from './root-complex-bench.ts';
-import { rootComplexWires } from './root-complex-blocks.ts';
-import { RootComplexCpu } from './root-complex-cpu.ts';
-import { RootComplexEgress } from './root-complex-egress.ts';
-import { RootComplexReads } from './root-complex-reads.ts';
-import { RootComplexWrites } from './root-complex-writes.ts';
+} from './link/link-bench.ts';
+import { PcieLinkPort } from './link/link-port.ts';
+import { STALL_REASONS } from './link/link-stall.ts';
+import { RootComplex } from './root-complex/root-complex.ts';
+import { rootComplexBench } from './root-complex/root-complex-bench.ts';
+import { rootComplexWires } from './root-complex/root-complex-blocks.ts';
+import { RootComplexCpu } from './root-complex/root-complex-cpu.ts';
+import { RootComplexEgress } from './root-complex/root-complex-egress.ts';
+import { RootComplexReads } from './root-complex/root-complex-reads.ts';
+import { RootComplexWrites } from './root-complex/root-complex-writes.ts';
 import {
   COMPLETION_FLOW,
   CONFIG_READ,
@@ -43,7 +43,7 @@ import {
   NON_POSTED,
   POSTED,
   SIDEBAND_RESET,
-} from './tlp.ts';
+} from './tlp/tlp.ts';
 
 describe('the wires', () => {
   it('of the function lead to blocks that there are, and each port is connected once', () => {

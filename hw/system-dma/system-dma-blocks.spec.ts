@@ -4,7 +4,7 @@ import { SystemDmaMode, SystemDmaTransfer, systemDmaChannelCount } from '../../a
 import { defaultsOf } from '../../base/parameter.ts';
 import { Random } from '../../sim/index.ts';
 import { checkWires } from '../../sim/wires-bench.ts';
-import { rootComplexBench } from '../pcie/root-complex-bench.ts';
+import { rootComplexBench } from '../pcie/root-complex/root-complex-bench.ts';
 import { MemoryBus } from './memory-bus.ts';
 import { systemDmaParameters } from './parameters.ts';
 import { SystemDma } from './system-dma.ts';

@@ -126,7 +126,7 @@ export const reportMistakes: readonly Mistake[] = [
     name: 'stall-clock-of-old-epoch',
     what: 'Waits of completions that last over a new epoch are counted from the old one.',
     kind: 'comparison off by one',
-    file: 'hw/pcie/link-stall.ts',
+    file: 'hw/pcie/link/link-stall.ts',
     find: 'for (let flow = 0; flow < FLOW_COUNT; flow++) this.#sincePs',
     replace: 'for (let flow = 0; flow < FLOW_COUNT - 1; flow++) this.#sincePs',
   },

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../../wire/index.ts';
-import { descriptorOf } from '../../pcie/tlp.ts';
+import { descriptorOf } from '../../pcie/tlp/tlp.ts';
 import type { HcaConfig } from '../parameters.ts';
 import { dataPathBench, tightest } from '../testing/data-path-bench.ts';
 import { Cq, psnA, Qp, Region } from '../testing/data-path-verbs.ts';

@@ -3,8 +3,8 @@ import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import { READ_POISONED } from '../../pcie/root-complex-interfaces.ts';
-import { STATUS_SUCCESS } from '../../pcie/tlp.ts';
+import { READ_POISONED } from '../../pcie/root-complex/root-complex-interfaces.ts';
+import { STATUS_SUCCESS } from '../../pcie/tlp/tlp.ts';
 import { Cq, connectedPair, pattern, Qp } from '../testing/data-path-verbs.ts';
 import { type Scene, scene, syndromesOf } from '../testing/scenario.ts';
 

@@ -35,7 +35,7 @@ import {
   rootComplexParameters,
   rootPortParameters,
 } from '../../pcie/index.ts';
-import { BenchMemory } from '../../pcie/root-complex-bench.ts';
+import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { Nic } from '../nic.ts';
 import { macAddressOf } from '../nic-setup.ts';
 import { type NicConfig, nicFunctionParameters, nicParameters } from '../parameters.ts';

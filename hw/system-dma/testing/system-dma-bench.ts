@@ -12,7 +12,7 @@ import { withField } from '../../../base/registers.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { LogicalProcess } from '../../../sim/index.ts';
 import type { AccessDone } from '../../pcie/index.ts';
-import { BenchMemory } from '../../pcie/root-complex-bench.ts';
+import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { MemoryBus } from '../memory-bus.ts';
 import { type SystemDmaConfig, systemDmaParameters } from '../parameters.ts';
 import { SystemDma } from '../system-dma.ts';

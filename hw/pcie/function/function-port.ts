@@ -1,0 +1,46 @@
+/**
+ * What the function needs of its end of the link, and what the device core behind the BARs offers it.
+ */
+import type { Cycles } from '../../../base/index.ts';
+import type { ChannelReader } from '../../../sim/index.ts';
+import type { CompletionFields, Flow } from '../tlp/index.ts';
+
+/** The slice of a `PcieLinkPort` that an endpoint's function uses. */
+export interface FunctionPort {
+  readonly reader: ChannelReader;
+  /** Bus, device and function that completions from here carry. */
+  completerId: number;
+  /** Gives a TLP's buffer and credits back. */
+  consume(offset: number): void;
+  canSend(flow: Flow): boolean;
+  /** The completion that {@link sendCompletion} sends. */
+  readonly completion: CompletionFields;
+  sendCompletion(): void;
+  sendMessage(messageCode: number, trafficClass: number, requesterId: number): void;
+}
+
+/** Optional observer of what software does to the BARs: the fault injector. */
+export interface AccessObserver {
+  /** A load or store has arrived, and has not taken effect yet. */
+  barAccessed(cycle: Cycles): void;
+}
+
+/** The device core behind the BARs. All calls are made at an edge of the function's clock domain. */
+export interface BarTarget {
+  /**
+   * A write of `lengthBytes` at `bytes[byteOffset]`, which are valid only during the call.
+   * @returns the cycles for which the write port is taken, at least 1
+   */
+  barWrite(
+    bar: number,
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    cycle: Cycles,
+  ): number;
+  /** A read of `lengthBytes`, to be put at the start of `into`, which is zero. */
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void;
+  /** The function was reset: everything back to power-on values, nothing more to be sent. */
+  functionReset(cycle: Cycles): void;
+}

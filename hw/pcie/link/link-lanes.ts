@@ -1,0 +1,134 @@
+/**
+ * The lanes of one direction: TLPs and DLLPs end to end, the transmit buffer that bounds how far ahead they are
+ * filled, and the channel that carries their records.
+ *
+ * Counts every byte it puts on the lanes.
+ */
+import type { Picoseconds } from '../../../base/index.ts';
+import type { ChannelWriter } from '../../../sim/index.ts';
+import {
+  DLLP_LINK_BYTES,
+  tlpFramingOf,
+  totalFramingBytes,
+  UPDATE_FC,
+  WORD_DATA,
+  WORD_FC_FLOW,
+  WORD_FC_LIMIT,
+  WORD_FLAGS,
+} from '../tlp/index.ts';
+import type { TransmitFlow } from './link-flow.ts';
+import type { LinkConfig } from './link-parameters.ts';
+import { LinkSerializer, linkRateOf } from './link-rate.ts';
+
+/** A place of the transmit buffer; they form a ring. */
+class BufferPlace {
+  /** When the TLP that was last here has left. */
+  leftPs = Number.NEGATIVE_INFINITY;
+  next: BufferPlace = this;
+}
+
+export class LinkLanes {
+  ackCount = 0;
+  updateFcCount = 0;
+
+  readonly framingBytes: number;
+  readonly #serializer: LinkSerializer;
+  readonly #psPerByte: number;
+  readonly #latencyPs: Picoseconds;
+  readonly #writer: ChannelWriter;
+  /** The place of the transmit buffer that is free first. */
+  #place: BufferPlace;
+
+  constructor(link: LinkConfig, transmitBufferTlps: number, writer: ChannelWriter) {
+    const rate = linkRateOf(link);
+    this.#serializer = new LinkSerializer(rate, link.packetAlignmentBytes, DLLP_LINK_BYTES);
+    this.#psPerByte = rate.numeratorPs / rate.denominatorBytes;
+    this.#latencyPs = link.latencyPs;
+    this.framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.#writer = writer;
+    this.#place = new BufferPlace();
+    for (let count = 1; count < transmitBufferTlps; count++) {
+      const place = new BufferPlace();
+      place.next = this.#place.next;
+      this.#place.next = place;
+    }
+  }
+
+  /** From when on the transmit buffer takes another TLP. */
+  get roomPs(): Picoseconds {
+    return this.#place.leftPs;
+  }
+
+  /**
+   * Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place.
+   * @param carriedBytes bytes of its payload that the record carries
+   */
+  reserve(
+    nowPs: Picoseconds,
+    flow: TransmitFlow,
+    kind: number,
+    tlpBytes: number,
+    payloadBytes: number,
+    carriedBytes: number,
+  ): number {
+    const linkBytes = tlpBytes + this.framingBytes;
+    flow.sent.add(linkBytes, payloadBytes);
+    return this.carry(nowPs, kind, linkBytes, carriedBytes);
+  }
+
+  /** Likewise a TLP that is in the statistics already, or will be. */
+  carry(nowPs: Picoseconds, kind: number, linkBytes: number, carriedBytes: number): number {
+    const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
+    const place = this.#place;
+    place.leftPs = endPs;
+    this.#place = place.next;
+    return this.#writer.append(endPs + this.#latencyPs, kind, carriedBytes);
+  }
+
+  /** Sends a flow's limit to the other end. */
+  sendUpdateFc(nowPs: Picoseconds, flow: number, limit: number): void {
+    this.updateFcCount++;
+    const offset = this.#writer.append(this.#serializer.sendDllp(nowPs) + this.#latencyPs, UPDATE_FC, 0);
+    const words = this.#writer.words;
+    words[(offset >> 2) + WORD_FC_FLOW] = flow;
+    words[(offset >> 2) + WORD_FC_LIMIT] = limit;
+  }
+
+  /** Sends an Ack: it takes its time on the lanes and has no effect in a link that loses nothing. */
+  sendAck(nowPs: Picoseconds): void {
+    this.ackCount++;
+    this.#serializer.passDllp(nowPs);
+  }
+
+  /** Raises a wire beside the lanes, seen by the other end after everything placed on the lanes. */
+  sendSideband(nowPs: Picoseconds, kind: number, data: number): void {
+    const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
+    const offset = this.#writer.append(atPs, kind, 0);
+    this.#writer.words[(offset >> 2) + WORD_FLAGS] = 0;
+    this.#writer.words[(offset >> 2) + WORD_DATA] = data;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#serializer.rebase(ps);
+    let place = this.#place;
+    do {
+      place.leftPs -= ps;
+      place = place.next;
+    } while (place !== this.#place);
+  }
+
+  /** Link bytes of Acks and UpdateFCs. */
+  get dllpBytes(): number {
+    return (this.ackCount + this.updateFcCount) * DLLP_LINK_BYTES;
+  }
+
+  get paddingBytes(): number {
+    return this.#serializer.paddingBytes;
+  }
+
+  /** Picoseconds that `bytes` take, rounded down. */
+  durationPs(bytes: number): number {
+    return Math.floor(bytes * this.#psPerByte);
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The lanes as a serialiser: how long bytes take, exactly. Generation, lanes, encoding and SKP ordered sets
+ * give a ratio of picoseconds per byte. Bytes are counted from the instant at which the lanes were last idle, so
+ * that a million packets end on the right picosecond.
+ *
+ * An instant is reported rounded up to a whole picosecond: nothing arrives early.
+ */
+
+import { assertInvariant, type Picoseconds, type Wide } from '../../../base/index.ts';
+import type { LinkConfig } from './link-parameters.ts';
+
+/** Megatransfers per second and lane, by generation (index 0 unused). */
+const MEGATRANSFERS = [0, 2_500, 5_000, 8_000, 16_000, 32_000] as const;
+const SKP_SYMBOLS = 4;
+const PS_PER_MEGAHERTZ_PERIOD = 1_000_000;
+
+/** Time per byte as a reduced ratio. */
+export interface LinkRate {
+  /** Picoseconds that `denominatorBytes` take. */
+  readonly numeratorPs: Picoseconds;
+  readonly denominatorBytes: number;
+  /** Gigabits per second that the lanes can carry in packets: encoding and SKP taken off. */
+  readonly gigabitsPerSecond: number;
+}
+
+export function linkRateOf(config: LinkConfig): LinkRate {
+  const megatransfers = MEGATRANSFERS[config.generation]! * config.lanes;
+  // Useful bits over bits sent: the encoding's, then what SKP ordered sets leave.
+  const isBlockCoded = config.generation >= 3;
+  const usefulBits = isBlockCoded ? 128 : 8;
+  const sentBits = isBlockCoded ? 130 : 10;
+  const interval = isBlockCoded ? config.skpIntervalBlocks : config.skpIntervalSymbols;
+  const usefulOfInterval = interval - (isBlockCoded ? 1 : SKP_SYMBOLS);
+  const numerator = 8 * PS_PER_MEGAHERTZ_PERIOD * sentBits * interval;
+  const denominator = megatransfers * usefulBits * usefulOfInterval;
+  const divisor = greatestCommonDivisor(numerator, denominator);
+  return {
+    numeratorPs: numerator / divisor,
+    denominatorBytes: denominator / divisor,
+    gigabitsPerSecond: (8_000 * denominator) / numerator,
+  };
+}
+
+/** Bytes that a packet and the gap behind it never reach. */
+const PACKET_BYTES_LIMIT = 8192;
+
+export class LinkSerializer {
+  readonly #numerator: number;
+  readonly #denominator: number;
+  readonly #alignmentMask: number;
+  readonly #dllpBytes: number;
+  /** The lanes have been busy since #originPs, for #busyUnits of a denominator-th of a picosecond: a whole number of them per byte. */
+  #originPs = 0;
+  #busyUnits: Wide = 0;
+  /** Units of #denominator bytes: they take whole picoseconds. */
+  readonly #blockUnits: number;
+  /** Bytes of the gap behind the last TLP, up to the next aligned start. */
+  #gapBytes = 0;
+  /** Bytes of gaps that passed unused while the next packet was already waiting. */
+  paddingBytes = 0;
+
+  constructor(rate: LinkRate, alignmentBytes: number, dllpBytes: number) {
+    assertInvariant(
+      rate.numeratorPs * (rate.denominatorBytes + PACKET_BYTES_LIMIT) < 2 ** 52,
+      'a stream serialises in exact arithmetic',
+    );
+    this.#numerator = rate.numeratorPs;
+    this.#denominator = rate.denominatorBytes;
+    this.#blockUnits = rate.numeratorPs * rate.denominatorBytes;
+    this.#alignmentMask = alignmentBytes - 1;
+    this.#dllpBytes = dllpBytes;
+  }
+
+  /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
+  get freePs(): Picoseconds {
+    return this.#originPs + Math.ceil(this.#busyUnits / this.#denominator);
+  }
+
+  /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
+  sendTlp(nowPs: Picoseconds, bytes: number): number {
+    if (this.#areIdle(nowPs)) this.#begin(nowPs);
+    else this.paddingBytes += this.#gapBytes;
+    const gapBytes = -bytes & this.#alignmentMask;
+    this.#gapBytes = gapBytes;
+    const endUnits = this.#busyUnits + bytes * this.#numerator;
+    const endPs = this.#originPs + Math.ceil(endUnits / this.#denominator);
+    this.#occupyTo(endUnits + gapBytes * this.#numerator);
+    return endPs;
+  }
+
+  /** Likewise a DLLP. */
+  sendDllp(nowPs: Picoseconds): number {
+    this.passDllp(nowPs);
+    return this.freePs;
+  }
+
+  /** {@link sendDllp} whose end no caller needs. It takes no time of its own when the gap behind the last TLP holds it. */
+  passDllp(nowPs: Picoseconds): void {
+    if (this.#areIdle(nowPs)) this.#begin(nowPs);
+    if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
+    else this.#occupyTo(this.#busyUnits + this.#dllpBytes * this.#numerator);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#originPs -= ps;
+  }
+
+  /** Whether the last byte was out before `nowPs`. A product is compared, for it costs less than a quotient; units are exact. */
+  #areIdle(nowPs: Picoseconds): boolean {
+    return (nowPs - this.#originPs) * this.#denominator > this.#busyUnits;
+  }
+
+  /** The lanes have been idle: a new stream begins. */
+  #begin(nowPs: Picoseconds): void {
+    this.#originPs = nowPs;
+    this.#busyUnits = 0;
+    this.#gapBytes = 0;
+  }
+
+  #occupyTo(busyUnits: number): void {
+    this.#busyUnits = busyUnits;
+    if (busyUnits >= this.#blockUnits) this.#moveOrigin();
+  }
+
+  /** Counted from the end of whole blocks, which take whole picoseconds, nothing is rounded. */
+  #moveOrigin(): void {
+    const blocks = Math.floor(this.#busyUnits / this.#blockUnits);
+    this.#busyUnits -= blocks * this.#blockUnits;
+    this.#originPs += blocks * this.#numerator;
+  }
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

@@ -1,0 +1,63 @@
+/** Where the payload of a device's memory write lies when it takes effect: in its record, or in the device. */
+import type { ChannelReader } from '../../../sim/index.ts';
+import {
+  FLAG_REFERENCE,
+  PAYLOAD_OFFSET,
+  WORD_FLAGS,
+  WORD_REFERENCE,
+  WORD_REFERENCE_OFFSET,
+} from '../tlp/index.ts';
+import type { PayloadReferences } from './payload-references.ts';
+
+/** The seam of the root complex's writes. */
+export interface WritePayload {
+  /** Memory in which the payload lies that was found last. */
+  bytes: Uint8Array;
+  /** Where in {@link bytes} the payload of the write at `offset` lies. */
+  find(offset: number): number;
+  /** The write at `offset` has taken effect, or never will. */
+  finish(offset: number): void;
+}
+
+/** It lies in the record, as it was carried. */
+export class CarriedPayload implements WritePayload {
+  readonly bytes: Uint8Array;
+
+  constructor(reader: ChannelReader) {
+    this.bytes = reader.bytes;
+  }
+
+  find(offset: number): number {
+    return offset + PAYLOAD_OFFSET;
+  }
+
+  finish(): void {}
+}
+
+/** Zero-copy payload is read where a device of the same thread keeps it (ZeroCopyWriter). */
+export class ZeroCopyPayload implements WritePayload {
+  bytes: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #records: Uint8Array;
+  readonly #references: PayloadReferences;
+
+  constructor(reader: ChannelReader, references: PayloadReferences) {
+    this.bytes = reader.bytes;
+    this.#words = reader.words;
+    this.#records = reader.bytes;
+    this.#references = references;
+  }
+
+  find(offset: number): number {
+    const isReference = (this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_REFERENCE) !== 0;
+    this.bytes = isReference ? this.#references.source : this.#records;
+    return isReference ? this.#words[(offset >> 2) + WORD_REFERENCE_OFFSET]! : offset + PAYLOAD_OFFSET;
+  }
+
+  finish(offset: number): void {
+    const words = this.#words;
+    const word = offset >> 2;
+    if ((words[word + WORD_FLAGS]! & FLAG_REFERENCE) !== 0)
+      this.#references.release(words[word + WORD_REFERENCE]!);
+  }
+}

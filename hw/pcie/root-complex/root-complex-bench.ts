@@ -1,0 +1,121 @@
+/**
+ * A test bench that is a miniature machine: a root complex with memory and an interrupt controller that take notes,
+ * a link, and a device that is a bare link port: the test speaks for it.
+ */
+
+import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
+import type { LogicalProcess } from '../../../sim/index.ts';
+import { type LinkBenchOptions, linkPair, onReceive, runPair } from '../link/link-bench.ts';
+import {
+  COMPLETION_DATA,
+  FLOAT_ADDRESS,
+  FLOAT_TIME,
+  MEMORY_WRITE,
+  PAYLOAD_OFFSET,
+  statusOf,
+  tagOf,
+  trafficClassOf,
+  WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_LENGTH,
+  WORD_SIZE,
+} from '../tlp/index.ts';
+import { RootComplex } from './root-complex.ts';
+import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
+import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
+
+export class BenchMemory implements HostMemory {
+  readonly bytes: Uint8Array;
+
+  /** Shared, as a machine's own memory is: an array of this size that is not has the collector at work with each bench. */
+  constructor(sizeBytes: number) {
+    this.bytes = new Uint8Array(new SharedArrayBuffer(sizeBytes));
+  }
+
+  get sizeBytes(): number {
+    return this.bytes.length;
+  }
+
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    if (address + lengthBytes > this.bytes.length) return false;
+    target.set(this.bytes.subarray(address, address + lengthBytes), targetOffset);
+    return true;
+  }
+
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
+    if (address + lengthBytes > this.bytes.length) return false;
+    this.bytes.set(source.subarray(sourceOffset, sourceOffset + lengthBytes), address);
+    return true;
+  }
+}
+
+/** A TLP that reached the device. */
+export interface AtDevice {
+  readonly kind: number;
+  readonly timePs: Picoseconds;
+  readonly tag: number;
+  readonly address: number;
+  readonly status: number;
+  readonly flags: number;
+  readonly lengthBytes: number;
+  readonly byteCount: number;
+  readonly trafficClass: number;
+  readonly bytes: number[];
+}
+
+export interface RootComplexBenchOptions extends LinkBenchOptions {
+  readonly rootComplex?: Partial<RootComplexConfig>;
+  readonly memoryBytes?: number;
+  /** What the root complex has in place of memory, such as an IOMMU in front of it. */
+  readonly memoryOf?: (memory: BenchMemory, hostLp: LogicalProcess) => HostMemory;
+  readonly coreCount?: number;
+  readonly shared?: Partial<SharedDevice>;
+}
+
+export function rootComplexBench(options: RootComplexBenchOptions = {}) {
+  const pair = linkPair(options);
+  const memory = new BenchMemory(options.memoryBytes ?? 1 << 20);
+  const config = { ...defaultsOf(rootComplexParameters), ...options.rootComplex };
+  const interrupts: string[] = [];
+  const rootComplex = new RootComplex({
+    lp: pair.hostLp,
+    config,
+    end: pair.rootPort,
+    port: pair.host,
+    memory: options.memoryOf?.(memory, pair.hostLp) ?? memory,
+    interrupts: {
+      message: (address, data, nowPs) => interrupts.push(`${nowPs} ${address.toString(16)} ${data}`),
+      intx: (pin, isAsserted, nowPs) => interrupts.push(`${nowPs} INT${'ABCD'[pin]} ${isAsserted}`),
+    },
+    coreCount: options.coreCount ?? 2,
+    trafficClasses: { register: 12, config: 13 },
+    device: { earlyPlaces: undefined, references: undefined, ...options.shared },
+  });
+  const atDevice: AtDevice[] = [];
+  const { reader } = pair.device;
+  onReceive(pair.device, (offset, kind) => {
+    const word = offset >> 2;
+    const lengthBytes = reader.words[word + WORD_LENGTH]!;
+    const hasPayload = kind === COMPLETION_DATA || kind === MEMORY_WRITE;
+    const carriedBytes = hasPayload
+      ? Math.min(lengthBytes, reader.words[word + WORD_SIZE]! - PAYLOAD_OFFSET)
+      : 0;
+    atDevice.push({
+      kind,
+      timePs: reader.floats[(offset >> 3) + FLOAT_TIME]!,
+      tag: tagOf(reader.words[word + WORD_DESCRIPTOR]!),
+      address: reader.floats[(offset >> 3) + FLOAT_ADDRESS]!,
+      status: statusOf(reader.words[word + WORD_FLAGS]!),
+      flags: reader.words[word + WORD_FLAGS]!,
+      lengthBytes,
+      byteCount: reader.words[word + WORD_BYTE_COUNT]!,
+      trafficClass: trafficClassOf(reader.words[word + WORD_DESCRIPTOR]!),
+      bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + carriedBytes)],
+    });
+    pair.device.consume(offset);
+  });
+  const run = (untilPs: Picoseconds): void =>
+    runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
+  return { ...pair, memory, config, interrupts, rootComplex, atDevice, run };
+}

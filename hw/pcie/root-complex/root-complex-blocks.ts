@@ -1,0 +1,57 @@
+/** The blocks of the root complex, and who calls whom: root-complex.ts puts them between the link port, memory and the cores. */
+import type { Wires } from '../../../sim/index.ts';
+import { CarriedPayload, type PcieLinkPort, type TlpReceiver, ZeroCopyPayload } from '../link/index.ts';
+import { RootComplexCpu } from './root-complex-cpu.ts';
+import { RootComplexEgress } from './root-complex-egress.ts';
+import type { HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
+import { RootComplexReads } from './root-complex-reads.ts';
+import { RootComplexWrites } from './root-complex-writes.ts';
+
+export interface RootComplexCore extends RootComplexParts {
+  readonly memory: HostMemory;
+  readonly coreCount: number;
+  /** The device, where it shares this thread and something with it. */
+  readonly device: SharedDevice | undefined;
+}
+
+/** What the blocks reach outside of the root complex, and itself as a whole. */
+interface Surroundings {
+  readonly rootComplex: TlpReceiver;
+  readonly interrupts: InterruptSink;
+}
+
+/** The blocks, in the order in which their stages are added: writes take effect before the same edge samples memory for a completion. */
+export function makeBlocks(core: RootComplexCore) {
+  const { lp, domain, port, device } = core;
+  const places = device?.earlyPlaces;
+  const payload =
+    device?.references === undefined
+      ? new CarriedPayload(port.reader)
+      : new ZeroCopyPayload(port.reader, device.references);
+  return {
+    writes: new RootComplexWrites({ ...core, payload }),
+    egress: new RootComplexEgress({ lp, domain, hasEarlyPlaces: places !== undefined }),
+    reads: new RootComplexReads({ ...core, places }),
+    cpu: new RootComplexCpu(core),
+  };
+}
+
+export type RootComplexBlocks = ReturnType<typeof makeBlocks>;
+/** With the host's end of the link, which is made before them. */
+export type RootComplexBlocksAndPort = RootComplexBlocks & { readonly port: PcieLinkPort };
+
+/** Who calls whom. */
+export function rootComplexWires(
+  b: RootComplexBlocksAndPort & Surroundings,
+): Wires<RootComplexBlocksAndPort> {
+  const { rootComplex, interrupts } = b;
+  const senders = [b.egress];
+  return {
+    port: { receiver: rootComplex, posted: senders, nonPosted: senders, completion: senders },
+    writes: { interrupts },
+    egress: { reads: b.reads, cpu: b.cpu },
+    reads: { writes: b.writes, egress: b.egress },
+    cpu: { writes: b.writes, egress: b.egress },
+  };
+}

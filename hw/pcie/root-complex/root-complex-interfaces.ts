@@ -1,0 +1,79 @@
+/** What the root complex needs of the host around it. */
+
+import type { Picoseconds } from '../../../base/index.ts';
+import type { PayloadReferences } from '../link/index.ts';
+
+/** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
+export interface HostMemory {
+  readonly sizeBytes: number;
+  /** Whether all of the bytes can be read; left out where memory has no holes, nor loses parts while it is in use. */
+  canRead?(address: number, lengthBytes: number): boolean;
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
+  /** How long a request that has just arrived waits for its address to be translated; left out without an IOMMU. */
+  translationPs?(address: number): number;
+}
+
+/**
+ * Where a device's reads put their bytes, offered by a device in the same thread: bytes can go there when memory is sampled, in
+ * place of travelling in the completion's record. The device does not use them before the completion has come.
+ */
+export interface EarlyPlaces {
+  readonly memory: Uint8Array;
+  /**
+   * Where in {@link memory} the bytes of a completion go, or -1: they have to travel.
+   * @param descriptor of the read
+   * @param byteCount bytes of the read still to come, those of this completion included
+   */
+  placeOf(descriptor: number, byteCount: number): number;
+}
+
+/** What a device in the same thread shares with the root complex; no result depends on it. */
+export interface SharedDevice {
+  /** Where its reads put their bytes. */
+  readonly earlyPlaces: EarlyPlaces | undefined;
+  /** The references by which its writes carry payload. */
+  readonly references: PayloadReferences | undefined;
+}
+
+/** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */
+export interface InterruptSink {
+  /** MSI or MSI-X: a write of `data` to the message window. */
+  message(address: number, data: number, nowPs: Picoseconds): void;
+  /** INTx: the virtual wire of pin 0 (INTA) to 3 (INTD) has changed. */
+  intx(pin: number, isAsserted: boolean, nowPs: Picoseconds): void;
+}
+
+/** Status of a core's load or configuration access, besides the completion statuses of tlp.ts. */
+export const ACCESS_TIMEOUT = 8;
+export const ACCESS_POISONED = 9;
+
+/** What a failed load reads. */
+export const FAILED_LOAD_VALUE = 0xffff_ffff;
+
+/** Called once, in the software half of an instant: status (0 is success) and the little-endian value read. */
+export type AccessDone = (status: number, value: number) => void;
+
+/** Why the root complex refused or dropped something a device sent; the log keeps the first few. */
+export const DEVICE_FAULTS = [
+  'writeOutsideMemory',
+  'readOutsideMemory',
+  'malformed',
+  'poisonedWrite',
+  'unexpectedCompletion',
+  'unsupportedRequest',
+  'overflow',
+] as const;
+export type DeviceFault = (typeof DEVICE_FAULTS)[number];
+
+/** Faults of the host in answering a device's reads. */
+export interface ReadFaults {
+  /**
+   * A read has arrived. @returns STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, STATUS_ABORT, READ_LOST or READ_POISONED
+   */
+  answerTo(trafficClass: number): number;
+}
+
+/** Injected answers besides the completion statuses of tlp.ts: no completion at all, or data marked as poisoned. */
+export const READ_LOST = 8;
+export const READ_POISONED = 9;
