@@ -12,7 +12,14 @@ import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/index.ts';
-import { type NetDevice, type NetworkLayer, type PacketBuffer, PacketBuffers, transportChecksumAt, transportStart } from '../stack/index.ts';
+import {
+  type NetDevice,
+  type NetworkLayer,
+  type PacketBuffer,
+  PacketBuffers,
+  transportChecksumAt,
+  transportStart,
+} from '../stack/index.ts';
 import {
   dataCauses,
   hasFault,

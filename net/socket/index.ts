@@ -1,2 +1,2 @@
-export { SocketCalls } from './socket-calls.ts';
 export { NetError } from './net-error.ts';
+export { SocketCalls } from './socket-calls.ts';

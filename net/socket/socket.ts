@@ -1,7 +1,13 @@
 /** What a file descriptor of a stream socket names: nothing yet, a listener, or a connection. */
 import { kib } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
-import { closeConnection, type Connection, limitOrphan, type Listener, type NetworkStack } from '../stack/index.ts';
+import {
+  type Connection,
+  closeConnection,
+  type Listener,
+  limitOrphan,
+  type NetworkStack,
+} from '../stack/index.ts';
 import { type NetErrno, NetError } from './net-error.ts';
 import { Turn } from './turn.ts';
 

@@ -8,7 +8,14 @@
  */
 import { usToPs } from '../../base/index.ts';
 import type { Cpu, UserMemory } from '../platform.ts';
-import { type Connection, headroomBytes, isWindowWorthAnnouncing, output, type PacketBuffer, sequenceAdd } from '../stack/index.ts';
+import {
+  type Connection,
+  headroomBytes,
+  isWindowWorthAnnouncing,
+  output,
+  type PacketBuffer,
+  sequenceAdd,
+} from '../stack/index.ts';
 import { NetError } from './net-error.ts';
 import type { Socket } from './socket.ts';
 

@@ -1,10 +1,10 @@
+export type { Connection } from './connection.ts';
 export type { NetDevice, NetworkLayer } from './environment.ts';
 export { headroomBytes, transportChecksumAt, transportStart } from './headers.ts';
-export { type PacketBuffer, PacketBuffers } from './packet-buffer.ts';
-export { isWindowWorthAnnouncing, output } from './output.ts';
-export { closeConnection, finish, type NetAddresses, NetworkStack } from './stack.ts';
-export { WaitQueue } from './wait-queue.ts';
-export type { Connection } from './connection.ts';
 export type { Listener } from './listener.ts';
+export { isWindowWorthAnnouncing, output } from './output.ts';
+export { type PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 export { limitOrphan } from './segment-input.ts';
 export { sequenceAdd } from './sequence.ts';
+export { closeConnection, finish, type NetAddresses, NetworkStack } from './stack.ts';
+export { WaitQueue } from './wait-queue.ts';
