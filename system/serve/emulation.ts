@@ -33,6 +33,7 @@ import {
 import { ServedTime, type WallClock } from './served-time.ts';
 import { Slot, type SlotListener } from './slot.ts';
 import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
+import { QueueWaits } from './wait-watch.ts';
 
 export interface EmulationOptions extends ServedChoice {
   readonly serving: ServingConfig;
@@ -44,6 +45,8 @@ export interface EmulationOptions extends ServedChoice {
 }
 
 const STORE_PS = 1_000_000;
+/** Wall time between two looks for what guests wait for. */
+const LOOK_MS = 500;
 const TIME_PASSING = 'time passing';
 
 export class Emulation {
@@ -60,6 +63,8 @@ export class Emulation {
   /** Packets of the cables of earlier builds. */
   readonly #captures: WireCapture[] = [];
   #analysers: readonly (Analyser | undefined)[] = [];
+  readonly #queueWaits: readonly QueueWaits[];
+  #lookedMs = 0;
 
   /** @throws ConfigurationError naming what is wrong with the options */
   constructor(options: EmulationOptions) {
@@ -73,6 +78,7 @@ export class Emulation {
       { length: options.hcaCount },
       (_, node) => new Slot(node, options.config, times, listener),
     );
+    this.#queueWaits = this.slots.map(() => new QueueWaits());
     this.#build();
   }
 
@@ -103,6 +109,20 @@ export class Emulation {
       this.#noteDefect(undefined, error, TIME_PASSING);
       return 0;
     }
+  }
+
+  /** What guests have waited for, for longer than `waitNoticeMs`, in words: each wait once. */
+  waits(): string[] {
+    const nowMs = this.options.wall();
+    if (nowMs - this.#lookedMs < LOOK_MS || this.#hasFailed) return [];
+    this.#lookedMs = nowMs;
+    const limitMs = this.options.serving.waitNoticeMs;
+    return this.slots.flatMap(({ isConnected, spin }, node) => {
+      if (!isConnected) return [];
+      const { rows } = this.hcas[node]!.hca.dataPath.core.qps;
+      const found = [spin.look(nowMs, limitMs), ...this.#queueWaits[node]!.look(rows, nowMs, limitMs)];
+      return found.flatMap((text) => (text === undefined ? [] : [`HCA ${node}: ${text}`]));
+    });
   }
 
   /** The statistics of all slots, as of now. */

@@ -54,6 +54,13 @@ export const servingParameters = {
     'choice: well below the 5 s for which nothing may hang',
     'Wall time after which an access of the guest is given up: a load reads all ones, a store is dropped.',
   ),
+  waitNoticeMs: number(
+    3000,
+    'ms of wall clock',
+    [1, 3_600_000],
+    'choice: above what a command or a retry of a working driver takes, below the patience of who waits for it',
+    'A register that a guest reads over and over, or a request that the device does not get done, is named after so long.',
+  ),
   drainPs: number(
     50_000_000,
     'ps',

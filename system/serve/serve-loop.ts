@@ -81,6 +81,7 @@ export class ServeLoop {
       dueMs = this.emulation.work(this.#sliceMs);
       this.workMs += performance.now() - polledMs;
       if (this.emulation.hasFailed) this.#recover();
+      for (const text of this.emulation.waits()) this.#notice(text);
       between();
     }
   }

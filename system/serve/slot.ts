@@ -33,6 +33,7 @@ import type { GuestNode } from './guest-node.ts';
 import { MessageTable } from './message-table.ts';
 import type { ServedTime } from './served-time.ts';
 import { bytesInDword, SlotAccess } from './slot-access.ts';
+import { RegisterSpin } from './wait-watch.ts';
 import { WriteCombiner } from './write-combiner.ts';
 
 const REGION_BAR2 = REGION_BAR0 + 2;
@@ -71,6 +72,8 @@ export class Slot implements VfioUserDevice {
   readonly regions: readonly DeviceRegion[];
   readonly interrupts: readonly DeviceInterrupt[];
   readonly accesses: AccessCounters;
+  /** What the guest reads over and over. */
+  readonly spin = new RegisterSpin();
   /** Guests that were connected so far, resets asked for, accesses to the platform's table that did not get through. */
   sessionCount = 0;
   resetCount = 0;
@@ -240,6 +243,7 @@ export class Slot implements VfioUserDevice {
   /** The device is reset as by power-off, so that the next guest finds it as the first did. */
   clientDisconnected(): void {
     this.isConnected = false;
+    this.spin.forget();
     this.#guest.memory.disconnect();
     this.#guest.interrupts.reset();
     this.#guard('power-off', () => {
@@ -273,12 +277,14 @@ export class Slot implements VfioUserDevice {
       for (let byte = 0; byte < lengthBytes; byte++) into[at + byte] = value >>> (8 * byte);
       at += lengthBytes;
     }
+    this.spin.read(region, offset, into);
     return true;
   }
 
   #barWrite(region: number, offset: number, bytes: Uint8Array): boolean {
     const isBar = region === REGION_BAR0 || region === REGION_BAR2;
     if (!isBar || bytes.length > ACCESS_BYTES_MAX) return false;
+    this.spin.forget();
     const base = this.#barAddress[region]!;
     if (region === REGION_BAR0) {
       this.accesses.countRegister(offset, true);

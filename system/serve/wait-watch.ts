@@ -1,0 +1,160 @@
+/**
+ * What a guest that makes no progress waits for, in words: a register that it reads over and over and that does not change, and
+ * requests that the device holds and does not get done. A driver that is being written hangs in one of these two.
+ *
+ *     reads, writes ─► RegisterSpin ─┐
+ *                                    ├─► a line for each wait that is longer than `waitNoticeMs`, once
+ *     queue pairs ───► QueueWaits ───┘
+ *
+ * Nothing of the model depends on it: it looks, by the wall clock.
+ */
+import { bar0, commandNameOf, hcr, hcrGoOffset } from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
+import { operationNames, type QueuePair } from '../../hw/hca/index.ts';
+
+/** A driver that looks now and then, and sleeps in between, does not spin. */
+const spinReadsMin = 100;
+
+const hex = (value: number): string => `0x${value.toString(16)}`;
+
+/** Reads of one place, one after the other, which all gave the same. */
+export class RegisterSpin {
+  #bar = -1;
+  #offset = -1;
+  /** What was read, as the guest has it. */
+  #bytes = new Uint8Array(0);
+  #readCount = 0;
+  /** When the first look at these reads was. */
+  #sinceMs: number | undefined;
+  #isTold = false;
+
+  /** The guest has read these bytes. */
+  read(bar: number, offset: number, bytes: Uint8Array): void {
+    if (bar === this.#bar && offset === this.#offset && isSame(bytes, this.#bytes)) {
+      this.#readCount++;
+      return;
+    }
+    this.forget();
+    this.#bar = bar;
+    this.#offset = offset;
+    this.#bytes = bytes.slice();
+    this.#readCount = 1;
+  }
+
+  /** The guest did something else: what it reads then is read for another reason. */
+  forget(): void {
+    this.#bar = -1;
+    this.#readCount = 0;
+    this.#sinceMs = undefined;
+    this.#isTold = false;
+  }
+
+  /** @returns the wait in words, once, when it has lasted for `limitMs` of wall time */
+  look(nowMs: number, limitMs: number): string | undefined {
+    if (this.#readCount === 0 || this.#isTold) return undefined;
+    this.#sinceMs ??= nowMs;
+    const waitedMs = nowMs - this.#sinceMs;
+    if (waitedMs < limitMs || this.#readCount < spinReadsMin) return undefined;
+    this.#isTold = true;
+    const times = `${this.#readCount} times in ${secondsText(waitedMs)}`;
+    return `the guest has read ${this.#place()} ${times}, and nothing else; it stays ${this.#value()}`;
+  }
+
+  #place(): string {
+    const name = this.#bar === 0 ? bar0.nameAt(this.#offset) : undefined;
+    const within = name === undefined ? 0 : this.#offset - bar0.registers[name].offset;
+    const place = `BAR${this.#bar} + ${hex(this.#offset)}`;
+    return name === undefined
+      ? `${place}, where no register is,`
+      : `${name}${within === 0 ? '' : ` + ${hex(within)}`} (${place})`;
+  }
+
+  /** Registers of BAR0 are big-endian. */
+  #value(): string {
+    if (this.#bytes.length !== 4) return Buffer.from(this.#bytes).toString('hex');
+    const value = hex(viewOf(this.#bytes).getUint32(0));
+    return this.#offset === bar0.registers.hcr.offset + hcrGoOffset ? `${value}: ${this.#command()}` : value;
+  }
+
+  #command(): string {
+    const view = new DataView(new ArrayBuffer(hcr.sizeBytes));
+    view.setUint32(hcrGoOffset, viewOf(this.#bytes).getUint32(0));
+    const opcode = hcr.fields.opcode.get(view, 0);
+    const command = commandNameOf(opcode) ?? `the command ${hex(opcode)}`;
+    return hcr.fields.go.get(view, 0) === 1
+      ? `GO is set, ${command} has not ended`
+      : `GO is clear, ${command} has ended`;
+  }
+}
+
+interface OldestRequest {
+  /** Which request it was. */
+  readonly request: number;
+  readonly generation: number;
+  readonly sinceMs: number;
+  isTold: boolean;
+}
+
+/** The oldest request of each send queue that the device holds. */
+export class QueueWaits {
+  #oldest = new Map<number, OldestRequest>();
+
+  /** @returns waits in words, each once, when they have lasted for `limitMs` of wall time */
+  look(rows: readonly QueuePair[], nowMs: number, limitMs: number): string[] {
+    const pairs = rows.filter(({ recordCount }) => recordCount > 0);
+    const before = this.#oldest;
+    this.#oldest = new Map(pairs.map((pair) => [pair.qpn, keptOr(before.get(pair.qpn), pair, nowMs)]));
+    return pairs.flatMap((pair) => {
+      const oldest = this.#oldest.get(pair.qpn)!;
+      if (oldest.isTold || nowMs - oldest.sinceMs < limitMs) return [];
+      oldest.isTold = true;
+      return [waitText(pair, nowMs - oldest.sinceMs)];
+    });
+  }
+}
+
+const keptOr = (kept: OldestRequest | undefined, { recordHead }: QueuePair, nowMs: number): OldestRequest =>
+  kept?.request === recordHead.number && kept.generation === recordHead.generation
+    ? kept
+    : { request: recordHead.number, generation: recordHead.generation, sinceMs: nowMs, isTold: false };
+
+function waitText(pair: QueuePair, waitedMs: number): string {
+  const { recordHead, recordCount, qpn, sendCqn } = pair;
+  const operation = operationNames[recordHead.opcode] ?? `opcode ${hex(recordHead.opcode)}`;
+  const others = recordCount > 1 ? `, ${recordCount - 1} behind it` : '';
+  return (
+    `the ${operation} at ${recordHead.wqeCounter} of QP ${hex(qpn)}'s send queue (CQ ${hex(sendCqn)}${others}) ` +
+    `waits ${reasonOf(pair)}, for ${secondsText(waitedMs)} by now`
+  );
+}
+
+function reasonOf(pair: QueuePair): string {
+  const {
+    recordHead,
+    remoteQpn,
+    isWaitingRnr,
+    rnrRetryCountMax,
+    rnrRetriesLeft,
+    retriesLeft,
+    retryCountMax,
+  } = pair;
+  if (isWaitingRnr === 1) {
+    const retries =
+      rnrRetryCountMax === endlessRetries
+        ? 'again and again'
+        : `${rnrRetriesLeft} of ${rnrRetryCountMax} retries left`;
+    return `for a receive at QP ${hex(remoteQpn)} of the peer (RNR NAK, ${retries})`;
+  }
+  if (recordHead.transmittedCycle <= recordHead.startedCycle) return 'to be sent';
+  const answer = recordHead.isReadOrAtomic === 1 ? 'response' : 'acknowledgement';
+  const timeout = pair.ackTimeoutCode === 0 ? 'no ACK time-out' : `ACK time-out code ${pair.ackTimeoutCode}`;
+  return `for its ${answer} from QP ${hex(remoteQpn)} (${timeout}, ${retriesLeft} of ${retryCountMax} retries left)`;
+}
+
+/** RNR retry count that stands for any number of retries (IBTA 9.7.5.2.8). */
+const endlessRetries = 7;
+
+const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
+const isSame = (left: Uint8Array, right: Uint8Array): boolean =>
+  left.length === right.length && left.every((byte, index) => byte === right[index]);
