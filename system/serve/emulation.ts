@@ -46,7 +46,7 @@ export interface EmulationOptions extends ServedChoice {
 
 const STORE_PS = 1_000_000;
 /** Wall time between two looks for what guests wait for. */
-const LOOK_MS = 500;
+const SAMPLE_MS = 500;
 const TIME_PASSING = 'time passing';
 
 export class Emulation {
@@ -64,7 +64,7 @@ export class Emulation {
   readonly #captures: WireCapture[] = [];
   #analysers: readonly (Analyser | undefined)[] = [];
   readonly #queueWaits: readonly QueueWaits[];
-  #lookedMs = 0;
+  #sampledMs = 0;
 
   /** @throws ConfigurationError naming what is wrong with the options */
   constructor(options: EmulationOptions) {
@@ -114,13 +114,13 @@ export class Emulation {
   /** What guests have waited for, for longer than `waitNoticeMs`, in words: each wait once. */
   waits(): string[] {
     const nowMs = this.options.wall();
-    if (nowMs - this.#lookedMs < LOOK_MS || this.#hasFailed) return [];
-    this.#lookedMs = nowMs;
+    if (nowMs - this.#sampledMs < SAMPLE_MS || this.#hasFailed) return [];
+    this.#sampledMs = nowMs;
     const limitMs = this.options.serving.waitNoticeMs;
     return this.slots.flatMap(({ isConnected, spin }, node) => {
       if (!isConnected) return [];
       const { rows } = this.hcas[node]!.hca.dataPath.core.qps;
-      const found = [spin.look(nowMs, limitMs), ...this.#queueWaits[node]!.look(rows, nowMs, limitMs)];
+      const found = [spin.sample(nowMs, limitMs), ...this.#queueWaits[node]!.sample(rows, nowMs, limitMs)];
       return found.flatMap((text) => (text === undefined ? [] : [`HCA ${node}: ${text}`]));
     });
   }

@@ -40,15 +40,15 @@ describe('a guest that reads one register over and over', () => {
     expect(spin(guest(), goOffset, 4).join()).toMatch(/hcr \+ 0x18 \(BAR0 \+ 0x80698\).*GO is clear/);
     // Sheet 2.2: GO is bit 23, the opcode bits 11:0; QUERY_DEV_CAP is 3.
     const watch = new RegisterSpin();
-    watch.look(0, limitMs);
+    watch.sample(0, limitMs);
     for (let read = 0; read < 200; read++) {
       watch.read(BAR0, goOffset, Uint8Array.of(0, 0x80, 0, 3));
-      watch.look(0, limitMs);
+      watch.sample(0, limitMs);
     }
-    expect(watch.look(limitMs, limitMs)).toMatch(
+    expect(watch.sample(limitMs, limitMs)).toMatch(
       /it stays 0x800003: GO is set, QUERY_DEV_CAP has not ended$/,
     );
-    expect(watch.look(2 * limitMs, limitMs)).toBe(undefined);
+    expect(watch.sample(2 * limitMs, limitMs)).toBe(undefined);
   });
 
   it('is not told of when it does anything between, reads seldom, or sees the register change', () => {
@@ -83,7 +83,9 @@ describe('a request that the device does not get done', () => {
 
   /** Looks at once, and after a second more than the limit. */
   function looks(waits: QueueWaits, given: Scene): string[] {
-    return [0, limitMs - 1, limitMs, limitMs + 1000].flatMap((ms) => waits.look(rowsOf(given), ms, limitMs));
+    return [0, limitMs - 1, limitMs, limitMs + 1000].flatMap((ms) =>
+      waits.sample(rowsOf(given), ms, limitMs),
+    );
   }
 
   it('is told of once, with its queue and the answer that does not come', async () => {
@@ -121,7 +123,7 @@ describe('a request that the device does not get done', () => {
       bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
       a.send(write(given));
       await bench.run(20);
-      said.push(...waits.look(rowsOf(given), turn * 2000, limitMs));
+      said.push(...waits.sample(rowsOf(given), turn * 2000, limitMs));
       bench.b.port.drops = () => false;
       a.send(write(given));
       await bench.run(50);

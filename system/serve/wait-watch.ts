@@ -26,7 +26,7 @@ export class RegisterSpin {
   #readCount = 0;
   /** When the first look at these reads was. */
   #sinceMs: number | undefined;
-  #isTold = false;
+  #isReported = false;
 
   /** The guest has read these bytes. */
   read(bar: number, offset: number, bytes: Uint8Array): void {
@@ -46,16 +46,16 @@ export class RegisterSpin {
     this.#bar = -1;
     this.#readCount = 0;
     this.#sinceMs = undefined;
-    this.#isTold = false;
+    this.#isReported = false;
   }
 
   /** @returns the wait in words, once, when it has lasted for `limitMs` of wall time */
-  look(nowMs: number, limitMs: number): string | undefined {
-    if (this.#readCount === 0 || this.#isTold) return undefined;
+  sample(nowMs: number, limitMs: number): string | undefined {
+    if (this.#readCount === 0 || this.#isReported) return undefined;
     this.#sinceMs ??= nowMs;
     const waitedMs = nowMs - this.#sinceMs;
     if (waitedMs < limitMs || this.#readCount < spinReadsMin) return undefined;
-    this.#isTold = true;
+    this.#isReported = true;
     const times = `${this.#readCount} times in ${secondsText(waitedMs)}`;
     return `the guest has read ${this.#place()} ${times}, and nothing else; it stays ${this.#value()}`;
   }
@@ -92,7 +92,7 @@ interface OldestRequest {
   readonly request: number;
   readonly generation: number;
   readonly sinceMs: number;
-  isTold: boolean;
+  isReported: boolean;
 }
 
 /** The oldest request of each send queue that the device holds. */
@@ -100,14 +100,14 @@ export class QueueWaits {
   #oldest = new Map<number, OldestRequest>();
 
   /** @returns waits in words, each once, when they have lasted for `limitMs` of wall time */
-  look(rows: readonly QueuePair[], nowMs: number, limitMs: number): string[] {
+  sample(rows: readonly QueuePair[], nowMs: number, limitMs: number): string[] {
     const pairs = rows.filter(({ recordCount }) => recordCount > 0);
     const before = this.#oldest;
     this.#oldest = new Map(pairs.map((pair) => [pair.qpn, keptOr(before.get(pair.qpn), pair, nowMs)]));
     return pairs.flatMap((pair) => {
       const oldest = this.#oldest.get(pair.qpn)!;
-      if (oldest.isTold || nowMs - oldest.sinceMs < limitMs) return [];
-      oldest.isTold = true;
+      if (oldest.isReported || nowMs - oldest.sinceMs < limitMs) return [];
+      oldest.isReported = true;
       return [waitText(pair, nowMs - oldest.sinceMs)];
     });
   }
@@ -116,7 +116,7 @@ export class QueueWaits {
 const keptOr = (kept: OldestRequest | undefined, { recordHead }: QueuePair, nowMs: number): OldestRequest =>
   kept?.request === recordHead.number && kept.generation === recordHead.generation
     ? kept
-    : { request: recordHead.number, generation: recordHead.generation, sinceMs: nowMs, isTold: false };
+    : { request: recordHead.number, generation: recordHead.generation, sinceMs: nowMs, isReported: false };
 
 function waitText(pair: QueuePair, waitedMs: number): string {
   const { recordHead, recordCount, qpn, sendCqn } = pair;
