@@ -366,9 +366,12 @@ class Player {
   async #makeQp(index: number): Promise<void> {
     const open = this.#qps[index]!;
     const { plan } = open;
+    const [sendCq, recvCq] = [this.#cqs[plan.sendCq], this.#cqs[plan.recvCq]];
+    // A CQ that was to be made anew could not be: the device had gone meanwhile.
+    if (sendCq === undefined || recvCq === undefined) return;
     const init: IbvQpInitAttr = {
-      sendCq: this.#cqs[plan.sendCq]!,
-      recvCq: this.#cqs[plan.recvCq]!,
+      sendCq,
+      recvCq,
       srq: plan.srq >= 0 ? this.#srqs[plan.srq]! : null,
       qpType: typeOf(plan),
       sqSigAll: plan.isSignalAll ? 1 : 0,
