@@ -163,9 +163,14 @@ class Shadow {
     return from.plan.transport !== 'RC' && isDisordered(this.#played.story);
   }
 
-  /** When the last packet of a request has taken effect at the latest: that of an unreliable one completes when it has left. */
+  /**
+   * When the last packet of a request has taken effect at the latest: at its completion, if that says that all has arrived. That of
+   * an unreliable one says that it has left; of one that has failed, packets that the cable held back may come at any time.
+   */
   #lastTakenPs(flow: Flow, id: number, endPs = Number.POSITIVE_INFINITY): number {
-    return (this.#endOf(flow, id) ?? endPs) + (flow.from.plan.transport === 'RC' ? 0 : onItsWayPs);
+    const succeededPs = this.#endOf(flow, id);
+    if (succeededPs !== undefined && flow.from.plan.transport === 'RC') return succeededPs;
+    return isDisordered(this.#played.story) ? Number.POSITIVE_INFINITY : (succeededPs ?? endPs) + onItsWayPs;
   }
 
   /** A request without a completion of its own has ended with the next successful one of its queue. */
