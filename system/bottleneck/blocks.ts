@@ -39,7 +39,11 @@ const blocks: readonly BlockWords[] = [
     block: 'receiver',
     name: 'receiver',
     own: ['context', 'translation'],
-    turn: [...less('hca.receivePacketCycles'), ...more('hca.receiveBytesPerCycle', '--mtu'), ...clock],
+    turn: [
+      ...less('hca.receivePacketCycles', 'hca.receiveHeadCycles'),
+      ...more('hca.receiveBytesPerCycle', '--mtu'),
+      ...clock,
+    ],
   },
   {
     block: 'responseEngine',
@@ -112,10 +116,18 @@ function blockResource(
   const share = hcaShare(measured, busy + waited);
   const [longest] = waits.toSorted(([, left], [, right]) => right - left);
   if (longest === undefined || longest[1] <= busy)
-    return { name: `${name} of host ${node}`, kind: 'server', share, turn };
+    return { name: `${name} of host ${node}`, kind: 'server', share, turn: turn.filter(canTurn(measured)) };
   const [cause, causeTurn] = causeOf(report, longest[0]);
   return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
+
+/** What takes no cycles cannot take fewer. */
+const canTurn =
+  ({ config }: Measured) =>
+  ({ what, towards }: Turn): boolean => {
+    const [room, name] = what.split('.') as [string, string?];
+    return towards === 'more' || room !== 'hca' || Reflect.get(config.hca, name!) !== 0;
+  };
 
 /** What a block waits for, in words, and which parameter to change. */
 function causeOf({ hca }: NodeReport, reason: string): readonly [string, readonly Turn[]] {

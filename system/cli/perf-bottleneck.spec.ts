@@ -67,6 +67,13 @@ const cases: readonly Case[] = [
     other: { 'pcie.link.generation': 4 },
   },
   {
+    binds: 'receiver of host 1',
+    workload: `write-bw,${four}`,
+    set: { ...fast, 'hca.receiveHeadCycles': 30 },
+    turned: { 'hca.receiveHeadCycles': 15 },
+    other: { 'pcie.link.generation': 4 },
+  },
+  {
     binds: 'PCIe link of host 0 to the device',
     workload: `write-bw,${four},inline=64`,
     set: fast,
