@@ -70,8 +70,5 @@ export { postSend } from './post-send.ts';
 export { createQp, destroyQp, type IbvQpInitAttr, modifyQp, queryQp } from './qp.ts';
 export * from './rdma-cm.ts';
 export * from './rdma-constants.ts';
-export { sendSizesOf } from './send-ring.ts';
-export { sendRowsOf } from './send-rows.ts';
 export { createSrq, destroySrq, type IbvSrqInitAttr, modifySrq, querySrq } from './srq.ts';
 export * from './verbs-error.ts';
-export { wqeBytesOf } from './wqe-writer.ts';

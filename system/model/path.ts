@@ -7,15 +7,8 @@
  * Contexts, translations and receive WQEs are on chip, as they are for a connection in use whose regions stay.
  */
 import { roundUp } from '../../base/index.ts';
-import {
-  IBV_QPT_RC,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND,
-  sendRowsOf,
-  sendSizesOf,
-  wqeBytesOf,
-} from '../../userlib/index.ts';
+import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/index.ts';
+import { sendRowsOf, sendSizesOf, wqeBytesOf } from '../../userlib/sizes/index.ts';
 import { byteTimeOf, Opcode, packetBytesOf, receiveBufferBytesOf, wireLatencyPs } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 import { Bus, piecesOf } from './bus.ts';
