@@ -156,6 +156,7 @@ export class Slot implements VfioUserDevice {
       this.#combiner.flush();
       if (region === REGION_CONFIG) {
         this.accesses.configReads++;
+        this.spin.forget();
         this.#window.read(offset, into);
         return true;
       }
@@ -173,6 +174,7 @@ export class Slot implements VfioUserDevice {
       this.#time.arrive();
       if (region !== REGION_CONFIG) return this.#barWrite(region, offset, bytes);
       this.accesses.configWrites++;
+      this.spin.forget();
       this.#combiner.flush();
       this.#window.write(offset, bytes);
       if (offset < BARS_END && offset + bytes.length > BARS_BEGIN) this.#findBars();

@@ -64,16 +64,16 @@ export class RegisterSpin {
     const name = this.#bar === 0 ? bar0.nameAt(this.#offset) : undefined;
     const within = name === undefined ? 0 : this.#offset - bar0.registers[name].offset;
     const place = `BAR${this.#bar} + ${hex(this.#offset)}`;
-    return name === undefined
-      ? `${place}, where no register is,`
-      : `${name}${within === 0 ? '' : ` + ${hex(within)}`} (${place})`;
+    if (name !== undefined) return `${name}${within === 0 ? '' : ` + ${hex(within)}`} (${place})`;
+    return this.#bar === 0 ? `${place}, where no register is,` : place;
   }
 
   /** Registers of BAR0 are big-endian. */
   #value(): string {
     if (this.#bytes.length !== 4) return Buffer.from(this.#bytes).toString('hex');
     const value = hex(viewOf(this.#bytes).getUint32(0));
-    return this.#offset === bar0.registers.hcr.offset + hcrGoOffset ? `${value}: ${this.#command()}` : value;
+    const isGo = this.#bar === 0 && this.#offset === bar0.registers.hcr.offset + hcrGoOffset;
+    return isGo ? `${value}: ${this.#command()}` : value;
   }
 
   #command(): string {
