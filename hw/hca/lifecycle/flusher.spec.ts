@@ -169,6 +169,23 @@ describe('a QP left lying in error', () => {
   });
 });
 
+describe('a QP whose receives are being flushed', () => {
+  it('IBTA 10.3.1: flushes what is sent meanwhile, whenever its doorbell comes and however seldom it is polled', async () => {
+    const given = await scene({ hca: { errorFlushLooks: 1 } });
+    const { bench, a, aCq } = given;
+    a.toError();
+    await bench.run(20);
+    aCq.drain();
+    for (let afterNs = 0; afterNs < 1500; afterNs += 50) {
+      a.send(write(given));
+      await bench.run(afterNs / 1000);
+      a.send(write(given));
+      await bench.run(20);
+      expect(summaryOf(aCq.drain()), `${afterNs} ns behind the one before`).toHaveLength(2);
+    }
+  });
+});
+
 describe('a reset of the data path', () => {
   for (const [name, options] of sizes)
     it(`at any moment leaves it as new${name}`, async () => {

@@ -270,6 +270,11 @@ export class Flusher {
       this.#postReceive(this.#core.qps.rows[qp]!, counter, cycle);
       return true;
     }
+    // A doorbell that came meanwhile found the QP busy with its receives.
+    if (this.#core.qps.rows[qp]!.hasDoorbell === 1) {
+      this.#phase[qp] = PHASE_SEND;
+      return true;
+    }
     this.#phase[qp] = PHASE_NONE;
     this.#idlePolls[qp] = this.#idlePolls[qp]! + 1;
     if (this.#idlePolls[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);

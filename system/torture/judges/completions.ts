@@ -227,9 +227,7 @@ function unexplained(
   if (status === IBV_WC_WR_FLUSH_ERR)
     return isInError(flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
   if (endOfFlaw[plan.flaw].includes(status)) return undefined;
-  const isByWindow = plan.through !== undefined && plan.remote !== undefined;
-  if (isByWindow && endsOfLostWindow.includes(status) && windowStateOf(flow, back, history) !== 'bound')
-    return undefined;
+  if (endsOfLostWindow.includes(status) && mayLackWindow(flow, back, history)) return undefined;
   if (endsOfBadReceiver.includes(status))
     return isReceiverBad(flow, history) ? undefined : 'nothing is wrong with what receives it';
   if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
@@ -315,16 +313,25 @@ function isInError(end: Flow['from'], own: Flow, back: Flow): boolean {
     )
   )
     return true;
-  const arrived = back.from.program === end.program && back.from.qp === end.qp ? own : back;
+  const [arrived, answered] =
+    back.from.program === end.program && back.from.qp === end.qp ? [own, back] : [back, own];
   if (arrived.arrivals.some(({ end: ended }) => ended.status !== IBV_WC_SUCCESS)) return true;
   return (
     arrived.sends.some(
-      ({ plan, end: ended }) =>
-        isFoundByResponder(plan.flaw) ||
-        (ended !== undefined && [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(ended.status)),
+      (history) =>
+        isFoundByResponder(history.plan.flaw) ||
+        (history.end !== undefined &&
+          [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(history.end.status)) ||
+        mayLackWindow(arrived, answered, history),
     ) || end.seen.deregistrations.length > 0
   );
 }
+
+/** A remote access by the key of a window that may have been gone, whichever of its QP's requests is the first to end in error. */
+const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
+  history.plan.through !== undefined &&
+  history.plan.remote !== undefined &&
+  windowStateOf(flow, back, history) !== 'bound';
 
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));

@@ -42,7 +42,10 @@ export function judgeCosts(played: Played): string[] {
 
 /** Reads are refused, poisoned or given up, or the device is taken away from under them. */
 const readsMayFail = (story: Story): boolean =>
-  story.climate === 'broken' || story.faults.some((fault) => 'read' in fault) || hasLateReads(story);
+  story.climate === 'broken' ||
+  story.faults.some((fault) => 'read' in fault) ||
+  hasLateReads(story) ||
+  (story.scene !== undefined && sceneOf(story.scene).hasRefusedReads === true);
 
 /** A device leaves its slot, or a scene resets it. */
 const mayBeReset = ({ faults, scene }: Story): boolean =>

@@ -173,6 +173,7 @@ export const pagesTakenBack: Scene = {
   ],
   draw,
   breaksRules: ['dma-outside'],
+  hasRefusedReads: true,
   judge: ({ results }) =>
     results.flatMap((wrong, number) => (wrong as string[]).map((what) => `program ${number}: ${what}`)),
 };

@@ -27,6 +27,7 @@ import {
   pollCq,
   postSend,
   type QpCap,
+  VerbsError,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
@@ -67,6 +68,8 @@ export interface PairOptions {
   readonly firstPsn?: number;
   /** Runs while the QPs are in INIT: posts receives before anything can arrive. */
   readonly beforeReady?: (side: Omit<Side, 'peer'>) => void;
+  /** The device may die as soon as its last QP is ready to send: that this command comes to EIO is no failure. */
+  readonly mayDieWhenReady?: true;
 }
 
 export interface Side {
@@ -142,10 +145,22 @@ export async function connectWithPeer(program: ProgramContext, options: PairOpti
   for (const [index, qp] of qps.entries()) {
     const address: RcAddress = { lid: there.lid, qpNum: there.qpNums[index]!, psn: there.psn };
     await toRtr(qp, address, attributes);
-    await toRts(qp, firstPsn, attributes);
+    const isLast = index === qps.length - 1;
+    await (isLast && options.mayDieWhenReady
+      ? unlessDead(toRts(qp, firstPsn, attributes))
+      : toRts(qp, firstPsn, attributes));
   }
   await barrier(program, 'pair is ready');
   return { endpoint, cq, qps, area, peer: { address: there.address, rkey: there.rkey } };
+}
+
+/** Waits for a call that a dead device answers with EIO. */
+async function unlessDead(call: Promise<void>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof VerbsError && error.code === 'EIO')) throw error;
+  }
 }
 
 /** Polls until so many completions have come, or nothing has for `patiencePs`. */

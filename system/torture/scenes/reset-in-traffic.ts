@@ -115,6 +115,7 @@ const connectSides = (program: ProgramContext, args: Args): Promise<Side> =>
     areaBytes: 3 * partBytes(args),
     qpCount: args.qpCount,
     hasChannel: true,
+    mayDieWhenReady: true,
     cap: { maxSendWr: args.window },
     attributes: { timeoutCode: args.timeoutCode, retryCount: args.retryCount },
   });

@@ -74,6 +74,8 @@ export interface Scene {
    * Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner.
    */
   readonly hasLateReads?: true;
+  /** Its programs take memory away from under the device, whose reads are refused. */
+  readonly hasRefusedReads?: true;
   /** A device is reset while it has requests under way. */
   readonly hasResets?: true;
   /** @returns the contradictions; empty when all is well */
