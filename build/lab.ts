@@ -66,6 +66,7 @@ const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('nod
 const sharedNames: readonly (readonly [module: string, name: string])[] = [
   ['system/machine/profile/configuration.ts', 'machine'],
   ['system/machine/machine.ts', 'library'],
+  ['system/model/path.ts', 'closed-form'],
   ['node_modules/@lezer/common/dist/index.js', 'parser'],
 ];
 
