@@ -20,7 +20,7 @@ import {
 
 export interface ConnectionLoad {
   readonly qps: number;
-  /** WRITEs that are measured, after as many that are not. */
+  /** WRITEs that are measured, after as many that are not, and one at least over each QP. */
   readonly writes: number;
   readonly inFlight: number;
 }
@@ -70,10 +70,11 @@ async function connected(program: ProgramContext, { qps: count, inFlight }: Conn
 export async function client(program: ProgramContext): Promise<JsonValue> {
   const load = program.args as unknown as ConnectionLoad;
   const side = await connected(program, load);
-  await writeOverAll(side, 0, load);
+  const warmUps = Math.max(load.writes, load.qps);
+  await writeOverAll(side, 0, { ...load, writes: warmUps });
   const begunPs = program.cpu.ownPs;
   const begun = process.cpuUsage();
-  await writeOverAll(side, load.writes, load);
+  await writeOverAll(side, warmUps, load);
   const { user, system } = process.cpuUsage(begun);
   const nsPerWrite = (program.cpu.ownPs - begunPs) / 1000 / load.writes;
   const { rss, heapUsed } = process.memoryUsage();
