@@ -14,6 +14,7 @@ import {
   IBV_WC_WITH_IMM,
   IBV_WC_WITH_INV,
   IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_RDMA_READ,
   IBV_WR_SEND_WITH_INV,
   wcStatusStr,
 } from '../../../userlib/index.ts';
@@ -36,7 +37,7 @@ import {
 } from '../verbs-model.ts';
 import { copiesOf, lossesOf } from './cable-faults.ts';
 import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
-import { windowStateOf } from './windows.ts';
+import { isEverTaken, windowStateOf } from './windows.ts';
 
 export function judgeCompletions(played: Played): string[] {
   const found: string[] = [];
@@ -203,7 +204,7 @@ function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
         `receive ${receive.plan.id} (program ${flow.to.program}) ended in ${wcStatusStr(end.status)}, and nothing is wrong with it`,
       );
   }
-  if (flow.flushedReceives.length > 0 && !isInError(flow.to, back, flow))
+  if (flow.flushedReceives.length > 0 && !isInError(story, flow.to, back, flow))
     found.push(
       `${flow.flushedReceives.length} receives of program ${flow.to.program} were flushed, and nothing had failed`,
     );
@@ -225,7 +226,7 @@ function unexplained(
   const { status } = end;
   const elapsedPs = end.toPs - history.post.fromPs;
   if (status === IBV_WC_WR_FLUSH_ERR)
-    return isInError(flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
+    return isInError(story, flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
   if (endOfFlaw[plan.flaw].includes(status)) return undefined;
   if (endsOfLostWindow.includes(status) && mayLackWindow(flow, back, history)) return undefined;
   if (endsOfBadReceiver.includes(status))
@@ -304,7 +305,7 @@ function rnrUnexplained(
 }
 
 /** Whether a QP has a reason to be in the error state: its own requests, what arrived at it, or its program. */
-function isInError(end: Flow['from'], own: Flow, back: Flow): boolean {
+function isInError(story: Story, end: Flow['from'], own: Flow, back: Flow): boolean {
   if (isOutOfService(end.seen, end.qp)) return true;
   if (
     own.sends.some(
@@ -322,7 +323,8 @@ function isInError(end: Flow['from'], own: Flow, back: Flow): boolean {
         isFoundByResponder(history.plan.flaw) ||
         (history.end !== undefined &&
           [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(history.end.status)) ||
-        mayLackWindow(arrived, answered, history),
+        mayLackWindow(arrived, answered, history) ||
+        mayReadAnew(story, arrived, answered, history),
     ) || end.seen.deregistrations.length > 0
   );
 }
@@ -332,6 +334,15 @@ const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
   history.plan.through !== undefined &&
   history.plan.remote !== undefined &&
   windowStateOf(flow, back, history) !== 'bound';
+
+/**
+ * A READ whose copy may come when its answer has been taken and its window with it: a repeated READ is checked anew (9.7.5.1.4),
+ * and refused where its key stands for nothing any more.
+ */
+const mayReadAnew = (story: Story, flow: Flow, back: Flow, history: SendHistory): boolean =>
+  history.plan.opcode === IBV_WR_RDMA_READ &&
+  isEverTaken(flow, back, history) &&
+  (lossesOf(story) > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
 
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
@@ -409,7 +420,7 @@ const mayHang = (story: Story, flow: Flow, back: Flow): boolean =>
       (lossesOf(story) > 0 ||
         isOutOfService(flow.to.seen, flow.to.qp) ||
         back.sends.some(isFailed) ||
-        isInError(flow.to, back, flow))));
+        isInError(story, flow.to, back, flow))));
 
 /** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
 function mayLackRecords(story: Story, { from }: Flow): boolean {

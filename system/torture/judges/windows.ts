@@ -30,6 +30,11 @@ export function goneOfWindow(flow: Flow, back: Flow, { plan }: SendHistory): num
   return Math.min(Number.POSITIVE_INFINITY, ...ends.map(({ toPs }) => toPs));
 }
 
+/** Whether anybody ever took back the binding whose key a request uses, before it, during it or afterwards. */
+export const isEverTaken = (flow: Flow, back: Flow, { plan }: SendHistory): boolean =>
+  plan.through !== undefined &&
+  takingsOfOwner(flow, back, plan.through).length + sendsThatTake(flow, plan.through).length > 0;
+
 /** @param back the other direction of the connection: what the owner of the window sends */
 export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): WindowState {
   const { plan, post, end, place } = history;
