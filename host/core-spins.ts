@@ -73,7 +73,7 @@ export class CoreSpins {
     thread.evaluateRef = 0;
     if (!thread.spinIsReady()) return;
     this.#chargeUntil(thread, thread.evaluateCycle);
-    core.target.memory.unwatch(thread);
+    for (let left = thread.spinPageCount; left > 0; left--) core.target.memory.unwatch(thread);
     core.drain(thread);
     core.code.resumeWith(thread, thread.spinTake);
   }

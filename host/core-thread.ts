@@ -95,6 +95,8 @@ export class CoreThread {
   spinTake: () => unknown = nothing;
   evaluateCycle = 0;
   isSpinHit = false;
+  /** Pages that it watches. */
+  spinPageCount = 1;
 
   /** The bus takes no more of the thread's stores. */
   isBlocked = false;
@@ -298,6 +300,18 @@ export class CoreThread {
     return this.#spin(physicalAddress, roundCycles, isReady, nothing);
   }
 
+  /** {@link spin} over memory of several pages: the condition is evaluated after a write to any of them. */
+  spinOver(pages: readonly number[], roundCycles: number, isReady: () => boolean): Promise<void> {
+    const [first] = pages;
+    if (first === undefined) throw new ConfigurationError('pages', 0, 'at least one address to spin on');
+    const spun = this.spin(first, roundCycles, isReady);
+    if (this.mode !== 'spinning') return spun;
+    const { memory } = this.core.target;
+    for (const page of pages.slice(1)) memory.watch(page, this);
+    this.spinPageCount = pages.length;
+    return spun;
+  }
+
   /**
    * Settles, spins until `isReady` holds, and ends with what `take` returns. `take` runs at the instant at which the
    * condition is found to hold, as part of the thread's code: so a program that waits and then polls is resumed once, not
@@ -342,6 +356,7 @@ export class CoreThread {
     this.spinIsReady = isReady;
     this.spinTake = take;
     this.isSpinHit = false;
+    this.spinPageCount = 1;
     core.target.memory.watch(physicalAddress, this);
     return promise;
   }

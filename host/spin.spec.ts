@@ -21,6 +21,9 @@ const pollingLoop: Wait = async (cpu, roundCycles, isReady) => {
   }
 };
 
+/** Of two pages; the condition is one of the second. */
+const spinOver: Wait = (cpu, roundCycles, isReady) => cpu.spinOver([page + 8192, page], roundCycles, isReady);
+
 const spinThen: Wait = (cpu, roundCycles, isReady) => cpu.spinThen(page, roundCycles, isReady, () => {});
 
 /** What spinThen promises to equal. */
@@ -97,6 +100,32 @@ describe('spin', () => {
       expect(spun.isBalanced).toBe(true);
     });
     await fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
+  it('over several pages ends as the polling loop, too', async () => {
+    const property = fc.asyncProperty(scenario, async (given) => {
+      const { process: _spun, ...spun } = await run(given, spinOver);
+      const { process: _polled, ...polled } = await run(given, pollingLoop);
+      expect(spun).toEqual(polled);
+    });
+    await fc.assert(property, { numRuns: 200, seed: 1 });
+  });
+
+  it('over several pages watches each of them, until it ends', async () => {
+    const { host, process, runToEnd } = newTestHost();
+    const other = page + 3 * 4096;
+    at(process, 100_000, () => host.memory.write(other, 1, one, 0));
+    host.runProgram('p', 0, async ({ cpu }) => {
+      const spun = cpu.spinOver([page, other], 10, () => host.memory.bytes[other] === 1);
+      expect(host.memory.watchCount).toBe(2);
+      await spun;
+      // Cycle 250, at which a round ends.
+      expect(cpu.localPs).toBe(100_000);
+      expect(host.memory.watchCount).toBe(0);
+      await cpu.spin(page, 10, () => host.memory.bytes[other] === 1);
+      expect(() => cpu.spinOver([], 10, () => false)).toThrow('pages is 0, expected at least one address');
+    });
+    await runToEnd();
   });
 
   it('settled first, ends as the loop that settles, too', async () => {
