@@ -2,6 +2,8 @@
  * What binds a bandwidth test: the server that is at work nearly all of the time. Where none is, something waits: the window that is
  * full, and of several the one nearest to the cause.
  */
+
+import type { PerfArgs } from '../workloads/index.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
 import { linkResources } from './links.ts';
@@ -40,8 +42,16 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const limit = full !== undefined && own.includes(full) ? busyEnough : nearlyAll;
   const binds = full === undefined || busiest!.share >= limit ? busiest! : full;
   const next = [...servers, ...windows].filter((resource) => resource !== binds).toSorted(byShare);
-  return { binds, next: next.slice(0, nextCount) };
+  const turned = (resource: Resource): Resource => withOptionsOf(measured.args, resource);
+  return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
 }
+
+/** A key-value store has a QP for each client, and no lists of requests. */
+const notOfKv: ReadonlySet<string> = new Set(['--qps', '--post-list', '--tx-depth']);
+
+/** Advises only what the test has. */
+const withOptionsOf = ({ kv }: PerfArgs, resource: Resource): Resource =>
+  kv === undefined ? resource : { ...resource, turn: resource.turn.filter(({ what }) => !notOfKv.has(what)) };
 
 const byShare = (left: Resource, right: Resource): number => right.share - left.share;
 

@@ -3,7 +3,7 @@
  * too. What is left is work.
  */
 import type { NodeReport } from '../machine/index.ts';
-import type { PerfArgs } from '../workloads/index.ts';
+import { type PerfArgs, putBytes } from '../workloads/index.ts';
 import { less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
@@ -14,8 +14,39 @@ function completionsOf({ hca }: NodeReport): number {
   return used === undefined ? 0 : used.hits + used.misses;
 }
 
-const isSender = ({ isBidirectional, isEchoed }: PerfArgs, node: number): boolean =>
-  node === 0 || isBidirectional === true || isEchoed === true;
+const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
+  node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
+
+/** Messages that a side posts, all of one length. */
+interface Posts {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+function postsOf(measured: Measured, node: number): readonly Posts[] {
+  const { args } = measured;
+  if (!isSender(args, node)) return [];
+  const { kv } = args;
+  const count = sentBy(measured);
+  if (kv === undefined) return [{ count, bytes: args.sizeBytes }];
+  const gets = (count * kv.getPercent) / 100;
+  return node === 0
+    ? [
+        { count: gets, bytes: kv.keyBytes },
+        { count: count - gets, bytes: putBytes(kv) },
+      ]
+    : [
+        { count: gets, bytes: kv.valueBytes },
+        { count: count - gets, bytes: 0 },
+      ];
+}
+
+/** Receives that a side posts. */
+function receivesOf(measured: Measured, node: number): number {
+  const { args } = measured;
+  const isReceiver = args.kv === undefined ? args.verb === 'send' && isSender(args, 1 - node) : node === 0;
+  return isReceiver ? sentBy(measured) : 0;
+}
 
 /** Messages of one side that sends. */
 const sentBy = (measured: Measured): number =>
@@ -25,17 +56,19 @@ const sentBy = (measured: Measured): number =>
 function plainPostCycles(measured: Measured, node: number): number {
   const { config, args, figures } = measured;
   const { cost } = config.host;
-  const { sizeBytes, inlineBytes, verb } = args;
-  const sends = isSender(args, node) ? sentBy(measured) : 0;
-  const inline = sizeBytes <= inlineBytes ? Math.ceil(sizeBytes / 64) * cost.postSendPerInlineByte64 : 0;
-  const receives = verb === 'send' && isSender(args, 1 - node) ? sentBy(measured) : 0;
+  const posts = postsOf(measured, node);
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
-  const lines = 1 + Math.ceil(Math.max(0, sizeBytes <= inlineBytes ? sizeBytes - 16 : 0) / 64);
-  return (
-    sends * (cost.postSend + cost.postSendPerSegment + inline) +
-    (send + blueFlame * lines) * cost.mmioStore +
-    receives * cost.postRecv
-  );
+  const total = sum(posts.map(({ count }) => count));
+  // What a datagram's WQE names beside the message: an address vector of 48 bytes in place of a remote address of 16.
+  const headBytes = args.kv !== undefined && node === 1 ? 16 - (48 - 16) : 16;
+  const costOf = ({ count, bytes }: Posts): number => {
+    const inlined = bytes <= args.inlineBytes ? bytes : 0;
+    const inline = Math.ceil(inlined / 64) * cost.postSendPerInlineByte64;
+    const lines = 1 + Math.ceil(Math.max(0, inlined - headBytes) / 64);
+    const rung = total === 0 ? 0 : (count / total) * blueFlame * lines * cost.mmioStore;
+    return count * (cost.postSend + cost.postSendPerSegment + inline) + rung;
+  };
+  return sum(posts.map(costOf)) + send * cost.mmioStore + receivesOf(measured, node) * cost.postRecv;
 }
 
 interface CoreShares {
@@ -72,7 +105,13 @@ export function coreResources(measured: Measured): Resource[] {
       name: `core of host ${node}`,
       kind: 'server',
       share: most((each) => each.work),
-      turn: [...more('--threads', 'host.core.clockMHz'), ...coreTurns(node, args.verb === 'send')],
+      turn:
+        args.kv === undefined
+          ? [...more('--threads', 'host.core.clockMHz'), ...coreTurns(node, args.verb === 'send')]
+          : [
+              ...more(node === 0 ? '--threads' : '--servers', 'host.core.clockMHz'),
+              ...less('host.cost.postSend', ...(node === 0 ? ['host.cost.postRecv'] : ['--lookup'])),
+            ],
     };
     const blocked: Resource = {
       name: `stores of host ${node} to the device`,
@@ -80,12 +119,16 @@ export function coreResources(measured: Measured): Resource[] {
       share: most((each) => each.blockedPosts),
       turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
     };
-    if (!isSender(args, node)) return [work, blocked];
+    // The server of a store waits for nothing but its clients.
+    if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [work, blocked];
     const window: Resource = {
       name: `messages in flight of host ${node}`,
       kind: 'window',
       share: Math.min(...shares.map((each) => each.emptyPolls)),
-      turn: [...more('--tx-depth', '--qps'), ...less('--cq-mod')],
+      turn:
+        args.kv === undefined
+          ? [...more('--tx-depth', '--qps'), ...less('--cq-mod')]
+          : more('--window', '--threads'),
     };
     return [work, blocked, window];
   });

@@ -4,7 +4,13 @@
  */
 import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import type { BandwidthResult, PerfArgs, PerfVerb } from '../workloads/index.ts';
+import {
+  type BandwidthResult,
+  type KvPlan,
+  type PerfArgs,
+  type PerfVerb,
+  putBytes,
+} from '../workloads/index.ts';
 
 const mtuBytesMax = 4096;
 
@@ -31,7 +37,32 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
  * Bytes of payload per second, of both directions where both sides send. Without an MTU of its own a test has the port's: then it is
  * the bound of the largest.
  */
-export function linkBound({ wire }: MachineConfig, args: PerfArgs): number {
+export function linkBound(config: MachineConfig, args: PerfArgs): number {
+  return args.kv === undefined ? messageBound(config, args) : kvBound(config, args.kv);
+}
+
+/**
+ * Requests go one way and answers the other: the longer of both. Which requests are GETs is drawn, so that the bound is that of the
+ * shares that take the fewest bytes.
+ */
+function kvBound({ wire }: MachineConfig, kv: KvPlan): number {
+  const { getPercent } = kv;
+  const percents = getPercent % 100 === 0 ? [getPercent] : Array.from({ length: 101 }, (_, share) => share);
+  const bytesOf = (opcode: number, payloadBytes: number): number =>
+    packetBytesOf(opcode, payloadBytes, false) + wire.framingBytes;
+  const request = (bytes: number): number => bytesOf(Opcode.UC_RDMA_WRITE_ONLY, bytes);
+  const answer = (bytes: number): number => bytesOf(Opcode.UD_SEND_ONLY_WITH_IMMEDIATE, bytes);
+  const longer = (gets: number): number =>
+    Math.max(
+      gets * request(kv.keyBytes) + (1 - gets) * request(putBytes(kv)),
+      gets * answer(kv.valueBytes) + (1 - gets) * answer(0),
+    );
+  const linkBytes = Math.min(...percents.map((percent) => longer(percent / 100)));
+  const { numeratorPs, denominator } = byteTimeOf(wire);
+  return (kv.valueBytes * denominator * 1e12) / (linkBytes * numeratorPs);
+}
+
+function messageBound({ wire }: MachineConfig, args: PerfArgs): number {
   const { sizes = [{ bytes: args.sizeBytes, weight: 1 }], isBidirectional } = args;
   const sum = (pick: (bytes: number) => number): number =>
     sizes.reduce((total, { bytes, weight }) => total + weight * pick(bytes), 0);

@@ -54,7 +54,7 @@ async function explain(name: string, options: ExplainOptions, command: Command):
     throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
   const args = perfArgsOf(workloads[0]!);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  checkThreads(args, configurationOf(machine).host.core.count, '--threads');
+  checkThreads(args, configurationOf(machine).host.core.count, '--');
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

@@ -5,6 +5,7 @@ import {
   acceptedBy,
   checkedWorkload,
   type FieldValue,
+  isKvTest,
   isLatencyTest,
   type PerfTestName,
   parsedField,
@@ -73,6 +74,8 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
   if (all === true) {
     if (verbOf(test) === 'atomic')
       throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
+    if (isKvTest(test))
+      throw new ConfigurationError('--all', true, `left out: ${test} has --value-size and --key-size`);
     if (choice.sizes !== undefined) throw new ConfigurationError('--all', true, 'left out with --sizes');
   }
   const sizes = all === true ? allSizes.map((size) => ({ size })) : [{}];
@@ -94,7 +97,7 @@ export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] 
   const idle: readonly (readonly [unknown, boolean, string])[] = [
     [choice.txDepth, isLatency, '--tx-depth: a latency test has one message in flight'],
     [choice.cqMod, isLatency, '--cq-mod: a latency test has a completion for each message'],
-    [choice.rxDepth, verb !== 'send', '--rx-depth: only send tests receive'],
+    [choice.rxDepth, verb !== 'send' && !isKvTest(test), '--rx-depth: only send tests receive'],
   ];
   return idle
     .filter(([value, isIdle]) => value !== undefined && isIdle)

@@ -1,7 +1,7 @@
 /** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
 import { foldedSection, type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
 import { bytesText, countText, timeText } from '../text/format.ts';
-import type { BandwidthResult, LatencyResult } from '../workloads/index.ts';
+import type { BandwidthResult, KvResult, LatencyResult } from '../workloads/index.ts';
 import { type Chart, chartPage } from './chart/index.ts';
 import type { PerfRow, ReportedRow } from './perf-run.ts';
 
@@ -76,21 +76,34 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
   ];
 }
 
+const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvResult } => row.args.kv !== undefined;
+
+const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<LatencyResult, 'firstPs'>) =>
+  [minPs, typicalPs, averagePs, p99Ps, maxPs].map(timeText);
+const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
+
 function figuresOf(rows: readonly PerfRow[]): PageTable {
+  if (rows.every(isKv))
+    return {
+      title: 'Requests of all clients together, from before one is made until its answer is taken',
+      head: ['value', 'GETs', 'PUTs', 'M requests/s', ...timeHeads, 'interrupts'],
+      rows: rows.map(({ args, result, interrupts }) => [
+        bytesText(args.sizeBytes),
+        countText(result.getCount),
+        countText(result.putCount),
+        (result.messagesPerSecond / 1e6).toFixed(3),
+        ...timeColumns(result),
+        interrupts.map(countText).join(' / '),
+      ]),
+    };
   if (rows.every(isLatency))
     return {
       title: 'Latency, one way as perftest counts it',
-      head: ['size', 'messages', 'least', 'typical', 'mean', '99 %', 'most', 'interrupts'],
+      head: ['size', 'messages', ...timeHeads, 'interrupts'],
       rows: rows.map((row) => [
         nameOf(row),
         countText(row.args.iterations),
-        ...[
-          row.result.minPs,
-          row.result.typicalPs,
-          row.result.averagePs,
-          row.result.p99Ps,
-          row.result.maxPs,
-        ].map(timeText),
+        ...timeColumns(row.result),
         row.interrupts.map(countText).join(' / '),
       ]),
     };

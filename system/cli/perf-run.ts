@@ -24,6 +24,8 @@ import {
 import {
   announcedStart,
   type BandwidthResult,
+  distributionOf,
+  type KvResult,
   type LatencyResult,
   type PerfArgs,
   type PerfSide,
@@ -43,7 +45,7 @@ export interface PerfOrder {
   readonly isReported?: boolean;
 }
 
-type PerfResult = LatencyResult | BandwidthResult;
+type PerfResult = LatencyResult | BandwidthResult | KvResult;
 
 export interface PerfRow {
   readonly args: PerfArgs;
@@ -143,10 +145,12 @@ function bottleneckIn(
 }
 
 /** @throws ConfigurationError for more threads than a host has cores */
-export function checkThreads({ threads = 1 }: PerfArgs, cores: number, named = 'threads'): void {
-  if (threads <= cores) return;
-  const range = `at most the cores of a host, ${cores}: --set host.core.count=${threads}`;
-  throw new ConfigurationError(named, threads, range);
+export function checkThreads({ threads = 1, kv }: PerfArgs, cores: number, prefix = ''): void {
+  for (const [name, count] of Object.entries({ threads, servers: kv?.servers ?? 0 })) {
+    if (count <= cores) continue;
+    const range = `at most the cores of a host, ${cores}: --set host.core.count=${count}`;
+    throw new ConfigurationError(`${prefix}${name}`, count, range);
+  }
 }
 
 /** Of each thread a client at host 0 and a server at host 1. */
@@ -155,6 +159,7 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
 }
 
 function programsOf(args: PerfArgs): ProgramOptions[] {
+  if (args.kv !== undefined) return kvProgramsOf(args, args.kv.servers);
   const { threads = 1, qpCount } = args;
   const programs: ProgramOptions[] = [];
   const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
@@ -169,6 +174,24 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
     }
   }
   return programs;
+}
+
+/** Clients at host 0, each a process of its own; threads of one server at host 1. */
+function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
+  const of = (node: number, role: string, thread: number): ProgramOptions => ({
+    node,
+    name: thread === 0 ? role : `${role}.${thread}`,
+    ...(node === 1 ? { process: role } : {}),
+    run: {
+      url: programUrl(node === 0 ? 'kv-client' : 'kv-server'),
+      exportName: node === 0 ? 'kvClient' : 'kvServer',
+    },
+    args: { ...args, thread } as unknown as JsonValue,
+  });
+  return [
+    ...Array.from({ length: args.threads ?? 1 }, (_, thread) => of(0, 'client', thread)),
+    ...Array.from({ length: servers }, (_, thread) => of(1, 'server', thread)),
+  ];
 }
 
 /** Long enough for any boot and warm-up; then the run itself says what it waits for. */
@@ -188,19 +211,39 @@ async function runToStart(machine: Machine): Promise<Report | undefined> {
 
 /** What the client of a test measured, or all that send and receive together, and what their cores did. */
 function resultOf(
-  { isLatency }: PerfArgs,
+  args: PerfArgs,
   sides: readonly (LatencyResult | PerfSide | null)[],
 ): Pick<PerfRow, 'result' | 'cores' | 'received'> {
-  if (isLatency) return { result: sides[0] as LatencyResult };
+  if (args.isLatency) return { result: sides[0] as LatencyResult };
   const all = sides as readonly PerfSide[];
   const counts = all.flatMap(({ received }) => received ?? []);
   const sum = (pick: (side: (typeof counts)[number]) => number): number =>
     counts.reduce((total, side) => total + pick(side), 0);
   const received = { count: sum(({ count }) => count), expected: sum(({ expected }) => expected) };
+  const result = combined(all.flatMap((side) => side.result ?? []));
+  const nodes = programsOf(args).map(({ node }) => node);
   return {
-    result: combined(all.flatMap(({ result }) => result ?? [])),
-    cores: all.map(({ cycles }, index) => ({ node: index % 2, cycles })),
+    result: args.kv === undefined ? result : kvResultOf(result, all),
+    cores: all.map(({ cycles }, index) => ({ node: nodes[index]!, cycles })),
     ...(counts.length === 0 ? {} : { received }),
+  };
+}
+
+/** The rates of all clients, with how long their requests took. */
+function kvResultOf(rates: BandwidthResult, sides: readonly PerfSide[]): KvResult {
+  const clients = sides.flatMap(({ result, requests }) =>
+    result === undefined || requests === undefined ? [] : [requests],
+  );
+  const { iterations: _, ...times } = distributionOf(
+    Float64Array.from(clients.flatMap(({ timesPs }) => timesPs)),
+  );
+  const sum = (pick: (client: (typeof clients)[number]) => number): number =>
+    clients.reduce((total, client) => total + pick(client), 0);
+  return {
+    ...rates,
+    ...times,
+    getCount: sum(({ getCount }) => getCount),
+    putCount: sum(({ putCount }) => putCount),
   };
 }
 

@@ -7,6 +7,7 @@ import { configurationOf } from '../machine/profile/index.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
 import {
   type BandwidthResult,
+  type KvResult,
   type LatencyResult,
   type PerfArgs,
   perfArgsOf,
@@ -49,7 +50,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const workloads = workloadsOf(start, options);
   const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--threads');
+  checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--');
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.json);
@@ -201,13 +202,16 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
 }
 
 /** The head of perftest's table. */
-function headerOf({ isLatency }: PerfArgs): string {
+function headerOf({ isLatency, kv }: PerfArgs): string {
+  if (kv !== undefined)
+    return ' #value #requests     GETs[%]  MsgRate[Mpps]    t_min[usec]  t_typical[usec]    t_avg[usec]  99%[usec]  99.9%[usec]  t_max[usec]';
   return isLatency
     ? ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] '
     : ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]';
 }
 
 function lineOf({ args, result }: PerfRow): string {
+  if (args.kv !== undefined) return kvLine(result as KvResult, args.kv.valueBytes);
   return args.isLatency
     ? latencyLine(args, result as LatencyResult)
     : bandwidthLine(args, result as BandwidthResult);
@@ -252,6 +256,24 @@ function bandwidthLine(args: PerfArgs, result: BandwidthResult): string {
     ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
     `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
   );
+}
+
+/** perftest has no such test: its columns of a rate and of latencies, of all clients together. */
+function kvLine(result: KvResult, valueBytes: number): string {
+  const { getCount, putCount } = result;
+  const total = getCount + putCount;
+  const columns: readonly (readonly [text: string, width: number])[] = [
+    [((getCount / total) * 100).toFixed(1), 11],
+    [(result.messagesPerSecond / 1e6).toFixed(6), 15],
+    [usec(result.minPs), 15],
+    [usec(result.typicalPs), 17],
+    [usec(result.averagePs), 15],
+    [usec(result.p99Ps), 11],
+    [usec(result.p999Ps), 13],
+    [usec(result.maxPs), 13],
+  ];
+  const rest = columns.map(([text, width]) => text.padStart(width)).join('');
+  return ` ${String(valueBytes).padEnd(6)} ${String(total).padEnd(10)}${rest}`;
 }
 
 /** Bytes of a message: where lengths are drawn, what they are in the mean. */

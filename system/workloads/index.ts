@@ -12,13 +12,18 @@ export {
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 export { CompletionPoller, WorkFailedError } from './completions.ts';
 export type { DeviceQuery } from './device-query.ts';
+export { kvClient } from './kv-client.ts';
+export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
+export { kvServer } from './kv-server.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
-export { latencyClient, latencyServer } from './perf-latency.ts';
+export { distributionOf, latencyClient, latencyServer } from './perf-latency.ts';
 export {
   type BandwidthResult,
+  isKvTest,
   isLatencyTest,
+  type KvResult,
   type LatencyResult,
   type PerfArgs,
   type PerfConnection,

@@ -111,9 +111,15 @@ async function readInTurn(link: PerfLink, iterations: number): Promise<Float64Ar
   return startsPs;
 }
 
-/** perftest's figures of the times between posts; percentiles by nearest rank. */
+/** perftest's figures of the times between posts. */
 export function resultOf(startsPs: Float64Array, divisor: number): LatencyResult {
   const times = startsPs.slice(1).map((ps, index) => (ps - startsPs[index]!) / divisor);
+  const { iterations, ...figures } = distributionOf(times);
+  return { iterations, firstPs: times[0]!, ...figures };
+}
+
+/** The figures of a latency test of any times; percentiles by nearest rank. */
+export function distributionOf(times: Float64Array): Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
   const sorted = times.toSorted();
   const iterations = sorted.length;
   const average = sorted.reduce((sum, ps) => sum + ps, 0) / iterations;
@@ -122,7 +128,6 @@ export function resultOf(startsPs: Float64Array, divisor: number): LatencyResult
     sorted[Math.min(iterations - 1, Math.ceil(iterations * share) - 1)]!;
   return {
     iterations,
-    firstPs: times[0]!,
     minPs: sorted[0]!,
     maxPs: sorted[iterations - 1]!,
     typicalPs: rank(0.5),

@@ -34,6 +34,7 @@ import {
   connectRc,
   openEndpoint,
   pathMtuOf,
+  type QpSteps,
   type RcEndpoint,
   type RcPeer,
 } from './rc-endpoint.ts';
@@ -106,7 +107,7 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
 }
 
 /** The device; without BlueFlame when the test is not to use it: its context says that there is no register. */
-async function openPerfEndpoint(program: ProgramContext, args: PerfArgs): Promise<RcEndpoint> {
+export async function openPerfEndpoint(program: ProgramContext, args: PerfArgs): Promise<RcEndpoint> {
   const endpoint = await openEndpoint(program);
   if (args.usesBlueFlame !== false) return endpoint;
   const info = { ...endpoint.context.info, blueFlameRegisterBytes: 0 };
@@ -159,11 +160,15 @@ function connect(
 function stepsOf(endpoint: RcEndpoint, connection: Exclude<PerfConnection, 'RC'>, mtuBytes: number) {
   if (connection === 'UD')
     return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };
+  return ucSteps(endpoint, mtuBytes);
+}
+
+/** How a UC QP comes to where it sends and receives. */
+export function ucSteps(endpoint: RcEndpoint, mtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
   const pathMtu = pathMtuOf(endpoint, mtuBytes);
   return {
-    init: (qp: IbvQp) => toInit(qp, unreliableAccess),
-    ready: (qp: IbvQp, address: Parameters<typeof connectUc>[1], firstPsn: number) =>
-      connectUc(qp, address, pathMtu, firstPsn),
+    init: (qp) => toInit(qp, unreliableAccess),
+    ready: (qp, address, firstPsn) => connectUc(qp, address, pathMtu, firstPsn),
   };
 }
 

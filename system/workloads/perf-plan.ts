@@ -1,4 +1,5 @@
 /** Arguments of the two programs of `perf` and what the client returns; perftest's tests and defaults. */
+import type { KvPlan, KvRequests } from './kv-plan.ts';
 
 export const perfTestNames = [
   'write-lat',
@@ -9,6 +10,7 @@ export const perfTestNames = [
   'send-bw',
   'atomic-lat',
   'atomic-bw',
+  'kv-rpc',
 ] as const;
 export type PerfTestName = (typeof perfTestNames)[number];
 
@@ -64,6 +66,8 @@ export interface PerfArgs {
   readonly usesBlueFlame?: boolean;
   /** One event for so many completions, or after so many microseconds. */
   readonly eventModeration?: { readonly count: number; readonly microseconds: number };
+  /** The store of kv-rpc: `threads` clients ask, `sizeBytes` is a value's, the other verbs' arguments are those of WRITE. */
+  readonly kv?: KvPlan;
 }
 
 export interface PerfRegion {
@@ -107,17 +111,28 @@ export interface BandwidthResult {
   readonly messagesPerSecond: number;
 }
 
+/** A key-value store's result: rates of all clients' requests, and how long one took, in picoseconds. */
+export interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
+  readonly getCount: number;
+  readonly putCount: number;
+}
+
 /** What one program of a bandwidth test has done. */
 export interface PerfSide {
   /** Of a side that sends. */
   readonly result?: BandwidthResult;
   /** Messages taken by a side that receives, and those that were sent to it. */
   readonly received?: { readonly count: number; readonly expected: number };
+  /** Of a program of a key-value store. */
+  readonly requests?: KvRequests;
   /** Cycles of the program's core by cause while it measured; zeros left out. */
   readonly cycles: Readonly<Record<string, number>>;
 }
 
-export const verbOf = (test: PerfTestName): PerfVerb => test.slice(0, test.indexOf('-')) as PerfVerb;
+/** What the client posts. */
+export const verbOf = (test: PerfTestName): PerfVerb =>
+  isKvTest(test) ? 'write' : (test.slice(0, test.indexOf('-')) as PerfVerb);
+export const isKvTest = (test: PerfTestName): boolean => test === 'kv-rpc';
 export const isLatencyTest = (test: PerfTestName): boolean => test.endsWith('-lat');
 
 /** perftest 4.5: iterations, depths, and the inline sizes of ib_write_lat and ib_send_lat. */

@@ -34,7 +34,7 @@ async function clientStart(program: ProgramContext, args: PerfArgs): Promise<num
     for (let count = 0; count < threads; count++) await exchange.take('perf.up');
     await cpu.settle();
     const startPs = Number(cpu.instantPs) + startLeadPs;
-    program.log(`${announcement}${startPs}`);
+    announceStart(program, startPs);
     for (let count = 0; count < threads; count++) await exchange.put('perf.start', startPs);
   }
   return (await exchange.take(labelOf('perf.go', args))) as number;
@@ -47,6 +47,10 @@ async function serverStart({ exchange }: ProgramContext, args: PerfArgs): Promis
   await exchange.put(labelOf('perf.go', args), startPs);
   return startPs;
 }
+
+/** Adds to the machine's log from when on counts. */
+export const announceStart = (program: ProgramContext, startPs: number): void =>
+  program.log(`${announcement}${startPs}`);
 
 /** The instant that a line of the machine's log announces, if it does. */
 export const announcedStart = (line: string): number | undefined =>

@@ -50,6 +50,19 @@ const readyWorkloads: Readonly<Record<string, ReadyWorkload>> = {
     cqMod: 16,
     echo: true,
   },
+  herd: {
+    meaning: 'a key-value store as HERD has it: requests written into polled memory, answers by datagrams',
+    test: 'kv-rpc',
+    threads: 4,
+    servers: 4,
+    window: 4,
+    keySize: 16,
+    valueSize: 32,
+    gets: 95,
+    inline: 144,
+    cqMod: 64,
+    pattern: 'random',
+  },
 };
 
 export const readyWorkloadNames = Object.keys(readyWorkloads);

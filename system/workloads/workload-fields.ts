@@ -3,6 +3,7 @@
  * of this table, in its order.
  */
 import { ConfigurationError } from '../../base/index.ts';
+import { kvDefaults } from './kv-plan.ts';
 import { strideDefaultBytes } from './perf-places.ts';
 import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
@@ -143,6 +144,33 @@ export const workloadFields = {
     'messages of a QP before the measured ones: rates and counters are from then on',
   ),
   onDemand: flag(undefined, 'the buffer is registered on demand instead of pinned'),
+  servers: count(
+    undefined,
+    1,
+    64,
+    `of kv-rpc: threads of the server, each with its part of the items (default ${kvDefaults.servers})`,
+  ),
+  window: count(
+    undefined,
+    1,
+    1024,
+    `of kv-rpc: requests of a client without an answer (default ${kvDefaults.window})`,
+  ),
+  keySize: bytes(undefined, 8, 128, `of kv-rpc: bytes of a key (default ${kvDefaults.keyBytes})`),
+  valueSize: bytes(undefined, 8, 4096, `of kv-rpc: bytes of a value (default ${kvDefaults.valueBytes})`),
+  items: count(undefined, 1, 2 ** 20, `of kv-rpc: items of the store (default ${kvDefaults.items})`),
+  gets: count(
+    undefined,
+    0,
+    100,
+    `of kv-rpc: GETs among 100 requests, the others are PUTs (default ${kvDefaults.getPercent})`,
+  ),
+  lookup: count(
+    undefined,
+    0,
+    1e6,
+    `of kv-rpc: cycles that the store itself spends on a request (default ${kvDefaults.lookupCycles}, estimate)`,
+  ),
 } satisfies Readonly<Record<string, WorkloadField>>;
 
 export type WorkloadFieldName = keyof typeof workloadFields;

@@ -1,6 +1,14 @@
 /** Which fields of a workload make sense together: what a test cannot do is refused, with words. */
 import { ConfigurationError } from '../../base/index.ts';
-import { isLatencyTest, type PerfTestName, perfDefaults, type SizeShare, verbOf } from './perf-plan.ts';
+import { kvDefaults } from './kv-plan.ts';
+import {
+  isKvTest,
+  isLatencyTest,
+  type PerfTestName,
+  perfDefaults,
+  type SizeShare,
+  verbOf,
+} from './perf-plan.ts';
 import type { WorkloadFieldName, WorkloadValues } from './workload-fields.ts';
 
 /** What a field is called where its value comes from: the field itself, or the option of a command. */
@@ -27,7 +35,8 @@ export const sharesOf = (sizes: string): SizeShare[] =>
   });
 
 /** Bytes of a message: of the longest, where lengths are drawn. */
-export function sizeOf({ test, size, sizes, connection, mtu }: Asked): number {
+export function sizeOf({ test, size, sizes, connection, mtu, valueSize }: Asked): number {
+  if (isKvTest(test)) return valueSize ?? kvDefaults.valueBytes;
   if (sizes !== undefined) return Math.max(...sharesOf(sizes).map(({ bytes }) => bytes));
   const verb = verbOf(test);
   if (size !== undefined) return size;
@@ -62,7 +71,48 @@ const ofBandwidth: readonly (readonly [WorkloadFieldName, string])[] = [
   ['sizes', 'a latency test has messages of one length'],
 ];
 
+/** Fields that only a key-value store has, and those that it has not. */
+const ofKv = ['servers', 'window', 'keySize', 'valueSize', 'items', 'gets', 'lookup'] as const;
+const notOfKv = [
+  'size',
+  'qps',
+  'connection',
+  'postList',
+  'events',
+  'moderation',
+  'region',
+  'stride',
+  'keys',
+  'pageSize',
+  'bidirectional',
+  'echo',
+  'sizes',
+  'onDemand',
+] as const;
+
 const rules: readonly Rule[] = [
+  (asked) => {
+    const { test } = asked;
+    const isKv = isKvTest(test);
+    const found = (isKv ? notOfKv : ofKv).find((field) => asked[field] !== undefined);
+    if (found === undefined) return;
+    return [
+      found,
+      isKv
+        ? `left out: ${test} has requests by WRITE over UC, answers by SEND over UD, and its own sizes`
+        : `left out: ${test} has no key-value store, as kv-rpc has`,
+    ];
+  },
+  ({ test, pattern }) =>
+    isKvTest(test) && pattern === 'stride' ? ['pattern', 'sequential, random or zipf: keys'] : undefined,
+  ({ test, window = kvDefaults.window, rxDepth = perfDefaults.rxDepth }, named) =>
+    isKvTest(test) && rxDepth < window
+      ? ['rxDepth', `at least ${named('window')} ${window}: each answer takes a receive`, rxDepth]
+      : undefined,
+  ({ test, valueSize = kvDefaults.valueBytes, mtu = mtuMax }) =>
+    isKvTest(test) && valueSize > mtu
+      ? ['valueSize', `at most the MTU, ${mtu}: an answer is a datagram`, valueSize]
+      : undefined,
   ({ test, size }) =>
     verbOf(test) === 'atomic' && size !== undefined && size !== 8 ? ['size', `8 for ${test}`] : undefined,
   ({ test, qps = 1 }) => (isLatencyTest(test) && qps !== 1 ? ['qps', `1 for ${test}`] : undefined),
@@ -153,7 +203,7 @@ const rules: readonly Rule[] = [
       : undefined;
   },
   ({ region, ...others }, named) => {
-    if (region !== undefined) return;
+    if (region !== undefined || isKvTest(others.test)) return;
     const walking = ['pattern', 'stride', 'keys', 'pageSize'] as const;
     const found = walking.find((field) => others[field] !== undefined);
     return found === undefined ? undefined : [found, `left out without ${named('region')}`];

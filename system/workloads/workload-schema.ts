@@ -17,7 +17,7 @@ export function workloadSchema(): JsonValue {
     required: ['test'],
     additionalProperties: false,
     properties: {
-      test: { enum: [...perfTestNames], description: 'test of perftest' },
+      test: { enum: [...perfTestNames], description: 'test of perftest, or kv-rpc' },
       ...(Object.fromEntries(fields) as Record<string, JsonValue>),
     },
   };

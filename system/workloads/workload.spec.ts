@@ -35,7 +35,7 @@ describe('a workload that cannot be is refused with', () => {
   it.each<[words: string, text: string]>([
     ['test is "write-wb", expected one of write-lat, write-bw', 'write-wb'],
     ['did you mean write-bw?', 'write-wb'],
-    ['atomic-bw, kv-get, kv-put, rpc-echo, fasst-rpc; did you mean kv-get?', 'kv-gte'],
+    ['kv-rpc, kv-get, kv-put, rpc-echo, fasst-rpc, herd; did you mean kv-get?', 'kv-gte'],
     ['workload field is "sise", expected one of size, iters', 'write-bw,sise=64'],
     ['did you mean size?', 'write-bw,sise=64'],
     ['expected a value: size=…', 'write-bw,size'],
@@ -66,6 +66,13 @@ describe('a workload that cannot be is refused with', () => {
     ['keys is 17, expected at most 16', 'write-bw,size=64,region=1K,keys=17'],
     ['pageSize is "2M", expected 4K on demand', 'write-bw,size=64,region=1M,pageSize=2M,onDemand'],
     ['rxDepth is 9000, expected at most 4095 with qps 1024', 'send-bw,qps=1024,rxDepth=9000'],
+    ['size is 64, expected left out: kv-rpc has', 'kv-rpc,size=64'],
+    ['postList is 4, expected left out: kv-rpc has', 'herd,postList=4'],
+    ['window is 4, expected left out: write-bw has no key-value store', 'write-bw,window=4'],
+    ['gets is 101, expected an integer from 0 to 100', 'herd,gets=101'],
+    ['pattern is "stride", expected sequential, random or zipf: keys', 'herd,pattern=stride'],
+    ['valueSize is 600, expected at most the MTU, 512: an answer', 'herd,valueSize=600,mtu=512'],
+    ['rxDepth is 3, expected at least window 4: each answer', 'herd,rxDepth=3'],
   ])('%s', (words, text) => {
     expect(() => parsedWorkload(text)).toThrow(ConfigurationError);
     expect(() => parsedWorkload(text)).toThrow(words);
@@ -77,12 +84,26 @@ describe('a workload that cannot be is refused with', () => {
     ['workload is [1], expected an object', [1]],
     ['test is undefined, expected one of', { size: 64 }],
     // A ready workload's name is a text: where it is no answer it is not suggested.
-    [/test is "kv-get", expected one of .*, atomic-bw$/, { test: 'kv-get' }],
+    [/test is "kv-get", expected one of .*, atomic-bw, kv-rpc; did you mean/, { test: 'kv-get' }],
     ['size is "64", expected an integer', { test: 'write-bw', size: '64' }],
     ['size is 1.5, expected an integer', { test: 'write-bw', size: 1.5 }],
     ['did you mean txDepth?', { test: 'write-bw', tx_depth: 4 }],
   ])('%s', (words, value) => {
     expect(() => checkedWorkload(value)).toThrow(words);
+  });
+});
+
+it('HERD is a ready workload, whose fields can be changed', () => {
+  const herd = parsedWorkload('herd,servers=6,gets=50');
+  expect(workloadText(herd)).toBe(
+    'kv-rpc,threads=4,inline=144,cqMod=64,pattern=random,servers=6,window=4,keySize=16,valueSize=32,gets=50',
+  );
+  expect(perfArgsOf(herd)).toMatchObject({
+    verb: 'write',
+    sizeBytes: 32,
+    qpCount: 4,
+    threads: 4,
+    kv: { servers: 6, window: 4, keyBytes: 16, valueBytes: 32, getPercent: 50, pattern: 'random' },
   });
 });
 

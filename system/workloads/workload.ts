@@ -8,7 +8,9 @@
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../machine/profile/index.ts';
+import { type KvPlan, kvDefaults } from './kv-plan.ts';
 import {
+  isKvTest,
   isLatencyTest,
   type PerfArgs,
   type PerfRegion,
@@ -118,19 +120,7 @@ export function workloadText(workload: Workload): string {
 /** The programs' arguments. @throws ConfigurationError for a workload that does not fit */
 export function perfArgsOf(workload: Workload): PerfArgs {
   const asked = checkedWorkload(workload);
-  const {
-    test,
-    iters,
-    txDepth,
-    rxDepth,
-    inline,
-    events,
-    cqMod,
-    mtu,
-    onDemand,
-    threads,
-    postList = 1,
-  } = asked;
+  const { test, iters, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
   const verb = verbOf(test);
   const isLatency = isLatencyTest(test);
   const sizeBytes = sizeOf(asked);
@@ -142,20 +132,40 @@ export function perfArgsOf(workload: Workload): PerfArgs {
     qpCount: qpsOf(asked),
     txDepth: txDepth ?? perfDefaults.txDepth,
     rxDepth: rxDepth ?? perfDefaults.rxDepth,
-    inlineBytes: inline ?? (isLatency ? inlineOf(asked) : 0),
+    inlineBytes: inline ?? (isLatency || isKvTest(test) ? inlineOf(asked) : 0),
     usesEvents: events === true,
-    cqModeration: cqMod ?? (postList === 1 ? perfDefaults.cqModeration : postList),
+    cqModeration: cqMod ?? moderationOf(asked),
     mtuBytes: mtu ?? 0,
     ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
     ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
     ...(threads === undefined || threads === 1 ? {} : { threads }),
     ...extrasOf(asked),
+    ...(isKvTest(test) ? { kv: kvOf(asked) } : {}),
   };
+}
+
+const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, pattern }: Workload): KvPlan => ({
+  servers: servers ?? kvDefaults.servers,
+  window: window ?? kvDefaults.window,
+  keyBytes: keySize ?? kvDefaults.keyBytes,
+  valueBytes: valueSize ?? kvDefaults.valueBytes,
+  items: items ?? kvDefaults.items,
+  getPercent: gets ?? kvDefaults.getPercent,
+  lookupCycles: lookup ?? kvDefaults.lookupCycles,
+  pattern: pattern ?? kvDefaults.pattern,
+});
+
+/** One completion for so many requests, where the workload does not say. */
+function moderationOf({ test, postList = 1 }: Workload): number {
+  if (isKvTest(test)) return kvDefaults.cqModeration;
+  return postList === 1 ? perfDefaults.cqModeration : postList;
 }
 
 /** perftest's: datagrams take less than messages of connections. */
 const inlineOf = ({ test, connection }: Workload): number =>
-  connection === 'UD' ? perfDefaults.datagramInlineBytes : perfDefaults.inlineBytes[verbOf(test)];
+  connection === 'UD' || isKvTest(test)
+    ? perfDefaults.datagramInlineBytes
+    : perfDefaults.inlineBytes[verbOf(test)];
 
 /** What differs from perftest's plain test; nothing of what was not asked for. */
 function extrasOf(asked: Workload): Partial<PerfArgs> {
