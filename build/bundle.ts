@@ -13,8 +13,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ModuleInfo, type Plugin, rolldown } from 'rolldown';
-import { withLocalNames } from './local-names.ts';
-import { withPlainFields } from './plain-fields.ts';
+import { rewritten } from './rewritten.ts';
 import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -95,7 +94,7 @@ const rewriting: Plugin = {
     return withWideFields(code.replaceAll('import.meta.url', address));
   },
   renderChunk(code, { fileName }) {
-    const local = withLocalNames(withPlainFields(code));
+    const local = rewritten(code);
     if (!local.includes(ADDRESS)) return local;
     const up = relative(dirname(fileName), '') || '.';
     return `const ${ADDRESS} = (path) => new URL('${up}/' + path, import.meta.url).href;\n${local}`;

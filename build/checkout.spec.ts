@@ -3,7 +3,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
-  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -19,7 +18,10 @@ import { SourceTree } from '../test/mistakes/source-tree.ts';
 const tree = new SourceTree();
 afterAll(() => tree[Symbol.dispose]());
 
-const builds = (): string[] => readdirSync(join(tree.folder, 'dist/checkout'));
+const builds = (): string[] => readdirSync(checkouts);
+const checkouts = join(tree.folder, 'dist/checkout');
+const folderOf = (name: string): string => join(checkouts, name);
+const usersOf = (name: string): string => join(folderOf(name), 'users');
 const command = [join(tree.folder, 'bin/hca.js'), '--version'];
 const version = (): string =>
   execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -39,52 +41,30 @@ describe('a start in a checkout', () => {
     expect(builds()).toEqual([build]);
   });
 
-  it('runs what has been edited', () => {
-    edit('Node $', 'Nodes $');
-    expect(version()).toContain('Nodes v');
-    expect(builds()).toHaveLength(2);
-  });
-
-  it('runs nothing when the sources cannot be built, and says why', () => {
-    appendFileSync(source, '\nclass {');
-    expect(version).toThrow(/command-line\.ts/);
-    edit('\nclass {', '');
-  });
-
-  it('keeps four builds', () => {
-    for (const name of ['a', 'b', 'c', 'd'])
-      mkdirSync(join(tree.folder, 'dist/checkout', name), { recursive: true });
-    edit('Nodes', 'Node');
-    expect(version()).toMatch(/ Node v/);
-    expect(builds()).toHaveLength(4);
-  });
-
-  it('keeps each build that a process runs, and none for one that is gone', async () => {
-    const old = new Date(0);
+  it('runs what has been edited, and keeps four builds, each that a process runs, and none for one that is gone', async () => {
+    const [first] = builds();
     const gone = spawn(process.execPath, ['--version']);
     await once(gone, 'close');
+    // From the latest to the oldest, and all older than what has been built.
+    const others = ['c', 'b', 'a', 'left', 'used'];
+    for (const [at, name] of others.entries()) {
+      mkdirSync(usersOf(name), { recursive: true });
+      utimesSync(folderOf(name), 1e9 - at, 1e9 - at);
+    }
     for (const [name, pid] of [
       ['used', process.pid],
       ['left', gone.pid],
     ] as const) {
-      const folder = join(tree.folder, 'dist/checkout', name);
-      mkdirSync(join(folder, 'users'), { recursive: true });
-      writeFileSync(join(folder, 'users', String(pid)), '');
-      utimesSync(folder, old, old);
+      writeFileSync(join(usersOf(name), String(pid)), '');
     }
-    edit('Node', 'Nodes');
-    expect(version()).toMatch(/ Nodes v/);
-    expect(builds()).toContain('used');
-    expect(builds()).not.toContain('left');
+    edit('Node $', 'Nodes $');
+    expect(version()).toContain('Nodes v');
+    const [last, ...more] = builds().filter((name) => name !== first && !others.includes(name));
+    expect(more).toEqual([]);
+    expect(builds().toSorted()).toEqual([first, last, 'c', 'b', 'used'].toSorted());
     // Those that have run by themselves have taken their notes back.
-    const notesOf = (name: string): string[] =>
-      readdirSync(join(tree.folder, 'dist/checkout', name, 'users'));
-    const run = builds().filter(
-      (name) => name !== 'used' && existsSync(join(tree.folder, 'dist/checkout', name, 'users')),
-    );
-    expect(run.length).toBeGreaterThan(0);
-    expect(run.flatMap(notesOf)).toEqual([]);
-    rmSync(join(tree.folder, 'dist/checkout/used'), { recursive: true });
+    expect([first, last].flatMap((name) => readdirSync(usersOf(name!)))).toEqual([]);
+    rmSync(folderOf('used'), { recursive: true });
   });
 
   it('does not build for a spec', () => {
@@ -92,5 +72,10 @@ describe('a start in a checkout', () => {
     writeFileSync(join(tree.folder, 'sim/new.spec.ts'), 'class {');
     version();
     expect(builds()).toEqual(before);
+  });
+
+  it('runs nothing when the sources cannot be built, and says why', () => {
+    appendFileSync(source, '\nclass {');
+    expect(version).toThrow(/command-line\.ts/);
   });
 });

@@ -29,5 +29,14 @@ export function applyEdits(source: string, edits: readonly Edit[]): string {
 export const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 export const nameOf = (node: Node): string => node['name'] as string;
-/** Nodes right below one, in the order of the source. */
-export const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode);
+/** Nodes right below one, in the order of the source. Most of a build's time is spent here: no list is made but the one returned. */
+export function childrenOf(node: Node): Node[] {
+  const children: Node[] = [];
+  for (const key in node) {
+    const value = node[key];
+    if (Array.isArray(value)) {
+      for (const each of value) if (isNode(each)) children.push(each);
+    } else if (isNode(value)) children.push(value);
+  }
+  return children;
+}

@@ -13,8 +13,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
-import { withLocalNames } from './local-names.ts';
-import { withPlainFields } from './plain-fields.ts';
+import { rewritten } from './rewritten.ts';
 import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -35,8 +34,7 @@ const rewriting: Plugin = {
   name: 'rewriting',
   transform: (code, id) => (isOurs(id) ? withWideFields(code) : null),
   // A file of other people's modules alone stays as they wrote it.
-  renderChunk: (code, { moduleIds }) =>
-    moduleIds.some(isOurs) ? withLocalNames(withPlainFields(code)) : null,
+  renderChunk: (code, { moduleIds }) => (moduleIds.some(isOurs) ? rewritten(code) : null),
 };
 
 /** `?raw` behind a source stands for its text. */

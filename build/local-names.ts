@@ -20,8 +20,16 @@ import { applyEdits, type Edit, isNode, type Node, nameOf } from './edit.ts';
 
 /** @returns the module with local names. @throws SyntaxError when the source is no module */
 export function withLocalNames(source: string): string {
-  const { body } = parseAst(source, { lang: 'js' }) as unknown as { body: readonly Node[] };
-  return new NameRewriter(source).rewrite(body);
+  return withLocalNamesBy(parseAst(source, { lang: 'js' }) as unknown as Node, source, []);
+}
+
+/**
+ * @param program the module's syntax tree
+ * @param others edits inside of its functions and classes
+ * @returns the module with local names, and edited so
+ */
+export function withLocalNamesBy(program: Node, source: string, others: readonly Edit[]): string {
+  return new NameRewriter(source).rewrite(program['body'] as readonly Node[], others);
 }
 
 class NameRewriter {
@@ -36,7 +44,7 @@ class NameRewriter {
     this.#source = source;
   }
 
-  rewrite(body: readonly Node[]): string {
+  rewrite(body: readonly Node[], others: readonly Edit[]): string {
     for (const statement of body) {
       if (statement.type === 'ImportDeclaration') this.#import(statement);
       else if (statement.type === 'ExportNamedDeclaration') this.#export(statement);
@@ -50,7 +58,7 @@ class NameRewriter {
         text: `const ${this.#constants.join(', ')};\n`,
       });
     }
-    return applyEdits(this.#source, this.#edits) + this.#exportsAtEnd();
+    return applyEdits(this.#source, [...this.#edits, ...others]) + this.#exportsAtEnd();
   }
 
   #import(statement: Node): void {

@@ -24,9 +24,11 @@ interface ClassScope {
 
 /** @returns the module with plain fields. @throws SyntaxError when the source is no module */
 export function withPlainFields(source: string): string {
-  const edits = new FieldRewriter().editsOf(parseAst(source, { lang: 'js' }) as unknown as Node);
-  return applyEdits(source, edits);
+  return applyEdits(source, plainFieldEdits(parseAst(source, { lang: 'js' }) as unknown as Node));
 }
+
+/** What gives a module, of which this is the syntax tree, plain fields. @throws SyntaxError for a private name of no class */
+export const plainFieldEdits = (program: Node): readonly Edit[] => new FieldRewriter().editsOf(program);
 
 class FieldRewriter {
   readonly #edits: Edit[] = [];

@@ -4,8 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vitest/config';
-import { withLocalNames } from './local-names.ts';
-import { withPlainFields } from './plain-fields.ts';
+import { rewritten } from './rewritten.ts';
 import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -25,8 +24,7 @@ const wideFields: Plugin = {
 const plainFieldsAndLocalNames: Plugin = {
   name: 'plain-fields-and-local-names',
   enforce: 'post',
-  transform: (code, id) =>
-    isOfModel(id) ? { code: withLocalNames(withPlainFields(code)), map: null } : null,
+  transform: (code, id) => (isOfModel(id) ? { code: rewritten(code), map: null } : null),
 };
 
 /** For `plugins` of a vitest configuration. */
