@@ -7,7 +7,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files of more than ten seconds of processor time each, the longest first. */
+/** Files of more than ten seconds of processor time each, the longest of each project first. */
 const longest = [
   'test/torture/fresh-stories.spec.ts',
   'system/torture/scenes/scenes.spec.ts',
@@ -71,12 +71,18 @@ const places = new Map<string, number>([...longest, ...guests].map((path, place)
 for (const path of places.keys())
   if (!existsSync(`${root}${path}`)) throw new Error(`test/file-order.ts names ${path}, which is not there`);
 
-/** Behind those that are named come the others as vitest sorts them: by an earlier run or by size. */
+/**
+ * Projects stay together, as vitest sorts them: a process that runs one file of a project after the other ends where the next
+ * file in line is another project's, and what it has loaded and compiled with it. Within a project, behind those that are named,
+ * come the others as vitest sorts them: by an earlier run or by size.
+ */
 export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const placeOf = ({ moduleId }: TestSpecification): number =>
       places.get(relative(root, moduleId)) ?? places.size;
-    const sorted = await super.sort(files);
-    return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
+    const ofProjects = Map.groupBy(await super.sort(files), ({ project }) => project.name);
+    return [...ofProjects.values()].flatMap((ofOne) =>
+      ofOne.toSorted((one, other) => placeOf(one) - placeOf(other)),
+    );
   }
 }
