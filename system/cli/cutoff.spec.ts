@@ -25,7 +25,27 @@ describe('a simulated crossing', () => {
     const samples = [1024, 2048, 4096, 8192].map(sampleOf);
     // 1000 + 2 n = 6000 + n at 5000.
     expect(await simulatedCrossing(measure, ['eager', 'cached'], samples)).toBe(5000);
-    // Two or three rounds of seven sizes for each of two ways.
+    // One round of three sizes for each of two ways: lines are straight.
+    expect(measured).toBe(6);
+  });
+
+  it.each([
+    ['steps', (size: number) => 3000 * Math.ceil(size / 500)],
+    ['a wall behind a plain', (size: number) => (size < 7900 ? size : 1e6 * size)],
+    ['a wall before a plain', (size: number) => (size < 4150 ? size : 40_000 + size)],
+    ['a curve', (size: number) => 20_000 + (size - 4000) ** 2 / 1000],
+  ])('is found in a line that is none: %s', async (_name, eager) => {
+    const cached = (): number => 31_500;
+    let measured = 0;
+    const measure = async (way: string, sizes: readonly number[]) => {
+      measured += sizes.length;
+      return sizes.map(way === 'eager' ? eager : cached);
+    };
+    const samples = [4096, 8192].map((size) => ({ size, firstPs: eager(size), secondPs: cached() }));
+    const found = await simulatedCrossing(measure, ['eager', 'cached'], samples);
+    const first = Array.from({ length: 4096 }, (_, at) => 4097 + at).find((size) => eager(size) > cached())!;
+    expect(Math.abs(found! / first - 1)).toBeLessThan(0.01);
+    // Each round halves what is left, in ratios: seven of 3 sizes for each of two ways bring a ratio of 2 below 1.01.
     expect(measured).toBeLessThanOrEqual(42);
   });
 
@@ -44,14 +64,14 @@ describe('hca cutoff', () => {
     try {
       const [json, html] = [join(folder, 'c.json'), join(folder, 'c.html')];
       const files = ['--json', json, '--html', html];
-      const { code, out } = await hca('cutoff', '--sizes', '4K..32K', ...files);
+      const { code, out } = await hca('cutoff', '--sizes', '5K..20K', ...files);
       expect(code).toBe(0);
       for (const waiting of ['poll', 'event']) expect(out).toContain(`waiting by ${waiting}`);
       const { schema, results } = JSON.parse(readFileSync(json, 'utf8'));
       expect(schema).toBe('hca-cutoff/1');
       for (const { crossings } of results) {
         const [cached, onTheFly] = crossings;
-        expect(cached.simulatedBytes).toBeGreaterThan(4096);
+        expect(cached.simulatedBytes).toBeGreaterThan(5 * 1024);
         expect(Math.abs(cached.formulaBytes / cached.simulatedBytes - 1)).toBeLessThan(0.05);
         // 1.2 µs a page is dearer than copying it at 10 GB/s.
         expect(onTheFly.note).toMatch(/^never in this range/);
@@ -73,6 +93,8 @@ describe('hca cutoff', () => {
       [
         ...['--sizes', '112K..144K', '--set', 'host.cost.copyBytesPerCycle=1'],
         ...['--set', 'host.cost.registerRegionPerPage=0', '--set', 'host.cost.pinPerPage=0'],
+        // A measured point is as many messages as go round all of them.
+        ...['--set', 'messaging.bufferCount=4', '--set', 'messaging.rendezvousCount=1'],
       ],
     ],
   ] as const)(
