@@ -151,7 +151,7 @@ describe('standard output is pure JSON with --json -', () => {
     [['move', one, '--watch', 'races', ...single, ...traced]],
     [['perf', 'send-lat', '-n', '5', '--odp', '--watch', 'races', ...traced]],
     [['compare', '--sizes', '64', '--paths', 'write', '--count', '1']],
-    [['cutoff', '--sizes', '64..256', '--waiting', 'poll']],
+    [['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
     [['devinfo']],
     [['profiles']],
     [['faults']],

@@ -56,7 +56,7 @@ describe('an output is what its published schema says:', () => {
     ['hca-perf/2', ['perf', 'read-bw', '-n', '50', '-s', '64', '--region', '1M', '--pattern', 'random']],
     ['hca-compare/1', ['compare', '--sizes', '64', '--count', '2']],
     ['hca-compare/1', ['compare', '--sizes', '64', '--paths', 'write', '--fault', 'packet=lost,nth=9']],
-    ['hca-cutoff/1', ['cutoff', '--sizes', '64..128']],
+    ['hca-cutoff/1', ['cutoff', '--sizes', '64..128', '--waiting', 'event']],
     ['hca-devinfo/1', ['devinfo', '--set', 'hca.mttCacheLines=64']],
     ['hca-profiles/1', ['profiles']],
     ['hca-faults/1', ['faults']],
