@@ -40,6 +40,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import { guestPage } from './guest-page.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import type { ScenarioOutput } from './json-outputs.ts';
 import {
@@ -51,7 +52,6 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { servedIn, servedSections } from './served-page.ts';
 
 interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly kernel: string;
@@ -144,11 +144,11 @@ export function addGuestCommand(program: Command): void {
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
+  refuseIdle(options);
   checkWritable(options.writeBudget);
   checkWritable(options.report);
   checkWritable(options.json);
   checkWritable(options.html);
-  refuseIdle(options);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
@@ -164,8 +164,34 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   }
 }
 
+/** What boots no guest, and writes nothing of one. */
+const bootless = { fetchOnly: '--fetch-only', printQemu: '--print-qemu' } as const;
+/** Files that are written when a guest has run. */
+const afterwards = {
+  html: '--html',
+  json: '--json',
+  report: '--report',
+  budget: '--budget',
+  writeBudget: '--write-budget',
+} as const;
+
+function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
+  if (options.fetchOnly === true && options.printQemu === true)
+    throw new ConfigurationError(bootless.printQemu, true, `left out with ${bootless.fetchOnly}`);
+  for (const [without, ended] of Object.entries(bootless)) {
+    if (options[without as keyof typeof bootless] !== true) continue;
+    for (const [name, option] of Object.entries(afterwards)) {
+      const file = options[name as keyof typeof afterwards];
+      if (file !== undefined)
+        throw new ConfigurationError(option, file, `left out with ${ended}, which runs no guest`);
+    }
+  }
+}
+
 /** @throws ConfigurationError for options that would have no effect */
-function refuseIdle({ scenario: name, run, budget, writeBudget, shell }: GuestCommandOptions): void {
+function refuseIdle(options: GuestCommandOptions): void {
+  refuseFilesWithoutGuest(options);
+  const { scenario: name, run, budget, writeBudget, shell } = options;
   const hasBudget = budget !== undefined || writeBudget !== undefined;
   if (name !== undefined && (run.length > 0 || hasBudget || shell === true))
     throw new ConfigurationError(
@@ -328,11 +354,7 @@ function show(report: GuestReport, options: GuestCommandOptions, command: Comman
   if (options.report !== undefined) writeJson(options.report, report);
   if (options.json !== undefined) writeJson(options.json, report);
   screen.print(renderGuestReport(report));
-  const head = headOf(command, { title: 'A stock Linux guest', ...servedIn(report.serve) });
-  const ran = report.commands.map(({ guest, command: text, output }) =>
-    textSection(`guest${guest}$ ${text}`, output),
-  );
-  writePage(options, () => pageOf(head, [...ran, ...servedSections(report.serve)]), screen);
+  writePage(options, () => guestPage(headOf(command, { title: 'A stock Linux guest' }), report), screen);
   if (analysis !== undefined) screen.print(analysisText(report.serve.analyses, analysis));
   const faults = guestFaultsOf(report);
   for (const fault of faults) process.stderr.write(`hca: ${fault}\n`);

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { figuresBetween, GuestSession, guestFiles } from '../../system/linux-lab/index.ts';
+import { guestPage } from '../../system/cli/guest-page.ts';
+import { figuresBetween, GuestSession, guestFiles, guestReportOf } from '../../system/linux-lab/index.ts';
 import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');
@@ -58,5 +59,26 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     const counted = figuresBetween(before!, after!);
     expect([exitStatus, counted['toHost.cqe'], counted['toHost.payloadWrite']]).toEqual([0, 500, 500]);
     expect(counted['mmioWrites']).toBeGreaterThanOrEqual(500);
+  });
+
+  it('are on the page of the guest in the end, with its interrupts and what its devices did', async () => {
+    const command = '/root/hello.sh reader';
+    const ran = { guest: 0, ...(await run(command)) };
+    const report = guestReportOf(await session.finish(), [ran]);
+    expect(report.interrupts.length).toBeGreaterThan(1);
+    const head = { title: 'A stock Linux guest', command: `hca guest --run '${command}'`, version: '0' };
+    const page = guestPage(head, report);
+    expect(page).toContain(`guest0$ ${command}`);
+    expect(page).toContain('hello, reader');
+    expect(page).toContain(`Linux ${report.versions.kernel}, rdma-core ${report.versions.rdmaCore}`);
+    for (const { adapter, vector, name } of report.interrupts) {
+      expect(page).toContain(`hca ${adapter} vector ${vector}`);
+      expect(page).toContain(name);
+    }
+    for (const words of ['What each block did', 'Register accesses of the guest', 'The ledgers balance'])
+      expect(page).toContain(words);
+    expect(page).not.toContain('DIFFERENT');
+    // Nothing is taken from elsewhere.
+    expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   });
 });

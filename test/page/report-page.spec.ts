@@ -4,7 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { guestPage } from '../../system/cli/guest-page.ts';
+import { guestReportOf } from '../../system/linux-lab/index.ts';
 import { packageFolder } from '../../system/package-folder.ts';
+import { serve } from '../../system/serve/index.ts';
 import { inBrowser } from './browser.ts';
 import { showPage } from './chromium.ts';
 
@@ -51,17 +54,39 @@ function pageOf(words: readonly string[]): string {
   }
 }
 
+/** The page of a guest with a long command, a long line and all its tables; its devices are served for a moment. */
+async function guestPageOf(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'hca-page-'));
+  try {
+    const report = await (await serve({ socket: join(folder, 'guest.sock') })).close();
+    const command = `pair '${'ib_write_bw --all '.repeat(20)}' 'ib_write_bw'`;
+    const output = `${'1234567890'.repeat(40)}\n`.repeat(20);
+    const ran = { guest: 0, command, output, exitStatus: 0, hasTimedOut: false, elapsedMs: 1 };
+    const vector = { adapter: 0, vector: 1, name: 'mlx4-1@0000:01:00.0', isEqual: true };
+    const interrupts = [{ ...vector, deviceCount: 5000, guestCount: 5000 }];
+    const budget = [{ run: command, hca: 0, figure: 'toHost.wqeRead', budget: 10, counted: 9, holds: true }];
+    const versions = { kernel: '6.1.0-44-amd64', qemu: '10.1', rdmaCore: '44', perftest: '4.5' };
+    return guestPage(
+      { title: 'A stock Linux guest', command: 'hca guest', version: '0' },
+      { ...guestReportOf({ versions, interrupts, report }, [ran]), budget },
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 inBrowser(
   'the page of a command is nowhere wider than its window, and the bars of hca move are seen',
   async (tree) => {
-    for (const words of commands) {
-      const files = { '/': ['text/html', measuring], '/report': ['text/html', pageOf(words)] } as const;
+    const pages = commands.map((words) => [words[0], () => pageOf(words)] as const);
+    for (const [name, made] of [...pages, ['guest', guestPageOf] as const]) {
+      const files = { '/': ['text/html', measuring], '/report': ['text/html', await made()] } as const;
       const measured = JSON.parse(await showPage(tree, files, limitMs)) as Record<string, number>[];
       expect(measured.map(({ width }) => width)).toEqual(widths);
       for (const { width, excess, bars, height } of measured) {
-        expect(excess, `${words[0]} at ${width}`).toBe(0);
-        expect(height, words[0]).toBe(true);
-        if (words[0] === 'move') expect(bars).toBeGreaterThan(100);
+        expect(excess, `${name} at ${width}`).toBe(0);
+        expect(height, name).toBe(true);
+        if (name === 'move') expect(bars).toBeGreaterThan(100);
       }
     }
   },
