@@ -49,6 +49,10 @@ const tools = [
   'system/cli/chart/*.spec.ts',
   'system/{linux-lab,page,pages,report-diff,serve,sweep,text}/**/*.spec.ts',
 ];
+/** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (system/cli/testing). */
+const commands = [
+  'system/cli/{cli,cutoff,json-outputs,perf-bottleneck,perf-extended,rerun,validate}.spec.ts',
+];
 const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
 
 /**
@@ -73,7 +77,7 @@ export default defineConfig({
         test: {
           name: 'machine',
           include: ['**/*.spec.ts'],
-          exclude: [...apart, shared, ...scenarios, ...tools],
+          exclude: [...apart, shared, ...scenarios, ...tools, ...commands],
         },
       },
       {
@@ -84,6 +88,10 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'scenarios', include: scenarios, exclude: apart, isolate: false, restoreMocks: true },
+      },
+      {
+        extends: true,
+        test: { name: 'commands', include: commands, exclude: apart, isolate: false, restoreMocks: true },
       },
       {
         extends: true,
