@@ -1,4 +1,4 @@
-/** What is compared by speed: it comes last, when the others have mostly done. */
+/** What is compared by speed, in brief: that it works. */
 import { testScenario } from './suite.ts';
 
 await testScenario('soft-roce', 'debian');

@@ -50,7 +50,7 @@ export const optionsFor = (kernel: Kernel): ScenarioOptions => ({
   onNotice: () => {},
 });
 
-/** Declares the tests of a scenario. */
+/** Declares the tests of a scenario, of its brief steps where it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
   const scenario = scenarioNamed(name);
   const title = `${scenario.title} (Linux of ${kernel})`;
@@ -70,7 +70,7 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     afterAll(async () => {
       await stage?.session[Symbol.asyncDispose]();
     });
-    for (const step of scenario.steps) {
+    for (const step of scenario.briefSteps ?? scenario.steps) {
       it(step.title, { timeout: stepTimeoutMs }, async ({ annotate }) => {
         const seen = await step.run(stage);
         if (seen !== undefined) await annotate(seen);

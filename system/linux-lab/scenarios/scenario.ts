@@ -1,7 +1,7 @@
 /**
  * A scenario: guests and adapters of some arrangement, and steps that are carried out one after the other in them, each
  * of which holds or says what was seen instead. The command line runs them by name (`hca guest --scenario`), and the
- * test suite (test/guest) runs the very same.
+ * test suite (test/guest) runs the very same, but for steps that only measure, which it takes in brief.
  */
 import type { FaultPlan } from '../../machine/faults/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
@@ -30,6 +30,8 @@ export interface Scenario {
   /** Whether the drivers are loaded before the first step. */
   readonly isLoaded: boolean;
   readonly steps: readonly Step[];
+  /** The same steps with less repetition, where figures are reported and nothing is asserted of them: that they work is seen sooner. */
+  readonly briefSteps?: readonly Step[];
 }
 
 /** What the scenario does not decide. */
