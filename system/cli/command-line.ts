@@ -35,7 +35,7 @@ import { listProfiles } from './profiles.ts';
 import { addRerunCommand } from './rerun.ts';
 import { addServeCommand } from './serve.ts';
 import { addSweepCommand } from './sweep.ts';
-import { addTimelineOptions, timelineFilesOf } from './timeline-options.ts';
+import { addTimelineFileOption, addTimelineOptions, timelineFilesOf } from './timeline-options.ts';
 import { addTortureCommand } from './torture.ts';
 import { addValidateCommand } from './validate.ts';
 import { addWhyCommand } from './why.ts';
@@ -130,7 +130,7 @@ function programOf(): Command {
     .option(...htmlOption)
     .option(...jsonOption)
     .action(compare);
-  addFaultOptions(addMachineOptions(compareCommand));
+  addTimelineOptions(addTimelineFileOption(addFaultOptions(addMachineOptions(compareCommand))));
 
   const devinfoCommand = program
     .command('devinfo')

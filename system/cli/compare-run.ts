@@ -17,11 +17,14 @@ import {
 } from '../workloads/index.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
+import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-options.ts';
 
 export interface CompareOrder {
   /** What the path's own parameters are added to. */
   readonly machine: MachineOptions;
   readonly args: CompareArgs;
+  /** What to record of it, and where. */
+  readonly timeline?: TimelineOrder;
 }
 
 export interface CompareRow {
@@ -44,11 +47,21 @@ export interface CompareRow {
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
   readonly faults?: readonly FaultReport[];
   readonly report?: Report;
+  /** What was recorded, when a timeline was asked for. */
+  readonly timeline?: TimelineWritten;
 }
 
-export default async function runCompare({ machine: options, args }: CompareOrder): Promise<CompareRow> {
+export default async function runCompare({
+  machine: options,
+  args,
+  timeline,
+}: CompareOrder): Promise<CompareRow> {
   const set = { ...options.set, ...machineOf(args.path) };
-  await using machine = await Machine.create({ ...options, set });
+  await using machine = await Machine.create({
+    ...options,
+    set,
+    ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  });
   for (const [node, role] of ['Sender', 'Receiver'].entries()) {
     const run = { url: programUrl('compare-sides'), exportName: `compare${role}` };
     await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
@@ -75,6 +88,7 @@ export default async function runCompare({ machine: options, args }: CompareOrde
     isEqual: sender.digest === receiver.digest,
     isBalanced: checks.balanced,
     ...(faults === undefined ? {} : { faults }),
+    ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { bytesText } from '../text/format.ts';
 import { faultLinesOf } from '../text/render.ts';
-import { pathTitles } from '../workloads/index.ts';
+import { type CompareArgs, pathTitles } from '../workloads/index.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
@@ -13,8 +13,20 @@ import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
+import {
+  orderOfRow,
+  type TimelineChoice,
+  type TimelineOrder,
+  timelineOrderOf,
+  timelineText,
+} from './timeline-options.ts';
 
-export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoice, HtmlChoice {
+export interface CompareOptions
+  extends CompareChoice,
+    MachineChoice,
+    FaultChoice,
+    HtmlChoice,
+    TimelineChoice {
   readonly json?: string;
 }
 
@@ -24,8 +36,12 @@ export async function compare(options: CompareOptions, command: Command): Promis
   const { runs, leftOut } = compareArgsOf(options);
   checkWritable(options.json);
   checkWritable(options.html);
+  const timeline = timelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
   const screen = new Screen(options.json);
-  const rows = await rowsOf(runs.map((args) => ({ machine, args })));
+  const orders = runs.map((args) => ({ machine, args, ...timelineOf(timeline, args, runs.length) }));
+  const rows = await rowsOf(orders);
   for (const sizeBytes of options.sizes) {
     const ofSize = rows.filter((row) => row.sizeBytes === sizeBytes);
     if (ofSize.length === 0) continue;
@@ -41,6 +57,7 @@ export async function compare(options: CompareOptions, command: Command): Promis
   }));
   for (const line of faultLinesOf(named)) screen.print(line);
   if (leftOut.length > 0) screen.print(leftOutText(leftOut));
+  for (const { timeline: written } of rows) if (written !== undefined) screen.print(timelineText(written));
   const ran = {
     title: 'The same bytes from host 0 to host 1 by every path',
     machine,
@@ -57,6 +74,16 @@ export async function compare(options: CompareOptions, command: Command): Promis
     });
   }
   reportFailures(rows);
+}
+
+/** What is to be recorded of one run: of several each has files of its own, with path and size in their names. */
+function timelineOf(
+  order: TimelineOrder | undefined,
+  { path, sizeBytes }: CompareArgs,
+  runCount: number,
+): { readonly timeline?: TimelineOrder } {
+  if (order === undefined) return {};
+  return { timeline: runCount === 1 ? order : orderOfRow(order, `${path}-${sizeBytes}`) };
 }
 
 /** Runs everything under a progress bar. */

@@ -26,6 +26,33 @@ describe('hca guest refuses, with both options in the words, files that nothing 
     },
   );
 
+  it.each(['--timeline', '--vcd', '--pcap', '--trace'])('%s with --fetch-only', async (option) => {
+    const { code, err } = await hca('guest', '--fetch-only', option, join(folder, 'nothing.pftrace'));
+    expect([code, err]).toEqual([
+      2,
+      `hca: ${option} is "${join(folder, 'nothing.pftrace')}", expected left out with --fetch-only, which runs no guest\n`,
+    ]);
+  });
+
+  it('and a timeline by operations, or of a scenario', async () => {
+    const file = join(folder, 'nothing.pftrace');
+    const operations = await hca(
+      'guest',
+      '--run',
+      'true',
+      '--timeline',
+      file,
+      '--timeline-operations',
+      '1..2',
+    );
+    expect(operations.code).toBe(2);
+    expect(operations.err).toContain('--timeline-operations is "1..2", expected left out');
+    const scenario = await hca('guest', '--scenario', 'probe', '--vcd', join(folder, 'nothing.vcd'));
+    expect(scenario.code).toBe(2);
+    expect(scenario.err).toContain('--scenario is "probe", expected without a timeline');
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   it('and one of both that would have no effect', async () => {
     const { code, err } = await hca('guest', '--fetch-only', '--print-qemu');
     expect([code, err]).toEqual([2, 'hca: --print-qemu is true, expected left out with --fetch-only\n']);

@@ -52,8 +52,16 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
+import {
+  addTimelineOptions,
+  servedTimelineOrderOf,
+  type TimelineChoice,
+  timelineText,
+  withoutTimelineFile,
+  writeServedTimeline,
+} from './timeline-options.ts';
 
-interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface GuestCommandOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly kernel: string;
   readonly run: readonly string[];
   readonly guests: 1 | 2;
@@ -140,7 +148,7 @@ export function addGuestCommand(program: Command): void {
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .option(...htmlOption)
     .action(guest);
-  addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
@@ -149,6 +157,9 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   checkWritable(options.report);
   checkWritable(options.json);
   checkWritable(options.html);
+  const timeline = servedTimelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
@@ -185,6 +196,15 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
       if (file !== undefined)
         throw new ConfigurationError(option, file, `left out with ${ended}, which runs no guest`);
     }
+    // By hand, hca serve writes them.
+    if (without === 'printQemu') continue;
+    for (const name of ['trace', 'pcap', 'timeline', 'vcd'] as const)
+      if (options[name] !== undefined)
+        throw new ConfigurationError(
+          `--${name}`,
+          options[name],
+          `left out with ${ended}, which runs no guest`,
+        );
   }
 }
 
@@ -192,6 +212,8 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
 function refuseIdle(options: GuestCommandOptions): void {
   refuseFilesWithoutGuest(options);
   const { scenario: name, run, budget, writeBudget, shell } = options;
+  if (name !== undefined && servedTimelineOrderOf(options) !== undefined)
+    throw new ConfigurationError('--scenario', name, 'without a timeline: its guests come and go');
   const hasBudget = budget !== undefined || writeBudget !== undefined;
   if (name !== undefined && (run.length > 0 || hasBudget || shell === true))
     throw new ConfigurationError(
@@ -207,7 +229,8 @@ function refuseIdle(options: GuestCommandOptions): void {
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus } = options;
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
-  const analysis = analysisOptionsOf(options);
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = servedTimelineOrderOf(options);
   return {
     kernel,
     cpus,
@@ -221,7 +244,9 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
       ...(seed === undefined ? {} : { seed }),
       ...(faults === undefined ? {} : { faults }),
       ...(shortcuts === undefined ? {} : { shortcuts }),
-      ...(analysis === undefined ? {} : { analysis }),
+      ...(analysis === undefined && timeline === undefined
+        ? {}
+        : { analysis: { ...analysis, ...(timeline === undefined ? {} : { timeline: timeline.options }) } }),
     },
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
   };
@@ -317,6 +342,9 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   const isWhole =
     commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
   show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, command, screen);
+  const timeline = servedTimelineOrderOf(options);
+  if (timeline !== undefined)
+    screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));
 }
 
 /** What the report has of the commands' costs. */
@@ -350,7 +378,7 @@ async function runCommand(
 }
 
 function show(report: GuestReport, options: GuestCommandOptions, command: Command, screen: Screen): void {
-  const analysis = analysisOptionsOf(options);
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
   if (options.report !== undefined) writeJson(options.report, report);
   if (options.json !== undefined) writeJson(options.json, report);
   screen.print(renderGuestReport(report));

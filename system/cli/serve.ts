@@ -23,8 +23,16 @@ import {
 } from './options.ts';
 import { checkWritable, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { servedIn, servedSections } from './served-page.ts';
+import {
+  addTimelineOptions,
+  servedTimelineOrderOf,
+  type TimelineChoice,
+  timelineText,
+  withoutTimelineFile,
+  writeServedTimeline,
+} from './timeline-options.ts';
 
-interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface ServeCommandOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly socket: string;
   readonly hcas: number;
   readonly cable?: boolean;
@@ -51,7 +59,7 @@ export function addServeCommand(program: Command): void {
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .option(...htmlOption)
     .action(serveGuests);
-  addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
 }
 
 function positive(text: string): number {
@@ -63,7 +71,10 @@ function positive(text: string): number {
 async function serveGuests(options: ServeCommandOptions, command: Command): Promise<void> {
   const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
-  const analysis = analysisOptionsOf(options);
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = servedTimelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
   checkWritable(options.report);
   checkWritable(options.json);
   checkWritable(options.html);
@@ -76,7 +87,9 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
       ...(seed === undefined ? {} : { seed }),
       ...(faults === undefined ? {} : { faults }),
       ...(shortcuts === undefined ? {} : { shortcuts }),
-      ...(analysis === undefined ? {} : { analysis }),
+      ...(analysis === undefined && timeline === undefined
+        ? {}
+        : { analysis: { ...analysis, ...(timeline === undefined ? {} : { timeline: timeline.options }) } }),
     },
     { onNotice: (text) => screen.print(text) },
   );
@@ -91,6 +104,8 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   });
   writePage(options, () => pageOf(head, servedSections(report)), screen);
   if (analysis !== undefined) screen.print(analysisText(report.analyses, analysis));
+  if (timeline !== undefined)
+    screen.print(timelineText(await writeServedTimeline(machine, report, timeline)));
   const isFaulty = report.analyses.some(({ findings }) => hasErrors(findings));
   if (!report.checks.balanced || report.defects.length > 0 || isFaulty) process.exitCode = exitFailed;
 }

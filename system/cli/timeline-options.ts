@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError, visible } from '../../base/index.ts';
 import { traceFileOf } from '../machine/analysis/index.ts';
 import type { Machine } from '../machine/index.ts';
+import type { MachineConfig } from '../machine/profile/index.ts';
 import {
   type DroppedRecords,
   type Timeline,
@@ -11,6 +12,7 @@ import {
   timelineCategories,
   timelineRecordsMax,
 } from '../machine/timeline/index.ts';
+import type { ServedMachine, ServeReport } from '../serve/index.ts';
 import { timeText } from '../text/format.ts';
 import { edgesMax, operationFlows, perfettoChunks, type VcdClock, vcdOf } from '../timeline/index.ts';
 import { integer } from './options.ts';
@@ -128,6 +130,18 @@ export function addTimelineOptions(command: Command): Command {
     );
 }
 
+/** Adds --trace for a command that has no trace of the bus: by the ending of its file it is --timeline or --vcd. */
+export function addTimelineFileOption(command: Command): Command {
+  return command.option(
+    '--trace <file>',
+    'as --timeline, to a .perfetto-trace or .pftrace, or as --vcd, to a .vcd',
+    (text) => {
+      if (isTimelineFile(text) || isVcdFile(text)) return text;
+      throw new InvalidArgumentError('expected a file that ends in .perfetto-trace, .pftrace or .vcd.');
+    },
+  );
+}
+
 /** What the options ask for; undefined for nothing. @throws ConfigurationError for options without a file to write */
 export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
   const { trace = '', timelineWindow, timelineOperations, timelineOnly, timelineRecords } = choice;
@@ -150,6 +164,21 @@ export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefin
   };
 }
 
+/**
+ * The same for devices whose hosts are guests.
+ * @throws ConfigurationError for operations by number as well: a guest's posts are not seen
+ */
+export function servedTimelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
+  const { timelineOperations: range } = choice;
+  if (range !== undefined)
+    throw new ConfigurationError(
+      '--timeline-operations',
+      `${range.first}..${range.last}`,
+      'left out: what a guest posts is seen by its device alone, without a number; --timeline-window',
+    );
+  return timelineOrderOf(choice);
+}
+
 /** Operations are found by their records. */
 const withOperations = (
   only: readonly TimelineCategory[],
@@ -164,9 +193,40 @@ export const orderOfRow = (order: TimelineOrder, rowName: string): TimelineOrder
   ...(order.vcd === undefined ? {} : { vcd: traceFileOf(order.vcd, rowName) }),
 });
 
+/** A machine that has run, of simulated hosts or served. */
+interface Recorded {
+  readonly timeline: Timeline;
+  readonly clocks: readonly VcdClock[];
+  /** How far it ran. */
+  readonly elapsedPs: number;
+}
+
 /** Writes the files of a machine that has run. */
-export async function writeTimeline(machine: Machine, order: TimelineOrder): Promise<TimelineWritten> {
-  const whole = await machine.timeline();
+export const writeTimeline = async (machine: Machine, order: TimelineOrder): Promise<TimelineWritten> =>
+  writeRecorded(
+    { timeline: await machine.timeline(), clocks: clocksOf(machine), elapsedPs: machine.nowPs },
+    order,
+  );
+
+/** Writes the files of devices that were served, once that has ended. @param report the last one */
+export const writeServedTimeline = async (
+  machine: ServedMachine,
+  { config, nodes, elapsedPs }: ServeReport,
+  order: TimelineOrder,
+): Promise<TimelineWritten> =>
+  writeRecorded(
+    {
+      timeline: await machine.timeline(),
+      clocks: nodes.map((_, node) => deviceClock(config, node)),
+      elapsedPs,
+    },
+    order,
+  );
+
+function writeRecorded(
+  { timeline: whole, clocks, elapsedPs }: Recorded,
+  order: TimelineOrder,
+): TimelineWritten {
   const notes: string[] = [];
   const shown = order.operations === undefined ? whole : timeOfOperations(whole, order.operations, notes);
   const files: string[] = [];
@@ -175,7 +235,7 @@ export async function writeTimeline(machine: Machine, order: TimelineOrder): Pro
     files.push(order.timeline);
   }
   if (order.vcd !== undefined) {
-    const { text, changeCount, hasClocks } = vcdOf(shown, clocksOf(machine));
+    const { text, changeCount, hasClocks } = vcdOf(shown, clocks);
     writeFileAtomically(order.vcd, text);
     files.push(order.vcd);
     if (changeCount === 0) notes.push(`${order.vcd} has no signal: none of the categories shown has one.`);
@@ -185,7 +245,7 @@ export async function writeTimeline(machine: Machine, order: TimelineOrder): Pro
       );
   }
   if (shown.count === 0)
-    notes.push(`Nothing was recorded in this window: the machine ran from 0 to ${timeText(machine.nowPs)}.`);
+    notes.push(`Nothing was recorded in this window: the machine ran from 0 to ${timeText(elapsedPs)}.`);
   return { files, records: shown.count, processes: whole.dropped, notes };
 }
 
@@ -206,13 +266,15 @@ function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, n
   return timeline.between(begin!.atPs, BigInt(end!.atPs) + BigInt(end!.durationPs) + 1n);
 }
 
-function clocksOf({ config, nodeCount }: Machine): readonly VcdClock[] {
-  const adapter = config.machine.adapter;
-  const frequencyMHz = adapter === 'nic' ? config.nic.coreClockMHz : config.hca.coreClockMHz;
-  return Array.from({ length: nodeCount }, (_, node) => [
+const clocksOf = ({ config, nodeCount }: Machine): readonly VcdClock[] =>
+  Array.from({ length: nodeCount }, (_, node) => [
     { process: `host${node}`, name: 'cores', frequencyMHz: config.host.core.clockMHz },
-    { process: `${adapter}${node}`, name: 'core', frequencyMHz },
+    deviceClock(config, node),
   ]).flat();
+
+function deviceClock({ machine: { adapter }, nic, hca }: MachineConfig, node: number): VcdClock {
+  const frequencyMHz = adapter === 'nic' ? nic.coreClockMHz : hca.coreClockMHz;
+  return { process: `${adapter}${node}`, name: 'core', frequencyMHz };
 }
 
 /** What was written, in words: never without what was left out. */

@@ -9,7 +9,7 @@
  */
 
 import type { Analyser } from '../../analyser/index.ts';
-import { SteppedRunner } from '../../sim/index.ts';
+import { type ProcessObservations, SteppedRunner } from '../../sim/index.ts';
 import {
   type Analysis,
   type AnalysisOptions,
@@ -62,6 +62,8 @@ export class Emulation {
   #generation = 0;
   /** Packets of the cables of earlier builds. */
   readonly #captures: WireCapture[] = [];
+  /** What the processes of earlier builds have recorded. */
+  readonly #observations: ProcessObservations[] = [];
   #analysers: readonly (Analyser | undefined)[] = [];
   readonly #queueWaits: readonly QueueWaits[];
   #sampledMs = 0;
@@ -144,8 +146,27 @@ export class Emulation {
   }
 
   #capturesNow(): WireCapture[] {
-    const build = this.#generation === 1 ? '' : `-${this.#generation}`;
-    return this.hcas.flatMap(({ node, lp, wireLog }) => wireCaptureOf(node, `${lp.name}${build}`, wireLog));
+    return this.hcas.flatMap(({ node, lp, wireLog }) =>
+      wireCaptureOf(node, `${lp.name}${this.#buildText}`, wireLog),
+    );
+  }
+
+  /** What all processes have recorded so far, of all builds; empty unless the options ask for a timeline. */
+  observations(): ProcessObservations[] {
+    return [...this.#observations, ...this.#observationsNow()];
+  }
+
+  #observationsNow(): ProcessObservations[] {
+    return [...this.guests, ...this.hcas].flatMap(({ stream }) => {
+      if (stream === undefined) return [];
+      const collected = stream.collect();
+      return [{ ...collected, process: `${collected.process}${this.#buildText}` }];
+    });
+  }
+
+  /** Behind the names of processes: what the first build has recorded is not that of another. */
+  get #buildText(): string {
+    return this.#generation === 1 ? '' : `-${this.#generation}`;
   }
 
   /** Ends the analysers' logs. */
@@ -157,27 +178,30 @@ export class Emulation {
   rebuild(): void {
     this.close();
     this.#captures.push(...this.#capturesNow());
+    this.#observations.push(...this.#observationsNow());
     this.#build();
   }
 
   /** Every build has logs of its own: what led to a defect is kept. */
   #traceName(node: number): string {
-    return this.#generation === 1 ? guestName(node) : `${guestName(node)}-${this.#generation}`;
+    return `${guestName(node)}${this.#buildText}`;
   }
 
   #build(): void {
     const { options } = this;
-    const plan = planServed(options);
+    const { capture, timeline } = options.analysis ?? {};
+    const watched =
+      capture === undefined && timeline === undefined
+        ? undefined
+        : { ...(capture === undefined ? {} : { capture }), ...(timeline === undefined ? {} : { timeline }) };
+    // What a shortcut leaves out would be missing in a timeline.
+    const shortcuts = (options.shortcuts ?? true) && timeline === undefined;
+    const plan: ServedPlan = { ...planServed({ ...options, shortcuts }), analysis: watched };
     this.plan = plan;
     this.#hasFailed = false;
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
-    const { analysis } = options;
-    const hcaPlan = {
-      ...plan,
-      analysis: analysis?.capture === undefined ? undefined : { capture: analysis.capture },
-    };
-    this.hcas = nodes.map((node) => new HcaNode(hcaPlan, node, servedNeighboursOf(plan, node), shared));
+    this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node), shared));
     this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise, this.hcas[node]!.hca.shared));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
     const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);

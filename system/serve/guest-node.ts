@@ -8,6 +8,7 @@ import { type CorePort, PcieLinkPort, RootComplex, type SharedDevice } from '../
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../machine/faults/index.ts';
 import { channelKey, hcaName } from '../machine/index.ts';
+import { type Stream, slotStream } from '../machine/timeline/index.ts';
 import { GuestMemorySwitch } from './guest-memory-switch.ts';
 import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
 import { guestName, type ServedPlan } from './served-plan.ts';
@@ -23,9 +24,11 @@ export class GuestNode {
   readonly faultLog: FaultLog;
   /** Where the guest's accesses enter. */
   readonly core: CorePort;
+  /** What happens when, of the link to the guest; undefined unless the plan asks for a timeline. */
+  readonly stream: Stream | undefined;
 
   constructor(
-    { config, channels, faults, shortcuts }: ServedPlan,
+    { config, channels, faults, shortcuts, analysis }: ServedPlan,
     node: number,
     raise: RaiseInterrupt,
     device?: SharedDevice,
@@ -33,13 +36,14 @@ export class GuestNode {
     const { link, rootPort, endpointPort, rootComplex, function: pcieFunction } = config.pcie;
     this.node = node;
     this.lp = new LogicalProcess(guestName(node), undefined, shortcuts);
+    const reader = new ChannelReader(channels[channelKey(hcaName(node), guestName(node))]!);
     this.port = new PcieLinkPort({
       lp: this.lp,
       link,
       end: rootPort,
       peer: endpointPort,
       writer: new ChannelWriter(channels[channelKey(guestName(node), hcaName(node))]!),
-      reader: new ChannelReader(channels[channelKey(hcaName(node), guestName(node))]!),
+      reader,
       trafficClassCount,
     });
     this.interrupts = new InterruptLines(
@@ -63,5 +67,6 @@ export class GuestNode {
     this.faultLog = new FaultLog(faults);
     this.interruptGate.inject(faultsOf(faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(faults, node, this.rootComplex, this.faultLog);
+    this.stream = slotStream(analysis?.timeline, this.lp, reader, config);
   }
 }

@@ -1,4 +1,5 @@
 /** Messages between the serving thread and the one that started it. */
+import type { ProcessObservations } from '../../sim/index.ts';
 import type { ErrorRecord } from '../machine/index.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
@@ -17,5 +18,10 @@ export type ServeMessage =
   | { readonly kind: 'ready'; readonly wakeDescriptor: number }
   | { readonly kind: 'notice'; readonly text: string }
   | { readonly kind: 'report'; readonly ticket: number; readonly report: ServeReport }
-  | { readonly kind: 'ended'; readonly report: ServeReport }
+  | {
+      readonly kind: 'ended';
+      readonly report: ServeReport;
+      /** Empty unless the order asks for a timeline. */
+      readonly observations: readonly ProcessObservations[];
+    }
   | { readonly kind: 'failed'; readonly error: ErrorRecord };

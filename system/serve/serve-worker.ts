@@ -25,8 +25,9 @@ try {
     }
   });
   const report = loop.report();
+  const observations = loop.emulation.observations();
   loop.close();
-  post({ kind: 'ended', report });
+  post({ kind: 'ended', report, observations });
 } catch (thrown) {
   post({ kind: 'failed', error: errorRecordOf(thrown) });
 }

@@ -100,6 +100,34 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     );
   });
 
+  it('records what happens when: each TLP of its report is in the timeline', async () => {
+    const served = await serve({ socket: newSocket(), analysis: { timeline: {} } });
+    const guest = guestAt(served.sockets[0]!);
+    expect(command(guest, 0x004, 4096)).toBe(0);
+    guest.client.close();
+    closeSync(guest.memfd);
+    const { nodes } = await served.close();
+    const timeline = await served.timeline();
+    expect(timeline.processes).toEqual(['guest0', 'hca0']);
+    const { pcie } = nodes[0]!;
+    for (const [process, { classes }] of [
+      ['guest0', pcie.toHost],
+      ['hca0', pcie.toDevice],
+    ] as const) {
+      const counted = Object.values(classes).reduce((sum, { tlps }) => sum + tlps, 0);
+      const recorded = [...timeline.records()].filter(
+        ({ kind, track }) => kind === 'tlp' && track.process === process,
+      );
+      expect(counted).toBeGreaterThan(0);
+      expect(recorded.length, process).toBe(counted);
+    }
+    // The last access of the command, and the write of its answer, are between power-on and the end.
+    expect(timeline.dropped.map(({ dropped }) => dropped)).toEqual([0, 0]);
+    const without = await serve({ socket: newSocket() });
+    await without.close();
+    expect((await without.timeline()).count).toBe(0);
+  });
+
   it('reports its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {
     const notices: string[] = [];
     const served = await serve({ socket: newSocket() }, { onNotice: (text) => notices.push(text) });
@@ -177,7 +205,8 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
   it('ends by SIGTERM with the report, and a page of it, as a command', async () => {
     const [socket, out, page] = [newSocket(), join(folder, 'report.json'), join(folder, 'report.html')];
     const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
-    const files = ['--report', out, '--html', page];
+    const [trace, vcd] = [join(folder, 'served.pftrace'), join(folder, 'served.vcd')];
+    const files = ['--report', out, '--html', page, '--trace', trace, '--vcd', vcd];
     const child = spawn(process.execPath, [main, 'serve', '--socket', socket, '--keep', ...files]);
     let text = '';
     child.stdout.on('data', (bytes) => {
@@ -202,6 +231,9 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     for (const words of ['What each block did', 'Register accesses of the guest', 'The ledgers balance'])
       expect(html).toContain(words);
     expect(html).not.toContain('<h2>Processors</h2>');
+    expect(text).toMatch(/Recorded \d\d+ events in [^\n]*served\.pftrace and [^\n]*served\.vcd/);
+    expect(readFileSync(trace, 'latin1')).toContain('guest0');
+    expect(readFileSync(vcd, 'utf8')).toMatch(/\$scope module hca0 \$end/);
     expect(existsSync(socket)).toBe(false);
   });
 });

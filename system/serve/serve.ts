@@ -9,7 +9,9 @@
  */
 import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
+import type { ProcessObservations } from '../../sim/index.ts';
 import { errorOf } from '../machine/index.ts';
+import { mergedTimeline, type Timeline } from '../machine/timeline/index.ts';
 import { qemuOptionLines } from './qemu-options.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 import { type ServeOptions, serveOrderOf } from './serve-options.ts';
@@ -56,6 +58,7 @@ export class ServedMachine implements AsyncDisposable {
   readonly #listeners: ServeListeners;
   readonly #isReady = Promise.withResolvers<void>();
   readonly #hasEnded = Promise.withResolvers<ServeReport>();
+  #observations: readonly ProcessObservations[] = [];
   readonly #reports = new Map<number, PromiseWithResolvers<ServeReport>>();
   #ticketCount = 0;
   #wakeDescriptor = -1;
@@ -106,6 +109,12 @@ export class ServedMachine implements AsyncDisposable {
     }
   }
 
+  /** What was recorded of all parts, once serving has ended; empty unless the analysis asks for a timeline. */
+  async timeline(): Promise<Timeline> {
+    await this.ended;
+    return mergedTimeline(this.#observations);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -131,6 +140,7 @@ export class ServedMachine implements AsyncDisposable {
         return;
       case 'ended':
         this.#isOver = true;
+        this.#observations = message.observations;
         for (const { resolve } of this.#reports.values()) resolve(message.report);
         this.#reports.clear();
         this.#hasEnded.resolve(message.report);

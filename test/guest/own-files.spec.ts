@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WqeOpcode } from '../../abi/index.ts';
 import { guestPage } from '../../system/cli/guest-page.ts';
 import { figuresBetween, GuestSession, guestFiles, guestReportOf } from '../../system/linux-lab/index.ts';
 import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
@@ -24,6 +25,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     session = await GuestSession.start({
       ...optionsFor('debian'),
       ...{ hcas: 1, guests: 1, cable: false },
+      serve: { analysis: { timeline: {} } },
       ownFiles: { copies: [script, `${script}:/lib/there/hello`], modules },
     });
     await session.load();
@@ -78,6 +80,12 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     for (const words of ['What each block did', 'Register accesses of the guest', 'The ledgers balance'])
       expect(page).toContain(words);
     expect(page).not.toContain('DIFFERENT');
+    const timeline = await session.machine.timeline();
+    const writes = [...timeline.records()].filter(
+      ({ kind, values }) => kind === 'operation' && values[2] === WqeOpcode.RDMA_WRITE,
+    );
+    expect(writes.length).toBe(report.serve.operations['WRITE']!.count);
+    expect(timeline.processes).toEqual(['guest0', 'hca0']);
     // Nothing is taken from elsewhere.
     expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   });

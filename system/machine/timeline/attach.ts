@@ -28,6 +28,19 @@ export function hostStream(
   return stream;
 }
 
+/** Of a slot whose host is not simulated: what crosses its link to the host. */
+export function slotStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  reader: ChannelReader,
+  { pcie }: MachineConfig,
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  watchPcie(stream, reader, pcie.link, toHost);
+  return stream;
+}
+
 export function hcaStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,

@@ -1,5 +1,5 @@
 /** Interface of this room: see docs/timeline.md. */
-export { hcaStream, hostStream, nicStream } from './attach.ts';
+export { hcaStream, hostStream, nicStream, slotStream } from './attach.ts';
 export * from './kinds.ts';
 export { type Stream, type TimelineOptions, timelineRecordsMax } from './stream.ts';
 export {
