@@ -9,6 +9,9 @@ import { FileOrder } from './test/file-order.ts';
 // processes and workers inherit by this variable, saves two thirds of the processor time of a start.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('./dist/compiled', import.meta.url));
 
+// Files run beside each other: a machine's threads have no core for themselves, and polling keeps others from working.
+process.env['HCA_CORES'] ??= '1';
+
 /**
  * Reporters of a run: for people, and for a script that counts when HCA_TEST_RESULTS names a folder.
  * @param name of the run's file there

@@ -28,6 +28,8 @@ export interface RuntimeThread {
 export interface Runtime {
   /** Its version, for the facts of a run. */
   readonly version: string;
+  /** Cores that the threads of one machine may have for themselves. */
+  readonly coreCount: number;
   /** Calls `action` after everything that is already waiting to run in this thread. */
   defer(action: () => void): void;
   /** Copies `lengthBytes` between memories that do not overlap, a long block at once. */
@@ -53,6 +55,9 @@ export interface Runtime {
 const plain: Runtime = {
   get version() {
     return globalThis.navigator?.userAgent ?? 'unknown';
+  },
+  get coreCount() {
+    return globalThis.navigator?.hardwareConcurrency ?? 1;
   },
   defer(action) {
     const { port1, port2 } = new MessageChannel();

@@ -2,6 +2,7 @@
  * Node.js as the model's runtime. To be imported first by whatever starts a process or a thread in which machines are made: the
  * library, commands, workers, benches.
  */
+import { availableParallelism } from 'node:os';
 import { useRuntime } from '../base/index.ts';
 import { readSmallFile } from './files.ts';
 import { allowMoreInlining } from './inlining.ts';
@@ -14,6 +15,8 @@ allowMoreInlining();
 
 useRuntime({
   version: process.version,
+  // Where others use the rest, HCA_CORES says how many: a machine's threads, when they are more, wait without polling.
+  coreCount: Number(process.env['HCA_CORES'] ?? availableParallelism()),
   defer: (action) => void setImmediate(action),
   copyBytes: (to, toOffset, from, fromOffset, lengthBytes) =>
     void engineCopy.call(from, to, toOffset, fromOffset, fromOffset + lengthBytes),

@@ -16,7 +16,7 @@
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
 
-import { ConfigurationError, type Picoseconds } from '../base/index.ts';
+import { ConfigurationError, type Picoseconds, runtime } from '../base/index.ts';
 import type { ChannelWriter } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
@@ -78,8 +78,7 @@ export class WorkerRunner implements Runner {
     this.#group = new ProcessGroup(processes);
     this.#horizon = new SharedHorizon(control, worker, this.#group);
     this.#firstProcess = control.workerOf.indexOf(worker);
-    this.#spinCount =
-      options.spinCount ?? (control.workerCount <= navigator.hardwareConcurrency ? SPIN_COUNT : 0);
+    this.#spinCount = options.spinCount ?? (control.workerCount <= runtime().coreCount ? SPIN_COUNT : 0);
     this.#promisedPs = new Float64Array(processes.length);
     this.#wasEnded = processes.map(() => false);
     this.#writers = processes.map((_, process) =>

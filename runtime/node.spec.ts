@@ -1,0 +1,18 @@
+import { execFileSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { expect, it } from 'vitest';
+
+/** What a process of its own takes as cores, with the variable as it is given. */
+function coresWith(variable: Record<string, string>): number {
+  const { HCA_CORES: _inherited, ...environment } = process.env;
+  const modules = ['base/index.ts', 'runtime/node.ts'].map((path) => new URL(`../${path}`, import.meta.url));
+  const program = `await import('${modules[1]}'); const { runtime } = await import('${modules[0]}'); console.log(runtime().coreCount);`;
+  const args = ['--input-type=module', '--eval', program];
+  const env = { ...environment, ...variable };
+  return Number(execFileSync(process.execPath, args, { env, encoding: 'utf8' }));
+}
+
+it('the cores that threads may have for themselves are those of the computer, or as many as HCA_CORES says', () => {
+  expect(coresWith({})).toBe(availableParallelism());
+  expect(coresWith({ HCA_CORES: '1' })).toBe(1);
+});
