@@ -78,6 +78,8 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
       throw new ConfigurationError('--all', true, `left out: ${test} has --value-size and --key-size`);
     if (choice.sizes !== undefined) throw new ConfigurationError('--all', true, 'left out with --sizes');
   }
+  if (odp === true && isKvTest(test))
+    throw new ConfigurationError('--odp', true, `left out: the memory of ${test} is pinned`);
   const sizes = all === true ? allSizes.map((size) => ({ size })) : [{}];
   const modes = odp === true ? [{ onDemand: false }, { onDemand: true }] : [{}];
   const given = optionNames.flatMap((name) => {

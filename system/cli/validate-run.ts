@@ -1,7 +1,7 @@
 /** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
 import type { MachineOptions } from '../machine/index.ts';
 import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
-import { type BandwidthResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
+import { type BandwidthResult, type KvResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
 
 /** A point, and parameters that are changed on top of its own: to see what would bring it right. */
@@ -19,7 +19,9 @@ export default async function runPoint({ point, set }: ValidateOrder): Promise<F
 async function perfFigures({ test }: PerfPoint, machine: MachineOptions): Promise<Figures> {
   const args = perfArgsOf(test);
   const { result } = await runPerf({ machine, args });
-  return args.isLatency ? latencyFigures(result as LatencyResult) : rateFigures(result as BandwidthResult);
+  if (args.isLatency) return latencyFigures(result as LatencyResult);
+  const rates = rateFigures(result as BandwidthResult);
+  return args.kv === undefined ? rates : { ...rates, averageUs: (result as KvResult).averagePs / 1e6 };
 }
 
 const latencyFigures = ({ typicalPs, minPs }: LatencyResult): Figures => ({

@@ -24,6 +24,10 @@ export const suspicions = {
   timerUnits:
     'The card keeps RNR and retry time-outs in units of its own, three times those of the standard, and with a least value.',
   framing: 'The source counts framing of a TLP otherwise than the specification adds it up.',
+  postsOfACore:
+    'A core spends on each post the 150 ns of C-161; where it posts one after the other, cards were given more: posts overlap.',
+  linesInSlot:
+    'Two lines of a WQE for each datagram fill the slot beside what comes in, where the card still had room.',
   systemCalls: 'The source counts the whole way through three system calls, the model only the crossings.',
 } as const;
 

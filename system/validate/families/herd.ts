@@ -1,4 +1,5 @@
 /** Group C: HERD (SIGCOMM 2014), a ConnectX-3 at FDR among many machines. */
+import { parsedWorkload } from '../../workloads/index.ts';
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point, StreamPlan } from '../points.ts';
@@ -282,10 +283,55 @@ const inText: readonly Family[] = [
   },
 ];
 
+/** Requests of all clients together that are measured; those of each that warm the caches. */
+const requestsTotal = 15_000;
+const warmup = 100;
+
+/** The whole system, of which all clients are on one machine. */
+function storeOf(row: Measurement): Point {
+  const clients = circumstance(row, 'clients');
+  const iters = Math.ceil(requestsTotal / clients);
+  const ready = parsedWorkload('herd');
+  return {
+    machine: { ...apt, set: { ...apt.set, 'host.core.count': clients } },
+    workload: {
+      kind: 'perf',
+      test: {
+        ...ready,
+        ...{ threads: clients, iters, warmup, servers: circumstance(row, 'servers') },
+        ...{ window: circumstance(row, 'window'), gets: circumstance(row, 'gets') },
+        valueSize: circumstance(row, 'values'),
+      },
+    },
+  };
+}
+
+const wholeSystem: readonly Family[] = [
+  {
+    name: 'HERD, requests per second',
+    of: { group, workload: /^HERD key-value store$/ },
+    workload: 'the ready workload herd, all clients on one machine',
+    points: (row) => [storeOf(row)],
+    figure: 'mops',
+    tolerance: 'rate',
+    suspects: ['postsOfACore', 'linesInSlot'],
+  },
+  {
+    name: 'HERD, mean latency',
+    of: { group, workload: /^HERD key-value store, average latency/ },
+    workload: 'the same, from before a request is made until its answer is taken',
+    points: (row) => [storeOf(row)],
+    figure: 'averageUs',
+    tolerance: 'rate',
+    suspects: ['postsOfACore', 'linesInSlot'],
+  },
+];
+
 export const herdFamilies: readonly Family[] = [
   ...latencies,
   ...inboundFamilies({ group, where: /Fig 3b/ }, ['UC', 'RC']),
   ...outgoing,
   ...allToAllFamilies,
   ...inText,
+  ...wholeSystem,
 ];
