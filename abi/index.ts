@@ -43,6 +43,7 @@ export * from './query-dev-cap.ts';
 export * from './query-fw.ts';
 export * from './srqc.ts';
 export * from './static-configuration.ts';
+export * from './subnet-administration.ts';
 export * from './wqe.ts';
 export * from './wqe-inline.ts';
 export * from './wqe-opcodes.ts';

@@ -182,7 +182,6 @@ interface KernelOperations {
 export interface Neighbour {
   /** IPv4 address as text. */
   readonly address: string;
-  readonly lid: number;
   readonly portGuid: bigint;
 }
 

@@ -9,8 +9,6 @@ export const cmResponseTimeout = 20;
 export const cmMaxRetries = 15;
 /** How much longer a peer is asked to wait by an MRA. */
 export const mraServiceTimeout = 24;
-/** Packet life time of a path; the default of stock OpenSM. */
-export const pathPacketLifeTime = 18;
 /** What Linux calls a target that reports no acknowledgement delay of its own. */
 export const targetAckDelay = 15;
 

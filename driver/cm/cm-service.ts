@@ -2,41 +2,23 @@
  * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
  * channel (as modprobe rdma_ucm would), taken down with the device; and what IDs need of it: addresses, ports, paths.
  *
- * Addresses are those of the host's table of neighbours, which stands for IPoIB's interface, its neighbour table and the
- * subnet administration's path records. Own address: the entry with the GUID of this port.
+ * Addresses are those of the host's table of neighbours, which stands for IPoIB's interface and its neighbour table; the path
+ * to a port the subnet administration gives. Own address: the entry with the GUID of this port.
  */
+import { MadClass } from '../../abi/index.ts';
 import type { Device } from '../device.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
-import type { PortAttr } from '../uapi.ts';
-import { pathPacketLifeTime } from './cm-constants.ts';
 import type { CmDrop } from './connection.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
-import { MadAgent } from './mad-agent.ts';
-import type { Path, PortAddress } from './path.ts';
+import { MadAgent, type MadConsumers } from './mad-agent.ts';
+import { PathQueries, type RouteTaken } from './path-queries.ts';
 
 /** First port that is given to an ID without a port of its own: net.ipv4.ip_local_port_range of Linux. */
 const firstFreePort = 32_768;
 const lastPort = 65_535;
-/** Rates of a link by lanes and speed of a lane, in units of 2.5 Gbit/s, as path records code them. */
-const rateCodes: { readonly [laneUnits: number]: number } = {
-  1: 2,
-  2: 5,
-  4: 3,
-  8: 6,
-  12: 4,
-  16: 7,
-  24: 8,
-  32: 9,
-  48: 10,
-};
-const rateOfFdr4x = 12;
-const lanesOf: { readonly [width: number]: number } = { 1: 1, 2: 4, 4: 8, 8: 12 };
-/** Speeds of PortAttr in units of 2.5 Gbit/s; FDR has a code of its own. */
-const unitsOf: { readonly [speed: number]: number } = { 1: 1, 2: 2, 4: 4, 8: 4 };
-
 /** MADs of QP1, connections in any state, and messages of the CM that did nothing, by reason. */
 export interface ConnectionCounts {
   readonly sent: number;
@@ -55,7 +37,7 @@ interface Running {
   readonly agent: MadAgent;
   readonly manager: ConnectionManager;
   readonly own: Neighbour;
-  readonly port: PortAttr;
+  readonly paths: PathQueries;
 }
 
 export class CmService {
@@ -130,19 +112,16 @@ export class CmService {
     this.#ports.delete(port);
   }
 
-  /** The path to an address of the table, or undefined. */
-  pathTo(address: string): Path | undefined {
-    const { own, port } = this.#up;
+  /** The GID behind an address of the table, or undefined. */
+  gidOf(address: string): Uint8Array | undefined {
     const peer = this.#platform.neighbours?.find((entry) => entry.address === address);
-    if (peer === undefined) return undefined;
-    return {
-      local: portAddressOf(own),
-      remote: portAddressOf(peer),
-      serviceLevel: port.smSl,
-      mtu: port.activeMtu,
-      rate: rateOf(port),
-      packetLifeTime: pathPacketLifeTime,
-    };
+    return peer && gidOfPort(peer);
+  }
+
+  /** Asks the subnet administration for the path to a GID. */
+  findPath(cpu: Cpu, gid: Uint8Array, timeoutMs: number, taken: RouteTaken): void {
+    const { paths, own } = this.#up;
+    paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
   }
 
   get #up(): Running {
@@ -164,28 +143,34 @@ export class CmService {
       caGuid: device.nodeGuid,
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
-    const agent = await MadAgent.open(cpu, device, (thread, received) => manager.receive(thread, received));
-    return { agent, manager, own, port: await port!.query(cpu) };
+    const { smLid: lid, smSl: serviceLevel } = await port!.query(cpu);
+    const paths: PathQueries = new PathQueries({
+      timers: manager.timers,
+      manager: { lid, serviceLevel },
+      send: (thread, bytes, to) => agent.send(thread, bytes, to),
+    });
+    const consumers: MadConsumers = new Map([
+      [MadClass.COMMUNICATION, (thread, received) => manager.receive(thread, received)],
+      [MadClass.SUBN_ADM, (thread, received) => paths.receive(thread, received)],
+    ]);
+    const agent = await MadAgent.open(cpu, device, consumers);
+    return { agent, manager, own, paths };
   }
 
   async #stop(cpu: Cpu): Promise<void> {
-    const { agent, manager } = this.#up;
+    const { agent, manager, paths } = this.#up;
     this.#running = undefined;
     manager.close();
+    paths.close();
     for (const channel of this.#channels) channel.deviceRemoved();
     await agent.close(cpu);
   }
 }
 
-function portAddressOf({ lid, portGuid }: Neighbour): PortAddress {
+function gidOfPort({ portGuid }: Neighbour): Uint8Array {
   const gid = new Uint8Array(16);
   const view = new DataView(gid.buffer);
   view.setBigUint64(0, 0xfe80_0000_0000_0000n);
   view.setBigUint64(8, portGuid);
-  return { lid, gid };
-}
-
-function rateOf({ activeWidth, activeSpeed }: PortAttr): number {
-  const units = (lanesOf[activeWidth] ?? 0) * (unitsOf[activeSpeed] ?? 0);
-  return rateCodes[units] ?? rateOfFdr4x;
+  return gid;
 }

@@ -76,12 +76,12 @@ export class EventChannel implements KernelEventChannel {
       id.expect('Idle', 'Bound');
       requireAddress('dst', dst);
       requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
-      const path = this.#service.pathTo(dst.sinAddr);
+      const gid = this.#service.gidOf(dst.sinAddr);
       if (id.state === 'Idle') this.#bind(id, src ?? { sinAddr: this.#service.ownAddress, sinPort: 0 });
       id.src = { ...id.src!, sinAddr: this.#service.ownAddress };
       id.dst = { ...dst };
-      if (path !== undefined) {
-        id.path = path;
+      if (gid !== undefined) {
+        id.destinationGid = gid;
         id.state = 'AddrResolved';
         return id.event(Event.RDMA_CM_EVENT_ADDR_RESOLVED);
       }
@@ -99,8 +99,10 @@ export class EventChannel implements KernelEventChannel {
       const id = this.#ids.get(handle);
       id.expect('AddrResolved');
       requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
-      id.state = 'RouteResolved';
-      id.event(Event.RDMA_CM_EVENT_ROUTE_RESOLVED);
+      id.state = 'RouteResolving';
+      this.#service.findPath(cpu, id.destinationGid!, timeoutMs, (outcome) => {
+        if (id.state === 'RouteResolving') id.routeFound(outcome);
+      });
     });
   }
 

@@ -50,7 +50,7 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
 
 it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it drops', async () => {
   const { machine, driver } = await TestContext.open();
-  const agent = await MadAgent.open(machine.cpu, driver.device, () => undefined);
+  const agent = await MadAgent.open(machine.cpu, driver.device, new Map());
   for (let at = 0; at < 128 + 2048 + 3; at++)
     agent.send(machine.cpu, new Uint8Array(256), { lid: 1, serviceLevel: 0 });
   expect(agent.counts).toMatchObject({ sent: 128, overflowed: 3 });

@@ -7,14 +7,17 @@
  *
  * A MAD costs the core what a command costs (`commandPost` to send, `commandComplete` to handle): an estimate.
  */
-import { MadClass, mad } from '../../abi/index.ts';
+import { mad } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Device } from '../device.ts';
 import type { Cpu } from '../platform.ts';
 import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pair.ts';
 
-/** Takes a MAD of communication management. It must not wait. */
-export type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
+/** Takes a MAD of its class. It must not wait. */
+type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
+
+/** Who takes the MADs of which class. */
+export type MadConsumers = ReadonlyMap<number, MadReceiver>;
 
 /** MADs that wait for room in the send queue: as many as 16 times what it holds. */
 const waitingMax = 2048;
@@ -23,20 +26,20 @@ export class MadAgent {
   /** MADs handed to the device, taken from it, of no class that has a consumer, failed, and too many to wait for room. */
   readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0, overflowed: 0 };
   readonly #device: Device;
-  readonly #receive: MadReceiver;
+  readonly #consumers: MadConsumers;
   #pair!: GsiQueuePair;
   readonly #waiting: { readonly bytes: Uint8Array; readonly to: MadAddress }[] = [];
   #isScheduled = false;
   #isClosed = false;
 
-  private constructor(device: Device, receive: MadReceiver) {
+  private constructor(device: Device, consumers: MadConsumers) {
     this.#device = device;
-    this.#receive = receive;
+    this.#consumers = consumers;
   }
 
   /** @throws KernelError ENOMEM */
-  static async open(cpu: Cpu, device: Device, receive: MadReceiver): Promise<MadAgent> {
-    const agent = new MadAgent(device, receive);
+  static async open(cpu: Cpu, device: Device, consumers: MadConsumers): Promise<MadAgent> {
+    const agent = new MadAgent(device, consumers);
     agent.#pair = await GsiQueuePair.open(cpu, device, () => agent.#schedule());
     return agent;
   }
@@ -86,9 +89,9 @@ export class MadAgent {
       }
       this.counts.received++;
       cpu.charge('driver', costs.commandComplete);
-      if (mad.fields.managementClass.get(viewOf(completion.bytes), 0) === MadClass.COMMUNICATION)
-        this.#receive(cpu, completion);
-      else this.counts.unclaimed++;
+      const receive = this.#consumers.get(mad.fields.managementClass.get(viewOf(completion.bytes), 0));
+      if (receive === undefined) this.counts.unclaimed++;
+      else receive(cpu, completion);
     }
     this.#isScheduled = false;
     if (!this.#isClosed) this.#pair.arm(cpu);

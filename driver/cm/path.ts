@@ -1,6 +1,6 @@
 /** Where connections go: the path between two ports, as a PathRecord has it (IBTA vol 1, 15.2.5.16). */
 
-export interface PortAddress {
+interface PortAddress {
   readonly lid: number;
   /** 16 bytes. */
   readonly gid: Uint8Array;

@@ -65,6 +65,7 @@ export class RdmaId implements ConnectionOwner {
   state: RdmaIdState = 'Idle';
   src: SocketAddress | undefined;
   dst: SocketAddress | undefined;
+  destinationGid: Uint8Array | undefined;
   path: Path | undefined;
   /** Port that it holds; -1: an ID of a request has its listener's. */
   ownPort = -1;
@@ -87,6 +88,17 @@ export class RdmaId implements ConnectionOwner {
 
   event(event: Event, status = 0, conn?: RdmaConnParam, listenId: Handle = -1): void {
     this.#notify({ event, id: this.handle, listenId, status, conn });
+  }
+
+  /** The answer to the query of resolveRoute: the path, or an errno. */
+  routeFound(outcome: Path | number): void {
+    if (typeof outcome === 'number') {
+      this.state = 'AddrResolved';
+      return this.event(Event.RDMA_CM_EVENT_ROUTE_ERROR, -outcome);
+    }
+    this.path = outcome;
+    this.state = 'RouteResolved';
+    this.event(Event.RDMA_CM_EVENT_ROUTE_RESOLVED);
   }
 
   connect(cpu: Cpu, serviceId: bigint, param: RdmaConnParam, make: (path: Path) => Connection): void {

@@ -7,6 +7,7 @@ import {
   CommandDma,
   CommandProcessor,
   CommandTable,
+  type ControlConfig,
   type DataPathControl,
   DeviceState,
   DrainWatch,
@@ -20,7 +21,14 @@ import {
   EventWriter,
   InterruptModeration,
 } from './events/index.ts';
-import { HcaPort, HcaPorts, ManagementAgents, NodeIdentity } from './port/index.ts';
+import {
+  HcaPort,
+  HcaPorts,
+  ManagementAgents,
+  NodeIdentity,
+  SubnetAdministration,
+  type SubnetMember,
+} from './port/index.ts';
 import { CommandRegister, type ControlRegisterPorts, ControlRegisters } from './registers/index.ts';
 
 /** What the blocks reach outside of the control side, and itself as a whole. */
@@ -95,7 +103,7 @@ function makePorts({ config, capabilities, domain, nodeIndex, link }: ControlCor
         linkInitialiseCycles: config.linkInitialiseCycles,
         subnetManagerCycles: config.subnetManagerCycles,
         hasEmbeddedSubnetManager: config.embeddedSubnetManager,
-        lid: config.portLid === 0 ? nodeIndex + 1 : config.portLid,
+        lid: lidOf(config, nodeIndex),
         subnetManagerLid: config.subnetManagerLid,
         domain,
         link: index === 0 ? link : undefined,
@@ -105,8 +113,9 @@ function makePorts({ config, capabilities, domain, nodeIndex, link }: ControlCor
 }
 
 function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
-  const { config, capabilities, domain, tables, icm, eqs, nodeIndex } = core;
-  const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
+  const { config, capabilities, domain, tables, icm, eqs, nodeIndex, subnetNodes } = core;
+  const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
+  const members = subnetNodes.map((index) => memberOf(config, index));
   return new DeviceState({
     ...tables,
     capabilities,
@@ -116,9 +125,23 @@ function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
     ports,
     node,
     agents: new ManagementAgents(node, ports),
+    manager: new SubnetAdministration({ port: ports[0]!, portCount: ports.length, members }),
     memoryMapPerPageCycles: config.memoryMapPerPageCycles,
   });
 }
+
+/** LID that the embedded subnet manager gives port 1 of a node. */
+const lidOf = ({ portLid }: ControlConfig, nodeIndex: number): number =>
+  portLid === 0 ? nodeIndex + 1 : portLid;
+
+const descriptionOf = (nodeIndex: number): string => `hca-emulator node ${nodeIndex}`;
+
+const memberOf = (config: ControlConfig, nodeIndex: number): SubnetMember => ({
+  lid: lidOf(config, nodeIndex),
+  nodeGuid: nodeGuidOf(nodeIndex),
+  portGuid: portGuidOf(nodeIndex, 1),
+  description: descriptionOf(nodeIndex),
+});
 
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
 

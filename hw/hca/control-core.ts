@@ -23,6 +23,8 @@ export interface ControlSideSetup {
   readonly capabilities: CapabilityConfig;
   /** Which node this is, from 0: its GUIDs and LID come from it. */
   readonly nodeIndex: number;
+  /** The nodes of the subnet, this one among them. */
+  readonly subnetNodes: readonly number[];
 }
 
 export interface ControlCore extends ControlSideSetup {

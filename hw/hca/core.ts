@@ -32,7 +32,7 @@ import {
   TransportCounters,
 } from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
-import type { MulticastGroups, SpecialQps } from './receiver/index.ts';
+import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
 import { WqeLines } from './send-queue/index.ts';
 import {
   DiagnosticCounters,
@@ -60,6 +60,7 @@ interface DataPathSite {
   /** The addresses of the port. */
   readonly address: PortAddress;
   readonly specialQps: SpecialQps;
+  readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
   readonly geometry: DoorbellGeometry;
 }

@@ -17,6 +17,7 @@ const makeHca = (): Hca =>
     capabilities: defaultsOf(capabilityParameters),
     wire: defaultsOf(wireParameters),
     nodeIndex: 0,
+    subnetNodes: [0],
     tap: undefined,
   });
 

@@ -65,6 +65,8 @@ export interface HcaSetup extends SlotSetup {
   readonly wireReader?: ChannelReader | undefined;
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
+  /** The nodes whose HCAs are at the ends of the cable, this one among them, as the embedded subnet manager knows them. */
+  readonly subnetNodes: readonly number[];
   readonly tap: OperationTap | undefined;
   /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
   readonly operationSource?: OperationSource | undefined;
@@ -166,6 +168,7 @@ export class Hca implements BarTarget {
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
+      subnetNodes: setup.subnetNodes,
     });
     const parts = { domain, config, icm, dmaRead: reads, dmaWrite: writes, sram };
     const { eqs } = this.control;
@@ -185,6 +188,7 @@ export class Hca implements BarTarget {
       address: this.control.ports[0]!,
       eventQueues: this.control.events,
       specialQps: this.control.state,
+      manager: this.control.state.manager,
       groups: this.control.state.groups,
       geometry: {
         uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,

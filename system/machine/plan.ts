@@ -58,6 +58,8 @@ export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuf
 export interface HcaNeighbours {
   readonly host: string;
   readonly wirePeer: string;
+  /** The nodes whose HCAs are at the ends of the cable, in order. */
+  readonly subnetNodes: readonly number[];
 }
 
 export const hostName = (node: number): string => `host${node}`;

@@ -70,5 +70,6 @@ export function planServed(choice: ServedChoice): ServedPlan {
 /** The peers at the other ends of an HCA's links. */
 export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {
   const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: openEndName(node) } as const;
-  return { host: guestName(node), wirePeer: wirePeers[cabling] };
+  const subnetNodes = cabling === 'cable' ? [0, 1] : [node];
+  return { host: guestName(node), wirePeer: wirePeers[cabling], subnetNodes };
 }

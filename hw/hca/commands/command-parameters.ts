@@ -118,11 +118,11 @@ export const controlParameters = {
     'LID the embedded subnet manager gives port 1; 0 gives node index + 1.',
   ),
   subnetManagerLid: number(
-    1,
+    0xbfff,
     'LID',
     [1, 0xbfff],
     'estimate',
-    'LID of the subnet manager as ports report it.',
+    'LID of the embedded subnet manager, which answers queries there: one that no port has.',
   ),
 } as const;
 

@@ -13,7 +13,7 @@ import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { IcmMap } from '../memory/index.ts';
 import type { ContextTable } from '../objects/index.ts';
-import type { HcaPort, ManagementAgents, NodeIdentity } from '../port/index.ts';
+import type { HcaPort, ManagementAgents, NodeIdentity, SubnetAdministration } from '../port/index.ts';
 import { MulticastGroups } from '../receiver/index.ts';
 import type { DataPathControl } from './data-path-control.ts';
 import type { CapabilityConfig } from './device-capabilities.ts';
@@ -41,6 +41,7 @@ export interface DeviceSetup extends ContextTables {
   readonly ports: readonly HcaPort[];
   readonly node: NodeIdentity;
   readonly agents: ManagementAgents;
+  readonly manager: SubnetAdministration;
   readonly memoryMapPerPageCycles: number;
 }
 
@@ -77,6 +78,11 @@ export class DeviceState {
   readonly qpnOfIndex = new Map<number, number>();
   /** QPs that owe software an event when their send queue has drained. */
   readonly draining = new Set<number>();
+
+  /** What queries of the embedded subnet manager are answered by. */
+  get manager(): SubnetAdministration {
+    return this.#setup.manager;
+  }
 
   constructor(setup: DeviceSetup) {
     this.#setup = setup;
@@ -130,6 +136,7 @@ export class DeviceState {
     this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
     this.parts.agents.reset();
+    this.parts.manager.reset();
     this.parts.node.reset();
     this.parts.icm.reset();
     this.phase = SystemPhase.OFF;

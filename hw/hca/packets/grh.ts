@@ -75,6 +75,13 @@ export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, 
 /** Place of the destination GID in a record whose GRH is at `grh`. */
 export const destinationGidPlace = (grh: number): number => grh + DESTINATION_GID_PLACE;
 
+/** Exchanges source and destination. */
+export function exchangeGids(bytes: Uint8Array, grh: number): void {
+  const source = bytes.slice(grh + SOURCE_GID_PLACE, grh + DESTINATION_GID_PLACE);
+  bytes.copyWithin(grh + SOURCE_GID_PLACE, grh + DESTINATION_GID_PLACE, grh + GRH_BYTES);
+  bytes.set(source, grh + DESTINATION_GID_PLACE);
+}
+
 /** True when a path or vector with a GRH names this port as its destination. */
 export const isLoopbackPath = (address: PortAddress, from: Uint8Array, path: number): boolean =>
   isOwnGid(address, from, path + 0x10);

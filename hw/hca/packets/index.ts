@@ -1,9 +1,22 @@
 /** Interface of this room: see README.md. */
-export { buildGrh, destinationGidPlace, isGrhForGroup, isGrhForPort, isGrhFromPath } from './grh.ts';
+export {
+  buildGrh,
+  destinationGidPlace,
+  exchangeGids,
+  isGrhForGroup,
+  isGrhForPort,
+  isGrhFromPath,
+} from './grh.ts';
 export { Loopback } from './loopback.ts';
 export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
-export { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
+export {
+  FIRST_MULTICAST_LID,
+  isOwnLid,
+  isSamePartition,
+  PERMISSIVE_LID,
+  type PortAddress,
+} from './port-address.ts';
 export { ReadUnit } from './read-unit.ts';
 export {
   receiverStalls,

@@ -6,6 +6,8 @@ export interface PortAddress {
   readonly lid: number;
   /** LID mask control: the low bits of a LID that are ours whatever they say. */
   readonly lmc: number;
+  /** LID of the subnet manager that stands in the HCA itself; -1, which no packet has, where there is none. */
+  readonly embeddedManagerLid: number;
   /** Only an active port passes data packets on, also to itself. */
   readonly isActive: boolean;
   /** The GID table: 16 bytes each, as in a GRH; all zero where there is none. */

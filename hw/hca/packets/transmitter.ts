@@ -318,6 +318,7 @@ export class Transmitter {
     const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
     if (!isOpen) return WAY_CABLE;
     if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    if (lid === this.#address.embeddedManagerLid) return WAY_LOOPBACK;
     return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
   }
 

@@ -61,7 +61,7 @@ describe('a port', () => {
     });
     expect(bench.dataPath.calls).toEqual([]);
     bench.run();
-    expect(infoOf(bench)).toMatchObject({ portState: PortState.ACTIVE, lid: 1, masterSmLid: 1 });
+    expect(infoOf(bench)).toMatchObject({ portState: PortState.ACTIVE, lid: 1, masterSmLid: 0xbfff });
     expect(bench.dataPath.calls).toEqual(['portUp']);
     const answer = must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 256 }).outBox;
     expect(queryPort.decode(answer).linkUp).toBe(1);
@@ -77,7 +77,7 @@ describe('a port', () => {
       subtype: PortManagementChange.PORT_INFO,
       port: 1,
       lid: 1,
-      smLid: 1,
+      smLid: 0xbfff,
       changed: PortInfoChange.LID | PortInfoChange.SM_LID,
       gidPrefix: 0xfe80_0000_0000_0000n,
     });

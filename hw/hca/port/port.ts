@@ -145,6 +145,8 @@ export class HcaPort implements PortAddress {
   lmc = 0;
   readonly gids: Uint8Array;
   isEnabled = false;
+  /** LID of the embedded subnet manager once it has made the port active; -1, which no packet has, where the manager is on the cable. */
+  embeddedManagerLid = -1;
   readonly #stage: number;
   #isLinkUp = false;
   #linkDownedCount = 0;
@@ -341,6 +343,7 @@ export class HcaPort implements PortAddress {
     if (this.state !== PortState.INIT) return;
     fields.lid.set(this.view, 0, this.setup.lid);
     fields.masterSmLid.set(this.view, 0, this.setup.subnetManagerLid);
+    this.embeddedManagerLid = this.setup.subnetManagerLid;
     this.addressChanged();
     this.reportInfoChange(PortInfoChange.LID | PortInfoChange.SM_LID, cycle);
     this.#setState(PortState.ARMED, cycle);
@@ -400,6 +403,7 @@ export class HcaPort implements PortAddress {
 
   #setDefaults(): void {
     const { setup } = this;
+    this.embeddedManagerLid = -1;
     const allWidths = LinkWidth.WIDTH_1X | LinkWidth.WIDTH_4X;
     const allSpeeds = LinkSpeed.SDR | LinkSpeed.DDR | LinkSpeed.QDR;
     portInfo.encodeInto(

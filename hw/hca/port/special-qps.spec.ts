@@ -103,6 +103,47 @@ describe('QP0 and QP1', () => {
     expect(a.cq.takenCount()).toBe(3);
   });
 
+  test('a query to the embedded subnet manager comes back as its answer, from its LID, and leaves by no cable', async () => {
+    const bench = await dataPathBench();
+    const a = specialQps(bench.a);
+    const [mad, to] = [new Region(bench.a, 256), new Region(bench.a, 1024)];
+    mad.fill(5);
+    await bench.run(3);
+    const asked: Uint8Array[] = [];
+    bench.a.address.embeddedManagerLid = 0x900;
+    bench.a.answers = (bytes) => {
+      asked.push(bytes.slice());
+      bytes[0] = 77;
+      return asked.length === 1;
+    };
+    const wqe = (): Uint8Array => {
+      const bytes = capturedWqe(BASE + 2, mad);
+      mlxControlSegment.fields.remoteLid.set(new DataView(bytes.buffer), 0, 0x900);
+      bytes.set([9, 0], 20 + 2);
+      return bytes;
+    };
+    a.qp1.receive([to.part(0, 296)]);
+    a.qp1.receive([to.part(512, 296)]);
+    a.qp1.sendBytes(wqe());
+    await bench.run(30);
+    const [sent, received, ...more] = a.cq
+      .drain()
+      .toSorted((left, right) => (left.isSend ? -1 : 1) - (right.isSend ? -1 : 1));
+    expect(more).toEqual([]);
+    expect(sent).toMatchObject({ isSend: true, syndrome: 0 });
+    expect(received).toMatchObject({ isSend: false, byteCount: 296, syndrome: 0, sourceLid: 0x900 });
+    expect(asked).toEqual([pattern(5, 256)]);
+    expect(to.read(40, 256)).toEqual(Uint8Array.from([77, ...pattern(5, 256).subarray(1)]));
+    // What it does not answer ends with it.
+    a.qp1.sendBytes(wqe());
+    await bench.run(30);
+    expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);
+    expect(asked.length).toBe(2);
+    expect(bench.a.wire.transmitted.packetCount).toBe(0);
+    expect(bench.a.dataPath.core.violations.report()).toEqual({});
+    expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
+  });
+
   test('sheet 6.3: a WQE whose headers are no UD packet is a local QP operation error', async () => {
     const bench = await dataPathBench();
     const a = specialQps(bench.a);

@@ -136,7 +136,9 @@ export class ManagementAgents {
         data.set(this.#node.description);
         return MadStatus.OK;
       case SmpAttribute.NODE_INFO:
-        data.set(this.#nodeInfo(port));
+        data.set(
+          nodeInfoOf({ nodeGuid: this.#node.nodeGuid, portGuid: port.guids[0]! }, this.#ports.length, port),
+        );
         return MadStatus.OK;
       case SmpAttribute.PORT_INFO: {
         const subject = this.#portOf(modifier, port);
@@ -185,28 +187,32 @@ export class ManagementAgents {
     }
   }
 
-  #nodeInfo(port: HcaPort): Uint8Array {
-    return nodeInfo.encode({
-      baseVersion: 1,
-      classVersion: 1,
-      nodeType: channelAdapter,
-      ports: this.#ports.length,
-      systemImageGuid: this.#node.nodeGuid,
-      nodeGuid: this.#node.nodeGuid,
-      portGuid: port.guids[0]!,
-      partitionCap: port.pkeys.length,
-      deviceId: pciIdentity.deviceId,
-      revision: pciIdentity.revisionId,
-      localPort: port.setup.portNumber,
-      vendorId: 0x0002c9, // the vendor's OUI
-    });
-  }
-
   /** The port an attribute modifier names; 0 is the one the request came in on. */
   #portOf(modifier: number, arrival: HcaPort): HcaPort | undefined {
     return modifier === 0 ? arrival : this.#ports[modifier - 1];
   }
 }
+
+/** NodeInfo of a node whose ports are as `port`: IBA 14.2.5.3. */
+export const nodeInfoOf = (
+  { nodeGuid, portGuid }: { readonly nodeGuid: bigint; readonly portGuid: bigint },
+  ports: number,
+  port: HcaPort,
+): Uint8Array =>
+  nodeInfo.encode({
+    baseVersion: 1,
+    classVersion: 1,
+    nodeType: channelAdapter,
+    ports,
+    systemImageGuid: nodeGuid,
+    nodeGuid,
+    portGuid,
+    partitionCap: port.pkeys.length,
+    deviceId: pciIdentity.deviceId,
+    revision: pciIdentity.revisionId,
+    localPort: port.setup.portNumber,
+    vendorId: 0x0002c9, // the vendor's OUI
+  });
 
 const dataOf = (response: DataView): Uint8Array =>
   new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);

@@ -16,8 +16,11 @@ import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import {
   FLAG_GRH,
   grhPlace,
+  Opcode,
   operandBytes,
+  PACKET_PAYLOAD_OFFSET,
   WORD_DATAGRAM_SOURCE_QPN,
+  WORD_LIDS,
   WORD_PAYLOAD_BYTES,
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
@@ -29,6 +32,7 @@ import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
 import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
 import {
   destinationGidPlace,
+  exchangeGids,
   FIRST_MULTICAST_LID,
   IS_KNOWN,
   IS_REQUEST,
@@ -63,6 +67,12 @@ const PORTS = 2;
 export interface SpecialQps {
   /** QPN of port 1's QP0, or 0 while there are none. */
   readonly specialQpBase: number;
+}
+
+/** The subnet manager that stands in the HCA. */
+export interface EmbeddedManager {
+  /** Turns a management datagram into its answer, in place. False: it has none. */
+  answer(mad: Uint8Array): boolean;
 }
 
 export interface ReceiverPorts {
@@ -299,7 +309,10 @@ export class Receiver {
   /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
   #findQp(): QueuePair | undefined {
     const packet = this.#packets;
-    if (!this.#isLoopback && !this.#isForUs(packet.lids & 0xffff)) return this.#drop('packetForeignLid');
+    const lid = packet.lids & 0xffff;
+    if (!this.#isLoopback) {
+      if (!this.#isForUs(lid)) return this.#drop('packetForeignLid');
+    } else if (lid === this.#address.embeddedManagerLid && !this.#askManager()) return undefined;
     const qpn = packet.destinationQpn;
     if (qpn === QPN_MULTICAST) return this.#firstMember();
     const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
@@ -324,6 +337,19 @@ export class Receiver {
     if (isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
     this.#address.countPkeyViolation();
     return false;
+  }
+
+  /** A datagram to the embedded subnet manager comes back as its answer: same packet, ends exchanged. False: there is none. */
+  #askManager(): boolean {
+    const packet = this.#packets;
+    const { rxBytes, rxWords, offset, payloadBytes, lids } = packet;
+    if (packet.opcode !== Opcode.UD_SEND_ONLY || packet.destinationQpn > QPN_GENERAL_SERVICES) return false;
+    const at = offset + PACKET_PAYLOAD_OFFSET;
+    if (!this.#core.manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
+    packet.lids = (lids << 16) | (lids >>> 16);
+    rxWords[(offset >> 2) + WORD_LIDS] = packet.lids;
+    if ((packet.flags & FLAG_GRH) !== 0) exchangeGids(rxBytes, this.#grhPlace());
+    return true;
   }
 
   #drop(violation: DataPathViolation): undefined {

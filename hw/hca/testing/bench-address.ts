@@ -5,6 +5,7 @@ export class BenchAddress implements PortAddress {
   lid: number;
   lmc = 0;
   isActive = true;
+  embeddedManagerLid = -1;
   readonly gids = new Uint8Array(16 * 16);
   readonly pkeys = new Uint16Array(16);
   pkeyViolations = 0;

@@ -242,6 +242,7 @@ export class ControlBench {
       config: this.config,
       capabilities: this.capabilities,
       nodeIndex: 0,
+      subnetNodes: [0, 1],
     });
     this.control.connect({
       dataPath: this.dataPath,

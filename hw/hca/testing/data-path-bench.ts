@@ -132,6 +132,8 @@ export class DataPathNode {
   readonly events: EventLog;
   readonly address: BenchAddress;
   readonly groups = new MulticastGroups();
+  /** What the embedded subnet manager does with a MAD: specs that give it a LID replace this. */
+  answers: (mad: Uint8Array) => boolean = () => false;
   specialQpBase = 0;
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
@@ -223,6 +225,7 @@ export class DataPathNode {
       address: this.address,
       eventQueues: this.events,
       specialQps: this,
+      manager: { answer: (mad) => this.answers(mad) },
       groups: this.groups,
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,

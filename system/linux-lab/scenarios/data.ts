@@ -2,6 +2,7 @@
 import { countersStep } from './counters.ts';
 import { allSizesSteps, perftestSteps, pingPongSteps, type Route } from './data-tests.ts';
 import type { Scenario, Step } from './scenario.ts';
+import { embeddedManagerSteps, ownManagerStep } from './subnet-manager.ts';
 
 const loopbackRoute: Route = {
   serverDevice: 'mlx4_0',
@@ -34,7 +35,7 @@ export const loopback: Scenario = {
   guests: 1,
   faults: [],
   isLoaded: true,
-  steps: allSteps(loopbackRoute, 'bw'),
+  steps: [...allSteps(loopbackRoute, 'bw'), ownManagerStep],
 };
 
 export const cable: Scenario = {
@@ -56,5 +57,9 @@ export const twoGuests: Scenario = {
   guests: 2,
   faults: [],
   isLoaded: true,
-  steps: [...pingPongSteps(guestsRoute).slice(0, 3), ...perftestSteps(guestsRoute).slice(0, 4)],
+  steps: [
+    ...pingPongSteps(guestsRoute).slice(0, 3),
+    ...perftestSteps(guestsRoute).slice(0, 4),
+    ...embeddedManagerSteps,
+  ],
 };

@@ -27,6 +27,64 @@ async function serverAndClient(stage: Stage, server: string, client: string): Pr
   return output;
 }
 
+/** IP over InfiniBand between two guests. */
+const ipStep: Step = {
+  title: 'IP over InfiniBand: both guests join their groups, and ping each other',
+  async run(stage) {
+    for (const guest of [0, 1]) {
+      const up = `modprobe ib_ipoib && ip addr add ${address(guest)}/24 dev ib0 && ip link set ib0 up`;
+      await stage.check(up, { guest });
+    }
+    for (const guest of [0, 1]) await untilRunning(stage, guest);
+    const output = await stage.check(`ping -c 3 ${address(1)}`);
+    return output.split('\n').find((line) => line.includes('packet loss'));
+  },
+};
+
+const untilRunning = (stage: Stage, guest: number): Promise<string> =>
+  stage.check(
+    'for t in $(seq 150); do [ "$(cat /sys/class/net/ib0/operstate)" = up ] && exit 0; sleep 0.2; done; exit 1',
+    { guest },
+  );
+
+const connectionsStep: Step = {
+  title: 'the connection manager: rping and ucmatose, whose threads are cancelled at the end',
+  async run(stage) {
+    await serverAndClient(stage, 'rping -s -C 10 -v', `rping -c -a ${address(1)} -C 10 -v`);
+    await serverAndClient(stage, 'ucmatose -C 10', `ucmatose -s ${address(1)} -C 10`);
+    return undefined;
+  },
+};
+
+/** What needs a subnet manager, by the embedded one, between two guests. */
+export const embeddedManagerSteps: readonly Step[] = [
+  {
+    title: 'the embedded subnet manager says that it is the master',
+    async run(stage) {
+      const said = (await stage.check('sminfo')).trim();
+      if (!/SMINFO_MASTER/.test(said)) throw new ScenarioFailure(said);
+      return said;
+    },
+  },
+  ipStep,
+  connectionsStep,
+];
+
+/** The same of a port that talks to itself. */
+export const ownManagerStep: Step = {
+  title: 'IP over InfiniBand and the connection manager, by the embedded subnet manager, to itself',
+  async run(stage) {
+    await stage.check(`modprobe ib_ipoib && ip addr add ${address(0)}/24 dev ib0 && ip link set ib0 up`);
+    await untilRunning(stage, 0);
+    const output = await stage.check(
+      `(rping -s -C 10 >/run/rping.log 2>&1 &); sleep 1; rping -c -a ${address(0)} -C 10 -v`,
+    );
+    const pings = output.match(/ping data: rdma-ping-/g)?.length ?? 0;
+    if (pings !== 10) throw new ScenarioFailure(output);
+    return `${pings} pings`;
+  },
+};
+
 const steps: readonly Step[] = [
   {
     title: 'without one the port is linked and waits in Init',
@@ -55,28 +113,8 @@ const steps: readonly Step[] = [
         .pairAcross({ server: 'ibv_rc_pingpong -c -n 50', client: 'ibv_rc_pingpong -c -n 50 guest1' })
         .then(() => undefined),
   },
-  {
-    title: 'IP over InfiniBand: both guests join their groups, and ping each other',
-    async run(stage) {
-      for (const guest of [0, 1]) {
-        const up = `modprobe ib_ipoib && ip addr add ${address(guest)}/24 dev ib0 && ip link set ib0 up`;
-        await stage.check(up, { guest });
-      }
-      const running = '[ "$(cat /sys/class/net/ib0/operstate)" = up ]';
-      for (const guest of [0, 1])
-        await stage.check(`for t in $(seq 150); do ${running} && exit 0; sleep 0.2; done; exit 1`, { guest });
-      const output = await stage.check(`ping -c 3 ${address(1)}`);
-      return output.split('\n').find((line) => line.includes('packet loss'));
-    },
-  },
-  {
-    title: 'the connection manager: rping and ucmatose, whose threads are cancelled at the end',
-    async run(stage) {
-      await serverAndClient(stage, 'rping -s -C 10 -v', `rping -c -a ${address(1)} -C 10 -v`);
-      await serverAndClient(stage, 'ucmatose -C 10', `ucmatose -s ${address(1)} -C 10`);
-      return undefined;
-    },
-  },
+  ipStep,
+  connectionsStep,
   ...storageSteps(address(1)),
   {
     title: 'the counters of the other node are read over the wire',

@@ -61,6 +61,7 @@ export class HcaNode {
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader,
       nodeIndex: node,
+      subnetNodes: neighbours.subnetNodes,
       tap,
       operationSource: plan.attributesCosts === true ? tap : undefined,
       shared,
@@ -78,4 +79,5 @@ export class HcaNode {
 const neighboursOf = (node: number): HcaNeighbours => ({
   host: hostName(node),
   wirePeer: hcaName(peerOf(node)),
+  subnetNodes: [Math.min(node, peerOf(node)), Math.max(node, peerOf(node))],
 });

@@ -337,13 +337,11 @@ export class HostNode implements BusMap {
 }
 
 /**
- * The ports of the subnet by their addresses: host n is 10.0.0.n+1, as its embedded subnet manager gives LIDs. Every host
- * has the same table, as if it had been copied to all.
+ * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if it had been copied to all.
  */
-function neighboursOf({ machine, hca }: MachineConfig): Neighbour[] {
+function neighboursOf({ machine }: MachineConfig): Neighbour[] {
   return Array.from({ length: machine.nodeCount }, (_, node) => ({
     address: `10.0.0.${node + 1}`,
-    lid: hca.control.portLid || node + 1,
     portGuid: portGuidOf(node, 1),
   }));
 }
