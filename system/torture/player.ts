@@ -968,11 +968,14 @@ class Player {
     for (let rounds = 0; rounds < 64 && this.#awaitedCount(index) > 0; rounds++) {
       reqNotifyCq(cq, 0);
       if ((await this.#pump()) > 0) continue;
-      const found = await getCqEvent(channel, eventLimitPs);
+      let found = await getCqEvent(channel, eventLimitPs);
+      if (found === undefined) {
+        if (!(await this.#hasWanted(index, false))) return;
+        // It may have come just now, and its event be held back by moderation.
+        found = await getCqEvent(channel, eventLimitPs);
+        if (found === undefined) this.#seen.missing.push(`an event of CQ ${index}, slept for`);
+      }
       if (found !== undefined) this.#acknowledge(found);
-      else if (await this.#hasWanted(index, false))
-        this.#seen.missing.push(`an event of CQ ${index}, slept for`);
-      else return;
     }
   }
 
