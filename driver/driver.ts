@@ -230,9 +230,9 @@ export class Driver implements KernelDevice, Patient {
   private async probeAgain(cpu: Cpu): Promise<void> {
     this.teardown = new Teardown();
     try {
-      if (await this.hasRegisters(cpu)) {
+      this.isAway = !(await this.hasRegisters(cpu));
+      if (!this.isAway) {
         await this.probe(cpu);
-        this.isAway = false;
         this.restarts++;
         this.log('probed again');
         return;
@@ -241,8 +241,8 @@ export class Driver implements KernelDevice, Patient {
       if (!(error instanceof KernelError)) throw error;
       this.lastReason = `probe after restart: ${error.message}`;
       this.log(this.lastReason);
+      this.isAway = !(await isPresent(cpu, this.platform));
     }
-    this.isAway = !(await isPresent(cpu, this.platform));
     this.log(this.isAway ? 'not in its slot' : 'left alone');
     if (this.isAway) this.health.start();
   }
