@@ -66,6 +66,30 @@ describe('the entries of all QPs', () => {
   });
 });
 
+describe('a request that is asked for again', () => {
+  it('IBTA 9.7.5.1.4: is answered before later ones, which are held for what may be asked for again between them', () => {
+    const resources = resourcesOfFour();
+    const entries = new Map([10, 20].map((psn) => [psn, resources.append(0, KIND_READ, psn, true, 0)]));
+    for (const [psn, heldCycle] of [
+      [5, 300],
+      [15, 400],
+      [30, 500],
+    ] as const)
+      entries.set(psn, resources.insert(0, KIND_READ, psn, false, 0, heldCycle));
+    const order: number[] = [];
+    const due = [5, 10, 15, 20, 30].map((psn) => [psn, resources.dueCycle[entries.get(psn)!]]);
+    for (; resources.rows[0]!.count > 0; resources.pop(0)) order.push(resources.psn[resources.oldest(0)]!);
+    expect(order).toEqual([5, 10, 15, 20, 30]);
+    expect(due).toEqual([
+      [5, 0],
+      [10, 300],
+      [15, 0],
+      [20, 400],
+      [30, 0],
+    ]);
+  });
+});
+
 describe('what QPs owe', () => {
   it('takes room for those alone that ever owed an answer', () => {
     const resources = resourcesOfFour();

@@ -5,7 +5,7 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
-import type { Wide } from '../../../base/index.ts';
+import type { Cycles, Wide } from '../../../base/index.ts';
 import { psnDistance } from '../../../wire/index.ts';
 import { SIDE_RESPONSE, type WantedPages } from '../memory/index.ts';
 import { enlarged, type QpSlot, type QpTable, QueuePair } from '../objects/index.ts';
@@ -153,8 +153,17 @@ export class ResponderResources {
    * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
    * before theirs; but not before the oldest one while that is being worked on. A READ behind it is answered from its
    * beginning: who asks for the earlier answer again drops what has been sent of the later one, and asks for it again, too.
+   * Those behind it are held until `heldCycle`: between them and this one may be others that are about to be asked for again, and
+   * without their answers theirs are of no use.
    */
-  insert(qp: QpSlot, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
+  insert(
+    qp: QpSlot,
+    kind: number,
+    psn: number,
+    isOldestKept: boolean,
+    writesBefore: number,
+    heldCycle: Cycles,
+  ): number {
     const pending = this.of(qp);
     const { head, tail, count } = pending;
     let before = NONE;
@@ -172,6 +181,8 @@ export class ResponderResources {
     pending.tail = tail;
     if (before === NONE) pending.head = entry;
     else this.#next[before] = entry;
+    for (let held = after; held !== NONE; held = this.#next[held]!)
+      this.dueCycle[held] = Math.max(this.dueCycle[held]!, heldCycle);
     return entry;
   }
 

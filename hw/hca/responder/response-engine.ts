@@ -69,6 +69,8 @@ export class ResponseEngine {
   readonly #readLatencyCycles: number;
   readonly #readCycles: number;
   readonly #readBytesPerCycle: number;
+  /** Within which the next one of a QP's repeated requests comes, if its peer repeats them as fast as this device would. */
+  readonly #repeatCycles: Cycles;
   /** The QP being served. */
   #active: PendingResponses | undefined;
   #burst = 0;
@@ -81,6 +83,8 @@ export class ResponseEngine {
     this.#readLatencyCycles = core.config.readResponseLatencyCycles;
     this.#readCycles = core.config.readResponseCycles;
     this.#readBytesPerCycle = core.config.readResponseBytesPerCycle;
+    const { readIntervalCycles, sameQpIntervalCycles } = core.config;
+    this.#repeatCycles = 2 * Math.max(readIntervalCycles, sameQpIntervalCycles);
     this.#resources = new ResponderResources(core.qps);
     this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, this);
     this.#atomics = new AtomicResponses(core, this.#resources, this.#packets, this.account, this);
@@ -272,7 +276,9 @@ export class ResponseEngine {
   #insert(pending: PendingResponses, kind: number, psn: number, cycle: Cycles): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
     const { slot } = pending.pair;
-    const entry = this.#resources.insert(slot, kind, psn, isOldestKept, this.#writer.requestedCount);
+    const before = this.#writer.requestedCount;
+    const heldCycle = cycle + this.#repeatCycles;
+    const entry = this.#resources.insert(slot, kind, psn, isOldestKept, before, heldCycle);
     const isFirst = entry === this.#resources.oldest(slot);
     if (this.#active === pending && isFirst) this.#packets.abandon(cycle);
     return entry;

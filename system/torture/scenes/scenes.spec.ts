@@ -39,6 +39,8 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['connections', 1_800_000_167],
   ['connections', 1_800_000_290],
   ['connections', 720_566_810_868],
+  ['lost-packets', 663_166_356_284],
+  ['reset-in-traffic', 663_166_356_991],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
