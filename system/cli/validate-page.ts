@@ -10,8 +10,8 @@ import {
   type GroupResult,
   groupTitles,
   isRun,
-  percentText,
   type RowResult,
+  shareText,
   tolerances,
 } from '../validate/index.ts';
 import { type Chart, type ChartLine, chartPage } from './chart/index.ts';
@@ -24,7 +24,7 @@ export function validateSentences(groups: readonly GroupResult[]): string[] {
   const all = groups.at(-1)!;
   return [
     `${all.holds} of ${all.holds + all.misses + all.failed} rows of published measurements that were run are within tolerance ` +
-      `(${percentText(all.share)}); ${all.notRun} rows cannot be run.`,
+      `(${shareText(all.share)}); ${all.notRun} rows cannot be run.`,
     'Thick lines are simulated, dashed ones measured on hardware.',
   ];
 }
@@ -102,7 +102,7 @@ const groupTable = (groups: readonly GroupResult[]) => ({
   rows: groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
     group === 'all' ? 'all' : `${group}: ${groupTitles[group]}`,
     ...[rows, holds, misses, failed, notRun].map(String),
-    percentText(share),
+    shareText(share),
   ]),
 });
 

@@ -8,8 +8,8 @@ import {
   type GroupResult,
   groupTitles,
   isRun,
-  percentText,
   type RowResult,
+  shareText,
   tolerances,
 } from '../validate/index.ts';
 
@@ -82,7 +82,7 @@ export const summaryTable = (groups: readonly GroupResult[]): string =>
       misses,
       failed,
       notRun,
-      holds + misses + failed === 0 ? '–' : percentText(share),
+      holds + misses + failed === 0 ? '–' : shareText(share),
     ]),
   );
 

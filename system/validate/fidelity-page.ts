@@ -5,7 +5,7 @@
 import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
 import type { Measurement } from './measurements.ts';
-import { circumstancesText, errorText, figureText, percentText } from './shown.ts';
+import { circumstancesText, errorText, figureText, percentText, shareText } from './shown.ts';
 import { signatureRows } from './signatures.ts';
 import { type SuspicionName, suspicions } from './suspicions.ts';
 import {
@@ -51,7 +51,7 @@ const staleText = (ids: readonly string[]): string[] =>
 const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
 
 How far the model can be trusted: what others measured on real hardware ([the measurements](../reference/measurements.md)) beside what it
-gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${percentText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
+gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
 are not run. Tolerances are those of the measurements' page: ${Object.values(tolerances)
   .map(({ name }) => name)
   .join(', ')}.
@@ -96,7 +96,7 @@ const groupTable = (groups: readonly GroupResult[]): string =>
       `${rows}`,
       `${holds + misses + failed}`,
       `${holds}`,
-      holds + misses + failed === 0 ? '–' : percentText(share),
+      holds + misses + failed === 0 ? '–' : shareText(share),
       percentText(medianError),
       `${notRun}`,
     ]),

@@ -3,7 +3,7 @@ export { fidelityPage, type SimulatedFigures } from './fidelity-page.ts';
 export { measure } from './measure.ts';
 export { circumstance, parsedMeasurements } from './measurements.ts';
 export { type Figures, type PerfPoint, type Point, pointKey } from './points.ts';
-export { circumstancesText, errorText, figureText, percentText } from './shown.ts';
+export { circumstancesText, errorText, figureText, shareText } from './shown.ts';
 export {
   type Case,
   casesOf,

@@ -28,3 +28,6 @@ export function errorText(measured: number, error: number): string {
 }
 
 export const percentText = (share: number): string => `${(share * 100).toFixed(0)} %`;
+
+/** The share of rows that hold, to a tenth and never rounded up: 89.8 % are not 90 %. */
+export const shareText = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
