@@ -127,6 +127,7 @@ export {
   createBuffer,
   createRcQps,
   type FieldNaming,
+  type KvPlan,
   openEndpoint,
   openMessageChannel,
   type PerfArgs,

@@ -98,7 +98,7 @@ hca_id:→mlx4_0
 →→→state:→→→PORT_ACTIVE (4)
 →→→max_mtu:→→4096 (5)
 →→→active_mtu:→→4096 (5)
-→→→sm_lid:→→→1
+→→→sm_lid:→→→49151
 →→→port_lid:→→1
 →→→port_lmc:→→0x00
 →→→link_layer:→→InfiniBand
