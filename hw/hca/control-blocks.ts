@@ -2,6 +2,7 @@
  * The blocks of the control side, and who calls whom: control-side.ts puts them behind BAR0. What is in the table is held to the
  * contracts of control-blocks.spec.ts.
  */
+import { ConfigurationError } from '../../base/index.ts';
 import type { Wires } from '../../sim/index.ts';
 import {
   CommandDma,
@@ -116,6 +117,10 @@ function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
   const { config, capabilities, domain, tables, icm, eqs, nodeIndex, subnetNodes } = core;
   const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
   const members = subnetNodes.map((index) => memberOf(config, index));
+  const { embeddedSubnetManager, subnetManagerLid } = config;
+  // What is sent to that LID never leaves the HCA.
+  if (embeddedSubnetManager && members.some(({ lid }) => lid === subnetManagerLid))
+    throw new ConfigurationError('hca.control.subnetManagerLid', subnetManagerLid, 'a LID that no port has');
   return new DeviceState({
     ...tables,
     capabilities,

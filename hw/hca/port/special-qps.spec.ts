@@ -139,8 +139,14 @@ describe('QP0 and QP1', () => {
     await bench.run(30);
     expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);
     expect(asked.length).toBe(2);
-    expect(bench.a.wire.transmitted.packetCount).toBe(0);
     expect(bench.a.dataPath.core.violations.report()).toEqual({});
+    // It has QP0 and QP1 alone.
+    const other = wqe();
+    other.set([0, 0, 0x55], 20 + 13);
+    a.qp1.sendBytes(other);
+    await bench.run(30);
+    expect(bench.a.dataPath.core.violations.report()).toEqual({ packetForeignLid: 1 });
+    expect(bench.a.wire.transmitted.packetCount).toBe(0);
     expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
   });
 

@@ -226,6 +226,12 @@ describe('the embedded subnet manager', () => {
     );
   });
 
+  it('has a LID that no port has', () => {
+    for (const subnetManagerLid of [1, 2])
+      expect(() => broughtUp({ subnetManagerLid })).toThrow(/hca.control.subnetManagerLid/);
+    broughtUp({ subnetManagerLid: 2, embeddedSubnetManager: false });
+  });
+
   it('leaves answers, other classes and what is no MAD alone', () => {
     const { manager } = managed();
     for (const head of [

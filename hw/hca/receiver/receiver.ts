@@ -343,7 +343,10 @@ export class Receiver {
   #askManager(): boolean {
     const packet = this.#packets;
     const { rxBytes, rxWords, offset, payloadBytes, lids } = packet;
-    if (packet.opcode !== Opcode.UD_SEND_ONLY || packet.destinationQpn > QPN_GENERAL_SERVICES) return false;
+    if (packet.opcode !== Opcode.UD_SEND_ONLY || packet.destinationQpn > QPN_GENERAL_SERVICES) {
+      this.#drop('packetForeignLid');
+      return false;
+    }
     const at = offset + PACKET_PAYLOAD_OFFSET;
     if (!this.#core.manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
     packet.lids = (lids << 16) | (lids >>> 16);
