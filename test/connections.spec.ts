@@ -1,6 +1,6 @@
 /**
  * Connections by rdma_cm between programs of two hosts: real MADs on QP1, in every partition, with messages lost on the cable,
- * with nobody at the port, with a program that is killed, and with the driver removed.
+ * many at once, with nobody at the port, with a program that is killed, and with the driver removed.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../system/machine/machine.ts';
@@ -8,6 +8,9 @@ import { expectBalanced, noResources } from './expectations.ts';
 import { bytesOf, programOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
+
+/** `npm run test:connections` asks for 10,000. */
+const connectionCount = Number(process.env['HCA_CONNECTIONS'] ?? 100);
 
 /** The example: a client on host 0, a server on host 1. */
 const echo = (options: MachineOptions = {}) =>
@@ -38,6 +41,19 @@ describe('rdma_cm', () => {
     expect(results).toEqual(echoed);
     expectBalanced(report);
   });
+
+  it('has many connections up at once, a message over each, and nothing left of them', async () => {
+    const args = connectionCount;
+    const { results, report } = await runPrograms(
+      [
+        programOf('many-connections', 'connectsMany', 0, { args }),
+        programOf('many-connections', 'servesMany', 1, { args }),
+      ],
+      { set: { 'host.memory.sizeMib': 64 + Math.ceil(args / 4) } },
+    );
+    expect(results).toEqual([args, args]);
+    expectBalanced(report);
+  }, 3_600_000);
 
   it('names what became of a request: nobody listens, no such host, the program refused', async () => {
     const { results } = await runPrograms([
