@@ -4,6 +4,9 @@
  */
 import type { Cpu, DriverPlatform, Stopwatch } from '../platform.ts';
 
+/** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), which are waited for in parts. */
+const longestPs = 3600e12;
+
 export interface CmTimer {
   /** It will not run any more. */
   cancel(): void;
@@ -11,6 +14,8 @@ export interface CmTimer {
 
 interface Entry extends CmTimer {
   readonly duePs: number;
+  /** How many were started before it. */
+  readonly number: number;
   run: ((cpu: Cpu) => void) | undefined;
 }
 
@@ -19,8 +24,10 @@ export class CmTimers {
   readonly #clock: Stopwatch;
   /** Sorted by when they are due; among equals, by when they were started. */
   readonly #entries: Entry[] = [];
-  /** When the kernel's timer is due that is to be the next one. */
+  #startedCount = 0;
+  /** When the kernel's timer is due that is to be the next one, and how many were set up to it. */
   #armedPs = Number.POSITIVE_INFINITY;
+  #armedCount = 0;
 
   constructor(platform: DriverPlatform) {
     this.#platform = platform;
@@ -31,51 +38,53 @@ export class CmTimers {
   after(delayPs: number, run: (cpu: Cpu) => void): CmTimer {
     const entry: Entry = {
       duePs: this.#clock.elapsedPs + delayPs,
+      number: this.#startedCount++,
       run,
-      cancel: () => {
-        entry.run = undefined;
-      },
+      cancel: () => this.#remove(entry),
     };
-    this.#entries.splice(this.#placeOf(entry.duePs), 0, entry);
+    this.#entries.splice(this.#placeOf(entry), 0, entry);
     this.#arm();
     return entry;
   }
 
   /** Cancels all. */
   close(): void {
-    for (const entry of this.#entries.splice(0)) entry.cancel();
+    for (const entry of this.#entries.splice(0)) entry.run = undefined;
   }
 
-  /** Behind all entries that are due by then. */
-  #placeOf(duePs: number): number {
+  /** A peer may have a timer set anew as often as it sends: what is cancelled does not wait for its time. */
+  #remove(entry: Entry): void {
+    if (entry.run === undefined) return;
+    entry.run = undefined;
+    this.#entries.splice(this.#placeOf(entry), 1);
+  }
+
+  /** Where an entry is, or belongs: behind all that are due sooner, or were started sooner and are due with it. */
+  #placeOf({ duePs, number }: Entry): number {
     let [low, high] = [0, this.#entries.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#entries[middle]!.duePs > duePs) high = middle;
-      else low = middle + 1;
+      const other = this.#entries[middle]!;
+      if (other.duePs < duePs || (other.duePs === duePs && other.number < number)) low = middle + 1;
+      else high = middle;
     }
     return low;
   }
 
-  /** The first entry that was not cancelled. */
-  #first(): Entry | undefined {
-    while (this.#entries.length > 0 && this.#entries[0]!.run === undefined) this.#entries.shift();
-    return this.#entries[0];
-  }
-
   #arm(): void {
-    const duePs = this.#first()?.duePs ?? Number.POSITIVE_INFINITY;
+    const duePs = this.#entries[0]?.duePs ?? Number.POSITIVE_INFINITY;
     if (duePs >= this.#armedPs) return;
     this.#armedPs = duePs;
-    const delayPs = Math.max(0, duePs - this.#clock.elapsedPs);
-    this.#platform.startTimer?.(delayPs, () => this.#due(duePs), 'protocol');
+    const delayPs = Math.min(longestPs, Math.max(0, duePs - this.#clock.elapsedPs));
+    const armed = ++this.#armedCount;
+    this.#platform.startTimer?.(delayPs, () => this.#due(armed), 'protocol');
   }
 
   /** A timer that an earlier one has replaced finds nothing to do. */
-  #due(armedPs: number): void {
-    if (armedPs !== this.#armedPs) return;
+  #due(armed: number): void {
+    if (armed !== this.#armedCount) return;
     this.#armedPs = Number.POSITIVE_INFINITY;
-    const first = this.#first();
+    const [first] = this.#entries;
     if (first === undefined) return;
     if (first.duePs > this.#clock.elapsedPs) this.#arm();
     else this.#platform.spawn('ib_cm', (cpu) => this.#run(cpu));
@@ -83,10 +92,12 @@ export class CmTimers {
 
   async #run(cpu: Cpu): Promise<void> {
     await cpu.settle();
-    for (let first = this.#first(); first !== undefined; first = this.#first()) {
+    for (let first = this.#entries[0]; first !== undefined; first = this.#entries[0]) {
       if (first.duePs > this.#clock.elapsedPs) break;
       this.#entries.shift();
-      first.run?.(cpu);
+      const { run } = first;
+      first.run = undefined;
+      run?.(cpu);
       await cpu.settle();
     }
     this.#arm();

@@ -99,6 +99,14 @@ describe('a connection', () => {
     expect(active.events.at(-1)).toBe('disconnected');
     expect(passive.events.at(-1)).toBe('disconnected');
   });
+
+  it('programs of both sides that die at once cost each side a DREQ and a DREP', async () => {
+    const [active, passive] = await bench.established();
+    for (const { connection } of [active, passive]) connection!.abandon(bench.cpu);
+    await bench.elapse(hourPs);
+    expect(bench.conversation.slice(3)).toEqual(['DREQ >', '< DREQ', '< DREP', 'DREP >']);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+  });
 });
 
 describe('a lost message', () => {
@@ -152,6 +160,29 @@ describe('a lost message', () => {
     await bench.elapse(16 * answerPs);
     expect(active.events.at(-1)).toBe('disconnected');
     expect(stateOf(active)).toBe('Timewait');
+  });
+
+  it('IBTA 12.7.20: a REP to a peer that may take five hours is repeated after so long', async () => {
+    const taken = bench.listen();
+    const code = 31;
+    bench.forge(
+      1,
+      message(CmAttribute.REQ, {
+        localCommId: 5,
+        serviceId: 7n,
+        localQpn: 0x48,
+        localCmResponseTimeout: code,
+        primaryLocalAckTimeout: code,
+      }),
+    );
+    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    // The way there and back, and the peer's own time: 2 × 2^30 + 2^31 units of 4.096 µs.
+    const answerPs = 4_096_000 * 2 ** 32;
+    await bench.elapse(answerPs + minutePs);
+    expect(bench.sent.map(({ name, atPs }) => [name, Math.round(atPs / 1e12)])).toEqual([
+      ['REP', 0],
+      ['REP', Math.round(answerPs / 1e12)],
+    ]);
   });
 });
 

@@ -360,8 +360,9 @@ export class Connection {
     if (remoteQpn !== this.localQpn) return this.#core.count('unmatched');
     switch (this.state) {
       case 'Timewait':
+        // Also where its own DREQ went last: answered by it, two sides that ended at once would never stop.
         this.#core.count('duplicate');
-        if (this.#lastAnswer !== undefined) this.#core.send(cpu, this.#lastAnswer, this.#to);
+        this.#core.send(cpu, cmMad(CmAttribute.DREP, transactionId, this.#ids), this.#to);
         break;
       case 'DreqRcvd':
         this.#core.count('duplicate');

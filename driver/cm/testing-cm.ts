@@ -22,6 +22,9 @@ const names = new Map<number, MessageName>(
   (Object.entries(CmAttribute) as [MessageName, number][]).map(([name, number]) => [number, name]),
 );
 
+/** More than any conversation needs: answers to a message that was on its way, and to these. */
+const stormMessages = (onTheirWay: number): number => 100 + 20 * onTheirWay;
+
 const gid = (node: number): Uint8Array => fromHex(`fe80000000000000000000000000000${node + 1}`);
 
 /** Notes what its connection has told. */
@@ -64,6 +67,7 @@ export class CmBench {
     this.cpu = { coreIndex: 0, charge: () => undefined, settle: async () => undefined } as unknown as Cpu;
     const platform = {
       startTimer: (delayPs: number, due: () => void) => {
+        if (!(delayPs >= 0 && delayPs < 2 ** 52)) throw new Error(`a timer of ${delayPs} ps`);
         bench.timers.push({ duePs: bench.nowPs + delayPs, due });
       },
       stopwatch: () => {
@@ -84,6 +88,11 @@ export class CmBench {
           send: (_cpu, bytes) => this.transmit(from, bytes),
         }),
     );
+  }
+
+  /** Timers of the kernel that are still to come. */
+  get timerCount(): number {
+    return this.timers.length;
   }
 
   /** Names of the messages sent so far, an arrow for each direction. */
@@ -146,7 +155,10 @@ export class CmBench {
   /** Delivers what is on its way, and what that brings about. */
   async deliver(): Promise<void> {
     await Promise.all(this.running.splice(0));
+    const most = stormMessages(this.wire.length);
     for (let at = 0; at < this.wire.length; at++) {
+      if (at === most)
+        throw new Error(`each of ${at} messages had an answer, the last ${this.wire[at]!.name}`);
       const { from, bytes } = this.wire[at]!;
       this.forge(1 - from, bytes);
     }
