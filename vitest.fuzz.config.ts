@@ -2,10 +2,20 @@ import { defineConfig } from 'vitest/config';
 import { builtForm } from './build/vitest-plugin.ts';
 import { nodeRuntime } from './vitest.config.ts';
 
-/** Hostile packets in number: HOSTILE_PACKETS of them, a million unless it says otherwise, by HOSTILE_SEED. */
+/**
+ * What strangers send in number: HOSTILE_PACKETS packets, MADs and messages of communication management, a million of each unless it
+ * says otherwise, by HOSTILE_SEED.
+ */
 process.env['HOSTILE_PACKETS'] ??= '1000000';
 
 export default defineConfig({
   plugins: [...builtForm],
-  test: { setupFiles: [nodeRuntime], include: ['hw/hca/receiver/hostile-packets.spec.ts'] },
+  test: {
+    setupFiles: [nodeRuntime],
+    include: [
+      'hw/hca/receiver/hostile-packets.spec.ts',
+      'hw/hca/port/hostile-mads.spec.ts',
+      'driver/cm/hostile-messages.spec.ts',
+    ],
+  },
 });
