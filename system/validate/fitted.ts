@@ -38,7 +38,7 @@ const rowsOf: Readonly<Record<string, string>> = {
 };
 const aptRows: Readonly<Record<string, string>> = {
   'wire.switchLatencyNs': 'C-019',
-  'host.core.clockMHz': 'C-124, C-133, C-142',
+  'host.core.clockMHz': 'C-124, C-133, C-142, C-143',
 };
 const connectx2Rows: Readonly<Record<string, string>> = {
   'hca.rnrTimerUnitNs': 'H-209',

@@ -12,7 +12,7 @@ export const apt: PointMachine = {
   profile: 'connectx3-fdr-fitted',
   set: {
     'wire.switchLatencyNs': 300,
-    'host.core.clockMHz': 2700,
+    'host.core.clockMHz': 2800,
     'pcie.rootComplex.completionCombineBytes': 128,
   },
 };
