@@ -111,6 +111,26 @@ describe('a channel', () => {
     expect(results[1]).toEqual([refused, true, refused, true]);
   });
 
+  it('loses neither buffers nor credits to memory that is not mapped, at either side, and carries what follows', async () => {
+    const lengths = Array.from({ length: 40 }, (_, index) => 100 + index);
+    const { results } = await run(['carelessSender', 'carelessReceiver'], {
+      config: { cutoffBytes, bufferCount: 3 },
+      lengths,
+    });
+    expect(results[0]).toEqual(['VerbsError EINVAL']);
+    expect(results[1]).toEqual(lengths.map((_, index) => index % 2 === 1 || 'MessageError EINVAL'));
+  });
+
+  it('notifies those whose payload goes by rendezvous from or to memory that is not mapped, and carries what follows', async () => {
+    const lengths = [20_000, 20_001, 20_002, 20_003];
+    const { results } = await run(['carelessSender', 'carelessReceiver'], {
+      config: { cutoffBytes },
+      lengths,
+    });
+    expect(results[0]).toEqual(['VerbsError EFAULT']);
+    expect(results[1]).toEqual(['MessageError EINVAL', true, 'MessageError EINVAL', true]);
+  });
+
   it('says that the connection is gone, to a sender and to a receiver', async () => {
     const { results } = await run(['abandoned', 'abandoned'], {});
     expect(results[0]).toEqual({

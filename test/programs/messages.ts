@@ -140,6 +140,43 @@ export async function narrowReceiver(program: ProgramContext): Promise<JsonValue
   return told;
 }
 
+/** An address that was mapped once. */
+function unmapped({ memory }: ProgramContext): number {
+  const address = memory.map(4096);
+  memory.unmap(address, 4096);
+  return address;
+}
+
+/** Tries to send from memory that is not there, more often than there are buffers, before each message of the lengths asked for. */
+export async function carelessSender(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const nowhere = unmapped(program);
+  const told = new Set<string>();
+  for (const [seed, length] of lengths.entries()) {
+    for (let times = 0; times < 40; times++)
+      told.add(await failureOf(() => side.channel.send(nowhere, length)));
+    await side.channel.send(side.filled(seed, length), length);
+  }
+  await side.leave();
+  return [...told];
+}
+
+/** Receives every other message of the lengths asked for into memory that is not there. */
+export async function carelessReceiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const nowhere = unmapped(program);
+  const told: JsonValue[] = [];
+  for (const [seed, length] of lengths.entries()) {
+    const buffer = seed % 2 === 0 ? nowhere : side.buffer(length);
+    const failure = await failureOf(() => side.channel.receive(buffer, length));
+    told.push(failure === 'none' ? side.holds(buffer, seed, length) : failure);
+  }
+  await side.leave();
+  return told;
+}
+
 /** The connection dies under a receive and under a send. */
 export async function abandoned(program: ProgramContext): Promise<JsonValue> {
   const side = await MessageSide.open(program);

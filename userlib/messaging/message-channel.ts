@@ -244,19 +244,29 @@ export class MessageChannel {
     const request = this.#posted.shift()!;
     const { kind, rendezvous, payloadBytes, address, rkey } = this.#link.headerOf(slot);
     const fits = payloadBytes <= request.capacityBytes;
-    if (kind === MessageKind.EAGER && fits) {
-      const { platform, cpu } = this.#link;
-      copyUserMemory(platform, cpu, this.#link.payloadAddress(slot), request.address, payloadBytes);
-    }
+    const failure =
+      kind === MessageKind.EAGER && fits ? this.#copyOut(slot, request, payloadBytes) : undefined;
     this.#link.repost(slot, true);
     this.counts.received++;
     if (!fits) {
       request.finish(0, new MessageError('EMSGSIZE', `${payloadBytes} bytes for ${request.capacityBytes}`));
       if (kind === MessageKind.ADVERTISE) await this.#answer(MessageKind.FINISHED, rendezvous, 0, 0, 1);
     } else if (kind === MessageKind.EAGER) {
-      request.finish(payloadBytes);
+      request.finish(failure === undefined ? payloadBytes : 0, failure);
     } else {
       await this.#take(request, rendezvous, payloadBytes, address, rkey);
+    }
+  }
+
+  /** Copies an eager message to where it was asked for. @returns why that is not possible: the message is lost then */
+  #copyOut(slot: number, request: MessageRequest, lengthBytes: number): MessageError | undefined {
+    const { platform, cpu } = this.#link;
+    try {
+      copyUserMemory(platform, cpu, this.#link.payloadAddress(slot), request.address, lengthBytes);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof VerbsError)) throw error;
+      return new MessageError('EINVAL', error.message);
     }
   }
 
@@ -289,7 +299,7 @@ export class MessageChannel {
       return await this.cache.acquire(request.address, payloadBytes);
     } catch (error) {
       if (!(error instanceof VerbsError)) throw error;
-      request.finish(0, new MessageError('ENOMEM', error.message));
+      request.finish(0, new MessageError(error.code === 'ENOMEM' ? 'ENOMEM' : 'EINVAL', error.message));
       return undefined;
     }
   }

@@ -156,17 +156,19 @@ export class MessageLink {
     return this.owed >= this.#grantAt && this.credits > 0 && this.#buffers.freeCount > 0;
   }
 
-  /** Sends a header, and of an EAGER message the payload at `from` behind it. The caller asked for room. */
+  /**
+   * Sends a header, and of an EAGER message the payload at `from` behind it. The caller asked for room.
+   * @throws VerbsError EINVAL when the payload is not mapped: nothing is sent, and slot, credit and what is owed stay
+   */
   send(header: HeaderFields, from = 0): void {
     const { kind, payloadBytes = 0 } = header;
-    if (kind !== MessageKind.CLEAR && kind !== MessageKind.FINISHED) this.credits--;
     const slot = this.#buffers.take();
     const address = this.#buffers.sendAddress(slot);
     this.cpu.charge('application', this.#overheadCycles);
     const eagerBytes = kind === MessageKind.EAGER ? payloadBytes : 0;
+    if (eagerBytes > 0) this.#copyPayload(slot, from, eagerBytes);
+    if (kind !== MessageKind.CLEAR && kind !== MessageKind.FINISHED) this.credits--;
     this.#storeHeader(address, header);
-    if (eagerBytes > 0)
-      copyUserMemory(this.platform, this.cpu, from, address + messageHeaderBytes, eagerBytes);
     const length = messageHeaderBytes + eagerBytes;
     this.#post({
       wrId: (ID_SEND << ID_KIND_SHIFT) | slot,
@@ -265,6 +267,16 @@ export class MessageLink {
         this.cpu.charge('application', this.#overheadCycles);
         this.arrivals.push(slot);
       }
+    }
+  }
+
+  #copyPayload(slot: number, from: number, lengthBytes: number): void {
+    const to = this.#buffers.sendAddress(slot) + messageHeaderBytes;
+    try {
+      copyUserMemory(this.platform, this.cpu, from, to, lengthBytes);
+    } catch (error) {
+      this.#buffers.give(slot);
+      throw error;
     }
   }
 
