@@ -67,6 +67,22 @@ describe('rdma_cm', () => {
     });
   });
 
+  it('a program that takes its events late has a CONNECT_ERROR from a peer that is gone, its QP in ERR, and no more', async () => {
+    const { results } = await runPrograms([
+      programOf('connecting', 'isLate', 0),
+      programOf('connecting', 'goes', 1),
+    ]);
+    expect(results[0]).toEqual(['RDMA_CM_EVENT_CONNECT_ERROR', -22, 'WR_FLUSH_ERR', true]);
+  });
+
+  it('a program cannot accept a request whose program is gone, is told so, and has its QP in ERR', async () => {
+    const { results } = await runPrograms([
+      programOf('connecting', 'asksAndGoes', 0),
+      programOf('connecting', 'acceptsLate', 1),
+    ]);
+    expect(results[1]).toEqual(['EINVAL', 'RDMA_CM_EVENT_REJECTED', true]);
+  });
+
   it('gives QPs the attributes that both sides agreed on', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'attributesOfActive', 0),

@@ -74,7 +74,10 @@ export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<R
       throw new VerbsError('rdma_create_event_channel', 'ENODEV', 'there is no device');
     await platform.cpu.settle();
     const verbs = await openDevice(device);
-    const kernel = await device.kernel.openEventChannel(platform.cpu);
+    const kernel = await orUndone(
+      () => device.kernel.openEventChannel(platform.cpu),
+      () => closeDevice(verbs),
+    );
     const forgetExit = platform.onExit?.((cpu) => kernel.close(cpu)) ?? (() => {});
     return { cpu: platform.cpu, kernel, verbs, ids: new Map(), forgetExit };
   });
@@ -153,10 +156,14 @@ export async function rdmaCreateQp(id: RdmaCmId, pd: IbvPd, init: IbvQpInitAttr)
         id.qp === null ? 'the ID has no device' : 'the ID has a QP',
       );
     const qp = await createQp(pd, init);
-    id.qp = qp;
     const attr = { qpState: QpStateVerb.IBV_QPS_INIT, pkeyIndex: 0, portNum: id.portNum, qpAccessFlags: 0 };
     const { IBV_QP_STATE, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS } = QpAttrMask;
-    await modifyQp(qp, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    const mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    await orUndone(
+      () => modifyQp(qp, attr, mask),
+      () => destroyQp(qp),
+    );
+    id.qp = qp;
     return qp;
   });
 }
@@ -174,12 +181,18 @@ export const rdmaConnect = (id: RdmaCmId, param: Partial<RdmaConnParam> = {}): P
     id.channel.kernel.connect(id.channel.cpu, id.handle, parametersOf(id, param, privateDataMax.connect)),
   );
 
-/** Accepts a request, with the QP ready for the peer's first packet: ESTABLISHED follows (rdma_accept). */
+/**
+ * Accepts a request, with the QP ready for the peer's first packet: ESTABLISHED follows (rdma_accept).
+ * @throws VerbsError EINVAL when the peer has given up meanwhile; the QP is in ERR then
+ */
 export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
   await verb('rdma_accept', async () => {
     const own = parametersOf(id, param, privateDataMax.accept);
-    if (id.qp !== null) await readyQp(id, id.qp, own);
-    await id.channel.kernel.accept(id.channel.cpu, id.handle, own);
+    const accept = async (): Promise<void> => {
+      if (id.qp !== null) await readyQp(id, id.qp, own);
+      await id.channel.kernel.accept(id.channel.cpu, id.handle, own);
+    };
+    await orUndone(accept, () => failQp(id));
   });
 }
 
@@ -190,15 +203,16 @@ export const rdmaReject = (id: RdmaCmId, privateData: Uint8Array = new Uint8Arra
 /** Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
 export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
   await verb('rdma_disconnect', async () => {
-    if (id.qp !== null && id.qp.state !== QpStateVerb.IBV_QPS_ERR)
-      await modifyQp(id.qp, { qpState: QpStateVerb.IBV_QPS_ERR }, QpAttrMask.IBV_QP_STATE);
+    await failQp(id);
     await id.channel.kernel.disconnect(id.channel.cpu, id.handle);
   });
 }
 
 /**
  * Waits for the next event of the channel's IDs (rdma_get_cm_event). For an ID with a QP a response of the peer is an
- * ESTABLISHED: the QP is made ready first. @returns undefined only when `timeoutPs` is given and has passed
+ * ESTABLISHED: the QP is made ready first; or a CONNECT_ERROR, where the peer has given up before it was. The QP of an ID that is
+ * REJECTED or has a CONNECT_ERROR is taken to ERR, and what ends the connection after the latter is not told (librdmacm does so).
+ * @returns undefined only when `timeoutPs` is given and has passed
  */
 export async function rdmaGetCmEvent(
   channel: RdmaEventChannel,
@@ -209,17 +223,72 @@ export async function rdmaGetCmEvent(
     for (;;) {
       const record = await nextEvent(channel, timeoutPs);
       if (record === undefined) return undefined;
-      const id = channel.ids.get(record.id) ?? requestedId(channel, record);
-      const isResponse = record.event === RdmaCmEventType.RDMA_CM_EVENT_CONNECT_RESPONSE;
-      if (isResponse && id.qp !== null) {
-        await readyQp(id, id.qp, noParameters);
-        await channel.kernel.accept(channel.cpu, id.handle, undefined);
-        responses.set(id, record);
-        continue;
-      }
-      return eventOf(channel, id, record);
+      const event = await takenEvent(channel, record);
+      if (event !== undefined) return event;
     }
   });
+}
+
+const { RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_CONNECT_RESPONSE } = RdmaCmEventType;
+const { RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED } = RdmaCmEventType;
+
+/** What the library does with an event before the program has it; undefined: the program has none. */
+async function takenEvent(
+  channel: RdmaEventChannel,
+  record: CmEventRecord,
+): Promise<RdmaCmEvent | undefined> {
+  const id = channel.ids.get(record.id) ?? requestedId(channel, record);
+  switch (record.event) {
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      return id.qp === null ? eventOf(channel, id, record) : answered(channel, id, id.qp, record);
+    case RDMA_CM_EVENT_REJECTED:
+      if (refused.has(id)) return undefined;
+      await failQp(id);
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      if (refused.has(id)) return undefined;
+      break;
+    default:
+  }
+  return eventOf(channel, id, record);
+}
+
+/** The peer has answered: the kernel says so by an ESTABLISHED, unless the peer has given up while the QP was made ready. */
+async function answered(
+  channel: RdmaEventChannel,
+  id: RdmaCmId,
+  qp: IbvQp,
+  record: CmEventRecord,
+): Promise<RdmaCmEvent | undefined> {
+  try {
+    await verb('rdma_accept', async () => {
+      await readyQp(id, qp, noParameters);
+      await channel.kernel.accept(channel.cpu, id.handle, undefined);
+    });
+  } catch (error) {
+    if (!(error instanceof VerbsError)) throw error;
+    refused.add(id);
+    await failQp(id);
+    return eventOf(channel, id, { ...record, event: RDMA_CM_EVENT_CONNECT_ERROR, status: -error.errno });
+  }
+  responses.set(id, record);
+  return undefined;
+}
+
+/** Takes the ID's QP to ERR, if it has one that is not there. */
+async function failQp({ qp }: RdmaCmId): Promise<void> {
+  if (qp === null || qp.state === QpStateVerb.IBV_QPS_ERR) return;
+  await modifyQp(qp, { qpState: QpStateVerb.IBV_QPS_ERR }, QpAttrMask.IBV_QP_STATE);
+}
+
+/** Does something, and where that fails something else before the error goes on. */
+async function orUndone<T>(attempt: () => Promise<T>, undo: () => Promise<void>): Promise<T> {
+  try {
+    return await attempt();
+  } catch (error) {
+    await undo();
+    throw error;
+  }
 }
 
 /** Acknowledges an event: its ID may be destroyed again (rdma_ack_cm_event). */
@@ -248,6 +317,8 @@ export function rdmaEventStr(event: RdmaCmEventType): string {
 
 /** What the peer said in its response, which comes to the program with ESTABLISHED. */
 const responses = new WeakMap<RdmaCmId, CmEventRecord>();
+/** IDs that had a CONNECT_ERROR. */
+const refused = new WeakSet<RdmaCmId>();
 
 async function nextEvent(channel: RdmaEventChannel, timeoutPs?: number): Promise<CmEventRecord | undefined> {
   channel.cpu.waitsIn(() => 'rdma_get_cm_event');

@@ -110,3 +110,50 @@ export async function isLeft(context: ProgramContext): Promise<JsonValue> {
   await next(channel);
   return ibv.rdmaEventStr((await next(channel)).event);
 }
+
+/** Takes its events so late that the peer, which had accepted, is gone. */
+export async function isLate({ verbs, exchange, cpu, memory }: ProgramContext): Promise<JsonValue> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const id = await resolved(channel, dst);
+  const qp = await withQp(id);
+  const addr = memory.map(4096);
+  const { lkey } = await ibv.regMr(qp.pd, addr, 64, ibv.IBV_ACCESS_LOCAL_WRITE);
+  ibv.postRecv(qp, { wrId: 7, sgList: [{ addr, length: 64, lkey }], numSge: 1 });
+  await ibv.rdmaConnect(id);
+  await cpu.sleep(1e10);
+  const { event, status } = await next(channel);
+  const wc = [new ibv.IbvWc()];
+  await ibv.spinCq(qp.recvCq, 1, wc);
+  const more = await ibv.rdmaGetCmEvent(channel, 1e10);
+  return [ibv.rdmaEventStr(event), status, ibv.wcStatusStr(wc[0]!.status), more === undefined];
+}
+
+/** Accepts, and ends before the peer can use the connection. */
+export async function goes(context: ProgramContext): Promise<void> {
+  const channel = await listening(context);
+  const { id } = await next(channel);
+  await withQp(id);
+  await ibv.rdmaAccept(id);
+}
+
+/** Accepts a request whose program is gone. */
+export async function acceptsLate(context: ProgramContext): Promise<JsonValue> {
+  const channel = await listening(context);
+  const { id } = await next(channel);
+  const qp = await withQp(id);
+  await context.cpu.sleep(1e10);
+  const refusal = await ibv.rdmaAccept(id).catch((error: unknown) => (error as ibv.VerbsError).code);
+  const { event } = await next(channel);
+  const { qpState } = await ibv.queryQp(qp);
+  return [refusal ?? 'none', ibv.rdmaEventStr(event), qpState === ibv.IBV_QPS_ERR];
+}
+
+/** Asks, and ends before the peer has answered. */
+export async function asksAndGoes({ verbs, exchange }: ProgramContext): Promise<void> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const id = await resolved(channel, dst);
+  await withQp(id);
+  await ibv.rdmaConnect(id);
+}
