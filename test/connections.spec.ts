@@ -83,6 +83,13 @@ describe('rdma_cm', () => {
     expect(results[1]).toEqual(['EINVAL', 'RDMA_CM_EVENT_REJECTED', true]);
   });
 
+  it('an address may be asked for as long as 2^31 - 1 ms', async () => {
+    const { results, machine } = await runPrograms([programOf('connecting', 'isPatient', 0)]);
+    expect(results).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', -110]]);
+    const days = Number(machine.instantPs) / 86_400e12;
+    expect(days).toBeCloseTo(24.855, 3);
+  });
+
   it('gives QPs the attributes that both sides agreed on', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'attributesOfActive', 0),

@@ -4,7 +4,7 @@
  */
 import type { Cpu, DriverPlatform, Stopwatch } from '../platform.ts';
 
-/** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), which are waited for in parts. */
+/** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), a program's time-outs 24 days. */
 const longestPs = 3600e12;
 
 export interface CmTimer {
@@ -13,7 +13,8 @@ export interface CmTimer {
 }
 
 interface Entry extends CmTimer {
-  readonly duePs: number;
+  /** By {@link CmTimers}' own time. */
+  readonly duePs: bigint;
   /** How many were started before it. */
   readonly number: number;
   run: ((cpu: Cpu) => void) | undefined;
@@ -21,12 +22,14 @@ interface Entry extends CmTimer {
 
 export class CmTimers {
   readonly #platform: DriverPlatform;
-  readonly #clock: Stopwatch;
+  /** Counts for hours, and is started anew before they are over: {@link #pastPs} is what was counted by those before. */
+  #clock: Stopwatch;
+  #pastPs = 0n;
   /** Sorted by when they are due; among equals, by when they were started. */
   readonly #entries: Entry[] = [];
   #startedCount = 0;
   /** When the kernel's timer is due that is to be the next one, and how many were set up to it. */
-  #armedPs = Number.POSITIVE_INFINITY;
+  #armedPs: bigint | undefined;
   #armedCount = 0;
 
   constructor(platform: DriverPlatform) {
@@ -34,10 +37,28 @@ export class CmTimers {
     this.#clock = platform.stopwatch();
   }
 
-  /** Runs `run` after this time. */
+  /** With nothing to wait for, nobody has read the clock: it may have run for days. */
+  #begin(): void {
+    this.#clock = this.#platform.stopwatch();
+    this.#armedPs = undefined;
+  }
+
+  /** Time since some beginning. While an entry waits it is read every hour. */
+  get #nowPs(): bigint {
+    const { elapsedPs } = this.#clock;
+    const nowPs = this.#pastPs + BigInt(elapsedPs);
+    if (elapsedPs >= longestPs) {
+      this.#clock = this.#platform.stopwatch();
+      this.#pastPs = nowPs;
+    }
+    return nowPs;
+  }
+
+  /** Runs `run` after this time, a whole number of picoseconds. */
   after(delayPs: number, run: (cpu: Cpu) => void): CmTimer {
+    if (this.#entries.length === 0) this.#begin();
     const entry: Entry = {
-      duePs: this.#clock.elapsedPs + delayPs,
+      duePs: this.#nowPs + BigInt(delayPs),
       number: this.#startedCount++,
       run,
       cancel: () => this.#remove(entry),
@@ -72,10 +93,10 @@ export class CmTimers {
   }
 
   #arm(): void {
-    const duePs = this.#entries[0]?.duePs ?? Number.POSITIVE_INFINITY;
-    if (duePs >= this.#armedPs) return;
+    const duePs = this.#entries[0]?.duePs;
+    if (duePs === undefined || (this.#armedPs !== undefined && duePs >= this.#armedPs)) return;
     this.#armedPs = duePs;
-    const delayPs = Math.min(longestPs, Math.max(0, duePs - this.#clock.elapsedPs));
+    const delayPs = Math.min(longestPs, Math.max(0, Number(duePs - this.#nowPs)));
     const armed = ++this.#armedCount;
     this.#platform.startTimer?.(delayPs, () => this.#due(armed), 'protocol');
   }
@@ -83,17 +104,17 @@ export class CmTimers {
   /** A timer that an earlier one has replaced finds nothing to do. */
   #due(armed: number): void {
     if (armed !== this.#armedCount) return;
-    this.#armedPs = Number.POSITIVE_INFINITY;
+    this.#armedPs = undefined;
     const [first] = this.#entries;
     if (first === undefined) return;
-    if (first.duePs > this.#clock.elapsedPs) this.#arm();
+    if (first.duePs > this.#nowPs) this.#arm();
     else this.#platform.spawn('ib_cm', (cpu) => this.#run(cpu));
   }
 
   async #run(cpu: Cpu): Promise<void> {
     await cpu.settle();
     for (let first = this.#entries[0]; first !== undefined; first = this.#entries[0]) {
-      if (first.duePs > this.#clock.elapsedPs) break;
+      if (first.duePs > this.#nowPs) break;
       this.#entries.shift();
       const { run } = first;
       first.run = undefined;

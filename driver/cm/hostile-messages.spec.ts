@@ -109,7 +109,7 @@ class Scene {
       case 'deliver':
         return bench.deliver();
       case 'wait':
-        return bench.elapse(10 ** step.log);
+        return bench.elapse(Math.round(10 ** step.log));
       case 'lose':
         this.#losing = step.count;
         break;

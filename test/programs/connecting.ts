@@ -157,3 +157,12 @@ export async function asksAndGoes({ verbs, exchange }: ProgramContext): Promise<
   await withQp(id);
   await ibv.rdmaConnect(id);
 }
+
+/** Asks for a host that is not there, for as long as one may ask. */
+export async function isPatient({ verbs }: ProgramContext): Promise<JsonValue> {
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
+  await ibv.rdmaResolveAddr(id, null, { sinAddr: '10.0.0.77', sinPort }, 2 ** 31 - 1);
+  const { event, status } = await next(channel);
+  return [ibv.rdmaEventStr(event), status];
+}
