@@ -16,6 +16,7 @@ export default defineConfig({
       'hw/hca/receiver/hostile-packets.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
       'driver/cm/hostile-messages.spec.ts',
+      'host/mm/random-stories.spec.ts',
     ],
   },
 });

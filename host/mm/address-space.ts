@@ -11,7 +11,15 @@
  */
 import { roundUp } from '../../base/index.ts';
 import { type AccessMode, userAccess } from './access-mode.ts';
-import { type Advice, adviseAreas, protectAreas, reapAreas, remapArea, unmapRange } from './area-changes.ts';
+import {
+  type Advice,
+  adviseAreas,
+  protectAreas,
+  type RemapError,
+  reapAreas,
+  remapArea,
+  unmapRange,
+} from './area-changes.ts';
 import { accessRead, accessWrite, faultDone, faultLater } from './faults.ts';
 import { forkSpace } from './fork.ts';
 import {
@@ -117,22 +125,17 @@ export class AddressSpace {
   /**
    * Changes the size of a mapping (mremap): in place when what lies behind is free, else, if it may, at a new address
    * with the same pages.
-   * @returns its address, or an errno: EFAULT (not one area), ENOMEM (no room here, and it may not move)
+   * @returns its address, or an errno: EFAULT (not one area), ENOMEM (no room here, and it may not move), EINVAL (not the beginning of a
+   *   page, a length of 0, huge pages that would grow)
    */
   remap(
     address: number,
     oldLengthBytes: number,
     newLengthBytes: number,
     mayMove: boolean,
-  ): number | 'EFAULT' | 'ENOMEM' {
+  ): number | RemapError {
     this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
-    return remapArea(
-      this,
-      address,
-      roundUp(oldLengthBytes, pageBytes),
-      roundUp(newLengthBytes, pageBytes),
-      mayMove,
-    );
+    return remapArea(this, address, oldLengthBytes, newLengthBytes, mayMove);
   }
 
   /** Sets the rights of the pages of a range. @returns false (ENOMEM of mprotect) when some page is not mapped */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pageBytes } from './page.ts';
+import { hugePageBytes, pageBytes } from './page.ts';
 import { newTestMemory } from './testing.ts';
 
 function newSpace() {
@@ -71,6 +71,51 @@ describe('mremap', () => {
     const address = space.map(2 * pageBytes);
     expect(space.remap(address, 3 * pageBytes, 4 * pageBytes, true)).toBe('EFAULT');
     expect(space.remap(address - pageBytes, pageBytes, 2 * pageBytes, true)).toBe('EFAULT');
+  });
+});
+
+describe('mremap of what it cannot change', () => {
+  it('mremap(2): is EINVAL within a page, for nothing, and for huge pages that would grow or be cut; they shrink by whole ones', () => {
+    const { space, fill, firstOf } = newSpace();
+    const small = space.map(2 * pageBytes);
+    fill(small, 2);
+    expect(space.remap(small + 1, pageBytes, 4 * pageBytes, true)).toBe('EINVAL');
+    expect(space.remap(small, pageBytes, 0, true)).toBe('EINVAL');
+    const huge = space.map(2 * hugePageBytes, hugePageBytes);
+    space.write(huge, Uint8Array.of(5));
+    space.write(huge + hugePageBytes, Uint8Array.of(6));
+    expect(space.remap(huge, 2 * hugePageBytes, 3 * hugePageBytes, true)).toBe('EINVAL');
+    expect(space.remap(huge + pageBytes, pageBytes, 2 * pageBytes, true)).toBe('EINVAL');
+    expect(space.remap(huge, 2 * hugePageBytes, 2 * hugePageBytes - pageBytes, true)).toBe(huge);
+    expect([firstOf(huge), firstOf(huge + hugePageBytes), firstOf(small + pageBytes)]).toEqual([5, 6, 2]);
+    expect(space.remap(huge, 2 * hugePageBytes, pageBytes, true)).toBe(huge);
+    expect([firstOf(huge), firstOf(huge + hugePageBytes)]).toEqual([5, -1]);
+  });
+
+  it('mremap(2): is ENOMEM where it would reach beyond memory and swap together', () => {
+    const { space, fill, firstOf } = newSpace();
+    const address = space.map(pageBytes);
+    fill(address, 1);
+    expect(space.remap(address, pageBytes, 2 ** 52, true)).toBe('ENOMEM');
+    expect([firstOf(address), space.mappedBytes]).toEqual([1, pageBytes]);
+  });
+});
+
+describe('a part of shared memory', () => {
+  it('that is unmapped leaves the rest to all who map it', () => {
+    const { mm, frames, space, fill, firstOf } = newSpace();
+    const address = space.mapWith(3 * pageBytes, { isShared: true });
+    fill(address, 3);
+    const child = mm.newSpace();
+    space.fork(child);
+    space.unmap(address, pageBytes);
+    const byte = new Uint8Array(1);
+    expect([child.read(address + pageBytes, byte), byte[0]]).toEqual([true, 2]);
+    child.write(address + 2 * pageBytes, Uint8Array.of(9));
+    expect(firstOf(address + 2 * pageBytes)).toBe(9);
+    space.release();
+    child.release();
+    expect(frames.usedCount).toBe(0);
   });
 });
 

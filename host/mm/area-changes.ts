@@ -2,6 +2,7 @@
  * What changes whole ranges of an address space: unmapping, rights, moving. Subscribers are notified before, the TLBs are
  * flushed once after.
  */
+import { roundUp } from '../../base/index.ts';
 import type { AddressSpace } from './address-space.ts';
 import { pageBytes } from './page.ts';
 import { flagDevice, flagHuge, flagSwap, flagWritable } from './page-table.ts';
@@ -91,20 +92,32 @@ export function adviseAreas(
   return undefined;
 }
 
-/** mremap(2) of a range within one area. */
+/** Answers of mremap(2) that are no address. */
+export type RemapError = 'EFAULT' | 'EINVAL' | 'ENOMEM';
+
+/**
+ * mremap(2) of a range within one area. Huge pages are kept whole and get no more (EINVAL), as Linux 6.1 has it (mm/mremap.c:
+ * their lengths are rounded up, and an expansion has no reservation).
+ */
 export function remapArea(
   space: AddressSpace,
   address: number,
-  oldBytes: number,
-  newBytes: number,
+  oldLengthBytes: number,
+  newLengthBytes: number,
   mayMove: boolean,
-): number | 'EFAULT' | 'ENOMEM' {
+): number | RemapError {
   const area = space.areas.find(address);
-  if (area === undefined || area.kind === 'device' || address + oldBytes > area.end) return 'EFAULT';
+  if (area === undefined || area.kind === 'device') return 'EFAULT';
+  const oldBytes = roundUp(oldLengthBytes, area.pageSize);
+  const newBytes = roundUp(newLengthBytes, area.pageSize);
+  if (address % area.pageSize !== 0 || newBytes === 0) return 'EINVAL';
+  if (area.pageSize !== pageBytes && newBytes > oldBytes) return 'EINVAL';
+  if (address + oldBytes > area.end) return 'EFAULT';
   if (newBytes <= oldBytes) {
     if (newBytes < oldBytes) unmapRange(space, address + newBytes, address + oldBytes);
     return address;
   }
+  if (newBytes / pageBytes > space.mm.reachablePages) return 'ENOMEM';
   const grownEnd = address + newBytes;
   if (area.end === address + oldBytes && space.extendAddresses(area, grownEnd)) {
     area.end = grownEnd;

@@ -120,6 +120,7 @@ export class VmaList {
       const area = this.find(bound);
       if (area === undefined || area.start === bound) continue;
       this.#insertAfter(area, area.cut(bound, area.end));
+      if (area.file !== undefined) area.file.users++;
       area.end = bound;
     }
     return this.overlapping(start, end);

@@ -55,13 +55,13 @@ export class ProgramMemory {
     this.process.unmap(address, lengthBytes);
   }
 
-  /** mremap(2): a larger or smaller mapping, at another address when it may and must move. */
+  /** mremap(2): a larger or smaller mapping, at another address when it may and must move. Huge pages stay whole and get no more. */
   remap(
     address: number,
     oldLengthBytes: number,
     newLengthBytes: number,
     mayMove: boolean,
-  ): number | 'EFAULT' | 'ENOMEM' {
+  ): number | 'EFAULT' | 'EINVAL' | 'ENOMEM' {
     checkWhole('newLengthBytes', newLengthBytes);
     this.#watch('remap', address, oldLengthBytes);
     return this.process.space.remap(address, oldLengthBytes, newLengthBytes, mayMove);

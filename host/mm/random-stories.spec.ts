@@ -1,0 +1,280 @@
+/**
+ * Processes that map, share, fork, move, protect, advise, pin and end at random, in less memory than they use, beside a device that
+ * writes to what is pinned. Each page is judged by a model of memory that knows no frames: a process maps pages to contents, a
+ * fork copies those of private pages and shares the others.
+ */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { AddressSpace } from './address-space.ts';
+import { pageBytes } from './page.ts';
+import type { PinnedPages } from './pins.ts';
+import { newTestMemory } from './testing.ts';
+
+/** Stories: `npm run fuzz` sets them, and the seed. */
+const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 50);
+const seed = Number(process.env['HOSTILE_SEED'] ?? 17);
+
+/** Processes and pages at a time: what all of them hold fits memory and swap, and what is pinned half of the memory. */
+const processesMax = 4;
+const pagesMax = 300;
+const pinnedPagesMax = 60;
+const freeKib = 160 * 4;
+
+/** Content of a page: bytes by their place, zero where nothing was written. */
+type Content = Map<number, number>;
+
+interface Page {
+  content: Content;
+  readonly isShared: boolean;
+  isWritable: boolean;
+  isInherited: boolean;
+}
+
+interface Pin {
+  readonly space: AddressSpace;
+  readonly pinned: PinnedPages;
+  /** What the device reaches, page by page. */
+  readonly contents: readonly Content[];
+}
+
+interface Range {
+  readonly address: number;
+  pageCount: number;
+}
+
+class Process {
+  readonly space: AddressSpace;
+  readonly pages = new Map<number, Page>();
+  /** What it has mapped, to choose from: parts of it may be gone. */
+  ranges: Range[] = [];
+
+  constructor(space: AddressSpace) {
+    this.space = space;
+  }
+}
+
+class Story {
+  readonly all = newTestMemory({ paging: { minFreeKib: 64 }, swap: { sizeMib: 4 } }, freeKib);
+  readonly processes: Process[] = [new Process(this.all.mm.newSpace())];
+  readonly pins: Pin[] = [];
+
+  get pageCount(): number {
+    return this.processes.reduce((sum, { pages }) => sum + pages.size, 0);
+  }
+
+  step({ does, a, b, c, value }: Step): void {
+    const process = this.processes[a % this.processes.length]!;
+    const range = process.ranges[b % Math.max(1, process.ranges.length)];
+    if (does === 'map') return this.#map(process, 1 + (b % 12), c % 3 === 0, c % 7 !== 0);
+    if (does === 'fork') return this.#fork(process);
+    if (does === 'exit') return this.#exit(a);
+    if (does === 'unpin') return this.#unpin(a);
+    if (does === 'device') return this.#write(a, b, value);
+    if (range === undefined) return;
+    const first = c % range.pageCount;
+    const count = 1 + (value % (range.pageCount - first));
+    const at = range.address + first * pageBytes;
+    if (does === 'store') this.#store(process, at + ((a * 37 + b * 11) % pageBytes), value);
+    else if (does === 'unmap') this.#unmap(process, at, count);
+    else if (does === 'protect') this.#protect(process, at, count, a % 2 === 0);
+    else if (does === 'advise') this.#advise(process, at, count, advices[a % advices.length]!);
+    else if (does === 'remap') this.#remap(process, at, count, 1 + (a % 8), b % 3 !== 0);
+    else if (does === 'replace') this.#replace(process, at, count, a % 2 === 0);
+    else this.#pin(process, at, count, a % 2 === 0 ? 'write' : 'read');
+  }
+
+  /** Every byte that was ever written, and the first of each page, as every process finds them. */
+  check(): void {
+    for (const { space, pages, ranges } of this.processes) {
+      for (const [address, { content }] of pages)
+        for (const [place, value] of [[0, content.get(0) ?? 0] as const, ...content])
+          expect([address, place, byteAt(space, address + place)]).toEqual([address, place, value]);
+      for (const { address, pageCount } of ranges)
+        for (let page = 0; page < pageCount; page++)
+          if (!pages.has(address + page * pageBytes))
+            expect(byteAt(space, address + page * pageBytes)).toBe(undefined);
+    }
+  }
+
+  end(): void {
+    for (let pin = this.pins.length; pin > 0; pin--) this.#unpin(0);
+    for (const { space } of this.processes) space.release();
+    expect([this.all.frames.usedCount, this.all.mm.swap.usedCount]).toEqual([0, 0]);
+  }
+
+  #map(process: Process, pageCount: number, isShared: boolean, isWritable: boolean): void {
+    if (this.pageCount + pageCount > pagesMax) return;
+    const access = isWritable ? 'readWrite' : 'read';
+    const address = process.space.mapWith(pageCount * pageBytes, { isShared, access });
+    expect(address).toBeGreaterThan(0);
+    fresh(process, address, pageCount, isShared, isWritable);
+    process.ranges.push({ address, pageCount });
+  }
+
+  #replace(process: Process, address: number, pageCount: number, isShared: boolean): void {
+    const { pages, space } = process;
+    const added = pagesOf(address, pageCount).filter((page) => !pages.has(page)).length;
+    if (this.pageCount + added > pagesMax) return;
+    expect(space.mapFixed(address, pageCount * pageBytes, { isShared })).toBe(address);
+    fresh(process, address, pageCount, isShared, true);
+  }
+
+  #fork(parent: Process): void {
+    if (this.processes.length === processesMax || this.pageCount + parent.pages.size > pagesMax) return;
+    const child = new Process(this.all.mm.newSpace());
+    expect(parent.space.fork(child.space)).toBe(true);
+    for (const [address, page] of parent.pages) {
+      if (!page.isInherited) continue;
+      const content = page.isShared ? page.content : new Map(page.content);
+      child.pages.set(address, { ...page, content });
+    }
+    child.ranges = parent.ranges.map((range) => ({ ...range }));
+    this.processes.push(child);
+  }
+
+  /** A process ends, with what it has pinned still held by the device; there is always one. */
+  #exit(which: number): void {
+    const [process] = this.processes.splice(which % this.processes.length, 1);
+    process!.space.release();
+    if (this.processes.length === 0) this.processes.push(new Process(this.all.mm.newSpace()));
+  }
+
+  #store({ space, pages }: Process, address: number, value: number): void {
+    const place = address % pageBytes;
+    const page = pages.get(address - place);
+    const isAllowed = page?.isWritable === true;
+    expect(space.write(address, Uint8Array.of(value))).toBe(isAllowed);
+    if (isAllowed) page.content.set(place, value);
+  }
+
+  #unmap({ space, pages }: Process, address: number, pageCount: number): void {
+    space.unmap(address, pageCount * pageBytes);
+    for (const page of pagesOf(address, pageCount)) pages.delete(page);
+  }
+
+  #protect({ space, pages }: Process, address: number, pageCount: number, isWritable: boolean): void {
+    const range = pagesOf(address, pageCount);
+    const isMapped = range.every((page) => pages.has(page));
+    const isDone = space.protect(address, pageCount * pageBytes, isWritable ? 'readWrite' : 'read');
+    expect(isDone).toBe(isMapped);
+    if (isDone) for (const page of range) pages.get(page)!.isWritable = isWritable;
+  }
+
+  #advise({ space, pages }: Process, address: number, pageCount: number, advice: Advice): void {
+    const range = pagesOf(address, pageCount);
+    const isMapped = range.every((page) => pages.has(page));
+    expect(space.advise(address, pageCount * pageBytes, advice)).toBe(isMapped ? undefined : 'ENOMEM');
+    if (!isMapped) return;
+    for (const page of range.map((at) => pages.get(at)!)) {
+      if (advice === 'dontNeed' && !page.isShared) page.content = new Map();
+      if (advice === 'doFork' || advice === 'dontFork') page.isInherited = advice === 'doFork';
+    }
+  }
+
+  /** Moves or grows a part of one mapping; what it grows by has nothing behind it where it is shared, and is left out then. */
+  #remap(process: Process, address: number, pageCount: number, newCount: number, mayMove: boolean): void {
+    const { space, pages } = process;
+    const range = pagesOf(address, pageCount);
+    const isShared = pages.get(address)?.isShared === true;
+    if (newCount > pageCount && (isShared || this.pageCount + newCount - pageCount > pagesMax)) return;
+    const answer = space.remap(address, pageCount * pageBytes, newCount * pageBytes, mayMove);
+    if (typeof answer === 'string') return;
+    const before = range.map((page) => pages.get(page)!);
+    expect(before.every((page) => page !== undefined)).toBe(true);
+    for (const page of range) pages.delete(page);
+    for (const [index, target] of pagesOf(answer, newCount).entries())
+      pages.set(target, before[index] ?? { ...before[0]!, content: new Map() });
+    process.ranges.push({ address: answer, pageCount: newCount });
+  }
+
+  #pin({ space, pages }: Process, address: number, pageCount: number, access: 'read' | 'write'): void {
+    const held = this.pins.reduce((sum, { contents }) => sum + contents.length, 0);
+    if (held + pageCount > pinnedPagesMax) return;
+    const range = pagesOf(address, pageCount).map((page) => pages.get(page));
+    const isAllowed = range.every((page) => page !== undefined && (access === 'read' || page.isWritable));
+    const pinned = space.pin(address, pageCount * pageBytes, access);
+    if (!isAllowed) return expect(pinned).toBe('EFAULT');
+    if (typeof pinned === 'string') throw new Error(`a pin of ${pageCount} pages: ${pinned}`);
+    const contents = range.map((page) => page!.content);
+    if (access === 'read') this.#holds(pinned, contents);
+    this.pins.push({ space, pinned, contents });
+  }
+
+  /** What a device finds in pinned pages. */
+  #holds({ pages }: PinnedPages, contents: readonly Content[]): void {
+    for (const [index, content] of contents.entries())
+      for (const [place, value] of content) expect(this.all.memory.bytes[pages[index]! + place]).toBe(value);
+  }
+
+  #write(which: number, index: number, value: number): void {
+    const pin = this.pins[which % Math.max(1, this.pins.length)];
+    if (pin === undefined) return;
+    this.#holds(pin.pinned, pin.contents);
+    const page = index % pin.contents.length;
+    const place = (index * 53) % pageBytes;
+    this.all.memory.bytes[pin.pinned.pages[page]! + place] = value;
+    pin.contents[page]!.set(place, value);
+  }
+
+  #unpin(which: number): void {
+    const [pin] = this.pins.splice(which % Math.max(1, this.pins.length), 1);
+    if (pin === undefined) return;
+    this.#holds(pin.pinned, pin.contents);
+    pin.space.unpin(pin.pinned);
+  }
+}
+
+const advices = ['dontNeed', 'dontFork', 'doFork', 'populateWrite'] as const;
+type Advice = (typeof advices)[number];
+
+function pagesOf(address: number, pageCount: number): number[] {
+  return Array.from({ length: pageCount }, (_, page) => address + page * pageBytes);
+}
+
+function fresh(
+  { pages }: Process,
+  address: number,
+  pageCount: number,
+  isShared: boolean,
+  isWritable: boolean,
+): void {
+  for (const page of pagesOf(address, pageCount))
+    pages.set(page, { content: new Map(), isShared, isWritable, isInherited: true });
+}
+
+function byteAt(space: AddressSpace, address: number): number | undefined {
+  const byte = new Uint8Array(1);
+  return space.read(address, byte) ? byte[0] : undefined;
+}
+
+const kinds = [
+  ...['map', 'map', 'store', 'store', 'store', 'store', 'store', 'fork', 'exit', 'unmap', 'protect'],
+  ...['advise', 'remap', 'replace', 'pin', 'device', 'device', 'unpin'],
+];
+const steps = fc.record({
+  does: fc.constantFrom(...kinds),
+  a: fc.nat(99),
+  b: fc.nat(9999),
+  c: fc.nat(9999),
+  value: fc.integer({ min: 1, max: 255 }),
+});
+type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
+
+describe('memory of processes', () => {
+  it('holds every byte through whatever they do, and all of it comes back', {
+    timeout: 24 * 3600_000,
+  }, () => {
+    fc.assert(
+      fc.property(fc.array(steps, { minLength: 1, maxLength: 150, size: 'max' }), (all) => {
+        const story = new Story();
+        for (const [at, step] of all.entries()) {
+          story.step(step);
+          if (at % 16 === 15) story.check();
+        }
+        story.check();
+        story.end();
+      }),
+      { seed, numRuns: stories },
+    );
+  });
+});
