@@ -118,9 +118,10 @@ export class FunctionIngress implements TlpReceiver {
     this.#defer(UncorrectableError.completionTimeout, 'sole');
   }
 
-  /** No request is started before `cycle`. */
-  closeUntil(cycle: Cycles): void {
-    this.#freeCycle = cycle;
+  /** The function is reset at `cycle`: the request in hand is over, and none is started before `openCycle`. */
+  cutShort(cycle: Cycles, openCycle: Cycles): void {
+    this.account.close(cycle);
+    this.#freeCycle = openCycle;
   }
 
   /** The device is taken out of its slot, or put back: see {@link PcieFunction.setPresent}. */

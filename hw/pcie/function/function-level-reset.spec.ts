@@ -39,6 +39,22 @@ describe('resets', () => {
     expect(apartPs).toBeLessThan(1_175_000);
   });
 
+  it('end the request in hand, and its cycles with it', () => {
+    const bench = enabledBench({ resetCycles: 100 });
+    bench.target.occupiedCycles = 1000;
+    const { account } = bench.fn.blocks.ingress;
+    bench.write(BAR0, [1, 2, 3, 4]);
+    const begunCycle = bench.target.writes[0]!.cycle;
+    const before = account.closedAt(begunCycle).busyCycles;
+    bench.fn.setPresent(false, begunCycle + 10);
+    bench.fn.setPresent(true, begunCycle + 10);
+    expect(bench.configRead(0x00, 2)!.status).toBe(STATUS_SUCCESS);
+    // Ten cycles of the write, one of the read.
+    const endCycle = bench.cycleNow();
+    const { busyCycles, idleCycles, overlapCount } = account.closedAt(endCycle);
+    expect([busyCycles - before, busyCycles + idleCycles, overlapCount]).toEqual([11, endCycle, 0]);
+  });
+
   it('by the device in the middle of a write are like a function-level reset', () => {
     const bench = enabledBench();
     bench.target.onWrite = (cycle) => bench.fn.reset('functionLevel', cycle);

@@ -173,7 +173,7 @@ export class PcieFunction {
     }
     outbox.reset();
     latch.reset();
-    ingress.closeUntil(cycle + this.config.resetCycles);
+    ingress.cutShort(cycle, cycle + this.config.resetCycles);
     if (outbox.hasMessage) egress.wake(cycle + 1);
     this.#target?.functionReset(cycle);
   }
