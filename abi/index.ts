@@ -10,6 +10,7 @@ export * from './doorbell-records.ts';
 export * from './doorbells.ts';
 export * from './eqc.ts';
 export * from './eqe.ts';
+export * from './ethernet-statistics.ts';
 export * from './hcr.ts';
 export * from './icm.ts';
 export * from './init-hca.ts';

@@ -1,6 +1,7 @@
 /**
  * The Ethernet forms of SET_PORT (opcode modifier 1): the input modifier is sub-command << 8 | port. Tables are always
- * sent complete. Only Linux documents them. Source: interface sheet 3.12.
+ * sent complete. And the filters of a port, SET_VLAN_FLTR and SET_MCAST_FLTR. Only Linux documents them. Source: interface
+ * sheet 3.12, 3.18.
  */
 
 import { array, bits8, bits32, bytes, joined, layout, nested, u8, u16, u32 } from '../base/index.ts';
@@ -69,6 +70,10 @@ export const setPortReceiveQps = layout(
     multicastQpn: bits32(0x18, 23, 0),
   },
 );
+
+/** Values of `multicastMode`. */
+export const MulticastMode = { TABLE_ONLY: 0, TABLE: 1, DEFAULT_QP: 2 } as const;
+export type MulticastMode = (typeof MulticastMode)[keyof typeof MulticastMode];
 
 const macEntry = layout(
   'MAC table entry',
@@ -143,5 +148,34 @@ export const setPortVxlan = layout(
     modifySteering: bits8(0x04, 6, 6),
     enable: bits8(0x06, 7, 7),
     steeringMode: u8(0x07),
+  },
+);
+
+/** VIDs in a mask of SET_VLAN_FLTR, and the number of VIDs. */
+const vidsPerMask = 32;
+export const vlanIdCount = 4096;
+
+/** Mailbox of SET_VLAN_FLTR: a bit for each VID, the last mask is that of VIDs 0 to 31. */
+export const setVlanFilter = layout(
+  'SET_VLAN_FLTR',
+  { sizeBytes: vlanIdCount / 8, byteOrder: 'big', source: 'sheet 3.18' },
+  { masks: array(u32(0x00), vlanIdCount / vidsPerMask) },
+);
+
+/** Which mask a VID has its bit in, which is the one of the VID's low five bits. */
+export const vlanFilterMaskOf = (vlanId: number): number =>
+  vlanIdCount / vidsPerMask - 1 - Math.floor(vlanId / vidsPerMask);
+
+/** Opcode modifiers of SET_MCAST_FLTR. */
+export const MulticastFilterForm = { CONFIGURE: 0, DISABLE: 1, ENABLE: 2 } as const;
+export type MulticastFilterForm = (typeof MulticastFilterForm)[keyof typeof MulticastFilterForm];
+
+/** The input parameter of SET_MCAST_FLTR with opcode modifier 0. */
+export const multicastFilterEntry = layout(
+  'SET_MCAST_FLTR entry',
+  { sizeBytes: 8, byteOrder: 'big', source: 'sheet 3.18' },
+  {
+    clearsList: bits32(0x00, 31, 31, 'the list is emptied first'),
+    mac: joined(u16(0x02), u32(0x04)),
   },
 );

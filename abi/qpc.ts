@@ -124,7 +124,7 @@ const responder = {
 const bufferAndOptions = {
   rateLimit: notModelled(u16(0xbc)),
   qosPort: notModelled(u8(0xbf)),
-  keepVlanTag: notModelled(bits32(0xc0, 30, 30, 'Linux names it strip VLAN; polarity inferred')),
+  keepVlanTag: bits32(0xc0, 30, 30, 'Linux names it strip VLAN; polarity inferred'),
   keepFcs: notModelled(bits32(0xc0, 29, 29)),
   inlineReceive: notModelled(bits32(0xc0, 25, 25)),
   headerSeparation: notModelled(bits32(0xc0, 24, 24)),

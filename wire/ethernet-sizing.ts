@@ -20,6 +20,14 @@ export const ethernetByteTime = (config: Pick<EthernetConfig, 'gigabitsPerSecond
 export const ethernetLatencyPs = (config: EthernetConfig): number =>
   2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;
 
+const TAG_BYTES = 4;
+
+/** The same with room for a tag (IEEE 802.1Q) beside the longest payload. */
+export const withTag = (config: EthernetConfig): EthernetConfig => ({
+  ...config,
+  mtuBytes: config.mtuBytes + TAG_BYTES,
+});
+
 /** Longest frame without its FCS. */
 export const ethernetFrameBytesMax = (config: Pick<EthernetConfig, 'mtuBytes'>): number =>
   Math.max(config.mtuBytes + ETHERNET_HEADER_BYTES, ETHERNET_FRAME_MIN_BYTES);

@@ -4,6 +4,7 @@ export { ethernetImbalance } from './ethernet-counters.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,
+  type EthernetPortOptions,
   FRAME as ETHERNET_FRAME,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
@@ -11,7 +12,7 @@ export {
 export * from './ethernet-sizing.ts';
 export * from './headers.ts';
 export { byteTimeOf, wireLatencyPs } from './link-rate.ts';
-export { loopbackPlug } from './loopback-plug.ts';
+export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
 export * from './packet.ts';
 export * from './packet-bytes.ts';

@@ -91,7 +91,7 @@ export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBloc
   };
 }
 
-function makePorts({ config, capabilities, domain, nodeIndex, link }: ControlCore): HcaPort[] {
+function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: ControlCore): HcaPort[] {
   return Array.from(
     { length: capabilities.portCount },
     (_, index) =>
@@ -107,8 +107,13 @@ function makePorts({ config, capabilities, domain, nodeIndex, link }: ControlCor
         lid: lidOf(config, nodeIndex),
         subnetManagerLid: config.subnetManagerLid,
         domain,
-        link: index === 0 ? link : undefined,
-        traffic: index === 0 ? link : undefined,
+        link: index === 0 ? (ethernet?.link ?? link) : undefined,
+        traffic: index === 0 && ethernet === undefined ? link : undefined,
+        ethernet: ethernet && {
+          mac: macOf(nodeIndex, index + 1),
+          ...ethernet.config,
+          errors: index === 0 ? ethernet.errors : undefined,
+        },
       }),
   );
 }
@@ -149,6 +154,10 @@ const memberOf = (config: ControlConfig, nodeIndex: number): SubnetMember => ({
 });
 
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
+
+/** MAC of a port, from 1: the company part of its GUID, and the lowest 24 bits. */
+const macOf = (nodeIndex: number, port: number): number =>
+  Number(guidBase >> 40n) * 2 ** 24 + Number(portGuidOf(nodeIndex, port) & 0xff_ffffn);
 
 /** GUID of a port, from 1, of the HCA of a node. */
 export const portGuidOf = (nodeIndex: number, port: number): bigint => nodeGuidOf(nodeIndex) + BigInt(port);

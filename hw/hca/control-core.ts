@@ -3,11 +3,20 @@
  * blocks. Which blocks a block calls stands in the table of wires (control-blocks.ts).
  */
 import type { ClockDomain } from '../../sim/index.ts';
+import type { EthernetConfig } from '../../wire/index.ts';
 import type { CapabilityConfig, ContextTables, ControlConfig } from './commands/index.ts';
 import { EqTable } from './events/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
-import type { LinkStateSource, LinkTraffic } from './port/index.ts';
+import type { FrameErrors, LinkStateSource, LinkTraffic } from './port/index.ts';
 import { ProtocolViolations } from './statistics/index.ts';
+
+/** The cable of an Ethernet port as the control side sees it. */
+interface EthernetCable {
+  readonly link: LinkStateSource;
+  readonly errors: FrameErrors;
+  /** What QUERY_PORT reports of it. */
+  readonly config: Pick<EthernetConfig, 'mtuBytes' | 'gigabitsPerSecond'>;
+}
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;
@@ -19,6 +28,8 @@ export interface ControlSideSetup {
   readonly tables: ContextTables;
   /** The cable of port 1. */
   readonly link: (LinkStateSource & LinkTraffic) | undefined;
+  /** The same of Ethernet, where that is the ports' link layer. */
+  readonly ethernet?: EthernetCable | undefined;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   /** Which node this is, from 0: its GUIDs and LID come from it. */

@@ -3,6 +3,7 @@
  * the blocks; each takes from it what it needs. Which blocks a block calls stands in the table of wires (data-path.ts).
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
 import type { CostAttribution } from './costs/index.ts';
 import type { DoorbellGeometry } from './doorbells/index.ts';
 import {
@@ -32,6 +33,8 @@ import {
   TransportCounters,
 } from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
+import type { EthernetSide } from './port/index.ts';
+import type { ReceiveBuffers } from './receive-queue/index.ts';
 import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
 import { WqeLines } from './send-queue/index.ts';
 import {
@@ -46,6 +49,12 @@ export interface DataPathTables {
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly srqs: SrqTable;
+}
+
+/** Port 1 as Ethernet: its end of the cable, and what software has set up. */
+export interface EthernetCore {
+  readonly port: EthernetPort;
+  readonly side: EthernetSide;
 }
 
 /** What the data path is put into: the device around it. */
@@ -63,6 +72,8 @@ interface DataPathSite {
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
   readonly geometry: DoorbellGeometry;
+  /** Left out on a port of InfiniBand. With it `port` carries nothing. */
+  readonly ethernet?: EthernetCore | undefined;
 }
 
 export interface HcaCore extends DataPathSite, DataPathTables {
@@ -86,6 +97,8 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly loopback: Loopback;
   readonly readUnit: ReadUnit;
   readonly received: ReceivedPackets;
+  /** What the port that is in use holds of what it received. */
+  readonly receiveBuffers: ReceiveBuffers;
   readonly violations: ViolationCounters;
   readonly transport: TransportCounters;
   readonly diagnostics: DiagnosticCounters;
@@ -113,6 +126,9 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
   const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
     config;
   const loopback = new Loopback(config);
+  const received = new ReceivedPackets(port, loopback);
+  const { ethernet } = setup;
+  const slotBytes = packetSlotBytes(ethernet?.port.frameBytesMax);
   return {
     ...site,
     ...tables,
@@ -131,11 +147,12 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     srqcCache: makeContextCache(setup, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
     records: new SendRecords(config.outstandingWqes),
     lines: new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES), qps.rows),
-    requestPackets: packetQueue(config.transmitBufferPackets, sram),
-    responsePackets: packetQueue(config.responseBufferPackets, sram),
+    requestPackets: packetQueue(config.transmitBufferPackets, sram, slotBytes),
+    responsePackets: packetQueue(config.responseBufferPackets, sram, PACKET_PAYLOAD_BYTES_MAX),
     loopback,
     readUnit: new ReadUnit(),
-    received: new ReceivedPackets(port, loopback),
+    received,
+    receiveBuffers: ethernet === undefined ? received : frameBuffers(ethernet.port),
     violations: new ViolationCounters(),
     transport: new TransportCounters(),
     diagnostics: new DiagnosticCounters(),
@@ -144,6 +161,18 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
   };
 }
 
-function packetQueue(packets: number, sram: SramAllocator): PacketQueue {
-  return new PacketQueue(packets, sram.allocate(packets * PACKET_PAYLOAD_BYTES_MAX));
+function packetQueue(packets: number, sram: SramAllocator, slotBytes: number): PacketQueue {
+  return new PacketQueue(packets, sram.allocate(packets * slotBytes), slotBytes);
 }
+
+/** Room for one payload, or for one frame where the port is of Ethernet. */
+export const packetSlotBytes = (frameBytesMax = 0): number =>
+  Math.max(PACKET_PAYLOAD_BYTES_MAX, Math.ceil(frameBytesMax / SLOT_ALIGNMENT) * SLOT_ALIGNMENT);
+
+const SLOT_ALIGNMENT = 64;
+
+/** Frames are named by their slots. */
+const frameBuffers = (port: EthernetPort): ReceiveBuffers => ({
+  receivePacketsMax: port.config.receiveFifoFrames,
+  consume: (slot) => port.consume(slot),
+});

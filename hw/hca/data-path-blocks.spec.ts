@@ -19,16 +19,18 @@ import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
 const wires = listWires(dataPathWires);
+const frameWires = listWires((b: Parameters<typeof dataPathWires>[0]) => dataPathWires(b, 'frames'));
 
 describe('the wires of the data path', () => {
   it('lead to blocks that there are', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const places = new Set([...Object.keys(dataPath.blocks), 'eventQueues', 'dataPath']);
-    expect(wires.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
+    for (const table of [wires, frameWires])
+      expect(table.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
     expect(wires.length).toBeGreaterThan(60);
   });
 
-  it('reach every block but those that all blocks share and those that software reaches by a BAR or by commands', async () => {
+  it('reach every block but those that all share, those of Ethernet, and those that software reaches by a BAR or by commands', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
@@ -37,8 +39,24 @@ describe('the wires of the data path', () => {
       'cqcCache',
       'srqcCache',
       'loopback',
+      'frameTransmitter',
+      'frameReceiver',
       'doorbells',
       'objects',
+    ]);
+  });
+});
+
+describe('the wires of the data path of an Ethernet port', () => {
+  it('have the frame transmitter and the frame receiver where others have those of packets', () => {
+    const calledBy = (name: string, table: typeof wires): string[] =>
+      table.filter(({ to }) => to === name).map(({ block, port }) => `${block}.${port}`);
+    expect(calledBy('frameReceiver', frameWires)).toEqual(
+      calledBy('receiver', wires).filter((caller) => caller !== 'loopback.receiver'),
+    );
+    expect(calledBy('frameTransmitter', frameWires)).toEqual([
+      'requester.transmitter',
+      'objects.transmitter',
     ]);
   });
 });

@@ -23,6 +23,7 @@ import { type CompletionEvents, CompletionWriter } from './completion/index.ts';
 import { type DataPathTables, type HcaCore, type HcaCoreSetup, makeCore } from './core.ts';
 import { Doorbells, type EqDoorbells, WorkArrivals } from './doorbells/index.ts';
 import { type AsyncEventSink, AsyncEvents } from './events/index.ts';
+import { FrameReceiver, FrameTransmitter } from './frames/index.ts';
 import { KeyUnit } from './keys/index.ts';
 import { DataPathObjects, Flusher, QueuePairErrors, RequestEnds } from './lifecycle/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
@@ -34,12 +35,16 @@ import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './r
 import { Responder, ResponseEngine } from './responder/index.ts';
 import { SendScheduler, WqeFetch } from './send-queue/index.ts';
 
-/** The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used. */
+/**
+ * The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used.
+ * @param frameBytesMax of an Ethernet port
+ */
 export function makeTables(
   capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs'>,
+  frameBytesMax?: number,
 ): DataPathTables {
   return {
-    qps: new QpTable(2 ** capabilities.logMaxQps),
+    qps: new QpTable(2 ** capabilities.logMaxQps, frameBytesMax),
     cqs: new CqTable(2 ** capabilities.logMaxCqs),
     srqs: new SrqTable(2 ** capabilities.logMaxSrqs),
   };
@@ -63,10 +68,13 @@ function makeBlocks(core: HcaCore) {
   const completions = new CompletionWriter(core);
   const asyncEvents = new AsyncEvents(core);
   const transmitter = new Transmitter(core);
+  const frameTransmitter = new FrameTransmitter(core);
   const writer = new PayloadWriter(core);
   const receives = new ReceiveWqeFetch(core);
   const responses = new ResponseEngine(core);
   const receiver = new Receiver(core);
+  const frameReceiver = new FrameReceiver(core);
+  const { account: receiverAccount } = core.ethernet === undefined ? receiver : frameReceiver;
   return {
     translator: core.translator,
     qpcCache: core.qpcCache,
@@ -77,10 +85,12 @@ function makeBlocks(core: HcaCore) {
     asyncEvents,
     loopback: core.loopback,
     transmitter,
+    frameTransmitter,
     writer,
     receives,
     responses,
     receiver,
+    frameReceiver,
     timers: new RetryTimers(core),
     scheduler: new SendScheduler(),
     wqeFetch: new WqeFetch(core),
@@ -88,7 +98,7 @@ function makeBlocks(core: HcaCore) {
     completion: new RequestCompletion(core),
     keys: new KeyUnit(core),
     acknowledgements: new Acknowledgements(core, receiver.account),
-    scatter: new ReceiveScatter(core, receiver.account),
+    scatter: new ReceiveScatter(core, receiverAccount),
     datagrams: new DatagramReceiver(core, receiver.account),
     responder: new Responder(core, receiver.account),
     flusher: new Flusher(core),
@@ -105,9 +115,17 @@ export type DataPathBlocks = ReturnType<typeof makeBlocks>;
 /** What has ports: the blocks, and the tables, whose users grow with them. */
 type Wired = DataPathBlocks & DataPathTables;
 
-/** Who calls whom: the block diagram of README.md is made from this table. */
-export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
+/**
+ * Who calls whom: the block diagram of README.md is made from this table.
+ * @param carries what is sent and received: packets, or frames where port 1 is of Ethernet
+ */
+export function dataPathWires(
+  b: DataPathBlocks & Surroundings,
+  carries: 'packets' | 'frames' = 'packets',
+): Wires<Wired> {
   const { eventQueues, dataPath } = b;
+  const outbound = carries === 'frames' ? b.frameTransmitter : b.transmitter;
+  const inbound = carries === 'frames' ? b.frameReceiver : b.receiver;
   return {
     qps: {
       flusher: b.flusher,
@@ -124,12 +142,12 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
     translator: {
       wqeFetch: b.wqeFetch,
       requester: b.requester,
-      receiver: b.receiver,
+      receiver: inbound,
       response: b.responses,
       receiveFetch: b.receives,
       completion: b.completions,
     },
-    qpcCache: { requester: b.requester, receiver: b.receiver },
+    qpcCache: { requester: b.requester, receiver: inbound },
     cqcCache: { completion: b.completions },
     srqcCache: { receiveFetch: b.receives },
     doorbells: { arrivals: b.arrivals, notifier: b.completions.notifier, eventQueues },
@@ -139,14 +157,15 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
     requester: {
       scheduler: b.scheduler,
       wqeFetch: b.wqeFetch,
-      transmitter: b.transmitter,
+      transmitter: outbound,
       timers: b.timers,
       payload: b.writer,
       ends: b.ends,
       keys: b.keys,
     },
-    keys: { responses: b.responses, requester: b.requester, receiver: b.receiver },
+    keys: { responses: b.responses, requester: b.requester, receiver: inbound },
     transmitter: { requester: b.requester, responses: b.responses, errors: b.errors },
+    frameTransmitter: { requester: b.requester, errors: b.errors },
     timers: { requester: b.requester, errors: b.errors },
     loopback: { transmitter: b.transmitter, receiver: b.receiver },
     receiver: {
@@ -154,6 +173,12 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
       responder: b.responder,
       acknowledgements: b.acknowledgements,
       datagrams: b.datagrams,
+    },
+    frameReceiver: {
+      writer: b.writer,
+      scatter: b.scatter,
+      completions: b.completions,
+      errors: b.errors,
     },
     acknowledgements: {
       completion: b.completion,
@@ -171,8 +196,8 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
     },
     datagrams: { scatter: b.scatter, completions: b.completions, errors: b.errors },
     scatter: { writer: b.writer, receives: b.receives },
-    receives: { receiver: b.receiver, flusher: b.flusher, asyncEvents: b.asyncEvents },
-    writer: { responses: b.responses, requester: b.requester, receiver: b.receiver },
+    receives: { receiver: inbound, flusher: b.flusher, asyncEvents: b.asyncEvents },
+    writer: { responses: b.responses, requester: b.requester, receiver: inbound },
     responses: {
       transmitter: b.transmitter,
       receives: b.receives,
@@ -189,7 +214,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
     ends: {
       completion: b.completion,
       requester: b.requester,
-      receiver: b.receiver,
+      receiver: inbound,
       flusher: b.flusher,
     },
     errors: {
@@ -215,8 +240,8 @@ export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<Wired> {
       requester: b.requester,
       completion: b.completion,
       timers: b.timers,
-      transmitter: b.transmitter,
-      receiver: b.receiver,
+      transmitter: outbound,
+      receiver: inbound,
       receives: b.receives,
       responses: b.responses,
       keys: b.keys,
@@ -239,7 +264,8 @@ export class DataPath {
     this.blocks = makeBlocks(this.core);
     this.#all = Object.entries<Block>(this.blocks);
     const wired: Wired = { ...setup.tables, ...this.blocks };
-    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }));
+    const carries = this.core.ethernet === undefined ? 'packets' : 'frames';
+    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }, carries));
   }
 
   /** What the command processor speaks to. */
@@ -250,12 +276,13 @@ export class DataPath {
   /** The cycle accounts of all blocks that have one. */
   get accounts(): readonly BlockAccount[] {
     const b = this.blocks;
+    const isEthernet = this.core.ethernet !== undefined;
     return [
       b.doorbells,
       b.wqeFetch,
       b.requester,
-      b.transmitter,
-      b.receiver,
+      isEthernet ? b.frameTransmitter : b.transmitter,
+      isEthernet ? b.frameReceiver : b.receiver,
       b.responses,
       b.receives,
       b.keys,

@@ -7,7 +7,7 @@
  *
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
-import type { Cycles } from '../../base/index.ts';
+import { type Cycles, defaultsOf } from '../../base/index.ts';
 import {
   type ChannelReader,
   type ChannelWriter,
@@ -16,7 +16,18 @@ import {
   type LogicalProcess,
   type Wires,
 } from '../../sim/index.ts';
-import { loopbackPlug, type WireConfig, WirePort } from '../../wire/index.ts';
+import {
+  type EthernetConfig,
+  EthernetPort,
+  type EthernetPortOptions,
+  ethernetFrameBytesMax,
+  ethernetParameters,
+  ethernetPlug,
+  loopbackPlug,
+  type WireConfig,
+  WirePort,
+  withTag,
+} from '../../wire/index.ts';
 import { BusInterface, type DmaReadEngine, type DmaWriteEngine, type SlotSetup } from '../dma/index.ts';
 import {
   type AccessObserver,
@@ -28,7 +39,7 @@ import {
 } from '../pcie/index.ts';
 import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
-import type { DataPathTables } from './core.ts';
+import { type DataPathTables, packetSlotBytes } from './core.ts';
 import {
   AttributedInterrupts,
   AttributedReads,
@@ -47,6 +58,7 @@ import {
   type SramAllocator,
 } from './memory/index.ts';
 import type { HcaConfig } from './parameters.ts';
+import type { HcaPort, LinkStateSource } from './port/index.ts';
 import type { OperationTap } from './statistics/index.ts';
 
 const MESSAGE_FIFO_DEPTH = 32;
@@ -60,6 +72,10 @@ export interface HcaSetup extends SlotSetup {
   readonly control: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly wire: WireConfig;
+  /** Of the cable where ports are of Ethernet (`capabilities.linkLayer`); left out: the defaults. */
+  readonly ethernet?: EthernetConfig | undefined;
+  /** Seed of what may happen to frames; left out: 1. */
+  readonly seed?: number | undefined;
   /** The channels of the cable; without both, the port carries a loopback plug. */
   readonly wireWriter?: ChannelWriter | undefined;
   readonly wireReader?: ChannelReader | undefined;
@@ -103,6 +119,19 @@ export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
   };
 }
 
+/** What takes the place of the wire port where ports are of Ethernet. */
+interface EthernetParts {
+  readonly ethernetPort: EthernetPort;
+}
+
+/** The same of Ethernet. */
+export function ethernetHcaWires(
+  b: EthernetParts & { readonly dataPath: DataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
+): Wires<EthernetParts> {
+  const { frameReceiver, frameTransmitter } = b.dataPath.blocks;
+  return { ethernetPort: { receiver: frameReceiver, sender: frameTransmitter, link: b.firstPort } };
+}
+
 export class Hca implements BarTarget {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
@@ -110,7 +139,10 @@ export class Hca implements BarTarget {
   readonly pcieFunction: PcieFunction;
   readonly dmaRead: DmaReadEngine;
   readonly dmaWrite: DmaWriteEngine;
+  /** With ports of Ethernet it stays off, with a plug in it. */
   readonly wirePort: WirePort;
+  /** Undefined where ports are of InfiniBand. */
+  readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
   readonly dataPath: DataPath;
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
@@ -133,10 +165,14 @@ export class Hca implements BarTarget {
     const { domain } = this;
     const { wire, wireWriter, wireReader } = setup;
     const hasCable = wireWriter !== undefined && wireReader !== undefined;
-    const ends = hasCable ? { writer: wireWriter, reader: wireReader } : loopbackPlug(wire);
+    const cable = hasCable ? { writer: wireWriter, reader: wireReader } : undefined;
+    const isEthernet = capabilities.linkLayer === 'ethernet';
+    const ends = (isEthernet ? undefined : cable) ?? loopbackPlug(wire);
+    const ethernet = setup.ethernet ?? defaultsOf(ethernetParameters);
+    const frameBytesMax = isEthernet ? ethernetFrameBytesMax(withTag(ethernet)) : undefined;
     const references = setup.shared?.zeroCopy === true ? new PayloadReferences(ends.reader.bytes) : undefined;
-    const tables = makeTables(capabilities);
-    const sram = new Sram(sramBytesFor(config));
+    const tables = makeTables(capabilities, frameBytesMax);
+    const sram = new Sram(sramBytesFor(config, frameBytesMax));
     const bus = new BusInterface({
       ...setup,
       domain,
@@ -151,6 +187,8 @@ export class Hca implements BarTarget {
     this.dmaWrite = bus.blocks.dmaWrite;
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
+    this.ethernetPort = isEthernet ? makeEthernetPort(setup, ethernet, cable) : undefined;
+    const { ethernetPort } = this;
     const icm = new IcmMap();
     const attributed = this.#attributed(setup, tables);
     this.costs = attributed?.costs;
@@ -165,6 +203,7 @@ export class Hca implements BarTarget {
       sram,
       tables,
       link: this.wirePort,
+      ethernet: ethernetPort && { link: linkOf(ethernetPort), errors: ethernetPort, config: ethernet },
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
@@ -186,6 +225,7 @@ export class Hca implements BarTarget {
       sram,
       port: this.wirePort,
       address: this.control.ports[0]!,
+      ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
       eventQueues: this.control.events,
       specialQps: this.control.state,
       manager: this.control.state.manager,
@@ -201,7 +241,17 @@ export class Hca implements BarTarget {
     const { control, eqcCache, wirePort, dataPath } = this;
     this.parts = { bus, control, eqcCache, wirePort };
     connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath, hca: this }));
+    if (ethernetPort !== undefined)
+      connectBlocks(
+        { ethernetPort },
+        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }),
+      );
     domain.addEdgeKeeper(this);
+  }
+
+  /** Switches port 1's end of the cable on or off, whichever link layer it has. */
+  setCableEnabled(isEnabled: boolean): void {
+    (this.ethernetPort ?? this.wirePort).setEnabled(isEnabled);
   }
 
   /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
@@ -275,6 +325,23 @@ export class Hca implements BarTarget {
   }
 }
 
+/** Frames on the cable may carry a tag beside the longest payload. */
+function makeEthernetPort(
+  { lp, seed = 1 }: HcaSetup,
+  ethernet: EthernetConfig,
+  cable: Pick<EthernetPortOptions, 'writer' | 'reader'> | undefined,
+): EthernetPort {
+  const config = withTag(ethernet);
+  return new EthernetPort({ lp, config, ...(cable ?? ethernetPlug(config)), seed });
+}
+
+const linkOf = (port: EthernetPort): LinkStateSource => ({
+  get isLinkUp() {
+    return port.isUp;
+  },
+  setEnabled: (isEnabled) => port.setEnabled(isEnabled),
+});
+
 /** Memory of the HCA, handed out once. */
 class Sram implements SramAllocator {
   readonly bytes: Uint8Array;
@@ -294,8 +361,9 @@ class Sram implements SramAllocator {
 }
 
 /** Packet buffers, WQE lines and the small staging areas of all blocks. */
-function sramBytesFor(config: HcaConfig): number {
-  const packets = (config.transmitBufferPackets + config.responseBufferPackets) * 4096;
+function sramBytesFor(config: HcaConfig, frameBytesMax: number | undefined): number {
+  const slotBytes = packetSlotBytes(frameBytesMax);
+  const packets = config.transmitBufferPackets * slotBytes + config.responseBufferPackets * packetSlotBytes();
   const lines = (config.wqeLineCount + config.receiveQueueLineCount) * 1024;
   return packets + lines + ControlSide.sramBytes + 256 * 1024;
 }

@@ -9,7 +9,7 @@ export {
 export { controlWires, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { dataPathWires } from './data-path.ts';
-export { Hca, type HcaSetup, hcaWires } from './hca.ts';
+export { ethernetHcaWires, Hca, type HcaSetup, hcaWires } from './hca.ts';
 export {
   type ContextCache,
   pageRequestSides,

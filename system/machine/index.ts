@@ -22,6 +22,7 @@ export {
   channelKey,
   type HcaNeighbours,
   type HcaPlan,
+  hcaCableBytes,
   hcaName,
   type Watch,
 } from './plan.ts';

@@ -161,6 +161,10 @@ describe('what cannot be run is refused', () => {
       [() => machine.readRegister32(0, 1 as 0, 0), 'bar is 1, expected 0 or 2'],
       [async () => machine.progressOf(2), 'node is 2'],
       [() => Machine.create({ watch: 'all' as 'races' }), 'watch is "all", expected one of races, accesses'],
+      [
+        () => Machine.create({ set: { 'hca.capability.linkLayer': 'ethernet' } }),
+        'hca.capability.linkLayer is "ethernet", expected infiniband',
+      ],
     ];
     for (const [look, words] of refused) {
       const error: unknown = await Promise.resolve(look()).catch((thrown: unknown) => thrown);

@@ -5,9 +5,10 @@
  *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
  */
+import { ConfigurationError } from '../../base/index.ts';
 import { linkChannelBytes } from '../../hw/pcie/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../../sim/index.ts';
-import { ethernetChannelBytes, wireChannelBytes } from '../../wire/index.ts';
+import { ethernetChannelBytes, wireChannelBytes, withTag } from '../../wire/index.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
@@ -91,7 +92,9 @@ export interface PlanChoice {
 
 const programPatienceMs = 30_000;
 
+/** @throws ConfigurationError for what no host of a machine has a driver for */
 export function planMachine(choice: PlanChoice): MachinePlan {
+  checkLinkLayer(choice.config);
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
   const { nodeCount } = config.machine;
   const placement = placementOf(partition, nodeCount, config.machine.adapter);
@@ -128,9 +131,25 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
+/** Simulated hosts have a driver for InfiniBand alone: an HCA of Ethernet is for guests. */
+function checkLinkLayer({ machine, hca }: MachineConfig): void {
+  if (machine.adapter !== 'hca' || hca.capability.linkLayer === 'infiniband') return;
+  throw new ConfigurationError(
+    'hca.capability.linkLayer',
+    hca.capability.linkLayer,
+    'infiniband: simulated hosts have no driver for Ethernet, which is for guests (hca serve, hca guest)',
+  );
+}
+
 /** Of one direction of the cable: InfiniBand's or Ethernet's. */
-const cableBytes = ({ machine, wire, ethernet }: MachineConfig): number =>
-  machine.adapter === 'hca' ? wireChannelBytes(wire) : ethernetChannelBytes(ethernet);
+const cableBytes = (config: MachineConfig): number =>
+  config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(config.ethernet);
+
+/** The same of the cable of an HCA, as its ports are. */
+export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>
+  hca.capability.linkLayer === 'infiniband'
+    ? wireChannelBytes(wire)
+    : ethernetChannelBytes(withTag(ethernet));
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
 export function bytesToDevice({ pcie, dma }: MachineConfig): number {

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { busWires } from '../../hw/dma/index.ts';
-import { controlWires, dataPathWires, hcaWires } from '../../hw/hca/index.ts';
+import { controlWires, dataPathWires, ethernetHcaWires, hcaWires } from '../../hw/hca/index.ts';
 import { iommuWires } from '../../hw/iommu/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
@@ -23,6 +23,7 @@ export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireLi
     'The data path': listWires(dataPathWires),
     'The control side': listWires(controlWires),
     'The device': listWires(hcaWires),
+    'The cable of the device where ports are of Ethernet': listWires(ethernetHcaWires),
   },
   'hw/pcie': {
     'The function': listWires(functionWires),

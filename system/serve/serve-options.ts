@@ -61,14 +61,25 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   checkCrossing(options.analysis, 'a served device');
   checkCapture(options.analysis, options.hcas ?? 1);
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
+  const set = { ...options.set, ...seed };
+  const config = configurationOf({ profile: options.profile ?? servedProfile, set });
+  const faults = checkedFaults(options.faults ?? [], hcas);
+  if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults, options.analysis);
   return {
     sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
-    config: configurationOf({ profile: options.profile ?? servedProfile, set: { ...options.set, ...seed } }),
+    config,
     cabling: cable ? 'cable' : loopbackPlug ? 'loopback' : 'open',
-    faults: checkedFaults(options.faults ?? [], hcas),
+    faults,
     shortcuts: options.shortcuts ?? true,
     timeScale,
     isOnce: options.once ?? false,
     analysis: options.analysis,
   };
+}
+
+/** @throws ConfigurationError for what only a cable of InfiniBand has */
+function checkEthernet(faults: readonly Fault[], analysis: AnalysisOptions | undefined): void {
+  const wanted = 'nothing of packets with hca.capability.linkLayer=ethernet';
+  if (faults.some(({ kind }) => kind === 'packet')) throw new ConfigurationError('fault', 'packet', wanted);
+  if (analysis?.capture !== undefined) throw new ConfigurationError('capture', 'of packets', wanted);
 }

@@ -246,6 +246,14 @@ describe('the options of a served machine', () => {
     ['time scale', { socket: 's', timeScale: Number.NaN }],
     ['socket', { socket: '' }],
     ['profile', { socket: 's', profile: 'no-such' }],
+    [
+      'fault is "packet"',
+      {
+        socket: 's',
+        set: { 'hca.capability.linkLayer': 'ethernet' },
+        faults: [{ packet: 'lost', nth: 1 }],
+      },
+    ],
     ['field node', { socket: 's', faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] }],
   ];
   it.each(wrong)('are refused when wrong: %s', (words, options) => {

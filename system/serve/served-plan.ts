@@ -8,7 +8,6 @@
  * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing.
  */
 import { ConfigurationError } from '../../base/index.ts';
-import { wireChannelBytes } from '../../wire/index.ts';
 import type { Fault } from '../machine/faults/index.ts';
 import {
   bytesToDevice,
@@ -16,6 +15,7 @@ import {
   channelKey,
   type HcaNeighbours,
   type HcaPlan,
+  hcaCableBytes,
   hcaName,
 } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
@@ -61,8 +61,8 @@ export function planServed(choice: ServedChoice): ServedPlan {
     const { host, wirePeer } = servedNeighboursOf(plan, node);
     add(host, hcaName(node), bytesToDevice(config));
     add(hcaName(node), host, bytesToHost(config));
-    add(hcaName(node), wirePeer, wireChannelBytes(config.wire));
-    add(wirePeer, hcaName(node), wireChannelBytes(config.wire));
+    add(hcaName(node), wirePeer, hcaCableBytes(config));
+    add(wirePeer, hcaName(node), hcaCableBytes(config));
   }
   return plan;
 }

@@ -21,8 +21,9 @@ import {
   queryFw,
   queryPort,
 } from '../../../abi/index.ts';
-import { type ConfigOf, number } from '../../../base/index.ts';
+import { type ConfigOf, choice, number } from '../../../base/index.ts';
 import { RESERVED_LKEY } from '../memory/index.ts';
+import type { EthernetSide } from '../port/index.ts';
 
 const SHEET = 'interface sheet 3.7';
 const CAPTURE = 'interface sheet 3.7, public captures';
@@ -30,7 +31,13 @@ const INVENTED = 'estimate';
 const HELD = 'choice; the interface has 24 bits (interface sheet 3.7), a context takes 2 KiB of this process';
 
 export const capabilityParameters = {
-  portCount: number(1, 'ports', [1, 2], SHEET, 'InfiniBand ports.'),
+  linkLayer: choice(
+    'infiniband',
+    ['infiniband', 'ethernet'],
+    'interface sheet 3.13: single-type ports are the simplest',
+    'What all ports are. Ethernet is for guests: simulated hosts have no driver for it.',
+  ),
+  portCount: number(1, 'ports', [1, 2], SHEET, 'Ports.'),
   firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
   logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
   logMaxQpWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest send or receive queue.'),
@@ -120,6 +127,9 @@ const boardId = 'HCA_EMULATOR_4X';
 /** Members of a multicast group, as log2. */
 export const logMaxQpsPerGroup = 8;
 
+/** Rings of a table that received frames are spread over, as log2. */
+export const logRingTable = 7;
+
 /** INTx pin of the clear-interrupt register. */
 export const interruptPin = 0;
 
@@ -149,8 +159,8 @@ export function firmwareReport(config: CapabilityConfig): Uint8Array {
   });
 }
 
-/** What the data path of this machine carries out. */
-const capabilityFlags = capabilityFlagsOf(
+/** What the data path of this machine carries out on ports of InfiniBand. */
+const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.RC,
   CapabilityFlag.UC,
   CapabilityFlag.UD,
@@ -163,6 +173,9 @@ const capabilityFlags = capabilityFlagsOf(
   CapabilityFlag.PORT_MNG_CHG_EV,
 );
 
+/** On ports of Ethernet there are frames only: no transport, and no RDMA over them. */
+const ethernetFlags = capabilityFlagsOf(CapabilityFlag.PORT_MNG_CHG_EV, CapabilityFlag.UDP_RSS);
+
 /** What work requests do with memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
 const memoryManagementFlags = flagsOf(
   MemoryManagementFlag.LOCAL_INV,
@@ -173,13 +186,22 @@ const memoryManagementFlags = flagsOf(
   MemoryManagementFlag.TYPE_2_WIN_2B,
 );
 
+const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags };
+
+/** Receive-side scaling: by either hash, over as many rings as a driver makes. */
+const ethernetCapabilities = {
+  capabilityFlags: ethernetFlags,
+  rssXor: 1,
+  rssToeplitz: 1,
+  logRssTable: logRingTable,
+};
+
 export function capabilityReport(config: CapabilityConfig): Uint8Array {
   return queryDevCap.encode({
     ...queueLimits(config),
     ...otherLimits(config),
     ...entrySizes,
-    capabilityFlags,
-    memoryManagementFlags,
+    ...(config.linkLayer === 'ethernet' ? ethernetCapabilities : infinibandCapabilities),
     reservedLkey: RESERVED_LKEY,
   });
 }
@@ -251,21 +273,34 @@ export interface PortReportState {
   readonly isLinkUp: boolean;
   readonly logGids: number;
   readonly logPkeys: number;
+  /** Undefined on a port of InfiniBand. */
+  readonly ethernet: EthernetSide | undefined;
 }
 
 export const portReport = (config: CapabilityConfig, state: PortReportState): Uint8Array =>
   queryPort.encode({
     linkUp: state.isLinkUp ? 1 : 0,
-    supportedTypes: PortType.INFINIBAND,
+    ...(state.ethernet === undefined
+      ? { supportedTypes: PortType.INFINIBAND }
+      : ethernetReport(state.ethernet)),
     maxIbMtu: PortMtu.MTU_4096,
     ibLinkSpeed: 4, // QDR, as PortInfo codes it
     maxIbWidth: 3, // 1x and 4x
     logGids: state.logGids,
     logPkeys: state.logPkeys,
-    // For Ethernet, which this port never speaks; Linux asks for 128 of each of any port, and warns when there are fewer.
+    // Linux asks for 128 of each of any port, also of InfiniBand, and warns when there are fewer.
     logVlans: 7,
     logMacs: 7,
     maxVls: config.maxVls,
     maxGid: 1 << state.logGids,
     maxPkey: 1 << state.logPkeys,
   });
+
+const ethernetReport = ({ mtuBytes, speedCode, mac }: EthernetSide) => ({
+  supportedTypes: PortType.ETHERNET,
+  suggestedEthernet: 1,
+  maxEthernetMtu: mtuBytes,
+  ethernetSpeed: speedCode,
+  maxTrafficClasses: 8,
+  mac,
+});

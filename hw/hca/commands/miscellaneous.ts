@@ -46,8 +46,8 @@ export function* reportDiagnostics(device: DeviceState, request: CommandRequest)
   return undefined;
 }
 
-/** What is at the other end of the cable: always InfiniBand. */
+/** What is at the other end of the cable: what the port is. */
 export function sensePort(device: DeviceState, request: CommandRequest): OutImmediate {
-  demand(device.parts.ports[request.inputModifier - 1] !== undefined, CommandStatus.BAD_PARAM);
-  return { high: 0, low: PortType.INFINIBAND };
+  const port = device.parts.ports[request.inputModifier - 1] ?? reject(CommandStatus.BAD_PARAM);
+  return { high: 0, low: port.ethernet === undefined ? PortType.INFINIBAND : PortType.ETHERNET };
 }

@@ -1,4 +1,7 @@
-/** Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. Source: interface sheet 3.11–3.14. */
+/**
+ * Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. What only Ethernet has is in
+ * ethernet-ports.ts. Source: interface sheet 3.11–3.14.
+ */
 import {
   CommandStatus,
   MadIfcFlag,
@@ -22,6 +25,7 @@ import {
 } from './command-steps.ts';
 import { portReport } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
+import { setEthernetPort } from './ethernet-ports.ts';
 
 const portMask = 0xff;
 /** Bits of the capability mask that software may change: the others say what the port can do. */
@@ -40,15 +44,18 @@ export function closePort(device: DeviceState, request: CommandRequest): undefin
 
 export function* queryPortBox(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { logGids, logPkeys } = device.parts.capabilities;
-  const isLinkUp = portOf(device, request).isActive;
-  yield* writeOutBox(request, portReport(device.parts.capabilities, { isLinkUp, logGids, logPkeys }));
+  const { isActive: isLinkUp, ethernet } = portOf(device, request);
+  const state = { isLinkUp, logGids, logPkeys, ethernet };
+  yield* writeOutBox(request, portReport(device.parts.capabilities, state));
   return undefined;
 }
 
-/** The InfiniBand form; the Ethernet forms and the beacon belong to ports this device does not have. */
+/** The form of the port's link layer; no port has a beacon. */
 export function* setPort(device: DeviceState, request: CommandRequest): Steps<undefined> {
-  demand(request.opcodeModifier === SetPortForm.INFINIBAND, CommandStatus.BAD_OP);
   const port = portOf(device, request);
+  if (request.opcodeModifier === SetPortForm.ETHERNET) return yield* setEthernetPort(port, request);
+  const isInfiniband = request.opcodeModifier === SetPortForm.INFINIBAND && port.ethernet === undefined;
+  demand(isInfiniband, CommandStatus.BAD_OP);
   const wanted = setPortInfiniband.decode(yield* readInBox(request, setPortInfiniband.sizeBytes));
   const fields = portInfo.fields;
   const mtuMax = PortMtu.MTU_4096;

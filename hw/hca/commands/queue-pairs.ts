@@ -20,6 +20,8 @@ import {
   qpcOffsetInMailbox,
   qpMailbox,
   qpTransitions,
+  rssContext,
+  rssOffsetInQpc,
   ServiceType,
   specialQpBlock,
   sqdEventRequest,
@@ -35,7 +37,7 @@ import {
   until,
   writeOutBox,
 } from './command-steps.ts';
-import { uarPageCount } from './device-capabilities.ts';
+import { logRingTable, uarPageCount } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { logPageBytesMax } from './queue-buffer.ts';
 
@@ -58,6 +60,7 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
   const slot = qps.allocate(qpn);
   const base = qps.offsetOf(slot);
   copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, qps.view, base);
+  if (fields.isRssIndirection.get(qps.view, base) === 1) copyRingTable(mailbox, qps.bytes, base);
   fields.localQpn.set(qps.view, base, qpn);
   fields.state.set(qps.view, base, QpState.INIT);
   device.qpnOfIndex.set(index, qpn);
@@ -65,11 +68,18 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
   return undefined;
 }
 
+/** The table lies where other contexts have their paths. */
+function copyRingTable(mailbox: DataView, contexts: Uint8Array, base: number): void {
+  const from = qpcOffsetInMailbox + rssOffsetInQpc;
+  const table = new Uint8Array(mailbox.buffer, mailbox.byteOffset + from, rssContext.sizeBytes);
+  contexts.set(table, base + rssOffsetInQpc);
+}
+
 /** What a new context refers to must exist, and its queues must be within the limits. */
 function checkNewContext(device: DeviceState, view: DataView, base: number): void {
   const { cqs, srqs, icm, capabilities } = device.parts;
-  demand(servicesOffered.includes(fields.serviceType.get(view, base)), CommandStatus.BAD_PARAM);
-  demand(fields.isRssIndirection.get(view, base) === 0, CommandStatus.BAD_PARAM);
+  demand(servicesOf(device).includes(fields.serviceType.get(view, base)), CommandStatus.BAD_PARAM);
+  if (fields.isRssIndirection.get(view, base) === 1) checkRingTable(device, view, base);
   demand(fields.sqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
   demandStride(fields.sqLogStride16.get(view, base), capabilities.maxSendDescriptorBytes);
   demand(fields.logPageSize4k.get(view, base) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
@@ -88,6 +98,21 @@ function checkNewContext(device: DeviceState, view: DataView, base: number): voi
 
 /** Services of the capability flags; MLX is what QP0 and QP1 are. */
 const servicesOffered: readonly number[] = [ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX];
+
+/** What the rings of an Ethernet port are, and all that they offer. */
+const servicesOf = ({ parts }: DeviceState): readonly number[] =>
+  parts.capabilities.linkLayer === 'ethernet' ? [ServiceType.MLX] : servicesOffered;
+
+const hashFunctionMax = 1;
+
+/** A QP that stands for a table of rings (RSS): only frames have them. */
+function checkRingTable({ parts }: DeviceState, view: DataView, base: number): void {
+  const table = rssContext.fields;
+  const at = base + rssOffsetInQpc;
+  demand(parts.capabilities.linkLayer === 'ethernet', CommandStatus.BAD_PARAM);
+  demand(table.logTableSize.get(view, at) <= logRingTable, CommandStatus.BAD_PARAM);
+  demand(table.hashFunction.get(view, at) <= hashFunctionMax, CommandStatus.BAD_PARAM);
+}
 
 /** A stride holds at most the largest descriptor, rounded up to a power of two. */
 function demandStride(logStride16: number, descriptorBytesMax: number): void {
@@ -111,8 +136,11 @@ function checkLimits(
   const responderReadsMax = Math.min(capabilities.logMaxResponderReads, device.profile!.logRdmarcPerQp);
   within('logMaxRequesterReads', fields.logMaxRequesterReads.get(view, base), logMaxRequesterReads);
   within('logMaxResponderReads', fields.logMaxResponderReads.get(view, base), responderReadsMax);
-  within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
-  within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
+  // Linux gives rings the largest codes; their frames have limits of their own.
+  if (capabilities.linkLayer === 'infiniband') {
+    within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
+    within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
+  }
   if (state === QpState.RTR) demand(fields.pathMtu.get(view, base) !== 0, CommandStatus.BAD_PARAM);
   within('primaryPath.pkeyIndex', pathOf.pkeyIndex.get(view, base), 2 ** logPkeys - 1);
   if (pathOf.grhPresent.get(view, base) === 1)

@@ -1,6 +1,7 @@
 /**
  * The commands this device carries out: what each needs of the device's state, what it costs, and the function that does
- * it. An opcode that is not here ends with status 0x02: Ethernet, virtual functions, and what no driver issues.
+ * it. An opcode that is not here ends with status 0x02: virtual functions, and what no driver issues; with ports of InfiniBand what
+ * only Ethernet has, too.
  * Source: interface sheet 3.4.
  */
 import { type CommandName, CommandStatus, commands } from '../../../abi/index.ts';
@@ -14,6 +15,7 @@ import {
   queryCompletionQueue,
 } from './completion-queues.ts';
 import { type DeviceState, SystemPhase } from './device-state.ts';
+import { dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
 import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
 import {
   closeDevice,
@@ -98,6 +100,9 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   INIT_PORT: row(INITIALISED, 'portCycles', openPort),
   CLOSE_PORT: row(INITIALISED, 'portCycles', closePort),
   SET_PORT: row(INITIALISED, 'portCycles', setPort),
+  SET_VLAN_FLTR: row(INITIALISED, 'portCycles', filterVlans),
+  SET_MCAST_FLTR: row(INITIALISED, 'portCycles', filterGroups),
+  DUMP_ETH_STATS: row(INITIALISED, 'queryCycles', dumpEthernetStatistics),
   MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
   SET_NODE: row(INITIALISED, 'managementCycles', setNodeDescription),
   MGID_HASH: row(INITIALISED, 'managementCycles', hashGroup),
@@ -139,6 +144,11 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   QUERY_QP: row(INITIALISED, 'queryCycles', queryQueuePair),
 };
 
+/** Commands that only ports of Ethernet have. */
+const ethernetCommands: ReadonlySet<number> = new Set(
+  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS'] as const).map((name) => commands[name].opcode),
+);
+
 const rowByOpcode = new Map<number, Row>();
 for (const [name, entry] of Object.entries(rows))
   rowByOpcode.set(commands[name as CommandName].opcode, entry);
@@ -155,9 +165,14 @@ export class CommandTable implements Commands {
 
   start(request: CommandRequest): StartedCommand {
     const entry = rowByOpcode.get(request.opcode);
-    demand(entry !== undefined, CommandStatus.BAD_OP);
+    demand(entry !== undefined && this.#hasCommand(request.opcode), CommandStatus.BAD_OP);
     demand(this.#device.phase >= entry.needs, CommandStatus.BAD_SYS_STATE);
     return { steps: stepsOf(entry.body, this.#device, request), cycles: this.#config[entry.cost] };
+  }
+
+  #hasCommand(opcode: number): boolean {
+    const { linkLayer } = this.#device.parts.capabilities;
+    return linkLayer === 'ethernet' || !ethernetCommands.has(opcode);
   }
 }
 

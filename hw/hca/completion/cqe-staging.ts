@@ -3,7 +3,7 @@
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
 
-import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/index.ts';
+import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe, ethernetCqe } from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -100,9 +100,17 @@ export class CqeStaging {
     f.sourceLid.set(sramView, offset, completion.sourceLid);
     f.byteCount.set(sramView, offset, completion.byteCount);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
-    if (completion.source === 0) return;
+    if ((completion.source | completion.tag) === 0) return;
+    if (completion.tag !== 0) return this.#fillTag(completion, offset);
     sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
     f.serviceLevel.set(sramView, offset, completion.serviceLevel);
+  }
+
+  #fillTag({ tag }: PostedCompletion, offset: number): void {
+    const { sramView } = this.#core;
+    const { cVlanPresent, vlanPriority } = ethernetCqe.fields;
+    cVlanPresent.set(sramView, offset, 1);
+    sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
   }
 
   #fillError(completion: PostedCompletion, offset: number): void {

@@ -23,6 +23,8 @@ export class PostedCompletion {
   /** Of a datagram: the word with the source QPN, and the service level. */
   source = 0;
   serviceLevel = 0;
+  /** Of a frame: the tag that was taken out of it, with bit 16; 0 for none. */
+  tag = 0;
   /** Of a receive: owner of the message (costs/). */
   owner = 0;
 
@@ -39,5 +41,6 @@ export class PostedCompletion {
     this.sourceLid = 0;
     this.source = 0;
     this.serviceLevel = 0;
+    this.tag = 0;
   }
 }

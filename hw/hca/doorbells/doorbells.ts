@@ -28,6 +28,7 @@ import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   type CqSlot,
+  ETHERNET_OPCODE_BASE,
   noLine,
   type Qpn,
   type QueuePair,
@@ -261,7 +262,9 @@ export class Doorbells {
       this.#keep(pair, pair.wqeLine, counter, base, cycle);
       return;
     }
-    const isNext = pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
+    // Of an Ethernet ring the WQE may take several blocks: it is read from memory, as after a doorbell.
+    const isRing = pair?.opcodeBase === ETHERNET_OPCODE_BASE;
+    const isNext = !isRing && pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
     if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {
       this.blueFlameFromMemoryCount++;
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
@@ -282,6 +285,7 @@ export class Doorbells {
   /** Whether a WQE that came by BlueFlame follows those of the QP that are on chip, and has a place behind them. */
   #follows(pair: QueuePair, page: number, counter: number): boolean {
     const { validCount, mayHaveMore, endCounter } = pair.wqeLine;
+    if (pair.opcodeBase === ETHERNET_OPCODE_BASE) return false;
     const isOnChip = validCount > 0 && mayHaveMore === 0 && pair.isFetching === 0;
     if (!isOnChip || pair.uarPage !== page || pair.state !== RTS || endCounter !== counter) return false;
     const places = WQE_LINE_BYTES / pair.sqStrideBytes;

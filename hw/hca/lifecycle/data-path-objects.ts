@@ -4,6 +4,7 @@
  * keeps state for is created or destroyed.
  */
 import { QpState } from '../../../abi/index.ts';
+import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DataPathControl } from '../commands/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
@@ -12,9 +13,7 @@ import type { AsyncEvents } from '../events/index.ts';
 import { type KeyEntry, type KeySteps, type KeyUnit, releaseRegion } from '../keys/index.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';
 import { type CqSlot, noLine, noRecord, type QpSlot, type SrqSlot } from '../objects/index.ts';
-import type { Transmitter } from '../packets/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
-import type { Receiver } from '../receiver/index.ts';
 import type { RequestCompletion, Requester, RetryTimers } from '../requester/index.ts';
 import type { ResponseEngine } from '../responder/index.ts';
 import { PARKED_DRAINING, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
@@ -29,8 +28,8 @@ export interface DataPathObjectPorts {
   readonly requester: Requester;
   readonly completion: RequestCompletion;
   readonly timers: RetryTimers;
-  readonly transmitter: Transmitter;
-  readonly receiver: Receiver;
+  readonly transmitter: Wakeable;
+  readonly receiver: Wakeable & { isServing(qp: QpSlot): boolean };
   readonly receives: ReceiveWqeFetch;
   readonly responses: ResponseEngine;
   readonly keys: KeyUnit;

@@ -9,12 +9,20 @@
  * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
 
-import { CqeSyndrome, controlSegment, QpState } from '../../../abi/index.ts';
+import { CqeSyndrome, controlSegment, QpState, wqeUnitBytes } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { type Cqn, enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/index.ts';
+import {
+  type Cqn,
+  ETHERNET_OPCODE_BASE,
+  enlarged,
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  wqeBlocksOf,
+} from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion } from '../requester/index.ts';
 import type { WqeFetch } from '../send-queue/index.ts';
@@ -218,8 +226,9 @@ export class Flusher {
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post({ qp, cqn: pair.sendCqn, isSend: true, opcode, wqeCounter: pair.sqCounter }, cycle);
       this.#core.operations.flushedUnstarted(opcode);
-      line.advance();
-      pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
+      const blocks = blocksAt(pair, sramView, at);
+      line.advance(blocks);
+      pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
       return true;
     }
     if (pair.isFetching === 1) return false;
@@ -326,4 +335,10 @@ export class Flusher {
     this.#work.rebase(cycles);
     this.#polled.rebase(cycles);
   }
+}
+
+/** Blocks of the send queue that the WQE at `at` of the HCA's memory takes. */
+function blocksAt({ opcodeBase, sqStrideBytes }: QueuePair, sramView: DataView, at: number): number {
+  if (opcodeBase !== ETHERNET_OPCODE_BASE) return 1;
+  return wqeBlocksOf(controlSegment.fields.ds.get(sramView, at) * wqeUnitBytes, sqStrideBytes);
 }

@@ -4,9 +4,11 @@ export { type CompletionQueue, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED }
 export { ContextTable, enlarged } from './context-table.ts';
 export { CqTable } from './cq-table.ts';
 export type { DatagramAddresses } from './datagram-addresses.ts';
+export type { FrameOffloads } from './frame-offloads.ts';
 export { KeyRequest } from './key-request.ts';
 export type { Cqn, CqSlot, EqSlot, Qpn, QpSlot, SrqSlot } from './numbers.ts';
 export {
+  ETHERNET_OPCODE_BASE,
   QP_RIGHT_ATOMIC,
   QP_RIGHT_READ,
   QP_RIGHT_WRITE,
@@ -39,4 +41,4 @@ export {
 } from './send-record.ts';
 export { SendRecords } from './send-records.ts';
 export { SrqTable } from './srq-table.ts';
-export { noLine, WQE_LINE_BYTES, WqeLine } from './wqe-line.ts';
+export { noLine, WQE_LINE_BYTES, WqeLine, wqeBlocksOf } from './wqe-line.ts';

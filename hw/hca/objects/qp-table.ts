@@ -44,9 +44,12 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   segmentKey = new Float64Array(0);
   segmentBytes = new Float64Array(0);
   #scatterListCount = 0;
+  readonly #frameBytesMax: number;
 
-  constructor(capacity: number) {
+  /** @param frameBytesMax of an Ethernet port's frames without FCS; left out on a port of InfiniBand */
+  constructor(capacity: number, frameBytesMax = 0) {
     super(QPC_BYTES, capacity);
+    this.#frameBytesMax = frameBytesMax;
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
@@ -73,6 +76,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.messageBytesMax = 2 ** f.logMaxMessage.get(view, at);
     pair.remoteQpn = f.remoteQpn.get(view, at);
     pair.opcodeBase = opcodeBaseOf(pair.serviceType);
+    if (this.#frameBytesMax > 0 && pair.serviceType === ServiceType.MLX) this.#loadRing(pair, at);
     pair.queueKey = f.qkey.get(view, at) | 0;
     this.#loadPath(slot, at);
     pair.sendCqn = f.sendCqn.get(view, at);
@@ -141,11 +145,23 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.rqLogCount = f.rqLogCount.get(view, at);
     pair.rqStrideBytes = rqBytes;
     pair.doorbellRecord = f.doorbellRecordAddress.getNumber(view, at);
-    const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0;
+    // Linux gives rings that only send a record, too, and no size.
+    const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
+    const hasNoSize = isRing && pair.rqLogCount === 0 && f.rqLogStride16.get(view, at) === 0;
+    const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0 && !hasNoSize;
     pair.hasReceiveQueue = hasQueue ? 1 : 0;
     const isReceiveFirst = hasQueue && rqBytes > sqBytes;
     pair.sqOffset = first + (isReceiveFirst ? rqBytes * 2 ** pair.rqLogCount : 0);
     pair.rqOffset = first + (isReceiveFirst ? 0 : sqBytes * 2 ** pair.sqLogCount);
+  }
+
+  /** A frame is a message of one packet. */
+  #loadRing(pair: QueuePair, at: number): void {
+    pair.opcodeBase = ETHERNET_OPCODE_BASE;
+    pair.mtuBytes = this.#frameBytesMax;
+    pair.messageBytesMax = this.#frameBytesMax;
+    pair.keepsTag = f.keepVlanTag.get(this.view, at);
+    pair.isIndirect = f.isRssIndirection.get(this.view, at);
   }
 
   #loadRequester(slot: QpSlot, at: number): void {
@@ -209,6 +225,8 @@ export const QP_RIGHT_ATOMIC = 4;
 const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
+/** Of the rings of an Ethernet port, whose frames have no opcode: one that no packet has. */
+export const ETHERNET_OPCODE_BASE = 0xe0;
 
 /** Narrowed (build/README.md). */
 function powerOfTwo(exponent: number): number {

@@ -25,9 +25,12 @@ export class QueuePair {
   uarPage = 0;
   mtuBytes = 0;
   messageBytesMax: Wide = 0;
+  /** Of an Ethernet ring: received frames keep their tag; it stands for a table of rings, and has no queues. */
+  keepsTag = 0;
+  isIndirect = 0;
   remoteQpn: Qpn = 0;
   remoteLid = 0;
-  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
+  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams; frames, which have none, have a base of their own. Not 0 is unreliable. */
   opcodeBase = 0;
   /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
   hasGrh = 0;

@@ -6,6 +6,7 @@
  * empty.
  */
 import { DatagramAddresses } from './datagram-addresses.ts';
+import { FrameOffloads } from './frame-offloads.ts';
 import { INLINE_BYTES_MAX, noRecord, SendRecord } from './send-record.ts';
 
 /** Records made at once: most machines never have more under way. */
@@ -17,12 +18,15 @@ export class SendRecords {
   readonly rows: SendRecord[] = [];
   /** Where datagrams go, by the numbers of their records. */
   readonly datagrams: DatagramAddresses;
+  /** What is done to frames, by the same. */
+  readonly frames: FrameOffloads;
   freeCount: number;
   #free: SendRecord = noRecord;
 
   constructor(capacity: number) {
     this.capacity = capacity;
     this.datagrams = new DatagramAddresses(capacity);
+    this.frames = new FrameOffloads(capacity);
     this.freeCount = capacity;
   }
 

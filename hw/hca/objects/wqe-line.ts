@@ -1,6 +1,6 @@
 /** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
 
-import { controlSegment } from '../../../abi/index.ts';
+import { controlSegment, wqeUnitBytes } from '../../../abi/index.ts';
 import type { Cycles, Wide } from '../../../base/index.ts';
 
 export const WQE_LINE_BYTES = 1024;
@@ -33,6 +33,8 @@ export class WqeLine {
   validCount = 0;
   /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
   mayHaveMore = 0;
+  /** Blocks on chip, behind the valid ones, of a WQE that is not yet there whole. */
+  partBlocks = 0;
   /** When it was last used. */
   stamp: Wide = 0;
   /** By place. */
@@ -92,10 +94,39 @@ export class WqeLine {
     this.mayHaveMore = valid === blockCount ? 1 : 0;
   }
 
-  /** Moves past the first valid WQE. */
-  advance(): void {
-    this.firstCounter = (this.firstCounter + 1) & 0xffff;
-    this.validCount--;
+  /**
+   * {@link scan} for WQEs that say how many blocks they take. Of the last one some may be missing: what is there of it stays, and is
+   * valid when the rest has been read.
+   */
+  scanBlocks(
+    view: DataView,
+    firstCounter: number,
+    blockCount: number,
+    strideBytes: number,
+    logCount: number,
+  ): void {
+    const { owner, ds } = controlSegment.fields;
+    if (this.validCount + this.partBlocks === 0) this.firstCounter = firstCounter;
+    const begin = this.firstCounter + this.validCount;
+    const read = this.partBlocks + blockCount;
+    let valid = 0;
+    let isPart = false;
+    while (valid < read && !isPart) {
+      const place = this.placeOf(begin + valid, strideBytes);
+      if (owner.get(view, place) !== (((begin + valid) >>> logCount) & 1)) break;
+      const blocks = wqeBlocksOf(ds.get(view, place) * wqeUnitBytes, strideBytes);
+      isPart = valid + blocks > read;
+      if (!isPart) valid += blocks;
+    }
+    this.validCount += valid;
+    this.partBlocks = isPart ? read - valid : 0;
+    this.mayHaveMore = isPart || valid === read ? 1 : 0;
+  }
+
+  /** Moves past the first valid WQE, of so many blocks. */
+  advance(blocks = 1): void {
+    this.firstCounter = (this.firstCounter + blocks) & 0xffff;
+    this.validCount -= blocks;
   }
 
   /** Frees the line. */
@@ -103,6 +134,7 @@ export class WqeLine {
     this.qp = -1;
     this.validCount = 0;
     this.mayHaveMore = 0;
+    this.partBlocks = 0;
     this.isLocked = 0;
   }
 
@@ -115,6 +147,10 @@ export class WqeLine {
     }
   }
 }
+
+/** Blocks of the ring that a WQE of so many bytes takes. */
+export const wqeBlocksOf = (wqeBytes: number, strideBytes: number): number =>
+  wqeBytes <= strideBytes ? 1 : Math.ceil(wqeBytes / strideBytes);
 
 /** The line of a QP that has none: nothing is in it. */
 export const noLine = new WqeLine(-1, -1);

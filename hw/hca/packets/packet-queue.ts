@@ -77,16 +77,18 @@ export class PacketQueue {
   #free: PacketSlot;
   #count = 0;
   readonly #none: PacketSlot;
+  readonly #slotBytes: number;
 
-  /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
-  constructor(capacity: number, sramOffset: number) {
+  /** @param sramOffset of capacity × slotBytes bytes; @param slotBytes room for one payload */
+  constructor(capacity: number, sramOffset: number, slotBytes = PACKET_PAYLOAD_BYTES_MAX) {
     const noPair = new QueuePair();
     this.capacity = capacity;
     this.sramOffset = sramOffset;
+    this.#slotBytes = slotBytes;
     this.#none = new PacketSlot(-1, -1, noPair);
     this.rows = Array.from(
       { length: capacity },
-      (_, slot) => new PacketSlot(slot, sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX, noPair),
+      (_, slot) => new PacketSlot(slot, sramOffset + slot * slotBytes, noPair),
     );
     for (const { slot } of this.rows) this.rows[slot]!.next = this.rows[(slot + 1) % capacity]!;
     this.#free = this.rows[0]!;
@@ -142,7 +144,7 @@ export class PacketQueue {
   }
 
   payloadOffset(slot: number): number {
-    return this.sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX;
+    return this.sramOffset + slot * this.#slotBytes;
   }
 
   clear(): void {

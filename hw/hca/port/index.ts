@@ -1,4 +1,7 @@
 /** Interface of this room: see README.md. */
+export { EthernetSide } from './ethernet-side.ts';
+export type { FrameErrors } from './frame-statistics.ts';
+export type { FrameDropReason } from './frame-steering.ts';
 export { HcaPorts } from './hca-ports.ts';
 export { HcaPort, type LinkStateSource, type LinkTraffic, vlCapOf } from './port.ts';
 export { SubnetAdministration, type SubnetMember } from './subnet-administration.ts';

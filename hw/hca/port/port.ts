@@ -1,12 +1,13 @@
 /**
- * One InfiniBand port of the HCA: its PortInfo, GID, P_Key and SL tables, and how it becomes active.
+ * One port of the HCA: its PortInfo, GID, P_Key and SL tables, and how it becomes active.
  *
  *   CLOSED ──INIT_PORT──> Down, Polling ──peer, training──> Init, LinkUp ──subnet manager──> Armed ──> Active
  *      ^                        ^──────────────── link lost: port down event ─────────────────────────────┘
  *      └── CLOSE_PORT (from anywhere)
  *
  * The subnet manager is either on the fabric (it sets PortInfo through the agent) or, where the fabric has none, embedded:
- * then the port gets its LID and becomes active by itself a little after its link is up.
+ * then the port gets its LID and becomes active by itself a little after its link is up. A port of Ethernet has no subnet manager: it
+ * is active as soon as its link is in use, and what it has beside that is in ethernet-side.ts.
  * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
  */
 
@@ -25,6 +26,7 @@ import { type Cycles, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress } from '../packets/index.ts';
+import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
 
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {
@@ -100,6 +102,8 @@ export interface PortSetup {
   readonly link: LinkStateSource | undefined;
   /** What that cable carries. */
   readonly traffic: LinkTraffic | undefined;
+  /** Left out on a port of InfiniBand. */
+  readonly ethernet?: EthernetSideSetup | undefined;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -147,6 +151,8 @@ export class HcaPort implements PortAddress {
   isEnabled = false;
   /** LID of the embedded subnet manager once it has made the port active; -1, which no packet has, where the manager is on the cable. */
   embeddedManagerLid = -1;
+  /** Undefined on a port of InfiniBand. */
+  readonly ethernet: EthernetSide | undefined;
   readonly #stage: number;
   #isLinkUp = false;
   #linkDownedCount = 0;
@@ -163,6 +169,7 @@ export class HcaPort implements PortAddress {
     this.guids = new BigUint64Array(1 << setup.logGids);
     this.gids = new Uint8Array(16 << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
+    this.ethernet = setup.ethernet === undefined ? undefined : new EthernetSide(setup.ethernet);
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();
     this.#isLinkUp = setup.link?.isLinkUp ?? false;
@@ -288,6 +295,7 @@ export class HcaPort implements PortAddress {
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];
     this.#setDefaults();
+    this.ethernet?.reset();
     if (wasActive) this.#ports.dataPath.portChanged(false);
   }
 
@@ -297,7 +305,9 @@ export class HcaPort implements PortAddress {
     const infoDwords = Array.from({ length: info.length / 4 }, (_, index) => this.view.getUint32(4 * index));
     const entriesOf = (table: Iterable<bigint | number>): Record<number, string> =>
       Object.fromEntries([...table].flatMap((entry, index) => (entry ? [[index, entry.toString(16)]] : [])));
+    const ethernet = this.ethernet === undefined ? {} : { ethernet: this.ethernet.inspect() };
     return {
+      ...ethernet,
       isEnabled,
       isLinkUp: this.#isLinkUp,
       info: infoDwords,
@@ -333,6 +343,7 @@ export class HcaPort implements PortAddress {
     if (this.#initialisedCycle > cycle) return;
     this.#initialisedCycle = NEVER;
     this.#setPhysicalState(PortPhysicalState.LINK_UP);
+    if (this.ethernet !== undefined) return this.#setState(PortState.ACTIVE, cycle);
     this.#setState(PortState.INIT, cycle);
     if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
   }

@@ -8,7 +8,14 @@ import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { DmaWrites } from '../memory/index.ts';
-import type { ReceivedPackets } from '../packets/index.ts';
+
+/** Where received packets lie, each under a name. */
+export interface ReceiveBuffers {
+  /** Most packets that can be received and not yet consumed. */
+  readonly receivePacketsMax: number;
+  /** Gives a packet's buffer back. */
+  consume(name: number): void;
+}
 
 /** Blocks that wait until payload has left. */
 interface PayloadWaiter {
@@ -28,18 +35,18 @@ export class PayloadWriter {
   requestedCount = 0;
   doneCount = 0;
   readonly #dmaWrite: DmaWrites;
-  readonly #port: ReceivedPackets;
+  readonly #port: ReceiveBuffers;
   readonly #requester: number;
   /** Packets still held, each visible at the done count that releases it; as many as the receive buffers hold. */
   readonly #held: Fifo;
   #ports!: PayloadWriterPorts;
 
-  constructor({ dmaWrite, domain, received }: HcaCore) {
+  constructor({ dmaWrite, domain, receiveBuffers }: HcaCore) {
     this.#dmaWrite = dmaWrite;
-    this.#port = received;
+    this.#port = receiveBuffers;
     this.#held = new Fifo({
       name: 'packets held for their payload',
-      capacity: received.receivePacketsMax,
+      capacity: receiveBuffers.receivePacketsMax,
       whenFull: 'never: it has a place for each packet that the receive buffers hold',
     });
     this.#requester = dmaWrite.addRequester(

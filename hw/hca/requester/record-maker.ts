@@ -7,6 +7,7 @@ import { CqeSyndrome, ServiceType, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
+  ETHERNET_OPCODE_BASE,
   NO_ATTEMPT,
   noRecord,
   type QueuePair,
@@ -16,7 +17,7 @@ import {
   UD_OPCODE_BASE,
   type WqeLine,
 } from '../objects/index.ts';
-import { DatagramDecoder, decodeControl, decodeWqe } from '../send-queue/index.ts';
+import { DatagramDecoder, decodeControl, decodeWqe, FrameDecoder } from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
@@ -25,11 +26,13 @@ export class RecordMaker {
   readonly #core: HcaCore;
   readonly #records: SendRecords;
   readonly #datagrams: DatagramDecoder;
+  readonly #frames: FrameDecoder;
 
   constructor(core: HcaCore) {
     this.#core = core;
     this.#records = core.records;
     this.#datagrams = new DatagramDecoder(core);
+    this.#frames = new FrameDecoder(core);
   }
 
   /**
@@ -43,7 +46,7 @@ export class RecordMaker {
     const syndrome =
       pair.opcodeBase === 0
         ? decodeWqe(sramView, sram, at, request)
-        : this.#decodeUnreliable(pair, at, request);
+        : this.#decodeUnreliable(pair, line, at, request);
     request.qp = pair.slot;
     request.isDone = 0;
     request.next = noRecord;
@@ -80,11 +83,12 @@ export class RecordMaker {
     pair.packetCursor = 0;
   }
 
-  /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
-  #decodeUnreliable(pair: QueuePair, at: number, request: SendRecord): number {
+  /** The WQE of a UC, UD or special QP, or of an Ethernet ring. A service that is not transported can send nothing. */
+  #decodeUnreliable(pair: QueuePair, line: WqeLine, at: number, request: SendRecord): number {
     const { sram, sramView } = this.#core;
     const base = pair.opcodeBase;
     if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, false);
+    if (base === ETHERNET_OPCODE_BASE) return this.#frames.decode(at, line, request);
     if (base !== UD_OPCODE_BASE) {
       decodeControl(sramView, at, request);
       return CqeSyndrome.LOCAL_QP_OP_ERR;

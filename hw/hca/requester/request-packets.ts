@@ -21,7 +21,7 @@ import {
   type TranslationPort,
 } from '../memory/index.ts';
 import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
-import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
+import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
 
@@ -35,13 +35,19 @@ export const {
 
 const NONE = -1;
 
+/** What sends the packets of the queue. */
+export interface PacketSink extends Wakeable {
+  /** A DMA read into a slot is complete. */
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void;
+}
+
 export class RequestPackets {
   readonly #core: HcaCore;
   readonly #queue: PacketQueue;
   readonly #account: BlockAccount;
   readonly #readRequester: number;
   readonly #translation: TranslationPort;
-  #transmitter!: Transmitter;
+  #transmitter!: PacketSink;
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
   /** The open packet, the place of its payload in the message, bytes of it whose reads are under way, and all that it takes. */
@@ -77,7 +83,7 @@ export class RequestPackets {
     );
   }
 
-  connect({ transmitter }: { readonly transmitter: Transmitter }): void {
+  connect({ transmitter }: { readonly transmitter: PacketSink }): void {
     this.#transmitter = transmitter;
   }
 

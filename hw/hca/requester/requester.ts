@@ -20,6 +20,7 @@ import type { KeyUnit } from '../keys/index.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import {
   ENDED_BY_RNR_DELAY,
+  ETHERNET_OPCODE_BASE,
   endAttempts,
   enlarged,
   noRecord,
@@ -27,8 +28,9 @@ import {
   type QueuePair,
   type SendRecord,
   type SendRecords,
+  wqeBlocksOf,
 } from '../objects/index.ts';
-import type { PacketSlot, Transmitter } from '../packets/index.ts';
+import type { PacketSlot } from '../packets/index.ts';
 import {
   isFenced,
   isReadOrAtomic,
@@ -53,6 +55,7 @@ import {
 import { RecordMaker } from './record-maker.ts';
 import { RequestCosts } from './request-costs.ts';
 import {
+  type PacketSink,
   RequestPackets,
   requesterStalls,
   STALL_CONTEXT,
@@ -78,7 +81,7 @@ export interface PayloadProgress {
 export interface RequesterPorts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
-  readonly transmitter: Transmitter;
+  readonly transmitter: PacketSink;
   readonly timers: RetryTimers;
   readonly payload: PayloadProgress;
   readonly ends: LocalEnds;
@@ -329,7 +332,8 @@ export class Requester {
   /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
   #takeUp(pair: QueuePair, cycle: Cycles): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
-    this.#fetch.release(pair, cycle);
+    // Of a WQE half of which is there, that half is kept until the rest is.
+    if (line.partBlocks === 0 || line.validCount > 0) this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
       if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) this.#fetch.ask(pair, cycle);
       return NOTHING;
@@ -348,11 +352,13 @@ export class Requester {
     this.#core.costs?.numbered(pair, request);
     if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
     else if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
-    this.#lines.use(line);
+    const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
+    const blocks = isRing ? wqeBlocksOf(request.wqeBytes, pair.sqStrideBytes) : 1;
+    this.#lines.use(line, blocks);
     // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.
     if (line.mayHaveMore === 1 && line.validCount < this.#core.config.wqePrefetchCount)
       this.#fetch.ask(pair, cycle);
-    pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
+    pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
     return DONE;
   }

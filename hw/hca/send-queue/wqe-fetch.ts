@@ -16,6 +16,7 @@ import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
 import {
+  ETHERNET_OPCODE_BASE,
   enlarged,
   noLine,
   type QpSlot,
@@ -171,7 +172,7 @@ export class WqeFetch {
     }
     const stride = pair.sqStrideBytes;
     const own = pair.wqeLine;
-    const first = own.validCount === 0 ? pair.sqCounter : own.endCounter;
+    const first = own.validCount === 0 ? pair.sqCounter + own.partBlocks : own.endCounter + own.partBlocks;
     const index = first & ((1 << pair.sqLogCount) - 1);
     this.#core.costs?.worksOnRequest(PORT_WQE_FETCH, pair, first & 0xffff);
     const byte = pair.sqOffset + index * stride;
@@ -210,7 +211,7 @@ export class WqeFetch {
       this.#isCareful[pair.slot] === 1 ? 1 : this.#core.config.wqePrefetchCount,
       (1 << pair.sqLogCount) - index,
       places - (first & (places - 1)),
-      places - pair.wqeLine.validCount,
+      places - pair.wqeLine.validCount - pair.wqeLine.partBlocks,
     );
   }
 
@@ -251,7 +252,9 @@ export class WqeFetch {
     this.#isCareful[qp] = 0;
     line.isLocked = 1;
     for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
-    line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    if (pair.opcodeBase === ETHERNET_OPCODE_BASE)
+      line.scanBlocks(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    else line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
     this.#ports.arrivals.wqesFetched(pair, cycle);
   }
 

@@ -85,6 +85,28 @@ describe('WqeLines', () => {
     expect(line.placeOf(line.firstCounter, 256)).toBe(64);
   });
 
+  it('sheet 6.1: takes up WQEs of several blocks, and keeps of the last one what is there until the rest has come', () => {
+    const line = new WqeLines(1, 0, pairs()).rows[0]!;
+    const view = new DataView(new ArrayBuffer(WQE_LINE_BYTES));
+    const put = (counter: number, units: number, owner: number): void => {
+      const at = line.placeOf(counter, 64);
+      view.setUint32(at, owner * 2 ** 31);
+      view.setUint8(at + 7, units);
+    };
+    // From block 13 of a ring of 16 on: one of 2 blocks, then one of 3 across the end of line and ring, then none of this pass.
+    put(13, 8, 0);
+    put(15, 9, 0);
+    put(18, 4, 0);
+    line.scanBlocks(view, 13, 1, 64, 4);
+    expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([0, 1, 1]);
+    line.scanBlocks(view, 14, 2, 64, 4);
+    expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([2, 1, 1]);
+    line.advance(2);
+    expect([line.firstCounter, line.validCount, line.partBlocks]).toEqual([15, 0, 1]);
+    line.scanBlocks(view, 16, 4, 64, 4);
+    expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([3, 0, 0]);
+  });
+
   it('remembers when each WQE was asked for and came', () => {
     const line = new WqeLines(2, 0, pairs()).rows[1]!;
     line.firstCounter = 5;

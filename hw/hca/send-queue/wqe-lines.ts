@@ -46,16 +46,17 @@ export class WqeLines {
       victim.qp = qp;
       victim.validCount = 0;
       victim.mayHaveMore = 0;
+      victim.partBlocks = 0;
     }
     this.#touch(victim);
     return victim;
   }
 
-  /** The first valid WQE has been started. */
-  use(line: WqeLine): void {
+  /** The first valid WQE, of so many blocks, has been started. */
+  use(line: WqeLine, blocks = 1): void {
     this.useCount++;
     this.#touch(line);
-    line.advance();
+    line.advance(blocks);
   }
 
   /** Forgets all lines. */

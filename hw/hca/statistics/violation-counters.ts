@@ -28,6 +28,8 @@ const dataPathViolations = {
   datagramPkey: 14,
   /** Packets of connections dropped for their P_Key. */
   packetPkey: 15,
+  /** A frame that its tag made longer than the port sends. */
+  frameTooLong: 16,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;

@@ -210,6 +210,16 @@ export class ControlBench {
   /** Blocks that stall while there is no room for an event: a spec adds some. */
   readonly posters: EventPoster[] = [];
   readonly cable = new Cable(() => this.lp.nowPs);
+  /** What that cable is where ports are of Ethernet; specs write what it did to frames. */
+  readonly ethernet = {
+    link: this.cable,
+    errors: {
+      received: { corruptedFrames: 0, fifoDrops: 0 },
+      transmitted: { discardedFrames: 0 },
+      config: { preambleBytes: 8, interFrameGapBytes: 12 },
+    },
+    config: { mtuBytes: 1500, gigabitsPerSecond: 40 },
+  };
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly tables = {
@@ -239,6 +249,7 @@ export class ControlBench {
       sram,
       tables: this.tables,
       link: this.cable,
+      ethernet: this.capabilities.linkLayer === 'ethernet' ? this.ethernet : undefined,
       config: this.config,
       capabilities: this.capabilities,
       nodeIndex: 0,

@@ -20,7 +20,19 @@ import {
   Random,
   SingleRunner,
 } from '../../../sim/index.ts';
-import { type WireConfig, WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.ts';
+import {
+  type EthernetConfig,
+  EthernetPort,
+  ethernetChannelBytes,
+  ethernetFrameBytesMax,
+  ethernetParameters,
+  loopbackPlug,
+  type WireConfig,
+  WirePort,
+  wireChannelBytes,
+  wireParameters,
+  withTag,
+} from '../../../wire/index.ts';
 import { FakeFunction } from '../../dma/dma-bench.ts';
 import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
 import { linkPair } from '../../pcie/link/link-bench.ts';
@@ -31,10 +43,12 @@ import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp/tlp.ts';
 import { capabilityParameters } from '../commands/device-capabilities.ts';
+import type { EthernetCore } from '../core.ts';
 import { DataPath, makeTables } from '../data-path.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
+import { EthernetSide } from '../port/index.ts';
 import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
 import { BenchAddress } from './bench-address.ts';
@@ -107,6 +121,8 @@ export interface BenchOptions {
   readonly hca?: Partial<HcaConfig>;
   readonly dma?: Partial<DmaConfig>;
   readonly wire?: Partial<WireConfig>;
+  /** Ports of Ethernet; left out: of InfiniBand. */
+  readonly ethernet?: Partial<EthernetConfig>;
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
@@ -117,6 +133,9 @@ const wireConfigOf = ({ wire }: BenchOptions): WireConfig => ({
   trainingUs: 0,
   ...wire,
 });
+
+const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
+  withTag({ ...defaultsOf(ethernetParameters), trainingUs: 0, ...ethernet });
 
 export class DataPathNode {
   readonly lp: LogicalProcess;
@@ -138,6 +157,8 @@ export class DataPathNode {
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
   readonly wire: WirePort;
+  /** Undefined with ports of InfiniBand; with those of Ethernet `wire` is off. */
+  readonly ethernet: EthernetCore | undefined;
   /** Its end of the channel from the other node. */
   readonly wireReader: ChannelReader;
   /** References that the root complex reads payload by. */
@@ -168,7 +189,11 @@ export class DataPathNode {
     const sram = new Sram(SRAM_BYTES);
     const dma = { ...defaultsOf(dmaParameters), ...options.dma };
     const pcieFunction = new FakeFunction();
-    this.wireReader = new ChannelReader(into);
+    const isEthernet = options.ethernet !== undefined;
+    const cable = { writer: new ChannelWriter(out), reader: new ChannelReader(into) };
+    const wireConfig = wireConfigOf(options);
+    const ends = isEthernet ? loopbackPlug(wireConfig) : cable;
+    this.wireReader = ends.reader;
     this.references = new PayloadReferences(this.wireReader.bytes);
     const engine = { lp, domain, config: dma };
     this.writes = new DmaWriteEngine({ ...engine, link: new ZeroCopyWriter(link, this.references) });
@@ -197,13 +222,9 @@ export class DataPathNode {
       completion: [],
     });
     this.#mapIcm();
-    this.wire = new WirePort({
-      lp,
-      config: wireConfigOf(options),
-      writer: new ChannelWriter(out),
-      reader: this.wireReader,
-      references: this.references,
-    });
+    this.wire = new WirePort({ lp, config: wireConfig, ...ends, references: this.references });
+    const ethernetConfig = ethernetConfigOf(options);
+    this.ethernet = isEthernet ? ethernetOf(lp, ethernetConfig, cable) : undefined;
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;
@@ -216,13 +237,17 @@ export class DataPathNode {
       lp,
       domain,
       config: this.config,
-      tables: makeTables(defaultsOf(capabilityParameters)),
+      tables: makeTables(
+        defaultsOf(capabilityParameters),
+        isEthernet ? ethernetFrameBytesMax(ethernetConfig) : undefined,
+      ),
       icm: this.icm,
       dmaRead: this.reads,
       dmaWrite: this.writes,
       sram,
       port: this.port,
       address: this.address,
+      ethernet: this.ethernet,
       eventQueues: this.events,
       specialQps: this,
       manager: { answer: (mad) => this.answers(mad) },
@@ -232,6 +257,9 @@ export class DataPathNode {
     });
     const { receiver, transmitter, pageFaults, completions, asyncEvents } = this.dataPath.blocks;
     this.port.connect({ receiver, sender: transmitter });
+    const { frameReceiver, frameTransmitter } = this.dataPath.blocks;
+    const watcher = { linkChanged: () => undefined };
+    this.ethernet?.port.connect({ receiver: frameReceiver, sender: frameTransmitter, link: watcher });
     this.events.connect({ posters: [pageFaults, completions.notifier, asyncEvents] });
     this.#stage = domain.addStage(this.#perform, this);
   }
@@ -294,6 +322,17 @@ export class DataPathNode {
   }
 }
 
+/** An end of an Ethernet cable with what software sets up, which specs write. */
+function ethernetOf(
+  lp: LogicalProcess,
+  config: EthernetConfig,
+  cable: { readonly writer: ChannelWriter; readonly reader: ChannelReader },
+): EthernetCore {
+  const port = new EthernetPort({ lp, config, ...cable, seed: 1 });
+  const side = new EthernetSide({ mac: 0, ...config, errors: port });
+  return { port, side };
+}
+
 /** Hands out memory from the front. */
 class Sram implements SramAllocator {
   readonly bytes: Uint8Array;
@@ -317,7 +356,10 @@ export class DataPathBench {
   readonly #runner: SingleRunner;
 
   constructor(options: BenchOptions = {}) {
-    const bytes = wireChannelBytes(wireConfigOf(options));
+    const isEthernet = options.ethernet !== undefined;
+    const bytes = isEthernet
+      ? ethernetChannelBytes(ethernetConfigOf(options))
+      : wireChannelBytes(wireConfigOf(options));
     const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
     const random = options.shuffleSeed === undefined ? undefined : new Random(options.shuffleSeed);
     const shuffle = random === undefined ? undefined : random.unit;
@@ -346,8 +388,9 @@ export class DataPathBench {
   }
 
   async bringUp(): Promise<void> {
-    for (const node of this.nodes) node.wire.setEnabled(true);
-    await this.until(() => this.nodes.every((node) => node.wire.isUp), 100);
+    const ports = this.nodes.map(({ ethernet, wire }) => ethernet?.port ?? wire);
+    for (const port of ports) port.setEnabled(true);
+    await this.until(() => ports.every(({ isUp }) => isUp), 100);
   }
 
   /** Every cycle of every block has one owner. */

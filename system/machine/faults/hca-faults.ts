@@ -195,13 +195,14 @@ class DeviceFaults implements CommandFaults {
   }
 
   #apply(fault: Lasting, isBeginning: boolean, cycle: number): void {
-    const { control, wirePort } = this.#hca;
+    const hca = this.#hca;
+    const { control } = hca;
     switch (fault.kind) {
       case 'catastrophic':
         this.#die(fault.catastrophic, cycle);
         return;
       case 'device':
-        wirePort.setEnabled(!isBeginning);
+        hca.setCableEnabled(!isBeginning);
         this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
         return;
       case 'reset':
@@ -214,10 +215,10 @@ class DeviceFaults implements CommandFaults {
         control.registers.isOwnerStuck = isBeginning;
         return;
       case 'port':
-        wirePort.setEnabled((fault.port === 'up') === isBeginning);
+        hca.setCableEnabled((fault.port === 'up') === isBeginning);
         return;
       case 'cable':
-        wirePort.setEnabled((fault.cable === 'plugged') === isBeginning);
+        hca.setCableEnabled((fault.cable === 'plugged') === isBeginning);
         return;
     }
   }

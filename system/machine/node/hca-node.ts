@@ -56,6 +56,8 @@ export class HcaNode {
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
       wire: config.wire,
+      ethernet: config.ethernet,
+      seed: config.machine.seed,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
@@ -67,7 +69,7 @@ export class HcaNode {
       shared,
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);
-    this.hca.wirePort.setEnabled(true);
+    this.hca.setCableEnabled(true);
     this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.hca.wirePort);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(plan.faults, node, this.hca, this.faultLog, config.machine.seed);

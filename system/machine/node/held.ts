@@ -12,7 +12,7 @@ export function heldByHca({ hca }: HcaNode): Held {
   const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePort } = hca;
   const { core, blocks } = dataPath;
   const { records } = core;
-  const { transmitter } = blocks;
+  const { transmitter, frameReceiver } = blocks;
   const countOf = (requesters: readonly { readonly count: number }[]): number =>
     requesters.reduce((sum, { count }) => sum + count, 0);
   return {
@@ -54,6 +54,7 @@ export function heldByHca({ hca }: HcaNode): Held {
     ].reduce((sum, cache) => sum + cache.heldCount, 0),
     loopbackPackets: dataPath.blocks.loopback.heldCount,
     receivedBytes: wirePort.receiveBufferedBytes,
+    receivedFrames: frameReceiver.heldCount,
     pcieRequests: pcieFunction.completer.count + linkPort.receiver.heldCount,
     pcieTlps: linkPort.transmitter.waitingCount,
     pendingInterrupts: pcieFunction.msix.pendingCount,

@@ -12,7 +12,7 @@ export function inspectHost(host: HostNode): BlockState {
 
 export function inspectHca(node: HcaNode): BlockState {
   const { hca } = node;
-  const wirePort = hca.wirePort.inspect();
+  const wirePort = (hca.ethernetPort ?? hca.wirePort).inspect();
   return {
     ...hca.dataPath.inspect(),
     ...hca.control.inspect(),

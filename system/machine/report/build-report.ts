@@ -5,6 +5,7 @@ import { configHashOf, type MachineConfig } from '../profile/index.ts';
 import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
+import type { FrameLedger } from './frame-ledger.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -99,11 +100,20 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     caches: hca.caches,
     commands: hca.commands,
     doorbells: hca.doorbells,
+    ...(hca.ethernet === undefined ? {} : { ethernet: framesOf(hca.ethernet) }),
     loopback: hca.loopback,
     transport: hca.transport,
     violations: hca.violations,
   };
 }
+
+/** Zeros left out. */
+const framesOf = ({ transmitted, received, dropped, ...counts }: FrameLedger): FrameLedger => ({
+  transmitted: nonZero(transmitted),
+  received: nonZero(received),
+  dropped: nonZero(dropped),
+  ...counts,
+});
 
 /** Both directions of a PCIe link from the statistics of its ends. */
 export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
@@ -162,7 +172,9 @@ export function deviceInterruptsOf(
 
 /** One direction of a cable. */
 export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
-  const { wire } = sender;
+  const { wire, ethernet } = sender;
+  if (ethernet !== undefined && receiver.ethernet !== undefined)
+    return ethernetOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
   const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
     Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
   return {

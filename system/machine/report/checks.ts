@@ -8,7 +8,8 @@
  *                  payload of the device's reads, writes = bytes that left memory, that entered it
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
- *                                                          what faults took off the cable, and with what they put on it
+ *                                                          what faults took off the cable, and with what they put on it; of
+ *                                                          an Ethernet cable by frame-ledger.ts
  *     operations   stages of each operation              = its whole time; what the host saw = what the device did
  *
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
@@ -16,6 +17,7 @@
  */
 import { exactSumOf } from '../../../sim/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
+import { frameCableFailures } from './frame-ledger.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -212,7 +214,7 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
       isQuiet && dropped === 0,
     ),
   ];
-  failures.push(...nakFailures(sender, receiver, isQuiet));
+  failures.push(...nakFailures(sender, receiver, isQuiet), ...frameCableFailures(sender, receiver));
   if (dropped > 0) return failures;
   return [
     ...failures,

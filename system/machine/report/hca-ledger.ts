@@ -12,6 +12,7 @@ import {
 import type { BlockAccount, ExactPs } from '../../../sim/index.ts';
 import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
+import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
 
 export interface BlockLedger {
@@ -142,6 +143,8 @@ export interface HcaLedger {
   readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
   readonly wire: WireEndLedger;
+  /** Left out where ports are of InfiniBand; where they are of Ethernet, `wire` is empty. */
+  readonly ethernet?: FrameLedger | undefined;
   readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
@@ -164,6 +167,7 @@ export interface HcaLedger {
 export function hcaLedgerOf(node: HcaNode): HcaLedger {
   const { hca, lp } = node;
   const { dataPath, control, domain } = hca;
+  const { blocks } = dataPath;
   const cycle = domain.clock.cyclesElapsed(lp.nowPs);
   return {
     node: node.node,
@@ -176,6 +180,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     unsentMessages: unsentMessagesOf(node),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
     operationDisorders: dataPath.core.operations.disorderCount,
@@ -189,7 +194,10 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       arm: dataPath.blocks.doorbells.armCount,
       eventQueue: dataPath.blocks.doorbells.eqCount,
     },
-    heldPackets: dataPath.blocks.receiver.heldCount + dataPath.blocks.transmitter.heldCount,
+    heldPackets: [blocks.receiver, blocks.frameReceiver, blocks.transmitter].reduce(
+      (sum, { heldCount }) => sum + heldCount,
+      0,
+    ),
     transport: transportOf(node),
     violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
   };

@@ -29,7 +29,10 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
 });
 
 /** One direction of an Ethernet cable. */
-export function ethernetOf(sender: NicLedger, receiver: NicLedger): WireReport {
+/** What an adapter knows of its end of an Ethernet cable. */
+type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'>;
+
+export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
   const { frames = 0, bytes = 0, lostFrames = 0 } = sender.transmitted;
   const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
   return {

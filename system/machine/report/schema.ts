@@ -10,6 +10,7 @@ import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
+import type { FrameLedger } from './frame-ledger.ts';
 import type { CacheLedger, LoopbackLedger, PacketLedger, PageFaultLedger } from './hca-ledger.ts';
 import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
 
@@ -97,6 +98,8 @@ export interface NodeReport {
     /** Commands completed, by name. */
     readonly commands: Readonly<Record<string, number>>;
     readonly doorbells: Readonly<Record<string, number>>;
+    /** Frames of the port, zeros left out; left out where ports are of InfiniBand. */
+    readonly ethernet?: FrameLedger;
     /** Packets of the port to itself. */
     readonly loopback: LoopbackLedger;
     /** What the transport did to recover: NAKs by kind and direction, timeouts, what was left over; zeros left out. */

@@ -56,9 +56,9 @@ function watchCaches(stream: Stream, { dataPath: { core, blocks }, eqcCache, dom
       stream.instant('cacheMiss', track, domain.clock.edgePs(cycle), 0, qps.numberOf[pair.slot]!);
     ask(pair, cycle);
   });
-  around(lines, 'use', (use) => (line) => {
+  around(lines, 'use', (use) => (line, blocks) => {
     stream.instant('cacheHit', track, stream.lp.nowPs, 0, qps.numberOf[line.qp]!);
-    use(line);
+    use(line, blocks);
   });
 }
 

@@ -1,0 +1,281 @@
+import { describe, expect, it } from 'vitest';
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { ethernetStatistics } from '../../../abi/ethernet-statistics.ts';
+import { PortType, queryPort, setPortInfiniband } from '../../../abi/ports.ts';
+import {
+  MulticastMode,
+  SetPortEthernet,
+  setPortGeneral,
+  setPortMacTable,
+  setPortReceiveQps,
+  setPortVlanTable,
+  setVlanFilter,
+} from '../../../abi/ports-ethernet.ts';
+import { QpState, qpc, rssContext, rssOffsetInQpc, ServiceType } from '../../../abi/qpc.ts';
+import { queryDevCap } from '../../../abi/query-dev-cap.ts';
+import { fromHex } from '../../../base/bytes.ts';
+import { broughtUp, createCq, createEq, firstQpn, initMailbox, must } from '../testing/bring-up.ts';
+import type { ControlBench } from '../testing/control-bench.ts';
+
+const { OK, BAD_OP, BAD_PARAM } = CommandStatus;
+const ethernetDevice = (): ControlBench => broughtUp({}, { linkLayer: 'ethernet' });
+const sideOf = (bench: ControlBench) => bench.control.ports[0]!.ethernet!;
+/** SET_PORT's input modifier: sub-command and port 1. */
+const about = (subCommand: number): number => (subCommand << 8) | 1;
+const setPort = (bench: ControlBench, subCommand: number, inBox: Uint8Array): number =>
+  bench.command('SET_PORT', { inBox, inputModifier: about(subCommand), opcodeModifier: 1 }).status;
+
+const pass = (bench: ControlBench, mac: number, vlanId = -1, frameBytes = 64): number => {
+  const header = fromHex(mac.toString(16).padStart(12, '0'));
+  return sideOf(bench).steering.qpnOf(header, 0, frameBytes, vlanId);
+};
+const BROADCAST = 0xffff_ffff_ffff;
+const OWN = 0x0002_c900_0001;
+const GROUP = 0x0100_5e00_0001;
+
+describe('an Ethernet port', () => {
+  it('sheet 3.13: says so in QUERY_PORT and SENSE_PORT, with its MAC, its MTU and 40 Gb/s', () => {
+    const bench = ethernetDevice();
+    const port = queryPort.decode(must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 0x100 }).outBox);
+    expect(port).toMatchObject({
+      supportedTypes: PortType.ETHERNET,
+      maxEthernetMtu: 1500,
+      ethernetSpeed: 0x40,
+      mac: OWN,
+      linkUp: 0,
+      logMacs: 7,
+      logVlans: 7,
+    });
+    expect(bench.command('SENSE_PORT', { inputModifier: 1 }).out).toBe(PortType.ETHERNET);
+  });
+
+  it('sheet 8.3: offers neither of the flags that would ask for steering by a table, no segmentation, and tables of rings', () => {
+    const bench = ethernetDevice();
+    const report = queryDevCap.decode(must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox);
+    expect([41, 42].map((bit) => (report.capabilityFlags >> BigInt(bit)) & 1n)).toEqual([0n, 0n]);
+    expect(report).toMatchObject({ logMaxLsoBytes: 0, rssToeplitz: 1, rssXor: 1, logRssTable: 7 });
+  });
+
+  it('sheet 3.11: is up as soon as its link is, without a subnet manager, and down with CLOSE_PORT', () => {
+    const bench = ethernetDevice();
+    bench.cable.set(true);
+    must(bench, 'INIT_PORT', { inputModifier: 1 });
+    bench.run(5000);
+    const linkUp = (): number =>
+      queryPort.decode(must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 0x100 }).outBox).linkUp;
+    expect([linkUp(), bench.control.ports[0]!.lid]).toEqual([1, 0]);
+    must(bench, 'CLOSE_PORT', { inputModifier: 1 });
+    expect(linkUp()).toBe(0);
+  });
+});
+
+describe('SET_PORT on Ethernet', () => {
+  const receiveQps = (fields = {}): Uint8Array =>
+    setPortReceiveQps.encode({
+      baseQpn: 0x100,
+      promiscuousQpn: 0x100,
+      multicastMode: MulticastMode.DEFAULT_QP,
+      multicastQpn: 0x105,
+      ...fields,
+    });
+
+  it('sheet 3.12: steers a frame to the base QPN plus the index of its MAC, and groups to the QP named for them', () => {
+    const bench = ethernetDevice();
+    const entries = [{}, {}, { valid: 1, mac: OWN }, { valid: 0, mac: GROUP }];
+    expect(pass(bench, OWN)).toBe(-1);
+    expect(setPort(bench, SetPortEthernet.MAC_TABLE, setPortMacTable.encode({ entries }))).toBe(OK);
+    expect(setPort(bench, SetPortEthernet.RQP_CALC, receiveQps())).toBe(OK);
+    expect([OWN, OWN + 1, BROADCAST, GROUP].map((mac) => pass(bench, mac))).toEqual([
+      0x102, -1, 0x105, 0x105,
+    ]);
+  });
+
+  it('sheet 3.12: gives a promiscuous port what nothing else takes', () => {
+    const bench = ethernetDevice();
+    expect(setPort(bench, SetPortEthernet.RQP_CALC, receiveQps({ promiscuous: 1 }))).toBe(OK);
+    expect([pass(bench, OWN), pass(bench, OWN, 5)]).toEqual([0x100, 0x100]);
+  });
+
+  it('sheet 3.12: drops frames beyond the MTU that software set, which counts header and FCS', () => {
+    const bench = ethernetDevice();
+    expect(setPort(bench, SetPortEthernet.RQP_CALC, receiveQps())).toBe(OK);
+    expect(
+      setPort(bench, SetPortEthernet.GENERAL, setPortGeneral.encode({ mtuValid: 1, mtuBytes: 1522 })),
+    ).toBe(OK);
+    expect([1522, 1523].map((bytes) => pass(bench, BROADCAST, -1, bytes))).toEqual([0x105, -1]);
+  });
+
+  it('sheet 3.12: keeps a VLAN table', () => {
+    const bench = ethernetDevice();
+    const entries = [{}, {}, { valid: 1, vlanId: 7 }];
+    expect(setPort(bench, SetPortEthernet.VLAN_TABLE, setPortVlanTable.encode({ entries }))).toBe(OK);
+    expect([...sideOf(bench).steering.vlans.slice(1, 4)]).toEqual([-1, 7, -1]);
+  });
+
+  it.each([
+    [
+      'more than the port carries as MTU',
+      SetPortEthernet.GENERAL,
+      setPortGeneral.encode({ mtuValid: 1, mtuBytes: 1527 }),
+      BAD_PARAM,
+    ],
+    [
+      'to ignore wrong frame check sequences',
+      SetPortEthernet.GENERAL,
+      setPortGeneral.encode({ ignoreFcsValid: 1 }),
+      BAD_PARAM,
+    ],
+    [
+      'groups by the table',
+      SetPortEthernet.RQP_CALC,
+      receiveQps({ multicastMode: MulticastMode.TABLE }),
+      BAD_PARAM,
+    ],
+    ['GIDs, which RoCE would need', SetPortEthernet.GID_TABLE, new Uint8Array(0x800), BAD_OP],
+    ['VXLAN', SetPortEthernet.VXLAN, new Uint8Array(8), BAD_OP],
+  ] as const)('sheet 3.12: refuses %s', (_what, subCommand, inBox, status) => {
+    expect(setPort(ethernetDevice(), subCommand, inBox)).toBe(status);
+  });
+
+  it('sheet 3.12: has no InfiniBand form, as a port of InfiniBand has no other', () => {
+    const inBox = setPortInfiniband.encode({});
+    expect(ethernetDevice().command('SET_PORT', { inBox, inputModifier: 1 }).status).toBe(BAD_OP);
+    expect(setPort(broughtUp(), SetPortEthernet.RQP_CALC, receiveQps())).toBe(BAD_OP);
+  });
+});
+
+describe('filters', () => {
+  const opened = (): ControlBench => {
+    const bench = ethernetDevice();
+    const mode = MulticastMode.DEFAULT_QP;
+    setPort(
+      bench,
+      SetPortEthernet.RQP_CALC,
+      setPortReceiveQps.encode({ multicastMode: mode, multicastQpn: 9 }),
+    );
+    return bench;
+  };
+
+  it('sheet 3.18: SET_VLAN_FLTR counts its masks from the end', () => {
+    const bench = opened();
+    const masks = Array.from({ length: 128 }, () => 0);
+    masks[127] = 1 << 7; // VID 7
+    masks[0] = 1 << 30; // VID 127 × 32 + 30
+    must(bench, 'SET_VLAN_FLTR', { inBox: setVlanFilter.encode({ masks }), inputModifier: 1 });
+    const passing = [7, 8, 4094, 4093, -1, 0].map((vlanId) => pass(bench, BROADCAST, vlanId));
+    expect(passing).toEqual([9, -1, 9, -1, 9, 9]);
+  });
+
+  it('sheet 3.18: SET_MCAST_FLTR lists groups, and is heeded while it is on', () => {
+    const bench = opened();
+    const filter = (opcodeModifier: number, inParam = 0): number =>
+      bench.command('SET_MCAST_FLTR', { inParam, inputModifier: 1, opcodeModifier }).status;
+    const passing = (): number[] => [BROADCAST, GROUP].map((mac) => pass(bench, mac));
+    expect([filter(0, GROUP), filter(2)]).toEqual([OK, OK]);
+    expect(passing()).toEqual([-1, 9]);
+    expect([filter(1), passing()]).toEqual([OK, [9, 9]]);
+    expect([filter(2), filter(3)]).toEqual([OK, BAD_OP]);
+    const clears = 2 ** 63;
+    expect([filter(0, clears), passing()]).toEqual([OK, [-1, -1]]);
+  });
+
+  it('sheet 3.2: are refused by a port that is not there', () => {
+    const bench = ethernetDevice();
+    for (const name of ['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS'] as const)
+      expect(bench.command(name, { inputModifier: 2, inBox: new Uint8Array(0x200) }).status).toBe(BAD_PARAM);
+  });
+});
+
+describe('DUMP_ETH_STATS', () => {
+  const dump = (bench: ControlBench, inputModifier = 1) =>
+    ethernetStatistics.decode(must(bench, 'DUMP_ETH_STATS', { inputModifier, outBytes: 0xbac }).outBox);
+
+  it('sheet 3.19: counts frames by length with FCS, by destination and by priority, and begins anew when asked', () => {
+    const bench = ethernetDevice();
+    const { statistics } = sideOf(bench);
+    const [unicast, group, all] = [OWN, GROUP, BROADCAST].map((mac) =>
+      fromHex(mac.toString(16).padStart(12, '0')),
+    );
+    const untagged = -1;
+    statistics.received.count(unicast!, 0, untagged, 64, 9000);
+    statistics.received.count(group!, 0, (3 << 13) | 7, 1518, 9000);
+    statistics.received.count(all!, 0, untagged, 1519, 1518);
+    statistics.transmitted.count(unicast!, 0, untagged, 9000, 9018);
+    bench.ethernet.errors.received.corruptedFrames = 2;
+    const seen = dump(bench);
+    expect(seen.receivedBySize.map(({ frames }) => frames.reduce((sum, count) => sum + count))).toEqual([
+      1n,
+      0n,
+      0n,
+      0n,
+      0n,
+      1n,
+      0n,
+      0n,
+      0n,
+      1n,
+    ]);
+    expect([
+      seen.receivedOtherGood.frames[8],
+      seen.receivedMulticast.frames[3],
+      seen.receivedBroadcast.frames[8],
+    ]).toEqual([1n, 1n, 1n]);
+    expect(seen.receivedTotals[3]).toEqual({ frames: 1n, tagged: 1n });
+    // Two untagged frames of 64 and 1519 bytes, each with 20 bytes of preamble and gap.
+    expect(seen.receivedOctets[8]).toEqual({ withFraming: 1623n, withoutFraming: 1583n, good: 1583n });
+    expect([seen.transmittedBySize[8]!.frames[8], seen.transmittedOctets[8]!.good]).toEqual([1n, 9000n]);
+    expect([seen.crcErrors, seen.goodFrames]).toEqual([2, 3]);
+    const clears = 1 << 8;
+    expect(dump(bench, clears | 1).goodFrames).toBe(3);
+    expect(dump(bench)).toMatchObject({ goodFrames: 0, crcErrors: 0 });
+  });
+
+  it('sheet 3.7.3: has no counters of flow control, whose flag is not set', () => {
+    const status = ethernetDevice().command('DUMP_ETH_STATS', { inputModifier: (1 << 12) | 1 }).status;
+    expect(status).toBe(BAD_PARAM);
+  });
+});
+
+describe('queue pairs of an Ethernet port', () => {
+  const context = (cqn: number, fields = {}): Uint8Array =>
+    initMailbox(cqn, {
+      serviceType: ServiceType.MLX,
+      pathMtu: 7,
+      logMaxMessage: 31,
+      ...fields,
+    });
+
+  it('sheet 5.1: are rings, which Linux gives the largest MTU code and message; connections are refused', () => {
+    const bench = ethernetDevice();
+    const cqn = createCq(bench, 1, createEq(bench, 0));
+    expect(bench.command('RST2INIT_QP', { inBox: context(cqn), inputModifier: firstQpn }).status).toBe(OK);
+    const connection = context(cqn, { serviceType: ServiceType.RC });
+    expect(bench.command('RST2INIT_QP', { inBox: connection, inputModifier: firstQpn + 1 }).status).toBe(
+      BAD_PARAM,
+    );
+  });
+
+  it('sheet 5.1: may stand for a table of rings, which lies where others have paths', () => {
+    const bench = ethernetDevice();
+    const cqn = createCq(bench, 1, createEq(bench, 0));
+    const inBox = context(cqn, { isRssIndirection: 1 });
+    const key = Uint8Array.from({ length: 40 }, (_, at) => at + 1);
+    rssContext.encodeInto(
+      { logTableSize: 1, baseQpn: 0x200, hashFunction: 1, flags: 0x3c, key },
+      inBox,
+      8 + rssOffsetInQpc,
+    );
+    must(bench, 'RST2INIT_QP', { inBox, inputModifier: firstQpn });
+    const { qps } = bench.tables;
+    const at = qps.offsetOf(qps.slotOf(firstQpn));
+    expect(qpc.fields.state.get(qps.view, at)).toBe(QpState.INIT);
+    const table = rssContext.fields;
+    expect(table.key.get(qps.view, at + rssOffsetInQpc)).toEqual(key);
+    expect(table.baseQpn.get(qps.view, at + rssOffsetInQpc)).toBe(0x200);
+    const tooLarge = inBox.slice();
+    tooLarge[8 + rssOffsetInQpc] = 8;
+    expect(bench.command('RST2INIT_QP', { inBox: tooLarge, inputModifier: firstQpn + 1 }).status).toBe(
+      BAD_PARAM,
+    );
+  });
+});

@@ -1,0 +1,133 @@
+/**
+ * An Ethernet port as software sets it up: the Ethernet forms of SET_PORT, the filters SET_VLAN_FLTR and SET_MCAST_FLTR, and
+ * DUMP_ETH_STATS. A port of InfiniBand has none of it. Source: interface sheet 3.12, 3.18, 3.19.
+ */
+import {
+  CommandStatus,
+  MulticastFilterForm,
+  MulticastMode,
+  multicastFilterEntry,
+  SetPortEthernet,
+  setPortGeneral,
+  setPortMacTable,
+  setPortReceiveQps,
+  setPortVlanTable,
+  setVlanFilter,
+  statisticsRequest,
+  vlanFilterMaskOf,
+  vlanIdCount,
+} from '../../../abi/index.ts';
+import type { EthernetSide, HcaPort } from '../port/index.ts';
+import { type CommandRequest, demand, readInBox, reject, type Steps, writeOutBox } from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
+
+const portMask = 0xff;
+const NO_ENTRY = -1;
+
+/** SET_PORT with opcode modifier 1: sub-command << 8 | port. */
+export function* setEthernetPort(port: HcaPort, request: CommandRequest): Steps<undefined> {
+  const side = port.ethernet ?? reject(CommandStatus.BAD_OP);
+  const subCommand = request.inputModifier >>> 8;
+  switch (subCommand) {
+    case SetPortEthernet.GENERAL:
+      return yield* setGeneral(side, request);
+    case SetPortEthernet.RQP_CALC:
+      return yield* setReceiveQps(side, request);
+    case SetPortEthernet.MAC_TABLE:
+      return yield* setMacTable(side, request);
+    case SetPortEthernet.VLAN_TABLE:
+      return yield* setVlanTable(side, request);
+    default:
+      return reject(CommandStatus.BAD_OP);
+  }
+}
+
+/** MTU. What is asked of pause is taken and has no effect: this port sends none and heeds none. */
+function* setGeneral({ steering, frameLimitBytes }: EthernetSide, request: CommandRequest): Steps<undefined> {
+  const wanted = setPortGeneral.decode(yield* readInBox(request, setPortGeneral.sizeBytes));
+  demand(wanted.phvValid === 0 && wanted.ignoreFcsValid === 0, CommandStatus.BAD_PARAM);
+  demand(wanted.roceModeValid === 0 && wanted.userMacValid === 0, CommandStatus.BAD_PARAM);
+  if (wanted.mtuValid === 1) {
+    demand(wanted.mtuBytes <= frameLimitBytes, CommandStatus.BAD_PARAM);
+    steering.longestBytes = wanted.mtuBytes;
+  }
+  return undefined;
+}
+
+function* setReceiveQps({ steering }: EthernetSide, request: CommandRequest): Steps<undefined> {
+  const wanted = setPortReceiveQps.decode(yield* readInBox(request, setPortReceiveQps.sizeBytes));
+  // Groups by a table would be those of an Ethernet multicast table, which is not offered.
+  demand(wanted.multicastMode === MulticastMode.DEFAULT_QP, CommandStatus.BAD_PARAM);
+  steering.receiveQps = {
+    baseQpn: wanted.baseQpn & 0xff_ffff,
+    isPromiscuous: wanted.promiscuous === 1,
+    promiscuousQpn: wanted.promiscuousQpn,
+    multicastQpn: wanted.multicastQpn,
+  };
+  return undefined;
+}
+
+function* setMacTable({ steering }: EthernetSide, request: CommandRequest): Steps<undefined> {
+  const { entries } = setPortMacTable.decode(yield* readInBox(request, setPortMacTable.sizeBytes));
+  entries.forEach(({ valid, mac }, index) => {
+    steering.macs[index] = valid === 1 ? mac : NO_ENTRY;
+  });
+  return undefined;
+}
+
+function* setVlanTable({ steering }: EthernetSide, request: CommandRequest): Steps<undefined> {
+  const { entries } = setPortVlanTable.decode(yield* readInBox(request, setPortVlanTable.sizeBytes));
+  entries.forEach(({ valid, vlanId }, index) => {
+    steering.vlans[index] = valid === 1 ? vlanId : NO_ENTRY;
+  });
+  return undefined;
+}
+
+export function* filterVlans(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { steering } = sideOf(device, request.inputModifier);
+  const { masks } = setVlanFilter.decode(yield* readInBox(request, setVlanFilter.sizeBytes));
+  for (let vlanId = 0; vlanId < vlanIdCount; vlanId++)
+    steering.vlanFilter[vlanId] = (masks[vlanFilterMaskOf(vlanId)]! >>> (vlanId & 31)) & 1;
+  return undefined;
+}
+
+const groupsMax = 4096;
+
+export function filterGroups(device: DeviceState, request: CommandRequest): undefined {
+  const { steering } = sideOf(device, request.inputModifier);
+  const { opcodeModifier } = request;
+  if (opcodeModifier === MulticastFilterForm.CONFIGURE) {
+    const view = new DataView(new ArrayBuffer(multicastFilterEntry.sizeBytes));
+    view.setUint32(0, request.inParamHigh);
+    view.setUint32(4, request.inParamLow);
+    const { clearsList, mac } = multicastFilterEntry.fields;
+    if (clearsList.get(view, 0) === 1) steering.groups.clear();
+    demand(steering.groups.size < groupsMax, CommandStatus.EXCEED_LIM);
+    steering.groups.add(mac.get(view, 0));
+    return undefined;
+  }
+  demand(
+    opcodeModifier === MulticastFilterForm.ENABLE || opcodeModifier === MulticastFilterForm.DISABLE,
+    CommandStatus.BAD_OP,
+  );
+  steering.isGroupFilterOn = opcodeModifier === MulticastFilterForm.ENABLE;
+  return undefined;
+}
+
+/** The counters as they are; the next ones begin anew if asked. Flow control has none: its capability is not reported. */
+export function* dumpEthernetStatistics(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const view = new DataView(new ArrayBuffer(statisticsRequest.sizeBytes));
+  view.setUint32(0, request.inputModifier);
+  const { port, clears, flowControl } = statisticsRequest.fields;
+  demand(flowControl.get(view, 0) === 0, CommandStatus.BAD_PARAM);
+  const { statistics } = sideOf(device, port.get(view, 0));
+  const report = statistics.report();
+  if (clears.get(view, 0) === 1) statistics.clear();
+  yield* writeOutBox(request, report);
+  return undefined;
+}
+
+function sideOf({ parts }: DeviceState, portNumber: number): EthernetSide {
+  const port = parts.ports[(portNumber & portMask) - 1] ?? reject(CommandStatus.BAD_PARAM);
+  return port.ethernet ?? reject(CommandStatus.BAD_OP);
+}

@@ -1,0 +1,150 @@
+/**
+ * What the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP that software leaves to it.
+ *
+ *     destination 6 | source 6 | [ 8100 or 88a8 | tag 2 ] | type 2 | payload
+ *
+ * What stands in a checksum that is to be computed has no part in it, whatever software put there. Sources: IEEE 802.3-2018, 3.1;
+ * IEEE 802.1Q-2018, 9; RFC 791, 1071, 768, 8200, 9293.
+ */
+export const TAG_PLACE = 12;
+export const TAG_BYTES = 4;
+const TYPE_C_VLAN = 0x8100;
+const TYPE_S_VLAN = 0x88a8;
+const TYPE_IPV4 = 0x0800;
+const TYPE_IPV6 = 0x86dd;
+const PROTOCOL_TCP = 6;
+const PROTOCOL_UDP = 17;
+const TCP_CHECKSUM_PLACE = 16;
+const UDP_CHECKSUM_PLACE = 6;
+const IPV4_CHECKSUM_PLACE = 10;
+const IPV4_HEADER_BYTES = 20;
+const IPV6_HEADER_BYTES = 40;
+export const IPV4_ADDRESSES_PLACE = 12;
+export const IPV6_ADDRESSES_PLACE = 8;
+/** Source and destination. */
+export const IPV4_ADDRESS_BYTES = 8;
+export const IPV6_ADDRESS_BYTES = 32;
+const FRAGMENT_MASK = 0x3fff;
+const NO_TAG = -1;
+
+const u16At = (bytes: Uint8Array, at: number): number => (bytes[at]! << 8) | bytes[at + 1]!;
+
+function setU16(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 8;
+  bytes[at + 1] = value & 0xff;
+}
+
+/** Control information of the frame's outer tag, or -1; a tag of a customer only, if so asked. */
+export function tagOf(bytes: Uint8Array, at: number, isCustomerOnly = false): number {
+  const type = u16At(bytes, at + TAG_PLACE);
+  const isTag = type === TYPE_C_VLAN || (type === TYPE_S_VLAN && !isCustomerOnly);
+  return isTag ? u16At(bytes, at + TAG_PLACE + 2) : NO_TAG;
+}
+
+/** Copies a frame and inserts a tag. Returns its bytes then. */
+export function insertTag(
+  from: Uint8Array,
+  at: number,
+  frameBytes: number,
+  type: number,
+  tag: number,
+  to: Uint8Array,
+): number {
+  to.set(from.subarray(at, at + TAG_PLACE));
+  setU16(to, TAG_PLACE, type);
+  setU16(to, TAG_PLACE + 2, tag);
+  to.set(from.subarray(at + TAG_PLACE, at + frameBytes), TAG_PLACE + TAG_BYTES);
+  return frameBytes + TAG_BYTES;
+}
+
+/** Where the headers of a frame's packet are. */
+export interface PacketPlaces {
+  readonly isIpv4: boolean;
+  readonly network: number;
+  /** -1: a fragment, or a header is not whole. */
+  readonly transport: number;
+  readonly protocol: number;
+  /** Behind the last byte of the packet; what follows is padding. */
+  readonly end: number;
+}
+
+/** The places of an IP packet in the frame at `at`; undefined for what is none. IPv6 with extension headers has no transport here. */
+export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number): PacketPlaces | undefined {
+  let type = at + TAG_PLACE;
+  while (u16At(bytes, type) === TYPE_C_VLAN || u16At(bytes, type) === TYPE_S_VLAN) type += TAG_BYTES;
+  const network = type + 2;
+  const frameEnd = at + frameBytes;
+  if (u16At(bytes, type) === TYPE_IPV4) return ipv4Places(bytes, network, frameEnd);
+  return u16At(bytes, type) === TYPE_IPV6 ? ipv6Places(bytes, network, frameEnd) : undefined;
+}
+
+function ipv4Places(bytes: Uint8Array, network: number, frameEnd: number): PacketPlaces | undefined {
+  const headerBytes = (bytes[network]! & 0xf) * 4;
+  const end = network + u16At(bytes, network + 2);
+  if (headerBytes < IPV4_HEADER_BYTES || network + headerBytes > end || end > frameEnd) return undefined;
+  const isFragment = (u16At(bytes, network + 6) & FRAGMENT_MASK) !== 0;
+  const protocol = bytes[network + 9]!;
+  return { isIpv4: true, network, transport: isFragment ? -1 : network + headerBytes, protocol, end };
+}
+
+function ipv6Places(bytes: Uint8Array, network: number, frameEnd: number): PacketPlaces | undefined {
+  const end = network + IPV6_HEADER_BYTES + u16At(bytes, network + 4);
+  if (end > frameEnd) return undefined;
+  return {
+    isIpv4: false,
+    network,
+    transport: network + IPV6_HEADER_BYTES,
+    protocol: bytes[network + 6]!,
+    end,
+  };
+}
+
+/** True where the packet is TCP's or UDP's, and its ports are there. */
+export function hasPorts({ transport, protocol, end }: PacketPlaces): boolean {
+  return transport !== -1 && transport + 4 <= end && (protocol === PROTOCOL_TCP || protocol === PROTOCOL_UDP);
+}
+
+export const isTcp = ({ protocol }: PacketPlaces): boolean => protocol === PROTOCOL_TCP;
+
+/** Writes the checksum of the IPv4 header. */
+export function fillIpChecksum(bytes: Uint8Array, { isIpv4, network }: PacketPlaces): void {
+  if (!isIpv4) return;
+  const headerBytes = (bytes[network]! & 0xf) * 4;
+  setU16(bytes, network + IPV4_CHECKSUM_PLACE, 0);
+  setU16(bytes, network + IPV4_CHECKSUM_PLACE, checksumOf(bytes, network, network + headerBytes));
+}
+
+/** Writes the checksum of TCP or UDP; 0 of the latter would say that there is none (RFC 768). */
+export function fillTransportChecksum(bytes: Uint8Array, places: PacketPlaces): void {
+  const { transport, protocol, end } = places;
+  if (!hasPorts(places)) return;
+  const place = transport + (protocol === PROTOCOL_TCP ? TCP_CHECKSUM_PLACE : UDP_CHECKSUM_PLACE);
+  if (place + 2 > end) return;
+  setU16(bytes, place, 0);
+  const checksum = checksumOf(bytes, transport, end, pseudoHeaderSum(bytes, places));
+  setU16(bytes, place, checksum === 0 && protocol === PROTOCOL_UDP ? 0xffff : checksum);
+}
+
+/** Addresses, protocol and length. */
+function pseudoHeaderSum(
+  bytes: Uint8Array,
+  { isIpv4, network, transport, protocol, end }: PacketPlaces,
+): number {
+  const first = network + (isIpv4 ? IPV4_ADDRESSES_PLACE : IPV6_ADDRESSES_PLACE);
+  const addressBytes = isIpv4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES;
+  return protocol + (end - transport) + wordSum(bytes, first, first + addressBytes);
+}
+
+/** Sum of 16-bit words, the last one filled up with zeros. */
+function wordSum(bytes: Uint8Array, from: number, to: number): number {
+  let sum = 0;
+  for (let at = from; at + 1 < to; at += 2) sum += u16At(bytes, at);
+  return ((to - from) & 1) === 1 ? sum + (bytes[to - 1]! << 8) : sum;
+}
+
+/** The complement of the ones' complement sum (RFC 1071). */
+function checksumOf(bytes: Uint8Array, from: number, to: number, startSum = 0): number {
+  let sum = startSum + wordSum(bytes, from, to);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
+}

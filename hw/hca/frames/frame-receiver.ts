@@ -1,0 +1,322 @@
+/**
+ * The receiver of an Ethernet port: takes frames from the wire port one at a time, in order, finds their ring, and writes them into
+ * its next buffer. What finds none is dropped and counted: Ethernet has no back-pressure here, and nobody gets an answer.
+ *
+ *   wire port ──> fifo ──> steering ─QPN─> [table of rings] ──> ring ──> receive WQE ──> frame to memory ──> completion
+ *
+ * In order and blocking: what is not on chip stops the receiver, and frames that come meanwhile wait in the wire port's buffer, as
+ * long as it has room. Entered again at the same step, like the datagram receiver.
+ * Sources: interface sheet 5.1 (VLAN), 6.4, 6.6.
+ */
+import { CqeSyndrome, EventType, QpState, ReceiveOpcode } from '../../../abi/index.ts';
+import type { Cycles } from '../../../base/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
+import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, UNREADABLE, WAIT } from '../answers.ts';
+import type { CompletionWriter } from '../completion/index.ts';
+import type { EthernetCore, HcaCore } from '../core.ts';
+import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
+import { ETHERNET_OPCODE_BASE, type QpSlot, type QueuePair } from '../objects/index.ts';
+import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
+import type { FrameDropReason } from '../port/index.ts';
+import type { PayloadWriter, ReceiveScatter } from '../receive-queue/index.ts';
+import { packetPlacesOf, TAG_BYTES, TAG_PLACE, tagOf } from './frame-headers.ts';
+import { RingChoice } from './ring-choice.ts';
+
+const { ERR, RTR } = QpState;
+const VLAN_ID_MASK = 0xfff;
+const NO_TAG = -1;
+/** In a completion: the frame had the tag that is in the low bits. */
+const HAS_TAG = 1 << 16;
+
+const STEP_FIND = 0;
+const STEP_TAKE = 1;
+const STEP_PLACE = 2;
+const STEP_FINISH = 3;
+/** A step is done, and the next one follows. */
+const GO_ON = -2;
+
+export interface FrameReceiverPorts {
+  readonly writer: PayloadWriter;
+  readonly scatter: ReceiveScatter;
+  readonly completions: CompletionWriter;
+  readonly errors: {
+    /** The QP goes to error, with an asynchronous event or 0. */
+    refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
+  };
+}
+
+export class FrameReceiver {
+  readonly account = new BlockAccount('frameReceiver', receiverStalls);
+  readonly #core: HcaCore;
+  /** Undefined on a port of InfiniBand, where nothing comes here. */
+  readonly #ethernet: EthernetCore | undefined;
+  readonly #contexts: ContextPort;
+  readonly #arrived: Fifo;
+  readonly #stage: number;
+  readonly #latencyCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #packetCycles: number;
+  readonly #headCycles: number;
+  readonly #rings = new RingChoice();
+  /** Frames that a ring has taken. */
+  completedCount = 0;
+  #ports!: FrameReceiverPorts;
+  /** The frame being worked on: its step, ring, tag if it is taken out, bytes written, what went wrong. */
+  #step = STEP_FIND;
+  #active: QueuePair | undefined;
+  #strippedTag = NO_TAG;
+  #hash = 0;
+  #placed = 0;
+  #syndrome = 0;
+
+  constructor(core: HcaCore) {
+    const { config, ethernet } = core;
+    this.#core = core;
+    this.#ethernet = ethernet;
+    this.#contexts = core.qpcCache.port(PORT_RECEIVER);
+    this.#arrived = new Fifo({
+      name: 'frames from the cable',
+      capacity: ethernet?.port.config.receiveFifoFrames ?? 1,
+      whenFull: 'never: the wire port drops what it has no buffer for',
+    });
+    this.#latencyCycles = config.receiveLatencyCycles;
+    this.#bytesPerCycle = config.receiveBytesPerCycle;
+    this.#packetCycles = config.receivePacketCycles;
+    this.#headCycles = config.receiveHeadCycles;
+    this.#stage = core.domain.addStage(this.#run, this);
+  }
+
+  connect(ports: FrameReceiverPorts): void {
+    this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: Cycles): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
+  }
+
+  isServing(qp: QpSlot): boolean {
+    return this.#active?.slot === qp;
+  }
+
+  /** The wire port has a frame in this slot, whole. */
+  frameArrived(slot: number): void {
+    const { domain, lp } = this.#core;
+    const { port, side } = this.#ethernet!;
+    const bytes = port.frameBytes(slot);
+    const at = port.frameStart(slot);
+    const tag = tagOf(port.rxBytes, at);
+    const { longestBytes } = side.steering;
+    side.statistics.received.count(port.rxBytes, at, tag, bytes + ETHERNET_FCS_BYTES, longestBytes);
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
+    this.#arrived.push(slot, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  /** Frames that have come and are not done with. */
+  get heldCount(): number {
+    return this.#arrived.count;
+  }
+
+  get fifos(): readonly Fifo[] {
+    return [this.#arrived];
+  }
+
+  reset(): void {
+    while (!this.#arrived.isEmpty) {
+      this.#drop('portClosed');
+      this.#ports.writer.finish(this.#arrived.pop());
+    }
+    this.#active = undefined;
+    this.#step = STEP_FIND;
+  }
+
+  inspect(): BlockState {
+    return { frames: this.#arrived.values, step: this.#step, active: this.#active?.slot ?? 'none' };
+  }
+
+  /** Cycles that so many bytes take through the data path. */
+  #moveCycles(bytes: number): number {
+    return Math.ceil(bytes / this.#bytesPerCycle);
+  }
+
+  #run(cycle: Cycles): void {
+    const ethernet = this.#ethernet;
+    if (ethernet === undefined) return;
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#arrived.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
+      return;
+    }
+    const bytes = this.#process(ethernet, this.#arrived.head, cycle);
+    if (bytes === WAIT) return;
+    if (this.#active !== undefined) this.#contexts.used();
+    this.#active = undefined;
+    this.#step = STEP_FIND;
+    this.#core.costs?.rests(PORT_RECEIVER);
+    this.#ports.writer.finish(this.#arrived.pop());
+    const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
+    const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
+    this.account.serve(cycle, busyCycles);
+    if (!this.#arrived.isEmpty) this.wake(Math.max(cycle + busyCycles, this.#arrived.headCycle));
+  }
+
+  /** Works on the frame in `slot`. Returns the bytes written, 0 when it was dropped, or WAIT. */
+  #process(ethernet: EthernetCore, slot: number, cycle: Cycles): number {
+    if (this.#step === STEP_FIND) {
+      const found = this.#find(ethernet, slot, cycle);
+      if (found !== GO_ON) return found;
+      this.#step = STEP_TAKE;
+    }
+    const pair = this.#active!;
+    if (!takesFrames(pair)) {
+      // The ring has failed since, or is gone.
+      this.#active = undefined;
+      return this.#drop('qpState');
+    }
+    if (this.#step === STEP_TAKE) {
+      const taken = this.#take(pair, cycle);
+      if (taken !== GO_ON) return taken;
+      this.#placed = 0;
+      this.#syndrome = 0;
+      this.#step = STEP_PLACE;
+    }
+    if (this.#step === STEP_PLACE) {
+      const placed = this.#place(ethernet, slot, pair, cycle);
+      if (placed === WAIT) return WAIT;
+      if (placed === ABSENT) return this.#drop('pageFault');
+      this.#step = STEP_FINISH;
+    }
+    const { completions } = this.#ports;
+    if (completions.isFull) {
+      this.account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
+    this.#complete(pair, cycle);
+    return ethernet.port.frameBytes(slot);
+  }
+
+  /** Finds the frame's ring, and has its context on chip. */
+  #find({ port, side }: EthernetCore, slot: number, cycle: Cycles): number {
+    const { rxBytes } = port;
+    const { steering } = side;
+    const at = port.frameStart(slot);
+    const bytes = port.frameBytes(slot);
+    if (this.#active === undefined) {
+      if (!this.#core.address.isActive) return this.#drop('portClosed');
+      const tag = tagOf(rxBytes, at);
+      const vlanId = tag === NO_TAG ? NO_TAG : tag & VLAN_ID_MASK;
+      const qpn = steering.qpnOf(rxBytes, at, bytes + ETHERNET_FCS_BYTES, vlanId);
+      if (qpn === -1) {
+        steering.dropUnsteered();
+        return 0;
+      }
+      const pair = this.#ringOf(qpn, rxBytes, at, bytes);
+      if (typeof pair === 'string') return this.#drop(pair);
+      this.#active = pair;
+    }
+    const pair = this.#active;
+    if (!this.#contexts.access(pair.slot, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return WAIT;
+    }
+    this.#strippedTag = pair.keepsTag === 1 ? NO_TAG : tagOf(rxBytes, at, true);
+    return GO_ON;
+  }
+
+  /** The ring of a QPN, or the one that its table chooses. */
+  #ringOf(qpn: number, bytes: Uint8Array, at: number, frameBytes: number): QueuePair | FrameDropReason {
+    const { qps } = this.#core;
+    let pair = this.#pairOf(qpn);
+    this.#hash = 0;
+    if (typeof pair === 'string') return pair;
+    if (pair.isIndirect === 1) {
+      this.#rings.choose(qps.view, qps.offsetOf(pair.slot), bytes, packetPlacesOf(bytes, at, frameBytes));
+      this.#hash = this.#rings.hash;
+      pair = this.#pairOf(this.#rings.qpn);
+    }
+    return pair;
+  }
+
+  #pairOf(qpn: number): QueuePair | FrameDropReason {
+    const { qps } = this.#core;
+    const slot = qps.slotOf(qpn);
+    if (slot === -1) return 'unknownQp';
+    const pair = qps.rows[slot]!;
+    return takesFrames(pair) ? pair : 'qpState';
+  }
+
+  #take(pair: QueuePair, cycle: Cycles): number {
+    const { scatter, errors } = this.#ports;
+    if (pair.hasReceiveWqe === 1) {
+      // One that a frame left for want of a page is used again.
+      scatter.rewind(pair.slot);
+      return GO_ON;
+    }
+    const taken = scatter.take(pair.slot, this.#arrived.headCycle, cycle);
+    if (taken === WAIT) return WAIT;
+    if (taken === DONE) return GO_ON;
+    if (taken === UNREADABLE) errors.refused(pair.slot, EventType.WQ_CATAS_ERROR, cycle);
+    return this.#drop(taken === NONE_POSTED ? 'noReceiveWqe' : 'qpState');
+  }
+
+  /** Writes the frame, without the tag that is taken out. */
+  #place(
+    { port }: EthernetCore,
+    slot: number,
+    { slot: qp }: QueuePair,
+    cycle: Cycles,
+  ): typeof DONE | typeof WAIT | typeof ABSENT {
+    const { scatter } = this.#ports;
+    const hole = this.#strippedTag === NO_TAG ? 0 : TAG_BYTES;
+    const total = port.frameBytes(slot) - hole;
+    const start = port.frameStart(slot);
+    while (this.#placed < total && this.#syndrome === 0) {
+      const isBeforeTag = hole > 0 && this.#placed < TAG_PLACE;
+      const source = start + this.#placed + (isBeforeTag ? 0 : hole);
+      const left = (isBeforeTag ? TAG_PLACE : total) - this.#placed;
+      const moved = scatter.place(qp, left, port.rxBytes, source, cycle);
+      if (moved === WAIT || moved === ABSENT) return moved;
+      if (moved === FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+      else if (moved === REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+      else this.#placed += moved;
+    }
+    return DONE;
+  }
+
+  #complete(pair: QueuePair, cycle: Cycles): void {
+    const { completions, errors } = this.#ports;
+    pair.hasReceiveWqe = 0;
+    this.completedCount++;
+    const completion = completions.next(pair.receiveCqn, pair.slot);
+    completion.opcode = ReceiveOpcode.SEND;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = this.#syndrome === 0 ? this.#placed : 0;
+    completion.immediate = this.#hash;
+    completion.syndrome = this.#syndrome;
+    completion.tag = this.#strippedTag === NO_TAG ? 0 : HAS_TAG | this.#strippedTag;
+    completions.post(completion, cycle);
+    if (this.#syndrome !== 0) errors.refused(pair.slot, 0, cycle);
+  }
+
+  #drop(reason: FrameDropReason): number {
+    this.#ethernet!.side.steering.drop(reason);
+    return 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#arrived.rebase(cycles);
+  }
+}
+
+/** A ring, or a table of rings, in a state that receives. */
+function takesFrames({ opcodeBase, state }: QueuePair): boolean {
+  return opcodeBase === ETHERNET_OPCODE_BASE && state >= RTR && state !== ERR;
+}

@@ -1,0 +1,191 @@
+/**
+ * The transmitter of an Ethernet port: forms frames of what the requester has gathered, and sends them, one at a time, in order.
+ *
+ *   request packets ──> form: checksums, tag (all bytes pass once) ──> wire port
+ *
+ * The next frame is formed while the one before it is on the wire. A frame whose ring has been reset or has failed since is dropped, and
+ * one whose data could not be read. With the link down frames go nowhere, and complete: the wire port counts them.
+ * Sources: interface sheet 6.3, 6.4.
+ */
+import type { Cycles } from '../../../base/index.ts';
+import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES, ETHERNET_FRAME_MIN_BYTES } from '../../../wire/index.ts';
+import type { EthernetCore, HcaCore } from '../core.ts';
+import type { QueuePair, SendRecord } from '../objects/index.ts';
+import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import {
+  fillIpChecksum,
+  fillTransportChecksum,
+  insertTag,
+  packetPlacesOf,
+  TAG_BYTES,
+  tagOf,
+} from './frame-headers.ts';
+
+const stalls = stallReasons('payload', 'wire', 'formation');
+const { payload: STALL_PAYLOAD, wire: STALL_WIRE, formation: STALL_FORMATION } = stalls;
+/** No frame has been formed. */
+const NOT_FORMED = -1;
+
+export interface FrameTransmitterPorts {
+  readonly requester: {
+    /** A slot of the queue became free. */
+    slotFreed(cycle: Cycles): void;
+    /** A frame was handed to the wire port. */
+    requestSent(packet: PacketSlot, cycle: Cycles): void;
+  };
+  readonly errors: {
+    /** The data of a frame could not be read. */
+    payloadFailed(request: SendRecord, pair: QueuePair, cycle: Cycles): void;
+  };
+}
+
+export class FrameTransmitter {
+  readonly account = new BlockAccount('frameTransmitter', stalls);
+  readonly #core: HcaCore;
+  /** Undefined on a port of InfiniBand, where nothing comes here. */
+  readonly #ethernet: EthernetCore | undefined;
+  readonly #requests: PacketQueue;
+  readonly #packetCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #stage: number;
+  /** Frames with a tag that was inserted. */
+  readonly #tagged: Uint8Array;
+  /** Cycle at which the oldest frame has been formed; {@link NOT_FORMED} before that was begun. */
+  #formedCycle = NOT_FORMED;
+  #ports!: FrameTransmitterPorts;
+
+  constructor(core: HcaCore) {
+    const { ethernet, config } = core;
+    this.#core = core;
+    this.#ethernet = ethernet;
+    this.#requests = core.requestPackets;
+    this.#packetCycles = config.transmitPacketCycles;
+    this.#bytesPerCycle = config.transmitBytesPerCycle;
+    this.#tagged = new Uint8Array(ethernet === undefined ? 0 : ethernet.port.frameBytesMax + TAG_BYTES);
+    this.#stage = core.domain.addStage(this.#run, this);
+  }
+
+  connect(ports: FrameTransmitterPorts): void {
+    this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** The wire port may take a frame again. */
+  spaceFreed(): void {
+    const { domain, lp } = this.#core;
+    domain.wakeAfter(this.#stage, lp.nowPs);
+  }
+
+  /** A DMA read into a slot is complete. */
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void {
+    packet.pendingReads--;
+    if (status !== 0) packet.failure = status;
+    if (packet !== queue.oldest || !packet.isComplete) return;
+    this.wake(packet.readyCycle > cycle ? packet.readyCycle : cycle + 1);
+  }
+
+  /** The queue itself is cleared with the transmitter of packets, whose it is, too. */
+  reset(): void {
+    this.#formedCycle = NOT_FORMED;
+  }
+
+  inspect(): BlockState {
+    return { isForming: this.#formedCycle !== NOT_FORMED };
+  }
+
+  #run(cycle: Cycles): void {
+    const ethernet = this.#ethernet;
+    if (ethernet === undefined) return;
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    this.#dropUnfit(cycle);
+    const packet = this.#requests.oldest;
+    if (!packet.isComplete) {
+      if (this.#requests.isEmpty) this.account.rest(cycle);
+      else this.account.stall(cycle, STALL_PAYLOAD);
+      return;
+    }
+    if (this.#formedCycle === NOT_FORMED) return this.#form(packet, cycle);
+    if (!ethernet.port.canTransmit()) return this.account.stall(cycle, STALL_WIRE);
+    this.#send(ethernet, packet, cycle);
+    this.wake(cycle + 1);
+  }
+
+  /** Complete frames in front that are invalidated, or could not be read. */
+  #dropUnfit(cycle: Cycles): void {
+    for (let packet = this.#requests.oldest; packet.isComplete; packet = this.#requests.oldest) {
+      if (isCurrent(packet) && packet.failure === 0) return;
+      const { pair, request } = packet;
+      if (isCurrent(packet)) this.#ports.errors.payloadFailed(request, pair, cycle);
+      this.#free(pair, cycle);
+    }
+  }
+
+  /** All bytes of the frame pass, which makes its checksums. */
+  #form(packet: PacketSlot, cycle: Cycles): void {
+    if (packet.readyCycle > cycle) {
+      this.account.stall(cycle, STALL_FORMATION);
+      return this.wake(packet.readyCycle);
+    }
+    const moveCycles = Math.ceil(packet.payloadBytes / this.#bytesPerCycle);
+    const formingCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
+    this.#formedCycle = cycle + formingCycles;
+    this.account.serve(cycle, formingCycles);
+    this.wake(this.#formedCycle);
+  }
+
+  #send(ethernet: EthernetCore, packet: PacketSlot, cycle: Cycles): void {
+    const { sram, records } = this.#core;
+    const { payloadOffset, payloadBytes, request } = packet;
+    const { tag, tagType, hasIpChecksum, hasL4Checksum } = records.frames;
+    const record = request.number;
+    if (hasIpChecksum[record] === 1 || hasL4Checksum[record] === 1) {
+      const places = packetPlacesOf(sram, payloadOffset, payloadBytes);
+      if (places !== undefined && hasIpChecksum[record] === 1) fillIpChecksum(sram, places);
+      if (places !== undefined && hasL4Checksum[record] === 1) fillTransportChecksum(sram, places);
+    }
+    if (tag[record] === -1) {
+      this.#hand(ethernet, sram, payloadOffset, payloadBytes);
+    } else {
+      const type = tagType[record]!;
+      const bytes = insertTag(sram, payloadOffset, payloadBytes, type, tag[record]!, this.#tagged);
+      this.#hand(ethernet, this.#tagged, 0, bytes);
+    }
+    this.#free(packet.pair, cycle);
+    this.#ports.requester.requestSent(packet, cycle);
+  }
+
+  /** A frame that its tag has made too long is discarded. */
+  #hand({ port, side }: EthernetCore, bytes: Uint8Array, at: number, frameBytes: number): void {
+    const isTooLong = frameBytes > port.frameBytesMax;
+    if (isTooLong) {
+      this.#core.violations.count('frameTooLong');
+      return;
+    }
+    const { frames } = port.transmitted;
+    port.send(bytes, at, frameBytes);
+    if (port.transmitted.frames === frames) return;
+    const wireBytes = Math.max(frameBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
+    const { longestBytes } = side.steering;
+    side.statistics.transmitted.count(bytes, at, tagOf(bytes, at), wireBytes, longestBytes);
+  }
+
+  #free(pair: QueuePair, cycle: Cycles): void {
+    this.#formedCycle = NOT_FORMED;
+    this.#requests.close();
+    pair.inPipelineCount--;
+    this.#ports.requester.slotFreed(cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    if (this.#formedCycle !== NOT_FORMED) this.#formedCycle -= cycles;
+  }
+}
+
+function isCurrent({ sendGeneration, request, pair, generation }: PacketSlot): boolean {
+  return sendGeneration === pair.sendGeneration && generation === request.generation;
+}

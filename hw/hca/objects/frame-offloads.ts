@@ -1,0 +1,19 @@
+/**
+ * What is to be done to the frames of the send records on their way out, by record: the tag to insert, the checksums to
+ * compute. Taken from the WQE once, when it is started (frame-decoder.ts).
+ */
+export class FrameOffloads {
+  /** The tag's control information where one is to be inserted; -1 where none is. */
+  readonly tag: Int32Array;
+  /** Ethertype of that tag. */
+  readonly tagType: Int32Array;
+  readonly hasIpChecksum: Uint8Array;
+  readonly hasL4Checksum: Uint8Array;
+
+  constructor(capacity: number) {
+    this.tag = new Int32Array(capacity);
+    this.tagType = new Int32Array(capacity);
+    this.hasIpChecksum = new Uint8Array(capacity);
+    this.hasL4Checksum = new Uint8Array(capacity);
+  }
+}

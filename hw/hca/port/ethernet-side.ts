@@ -1,0 +1,54 @@
+/**
+ * What a port has as Ethernet: its MAC, the limits that QUERY_PORT reports, steering and statistics. Its link, and how it comes up,
+ * are the port's. Source: interface sheet 3.13.
+ */
+import type { BlockState } from '../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
+import { type FrameErrors, FrameStatistics } from './frame-statistics.ts';
+import { FrameSteering } from './frame-steering.ts';
+
+export interface EthernetSideSetup {
+  /** Burned in: 48 bits. */
+  readonly mac: number;
+  /** Longest payload of a frame. */
+  readonly mtuBytes: number;
+  readonly gigabitsPerSecond: number;
+  /** What the wire port counts; nothing on a port that has none. */
+  readonly errors: FrameErrors | undefined;
+}
+
+const TAG_BYTES = 4;
+/** Codes of QUERY_PORT; other speeds have none. */
+const speedCodes: Readonly<Record<number, number>> = { 1: 0x02, 10: 0x01, 20: 0x08, 40: 0x40, 56: 0x20 };
+const OTHER_SPEED = 0x0f;
+
+export class EthernetSide {
+  readonly mac: number;
+  readonly mtuBytes: number;
+  readonly speedCode: number;
+  readonly steering = new FrameSteering();
+  readonly statistics: FrameStatistics;
+
+  constructor({ mac, mtuBytes, gigabitsPerSecond, errors }: EthernetSideSetup) {
+    this.mac = mac;
+    this.mtuBytes = mtuBytes;
+    this.speedCode = speedCodes[gigabitsPerSecond] ?? OTHER_SPEED;
+    this.statistics = new FrameStatistics(errors);
+  }
+
+  /** Most that software may set as longest frame: header, two tags and FCS around the payload. */
+  get frameLimitBytes(): number {
+    return this.mtuBytes + ETHERNET_HEADER_BYTES + 2 * TAG_BYTES + ETHERNET_FCS_BYTES;
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { steering: this.steering.inspect(), statistics: this.statistics.inspect() };
+  }
+
+  /** As of a fresh device. */
+  reset(): void {
+    this.steering.reset();
+    this.statistics.clear();
+  }
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { type FrameLedger, frameCableFailures } from './frame-ledger.ts';
+
+const quiet = { isQuiet: true };
+const silent: FrameLedger = { transmitted: {}, received: {}, completed: 0, dropped: {}, held: 0, busyPs: 0 };
+const sent: FrameLedger = {
+  ...silent,
+  transmitted: { frames: 9, bytes: 900, lostFrames: 1, lostBytes: 100 },
+};
+const came: FrameLedger = {
+  ...silent,
+  received: {
+    deliveredFrames: 5,
+    deliveredBytes: 500,
+    corruptedFrames: 1,
+    corruptedBytes: 100,
+    fifoDrops: 1,
+    linkDownDrops: 1,
+    droppedBytes: 200,
+  },
+  completed: 3,
+  dropped: { foreignMac: 1 },
+  held: 1,
+};
+
+const failures = (sender: Partial<FrameLedger>, receiver: Partial<FrameLedger>, wire = quiet): string[] =>
+  frameCableFailures(
+    { node: 0, wire, ethernet: { ...sent, ...sender } },
+    { node: 1, wire, ethernet: { ...came, ...receiver } },
+  );
+
+describe('the balance of an Ethernet cable between HCAs', () => {
+  it('holds where every frame is in a buffer, was dropped or lost, or waits', () => {
+    expect(failures({}, {})).toEqual([]);
+  });
+
+  it('holds for HCAs of InfiniBand, which have no frames', () => {
+    expect(frameCableFailures({ node: 0, wire: quiet }, { node: 1, wire: quiet })).toEqual([]);
+  });
+
+  it.each([
+    ['frames', { transmitted: { frames: 10, bytes: 900, lostFrames: 1, lostBytes: 100 } }, {}],
+    ['bytes of frames', { transmitted: { frames: 9, bytes: 901, lostFrames: 1, lostBytes: 100 } }, {}],
+    ['frames in buffers or dropped', {}, { completed: 2 }],
+  ])('names %s that are missing', (what, sender, receiver) => {
+    expect(failures(sender, receiver)).toEqual([expect.stringContaining(`cable 0 to 1, ${what}:`)]);
+  });
+
+  it('lets the far end lag behind while something is under way, and never lead', () => {
+    const busy = { isQuiet: false };
+    expect(failures({}, { completed: 2 }, busy)).toEqual([]);
+    expect(failures({}, { completed: 4 }, busy)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,59 @@
+/** The frames of an HCA whose ports are of Ethernet, copied as plain data at the end of a run; and their balance over a cable. */
+import type { Hca } from '../../../hw/hca/index.ts';
+import { behind, sumOf } from './failures.ts';
+
+export interface FrameLedger {
+  /** The two halves of the port: wire/ethernet-counters.ts. */
+  readonly transmitted: Readonly<Record<string, number>>;
+  readonly received: Readonly<Record<string, number>>;
+  /** Frames that the port has handed on: written to a ring's buffer, and dropped, by reason. */
+  readonly completed: number;
+  readonly dropped: Readonly<Record<string, number>>;
+  /** Those that wait for their turn. */
+  readonly held: number;
+  readonly busyPs: number;
+}
+
+/** Undefined of an HCA whose ports are of InfiniBand. */
+export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): FrameLedger | undefined {
+  const side = control.ports[0]!.ethernet;
+  if (port === undefined || side === undefined) return undefined;
+  const { frameReceiver } = dataPath.blocks;
+  return {
+    transmitted: { ...port.transmitted },
+    received: { ...port.received },
+    completed: frameReceiver.completedCount,
+    dropped: { ...side.steering.drops },
+    held: frameReceiver.heldCount,
+    busyPs: Math.floor(port.busyPs),
+  };
+}
+
+/** One end of a cable as its balance sees it. */
+interface CableEnd {
+  readonly node: number;
+  readonly ethernet?: FrameLedger | undefined;
+  readonly wire: { readonly isQuiet: boolean };
+}
+
+/**
+ * What has been sent has arrived, been dropped at the far port or lost on the way; what the far port has handed on is in a buffer, was
+ * dropped, or waits.
+ */
+export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string[] {
+  if (sender.ethernet === undefined || receiver.ethernet === undefined) return [];
+  const { transmitted } = sender.ethernet;
+  const { received, completed, dropped, held } = receiver.ethernet;
+  const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
+  const { frames = 0, lostFrames = 0, bytes = 0, lostBytes = 0 } = transmitted;
+  const farFrames = arrived('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops');
+  const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
+  const handedOn = completed + sumOf(Object.values(dropped)) + held;
+  return [
+    ...behind(`${what}, frames`, farFrames + lostFrames, frames, isQuiet),
+    ...behind(`${what}, bytes of frames`, farBytes + lostBytes, bytes, isQuiet),
+    ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
+  ];
+}
