@@ -71,6 +71,21 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep 
   sleep 0.1
 done`;
 
+/** The same where ports are of Ethernet: each interface has the address 10.2.ADAPTER.GUEST, both counted from the first, and guests from 1. */
+const ethernetLoadCommand = (guest: number): string => `modprobe mlx4_en || exit 1
+adapter=0
+for device in /sys/bus/pci/drivers/mlx4_core/0*; do
+  until [ -d $device/net ]; do sleep 0.1; done
+  name=$(basename $device/net/*)
+  ip addr add 10.2.$adapter.${guest + 1}/24 dev $name && ip link set $name up || exit 1
+  adapter=$((adapter + 1))
+done
+tries=0
+until [ "$(cat /sys/bus/pci/drivers/mlx4_core/0*/net/*/carrier | grep -vc 1)" = 0 ]; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a link did not come up'; exit 1; }
+  sleep 0.1
+done`;
+
 export class GuestSession implements AsyncDisposable {
   readonly #guests: LinuxGuest[];
   readonly #guestOptions: readonly LinuxGuestOptions[];
@@ -170,12 +185,15 @@ export class GuestSession implements AsyncDisposable {
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
   async load(): Promise<void> {
-    const isManaged = (await this.machine.report()).config.hca.control.embeddedSubnetManager;
+    const { capability, control } = (await this.machine.report()).config.hca;
+    const isEthernet = capability.linkLayer === 'ethernet';
+    const isManaged = control.embeddedSubnetManager;
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
-        await guest.check(loadCommand(isManaged), 'loading the drivers');
+        const command = isEthernet ? ethernetLoadCommand(index) : loadCommand(isManaged);
+        await guest.check(command, 'loading the drivers');
         // Those that stand in for stock ones are loaded by now.
         for (const name of this.#ownModules)
           await guest.check(`modprobe ${name}`, `loading your module ${name}`);

@@ -8,6 +8,8 @@ export const programs: readonly string[] = [
   'usr/bin/rdma',
   'usr/bin/lspci',
   'usr/bin/setpci',
+  'sbin/ethtool',
+  'usr/bin/iperf3',
   ...[
     'devices',
     'devinfo',
@@ -61,6 +63,7 @@ export const modules: readonly string[] = [
   'ib_ipoib',
   'rdma_rxe',
   'dummy',
+  '8021q',
   'crc32_generic',
   'crc32_pclmul',
   'virtio_pci',

@@ -34,7 +34,7 @@ export const toolsKit: Kit = {
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: [
-    ...['busybox-static', 'kmod', 'xz-utils', 'iproute2', 'pciutils'],
+    ...['busybox-static', 'kmod', 'xz-utils', 'iproute2', 'pciutils', 'ethtool', 'iperf3'],
     ...[
       'ibverbs-utils',
       'ibverbs-providers',

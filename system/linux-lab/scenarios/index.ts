@@ -1,6 +1,7 @@
 /** The scenarios by name. */
 import { assertOneOf } from '../../../base/index.ts';
 import { cable, loopback, twoGuests } from './data.ts';
+import { ethernet } from './ethernet.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
@@ -19,6 +20,7 @@ export const scenarios: readonly Scenario[] = [
   loopback,
   cable,
   twoGuests,
+  ethernet,
   subnetManager,
   faultsAtProbe,
   faultsAtWork,

@@ -1,0 +1,155 @@
+/**
+ * Adapters whose ports are of Ethernet, under the stock mlx4_en: two guests on a cable reach each other, and what the driver reads of the
+ * device's counters is what the cable carried.
+ */
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+const addresses = ['10.2.0.1', '10.2.0.2'] as const;
+const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
+const guests = [0, 1] as const;
+/** The interface of the adapter in a guest, which has no other. */
+const name = 'eth0';
+const vlanId = 7;
+const jumboMtu = 9000;
+
+/** What mlx4_en says at the level of warnings of any adapter, and of one without segmentation. */
+const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port/;
+
+/** In both guests, the one after the other. */
+async function inBoth(stage: Stage, command: (guest: 0 | 1) => string): Promise<string[]> {
+  const outputs = [];
+  for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
+  return outputs;
+}
+
+/** The cable comes up when both its ends are open. */
+async function bringUp(stage: Stage): Promise<string> {
+  const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
+  await inBoth(stage, () => `modprobe mlx4_en; until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
+  await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
+  await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+  for (const guest of guests) {
+    const warnings = (await stage.warningsSince(marks[guest]!, guest)).filter((line) => !usual.test(line));
+    if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+  }
+  const said = await stage.check(`ethtool -i ${name}; ethtool ${name}; cat /sys/class/net/${name}/address`);
+  const [driver, speed] = [/driver: (\S+)/, /Speed: (\S+)/].map((pattern) => pattern.exec(said)?.[1]);
+  return `${driver}, ${speed}, ${/([0-9a-f]{2}:){5}[0-9a-f]{2}/.exec(said)?.[0]}`;
+}
+
+/** Pings of these sizes go from each guest to the address of the other, and all come back. */
+async function pingBothWays(stage: Stage, to: readonly string[], sizes: readonly number[]): Promise<string> {
+  let last = '';
+  for (const bytes of sizes) {
+    const outputs = await inBoth(stage, (guest) => `ping -c 5 -i 0.2 -s ${bytes} ${to[1 - guest]!}`);
+    for (const output of outputs) if (!/ 0% packet loss/.test(output)) throw new ScenarioFailure(output);
+    last = outputs[0]!.trim().split('\n').at(-1)!;
+  }
+  return last;
+}
+
+/** One counter of `ethtool -S`. */
+function counterOf(listing: string, counter: string): number {
+  const value = new RegExp(`^\\s*${counter}: (\\d+)$`, 'm').exec(listing)?.[1];
+  if (value === undefined) throw new ScenarioFailure(`no ${counter} in:\n${listing}`);
+  return Number(value);
+}
+
+const phyCounters = ['tx_packets_phy', 'tx_bytes_phy', 'rx_packets_phy', 'rx_bytes_phy'] as const;
+
+/** How much more a guest's driver has counted than the cable has carried, by counter: nothing since the driver's counters began anew. */
+async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
+  // The driver's task fetches the counters every 250 ms.
+  const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
+  const { transmitted, received } = (await stage.session.machine.report()).nodes[guest]!.hca.ethernet!;
+  const carried = [
+    transmitted['frames'],
+    transmitted['bytes'],
+    received['deliveredFrames'],
+    received['deliveredBytes'],
+  ];
+  return phyCounters
+    .map((counter, at) => `${counter} ${counterOf(listing, counter) - (carried[at] ?? 0)}`)
+    .join(', ');
+}
+
+/** IPv6 speaks at times of its own, also between the reading of the one and of the other: so it may take another try. */
+async function compareCounters(stage: Stage): Promise<string> {
+  for (let attempt = 0; ; attempt++) {
+    const before = await Promise.all(guests.map((guest) => surplusOf(stage, guest)));
+    await pingBothWays(stage, addresses, [500]);
+    const after = await Promise.all(guests.map((guest) => surplusOf(stage, guest)));
+    if (before.join() === after.join()) break;
+    if (attempt === 5) throw new ScenarioFailure(`${before.join('; ')} became ${after.join('; ')}`);
+  }
+  const { nodes } = await stage.session.machine.report();
+  const frames = nodes.map(({ hca }) => hca.ethernet!.transmitted['frames'] ?? 0);
+  return `${frames.join(' and ')} frames in all`;
+}
+
+/** TCP, whose checksums the device computes. A busy computer is slow: how fast it is is said, and not asserted. */
+async function streamTcp(stage: Stage, direction: string): Promise<string> {
+  await stage.check('iperf3 -s -D -I /run/iperf3.pid && sleep 0.5', { guest: 1 });
+  const output = await stage.check(`iperf3 -c ${addresses[1]} -t 2 ${direction}`);
+  await stage.check('kill $(cat /run/iperf3.pid)', { guest: 1 });
+  const line = output.split('\n').find((text) => text.includes('receiver'));
+  if (line === undefined) throw new ScenarioFailure(output);
+  return line.trim();
+}
+
+const steps: readonly Step[] = [
+  { title: 'mlx4_en makes an interface of the adapter, and the link comes up, in both guests', run: bringUp },
+  {
+    title: 'pings go both ways, of any size that a frame has room for',
+    run: (stage) => pingBothWays(stage, addresses, [0, 18, 56, 1472]),
+  },
+  { title: 'TCP flows', run: (stage) => streamTcp(stage, '') },
+  { title: 'and the other way', run: (stage) => streamTcp(stage, '-R') },
+  {
+    title: 'pings go over a VLAN, whose tag the device puts in and takes out',
+    async run(stage) {
+      const link = `${name}.${vlanId}`;
+      await inBoth(
+        stage,
+        (guest) =>
+          `modprobe 8021q; ip link add link ${name} name ${link} type vlan id ${vlanId} && ` +
+          `ip addr add ${taggedAddresses[guest]}/24 dev ${link} && ip link set ${link} up`,
+      );
+      return await pingBothWays(stage, taggedAddresses, [56, 1472]);
+    },
+  },
+  {
+    title: `with an MTU of ${jumboMtu} bytes they go in one frame`,
+    async run(stage) {
+      await inBoth(stage, () => `ip link set ${name} mtu ${jumboMtu}`);
+      await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+      return await pingBothWays(stage, addresses, [jumboMtu - 28]);
+    },
+  },
+  { title: 'ethtool -S has counted what the cable carried', run: compareCounters },
+  {
+    title: 'the drivers unload and load again, and pings go both ways afterwards',
+    async run(stage) {
+      await inBoth(stage, () => 'rmmod mlx4_en && rmmod mlx4_core');
+      await bringUp(stage);
+      return await pingBothWays(stage, addresses, [56]);
+    },
+  },
+];
+
+export const ethernet: Scenario = {
+  name: 'ethernet',
+  title: 'two guests with mlx4_en on an Ethernet cable',
+  hcas: 2,
+  isCabled: true,
+  guests: 2,
+  faults: [],
+  set: {
+    'hca.capability.linkLayer': 'ethernet',
+    'ethernet.mtuBytes': jumboMtu,
+    'ethernet.gigabitsPerSecond': 40,
+  },
+  isLoaded: false,
+  steps,
+};
