@@ -58,6 +58,6 @@ export {
 } from './run-errors.ts';
 export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';
 export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';
-export { SteppedRunner } from './stepped-runner.ts';
+export { type ProgramStep, SteppedRunner } from './stepped-runner.ts';
 export { WorkerRunner } from './worker-runner.ts';
 export { watchWorker } from './worker-watch.ts';

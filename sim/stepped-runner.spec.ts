@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
 import { LogicalProcess } from './logical-process.ts';
 import { ProcessFailedError } from './run-errors.ts';
-import { SteppedRunner } from './stepped-runner.ts';
+import { type ProgramStep, SteppedRunner } from './stepped-runner.ts';
 
 const LATENCY_PS = 150;
 
@@ -92,5 +92,42 @@ describe('stepped runner', () => {
     const process = new LogicalProcess('alone');
     process.addOutbound(new ChannelWriter(new SharedArrayBuffer(channelBufferBytes(4096))));
     expect(() => new SteppedRunner([process])).toThrow(/channel of alone/);
+  });
+
+  it('has the caller bring programs to their next wait, at a standing instant', () => {
+    const { processes, instants, send } = pair();
+    const steps: string[] = [];
+    const runner = new SteppedRunner(processes, (process) => {
+      steps.push(`${process.name} at ${process.nowPs}`);
+      process.runningProgramCount = 0;
+      send(1, 0);
+    });
+    const resume = processes[1]!.queue.addHandler(() => {
+      processes[1]!.runningProgramCount++;
+    });
+    processes[1]!.queue.schedule(700, resume);
+    runner.touched();
+    runner.runTo(2000);
+    expect([steps, instants]).toEqual([['right at 700'], [850]]);
+  });
+
+  it('ends with what a program has failed with, and refuses programs where nobody brings them on', () => {
+    for (const isStepped of [true, false]) {
+      const { processes } = pair();
+      const failure = new RangeError('of the program');
+      const step: ProgramStep = (process) => {
+        process.runningProgramCount = 0;
+        process.failure = failure;
+      };
+      const runner = isStepped ? new SteppedRunner(processes, step) : new SteppedRunner(processes);
+      const resume = processes[0]!.queue.addHandler(() => {
+        processes[0]!.runningProgramCount++;
+      });
+      processes[0]!.queue.schedule(10, resume);
+      runner.touched();
+      const expected = isStepped ? 'RangeError: of the program' : 'programs of left';
+      expect(() => runner.runTo(1000)).toThrow(expected);
+      expect(() => runner.runTo(1000)).toThrow(expected);
+    }
   });
 });

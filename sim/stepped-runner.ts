@@ -1,11 +1,14 @@
 /**
- * Runs logical processes without programs synchronously, to one instant after another, while a caller outside of
- * simulated time does things to them in between: a real guest's accesses, a debugger's.
+ * Runs logical processes synchronously, to one instant after another, while a caller outside of simulated time does things
+ * to them in between: a real guest's accesses, a debugger's.
  *
  *     runTo(t1) ── outside does something, at t1 ── touched() ── runTo(t2) ── …
  *
  * Between runs all processes stand at {@link SteppedRunner.nowPs} and everything before it is done, so whatever is done
  * to any of them then begins at that instant and can reach no process in its past.
+ *
+ * Programs are async, and nothing here can await them: where processes have some, the caller says how those that were resumed
+ * come to their next wait within a call.
  */
 
 import { ConfigurationError, InvariantError, type Picoseconds } from '../base/index.ts';
@@ -16,18 +19,28 @@ import { processFailure, type RunError } from './run-errors.ts';
 
 const NONE = -1;
 
+/** Lets programs of a process that were resumed run until each waits for simulated time again, or sets `process.failure`. */
+export type ProgramStep = (process: LogicalProcess) => void;
+
+const refusePrograms: ProgramStep = ({ name }) => {
+  throw new InvariantError(`programs of ${name}`, 'running', 'none');
+};
+
 export class SteppedRunner {
   /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
   nowPs = 0;
   readonly #group: ProcessGroup;
+  readonly #step: ProgramStep;
   #failure: RunError | undefined;
 
   /**
-   * @param processes all of the machine, completely wired; none runs programs
+   * @param processes all of the machine, completely wired
+   * @param step left out where no process runs programs
    * @throws ConfigurationError when a channel leads elsewhere
    */
-  constructor(processes: readonly LogicalProcess[]) {
+  constructor(processes: readonly LogicalProcess[], step: ProgramStep = refusePrograms) {
     this.#group = new ProcessGroup(processes);
+    this.#step = step;
     const { outward, inward } = this.#group;
     if (outward.length + inward.length > 0) {
       const open = processes[(outward[0] ?? inward[0])!.process]!;
@@ -86,9 +99,12 @@ export class SteppedRunner {
     const group = this.#group;
     group.stopPs = limitPs;
     try {
-      const resumed = group.runTurns();
-      if (resumed !== NONE)
-        throw new InvariantError(`programs of ${group.processes[resumed]!.name}`, 'running', 'none');
+      for (let resumed = group.runTurns(); resumed !== NONE; resumed = group.runTurns()) {
+        const process = group.processes[resumed]!;
+        this.#step(process);
+        if (process.failure !== undefined) throw process.failure;
+        group.finishTurn(resumed);
+      }
     } catch (thrown) {
       const { name, instantPs } = group.processes[group.current]!;
       this.#failure = processFailure(name, instantPs, thrown);
