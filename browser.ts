@@ -121,12 +121,16 @@ export type {
   TimelineTrack,
 } from './system/machine/timeline/index.ts';
 export {
+  acceptGuest,
   barrier,
   checkedWorkload,
+  connectGuest,
   connectRc,
   createBuffer,
   createRcQps,
   type FieldNaming,
+  GuestStream,
+  GuestStreamError,
   type KvPlan,
   openEndpoint,
   openMessageChannel,

@@ -2,20 +2,24 @@ export { BootedMachines, freshMachines, type MachineSource } from './booted-mach
 export { Machine, type MachineOptions } from './machine.ts';
 export { effectiveOf, machineHashOf } from './machine-hash.ts';
 export type { UnownedAccess } from './node/access-watch.ts';
+export { checkValue, ExchangeEnd, type ValueTaken } from './node/exchange.ts';
 export { HcaNode } from './node/hca-node.ts';
 export type { Held } from './node/held.ts';
+export { HostNode } from './node/host-node.ts';
 export type { MemoryTraffic } from './node/memory-traffic.ts';
 export { addressOf, type NicSoftware } from './node/nic-software.ts';
 export type { LinkPacket, LinkPackets } from './node/packet-log.ts';
 export type { ProgramMemory } from './node/program-memory.ts';
-export type { ProgressListener } from './node/program-runner.ts';
+export { ProgramRunner, type ProgressListener } from './node/program-runner.ts';
 export { type ProgramAccess, type Race, type RaceSide, raceText } from './node/race-watch.ts';
 export { endLabel, type HostSpent, type TransferMeter } from './node/transfer-meter.ts';
 export type { Verbs } from './node/verbs.ts';
 export { type WireCapture, wireCaptureOf } from './node/wire-log.ts';
 export { type ErrorRecord, errorOf, errorRecordOf } from './partition/answer.ts';
+export { programWaitsOf } from './partition/part-activity.ts';
 export { type PartOrder, partApiOf } from './partition/part-api.ts';
 export { type Partition, partitions } from './partition/placement.ts';
+export { loadProgram } from './partition/program-module.ts';
 export {
   bytesToDevice,
   bytesToHost,
@@ -24,6 +28,9 @@ export {
   type HcaPlan,
   hcaCableBytes,
   hcaName,
+  hostName,
+  type MachinePlan,
+  planMachine,
   type Watch,
 } from './plan.ts';
 export type {
@@ -42,14 +49,22 @@ export {
   deviceOf,
   faultsOf,
   linkOf,
+  nodeReportOf,
   operationsOf,
   wireOf,
 } from './report/build-report.ts';
-export { blockFailures, linkFailures, operationFailures, wireFailures } from './report/checks.ts';
+export {
+  blockFailures,
+  hostFailures,
+  linkFailures,
+  operationFailures,
+  wireFailures,
+} from './report/checks.ts';
 export { type ExactDigits, ExactFigures } from './report/exact-figures.ts';
 export { behind, checkOf, sumOf, vectorFailures } from './report/failures.ts';
 export { figuresSince, type ReportFigures } from './report/figures-since.ts';
 export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
+export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
 export type {
   BlockRow,

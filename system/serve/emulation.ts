@@ -2,7 +2,7 @@
  * A served machine as the thread that runs it has it: the slots that guests use, the devices in them, and time.
  *
  *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╗        work(budget): time passes, until idle or for the budget
- *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╝
+ *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╝        (or PeerHost: a simulated host with its program)
  *
  * When the model throws (a defect of the emulator, never a guest's doing) the devices are built anew, the guests that used
  * them are to be dropped, and the report says so.
@@ -17,12 +17,23 @@ import {
   attachAnalyser,
   captureFile,
 } from '../machine/analysis/index.ts';
-import { HcaNode, type WireCapture, wireCaptureOf } from '../machine/index.ts';
+import {
+  type HcaLedger,
+  HcaNode,
+  type HostLedger,
+  hcaLedgerOf,
+  hostLedgerOf,
+  type JsonValue,
+  type ValueTaken,
+  type WireCapture,
+  wireCaptureOf,
+} from '../machine/index.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
 import type { ServingConfig } from './parameters.ts';
+import { isPeerFailure, PeerHost, type PeerProgram, stepPrograms } from './peer-host.ts';
 import {
   guestName,
   planServed,
@@ -35,18 +46,24 @@ import { Slot, type SlotListener } from './slot.ts';
 import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
 import { QueueWaits } from './wait-watch.ts';
 
-export interface EmulationOptions extends ServedChoice {
+export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly serving: ServingConfig;
   /** Simulated time per wall time while the devices are idle. */
   readonly timeScale: number;
   readonly wall: WallClock;
   readonly raise: RaiseInterrupt;
   readonly analysis: AnalysisOptions | undefined;
+  /** The program of a simulated host at the other end of the cable; left out: there is no such host. */
+  readonly peer?: PeerProgram | undefined;
+  /** Takes what that program puts into the exchange. */
+  readonly onValue?: ValueTaken | undefined;
 }
 
 const STORE_PS = 1_000_000;
 /** Wall time between two looks for what guests wait for. */
 const SAMPLE_MS = 500;
+/** A value takes 8.3 KiB of the exchange's channel at most, which has 256 unless it is asked for less. */
+const valuesUnderWayMax = 8;
 const TIME_PASSING = 'time passing';
 
 export class Emulation {
@@ -56,8 +73,15 @@ export class Emulation {
   plan!: ServedPlan;
   guests: readonly GuestNode[] = [];
   hcas: readonly HcaNode[] = [];
+  /** The simulated host, if there is one. */
+  peer: PeerHost | undefined;
   time!: ServedTime;
   #hasFailed = false;
+  #hasPeerFailed = false;
+  /** What is to go into the exchange when there is room. */
+  readonly #waitingValues: (readonly [name: string, value: JsonValue])[] = [];
+  /** Wall time at which a guest was last there. */
+  #servedMs = Number.NEGATIVE_INFINITY;
   /** Builds so far. */
   #generation = 0;
   /** Packets of the cables of earlier builds. */
@@ -89,6 +113,35 @@ export class Emulation {
     return this.#hasFailed;
   }
 
+  /** The simulated host's software ended the run: nothing but {@link rebuild} makes time pass again. */
+  get hasPeerFailed(): boolean {
+    return this.#hasPeerFailed;
+  }
+
+  /** Puts a value into the exchange with the simulated host's program, behind those that wait for room there. */
+  putValue(name: string, value: JsonValue): void {
+    this.#waitingValues.push([name, value]);
+    this.#feedExchange();
+  }
+
+  /** Few values are under way at once, so that the channel has room for them whatever comes from outside. */
+  get #hasRoomForValues(): boolean {
+    const { putCount = 0 } = this.guests[0]?.exchange ?? {};
+    return this.peer !== undefined && putCount - this.peer.arrivedCount < valuesUnderWayMax;
+  }
+
+  #feedExchange(): void {
+    const exchange = this.guests[0]?.exchange;
+    if (exchange === undefined || this.#hasFailed) return;
+    while (this.#hasRoomForValues) {
+      const [next] = this.#waitingValues.splice(0, 1);
+      if (next === undefined) return;
+      this.time.arrive();
+      exchange.put(...next);
+      this.time.touched();
+    }
+  }
+
   /**
    * Lets time pass until the devices are idle, or for `budgetMs` of wall time.
    * @returns milliseconds until there is something to do again: 0 while busy, Infinity when only a guest can give it
@@ -101,16 +154,28 @@ export class Emulation {
       if (leftMs > 0 && leftMs < holdMs) holdMs = leftMs;
     }
     if (this.#hasFailed) return 0;
-    if (!this.slots.some(({ isConnected }) => isConnected)) {
+    this.#feedExchange();
+    if (!this.#isServing(nowMs)) {
       this.time.standStill();
       return Number.POSITIVE_INFINITY;
     }
     try {
-      return Math.min(holdMs, this.time.work(budgetMs));
+      const dueMs = Math.min(holdMs, this.time.work(budgetMs));
+      return this.#waitingValues.length > 0 && this.#hasRoomForValues ? 0 : dueMs;
     } catch (error) {
       this.#noteDefect(undefined, error, TIME_PASSING);
       return 0;
     }
+  }
+
+  /** A guest is there; or was a moment ago, and the simulated host's program has not ended: it may learn that it is gone. */
+  #isServing(nowMs: number): boolean {
+    if (this.slots.some(({ isConnected }) => isConnected)) {
+      this.#servedMs = nowMs;
+      return true;
+    }
+    const { peer } = this;
+    return peer !== undefined && nowMs - this.#servedMs <= this.options.serving.peerGraceMs && !peer.hasEnded;
   }
 
   /** What guests have waited for, for longer than `waitNoticeMs`, in words: each wait once. */
@@ -132,6 +197,12 @@ export class Emulation {
     return this.slots.map((slot, node) => slotLedgerOf(slot, this.guests[node]!, this.hcas[node]!));
   }
 
+  /** The statistics of the simulated host and its HCA, as of now. */
+  peerLedgers(): { readonly host: HostLedger; readonly hca: HcaLedger } | undefined {
+    const { peer } = this;
+    return peer === undefined ? undefined : { host: hostLedgerOf(peer.host), hca: hcaLedgerOf(peer.hca) };
+  }
+
   /** What the analysers have found so far; empty unless the options ask for an analysis. */
   analyses(): Analysis[] {
     return this.#analysers.flatMap((analyser, node) =>
@@ -146,7 +217,7 @@ export class Emulation {
   }
 
   #capturesNow(): WireCapture[] {
-    return this.hcas.flatMap(({ node, lp, wireLog }) =>
+    return this.#allHcas.flatMap(({ node, lp, wireLog }) =>
       wireCaptureOf(node, `${lp.name}${this.#buildText}`, wireLog),
     );
   }
@@ -157,11 +228,17 @@ export class Emulation {
   }
 
   #observationsNow(): ProcessObservations[] {
-    return [...this.guests, ...this.hcas].flatMap(({ stream }) => {
+    const hosts = this.peer === undefined ? [] : [this.peer.host];
+    return [...this.guests, ...hosts, ...this.#allHcas].flatMap(({ stream }) => {
       if (stream === undefined) return [];
       const collected = stream.collect();
       return [{ ...collected, process: `${collected.process}${this.#buildText}` }];
     });
+  }
+
+  /** Those that are served, and the simulated host's. */
+  get #allHcas(): HcaNode[] {
+    return [...this.hcas, ...(this.peer === undefined ? [] : [this.peer.hca])];
   }
 
   /** Behind the names of processes: what the first build has recorded is not that of another. */
@@ -196,15 +273,24 @@ export class Emulation {
         : { ...(capture === undefined ? {} : { capture }), ...(timeline === undefined ? {} : { timeline }) };
     // What a shortcut leaves out would be missing in a timeline.
     const shortcuts = (options.shortcuts ?? true) && timeline === undefined;
-    const plan: ServedPlan = { ...planServed({ ...options, shortcuts }), analysis: watched };
+    const hasPeer = options.peer !== undefined;
+    const plan: ServedPlan = { ...planServed({ ...options, shortcuts, hasPeer }), analysis: watched };
     this.plan = plan;
     this.#hasFailed = false;
+    this.#hasPeerFailed = false;
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
     this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node), shared));
-    this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise, this.hcas[node]!.hca.shared));
+    const { raise, onValue = () => {} } = options;
+    this.guests = nodes.map((node) => new GuestNode(plan, node, raise, this.hcas[node]!.hca.shared, onValue));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
-    const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);
+    if (plan.peer !== undefined && options.peer !== undefined)
+      this.peer = new PeerHost({ ...plan.peer, channels: plan.channels, analysis: watched }, options.peer);
+    const own = [...this.guests, ...this.hcas].map(({ lp }) => lp);
+    const runner =
+      this.peer === undefined
+        ? new SteppedRunner([...own, ...open])
+        : new SteppedRunner([...own, ...this.peer.processes], stepPrograms);
     this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);
     this.#generation++;
     this.#analysers = this.guests.map((guest) =>
@@ -222,6 +308,11 @@ export class Emulation {
   /** @param node HCA whose guest was served; undefined while time passed, when the error may name it */
   #noteDefect(node: number | undefined, error: unknown, access: string): void {
     this.#hasFailed = true;
+    if (this.peer !== undefined && isPeerFailure(error)) {
+      this.#hasPeerFailed = true;
+      this.peer.fail(error);
+      return;
+    }
     this.defects.push(defectOf(error, { node, access, atPs: this.time.runner.instantPs }));
   }
 }

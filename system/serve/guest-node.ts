@@ -7,11 +7,11 @@ import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import { type CorePort, PcieLinkPort, RootComplex, type SharedDevice } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../machine/faults/index.ts';
-import { channelKey, hcaName } from '../machine/index.ts';
+import { channelKey, ExchangeEnd, hcaName, type ValueTaken } from '../machine/index.ts';
 import { type Stream, slotStream } from '../machine/timeline/index.ts';
 import { GuestMemorySwitch } from './guest-memory-switch.ts';
 import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
-import { guestName, type ServedPlan } from './served-plan.ts';
+import { exchangeChannelsOf, guestName, type ServedPlan } from './served-plan.ts';
 
 export class GuestNode {
   readonly node: number;
@@ -26,13 +26,18 @@ export class GuestNode {
   readonly core: CorePort;
   /** What happens when, of the link to the guest; undefined unless the plan asks for a timeline. */
   readonly stream: Stream | undefined;
+  /** The exchange with the simulated host, if there is one. */
+  readonly exchange: ExchangeEnd | undefined;
 
+  /** @param taken takes what the simulated host's program puts into the exchange */
   constructor(
-    { config, channels, faults, shortcuts, analysis }: ServedPlan,
+    plan: ServedPlan,
     node: number,
     raise: RaiseInterrupt,
-    device?: SharedDevice,
+    device: SharedDevice | undefined,
+    taken: ValueTaken,
   ) {
+    const { config, channels, faults, shortcuts, analysis } = plan;
     const { link, rootPort, endpointPort, rootComplex, function: pcieFunction } = config.pcie;
     this.node = node;
     this.lp = new LogicalProcess(guestName(node), undefined, shortcuts);
@@ -67,6 +72,10 @@ export class GuestNode {
     this.faultLog = new FaultLog(faults);
     this.interruptGate.inject(faultsOf(faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(faults, node, this.rootComplex, this.faultLog);
+    if (plan.peer !== undefined) {
+      const { inbound, outbound } = exchangeChannelsOf(plan);
+      this.exchange = new ExchangeEnd(this.lp, config, inbound, outbound, taken);
+    }
     this.stream = slotStream(analysis?.timeline, this.lp, reader, config);
   }
 }

@@ -4,11 +4,18 @@ export type { AccessCount } from './access-counters.ts';
 export type { Defect, DefectCause } from './defect.ts';
 export { Emulation } from './emulation.ts';
 export { servingParameters } from './parameters.ts';
+export type { PeerState } from './peer-host.ts';
 export { adapterArguments } from './qemu-options.ts';
 export { renderServeReport } from './render-serve-report.ts';
 export { type ServedMachine, type ServeListeners, serve } from './serve.ts';
 export type { ServeStart } from './serve-messages.ts';
-export { type ServeOptions, type ServeOrder, servedProfile } from './serve-options.ts';
+export {
+  type PeerOptions,
+  type PeerOrder,
+  type ServeOptions,
+  type ServeOrder,
+  servedProfile,
+} from './serve-options.ts';
 export type { ServedNodeReport, ServeReport } from './serve-report.ts';
 export type { Cabling } from './served-plan.ts';
 export type { Slot } from './slot.ts';

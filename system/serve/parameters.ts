@@ -61,6 +61,13 @@ export const servingParameters = {
     'choice: above what a command or a retry of a working driver takes, below the patience of who waits for it',
     'A register that a guest reads over and over, or a request that the device does not get done, is named after so long.',
   ),
+  peerGraceMs: number(
+    3000,
+    'ms of wall clock',
+    [0, 3_600_000],
+    'choice: above the retries of a queue pair with time-out code 14 and 7 of them',
+    "Wall time that a simulated host's program has to end after the last guest has gone.",
+  ),
   drainPs: number(
     50_000_000,
     'ps',

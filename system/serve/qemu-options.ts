@@ -18,6 +18,12 @@ export function adapterArguments(socket: string, index = 0): string[] {
   ];
 }
 
+/** An Ethernet of the guest by which it reaches this computer's loopback at 10.0.2.2, and its own ports are reached. */
+export function peerNetworkLine(guestPorts: ReadonlyMap<number, number>): string {
+  const forwarded = [...guestPorts].map(([own, port]) => `,hostfwd=tcp:127.0.0.1:${port}-:${own}`);
+  return `-netdev user,id=peer${forwarded.join('')} -device virtio-net-pci,netdev=peer`;
+}
+
 /** Lines to print: of the guest's memory, then one for each HCA. */
 export const qemuOptionLines = (sockets: readonly string[]): string[] => [
   memoryLine,

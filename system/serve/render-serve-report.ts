@@ -4,23 +4,25 @@ import { cacheTable, checksLine, faultLines, pcieTable, transportTable, wireTabl
 import { stagesShown } from '../text/stages-shown.ts';
 import { tableOf } from '../text/table.ts';
 import type { Defect } from './defect.ts';
-import type { ServedNodeReport, ServeReport } from './serve-report.ts';
+import type { PeerReport, ServedNodeReport, ServeReport } from './serve-report.ts';
 
 /** All tables, one below the other; those without rows are left out. */
 export function renderServeReport(report: ServeReport): string {
-  const { nodes, checks, defects } = report;
+  const { nodes, peer, checks, defects } = report;
+  const allNodes = peer === undefined ? nodes : [...nodes, peer.node];
   return [
     commandTable(nodes),
     accessTable(nodes),
     doorbellTable(nodes),
-    pcieTable(nodes),
-    cacheTable(nodes),
-    ...transportTable(nodes.map(({ hca }) => ({ hca: { ...hca, violations: {} } }))),
+    pcieTable(allNodes),
+    cacheTable(allNodes),
+    ...transportTable(allNodes.map(({ hca }) => ({ hca: { ...hca, violations: {} } }))),
     interruptTable(nodes),
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
     operationTable(report),
     oddities(nodes),
     notModelled(nodes),
+    ...(peer === undefined ? [] : peerLines(peer)),
     ...faultLines(report.faults),
     checksLine(checks),
     ...defects.map(defectText),
@@ -28,6 +30,25 @@ export function renderServeReport(report: ServeReport): string {
   ]
     .filter((text) => text !== '')
     .join('\n');
+}
+
+const logLinesShown = 20;
+
+/** What the simulated host's program did, and the last of what it and its kernel had to say. */
+function peerLines({ program, log }: PeerReport): string[] {
+  const { program: name, outcome, endedPs, result, error, stack = '', waitsIn } = program;
+  const ended = endedPs === undefined ? '' : ` after ${timeText(endedPs)} of simulated time`;
+  const what = {
+    running: `has not ended: ${waitsIn ?? 'it runs'}`,
+    ended: `ended${ended}${result === undefined ? '' : `: ${JSON.stringify(result)}`}`,
+    failed: `FAILED${ended}: ${error}`,
+  }[outcome];
+  return [
+    ...log
+      .slice(-logLinesShown)
+      .map(({ atPs, program: source, text }) => `Peer, ${timeText(atPs)}, ${source}: ${text}`),
+    [`Program ${name} of the peer ${what}`, ...placesOf(stack).map((line) => `    ${line}`)].join('\n'),
+  ];
 }
 
 /** With the place in the code at which it was thrown. */
@@ -148,6 +169,6 @@ function timeLines({ elapsedPs, followedPs, timeScale, meaning, run }: ServeRepo
   return (
     `Simulated ${timeText(elapsedPs)}, of which ${timeText(followedPs)} followed the wall clock (scale ${timeScale}); ` +
     `${(run.wallMs / 1000).toFixed(1)} s of wall clock, ${(run.workMs / 1000).toFixed(1)} s of them on the model.\n` +
-    `Measured: ${meaning.measured}\nNot measured: ${meaning.notMeasured}`
+    `Measured: ${meaning.measured}\nNot measured: ${meaning.notMeasured}${meaning.peer === undefined ? '' : `\nOf the peer: ${meaning.peer}`}`
   );
 }

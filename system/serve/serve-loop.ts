@@ -10,16 +10,31 @@ import { performance } from 'node:perf_hooks';
 import { defaultsOf } from '../../base/index.ts';
 import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
 import { replaceFile } from '../../runtime/files.ts';
+import type { ValueTaken } from '../machine/index.ts';
 import { Emulation } from './emulation.ts';
 import { servingParameters } from './parameters.ts';
+import type { PeerProgram, PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
 
 /** Receives what the loop reports while it runs, in words. */
 export type NoticeListener = (text: string) => void;
 
+export interface ServeLoopParts {
+  readonly onNotice: NoticeListener;
+  /** Takes what the simulated host's program puts into the exchange. */
+  readonly onValue?: ValueTaken;
+  /** Called once, when the simulated host's program has ended. */
+  readonly onPeerEnd?: (state: PeerState) => void;
+  /** The program of a simulated host; left out: there is none. */
+  readonly peer?: PeerProgram | undefined;
+}
+
 /** Longest wait for the sockets: a client that sends nothing must be checked now and then. */
 const WAIT_MAX_MS = 1000;
+/** Likewise, when all guests have gone and the simulated host's program may still end. */
+const GRACE_WAIT_MS = 20;
+const NEVER = Number.POSITIVE_INFINITY;
 
 export class ServeLoop {
   readonly emulation: Emulation;
@@ -33,16 +48,23 @@ export class ServeLoop {
   readonly #notice: NoticeListener;
   readonly #sliceMs: number;
   readonly #startedMs = performance.now();
+  readonly #peerGraceMs: number;
+  readonly #onPeerEnd: (state: PeerState) => void;
+  #hasPeerEnded = false;
   #isStopped = false;
+  /** Wall time at which serving ends, whether the simulated host's program has ended or not. */
+  #endMs = NEVER;
 
   /**
-   * Listens from now on.
+   * Listens from now on. With a simulated host, only out of a callback of the event loop.
    * @throws ConfigurationError, NativeUnavailableError
    */
-  constructor(order: ServeOrder, notice: NoticeListener) {
+  constructor(order: ServeOrder, { onNotice, onValue, onPeerEnd = () => {}, peer }: ServeLoopParts) {
     const serving = defaultsOf(servingParameters);
     this.#order = order;
-    this.#notice = notice;
+    this.#notice = onNotice;
+    this.#onPeerEnd = onPeerEnd;
+    this.#peerGraceMs = serving.peerGraceMs;
     this.#sliceMs = serving.sliceUs / 1000;
     const { config, cabling, faults, shortcuts, timeScale, analysis } = order;
     this.emulation = new Emulation({
@@ -56,6 +78,8 @@ export class ServeLoop {
       hcaCount: order.sockets.length,
       wall: () => performance.now(),
       raise: raiseInterrupt,
+      peer,
+      onValue,
     });
     this.servers = order.sockets.map(
       (path, node) =>
@@ -74,7 +98,7 @@ export class ServeLoop {
   run(between: () => void): void {
     for (let dueMs = 0; !this.#isStopped; ) {
       const startMs = performance.now();
-      this.reactor.poll(Math.min(dueMs, WAIT_MAX_MS));
+      this.reactor.poll(Math.min(dueMs, this.#endMs === NEVER ? WAIT_MAX_MS : GRACE_WAIT_MS));
       const polledMs = performance.now();
       if (dueMs === 0) this.pollMs += polledMs - startMs;
       else this.waitMs += polledMs - startMs;
@@ -82,6 +106,7 @@ export class ServeLoop {
       this.workMs += performance.now() - polledMs;
       if (this.emulation.hasFailed) this.#recover();
       for (const text of this.emulation.waits()) this.#notice(text);
+      this.#watchPeer();
       between();
     }
   }
@@ -98,6 +123,11 @@ export class ServeLoop {
       elapsedPs: emulation.time.runner.instantPs,
       followedPs: emulation.time.followedPs,
       slots: emulation.ledgers(),
+      peer: emulation.peer && {
+        ...emulation.peerLedgers()!,
+        state: emulation.peer.state(),
+        log: emulation.peer.log,
+      },
       defects: emulation.defects,
       analyses: emulation.analyses(),
       run: {
@@ -131,10 +161,32 @@ export class ServeLoop {
     const { slots } = this.emulation;
     const isOver =
       slots.some(({ sessionCount }) => sessionCount > 0) && slots.every((slot) => !slot.isConnected);
-    if (this.#order.isOnce && isOver) this.stop();
+    if (!(this.#order.isOnce && isOver)) return;
+    const { peer } = this.emulation;
+    if (peer === undefined || peer.hasEnded) this.stop();
+    else this.#endMs = performance.now() + this.#peerGraceMs;
+  }
+
+  /** Reports that the simulated host's program has ended, and ends with it when the guests have gone before. */
+  #watchPeer(): void {
+    const { peer } = this.emulation;
+    if (peer === undefined) return;
+    if (peer.hasEnded && !this.#hasPeerEnded) {
+      this.#hasPeerEnded = true;
+      const state = peer.state();
+      if (state.error !== undefined)
+        this.#notice(`program ${state.program} of the peer failed: ${state.error}`);
+      this.#onPeerEnd(state);
+    }
+    if (this.#endMs !== NEVER && (peer.hasEnded || performance.now() > this.#endMs)) this.stop();
   }
 
   #recover(): void {
+    if (this.emulation.hasPeerFailed) {
+      for (const server of this.servers) server.dropClient("the peer's host failed");
+      this.stop();
+      return;
+    }
     const { access, atPs, message, node, causes } = this.emulation.defects.at(-1)!;
     const because = causes.map((cause) => `, caused by: ${cause.message}`).join('');
     this.#notice(

@@ -1,6 +1,7 @@
 /** Messages between the serving thread and the one that started it. */
 import type { ProcessObservations } from '../../sim/index.ts';
-import type { ErrorRecord } from '../machine/index.ts';
+import type { ErrorRecord, JsonValue } from '../machine/index.ts';
+import type { PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
 
@@ -12,12 +13,18 @@ export interface ServeStart {
 }
 
 /** Sent to the serving thread; behind it the count is raised and the thread woken. */
-export type ServeRequest = { readonly kind: 'report'; readonly ticket: number } | { readonly kind: 'stop' };
+export type ServeRequest =
+  | { readonly kind: 'report'; readonly ticket: number }
+  | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
+  | { readonly kind: 'stop' };
 
 export type ServeMessage =
   | { readonly kind: 'ready'; readonly wakeDescriptor: number }
   | { readonly kind: 'notice'; readonly text: string }
   | { readonly kind: 'report'; readonly ticket: number; readonly report: ServeReport }
+  /** What the simulated host's program has put into the exchange, and what became of the program. */
+  | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
+  | { readonly kind: 'peer'; readonly state: PeerState }
   | {
       readonly kind: 'ended';
       readonly report: ServeReport;

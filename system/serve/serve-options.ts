@@ -2,8 +2,20 @@
 import { ConfigurationError } from '../../base/index.ts';
 import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/analysis/index.ts';
 import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
+import type { JsonValue, ProgramModule } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
-import type { Cabling } from './served-plan.ts';
+import { type Cabling, checkPeer } from './served-plan.ts';
+
+/** A simulated host at the other end of the cable, and the program that it runs. */
+export interface PeerOptions {
+  /** A function of a module: it runs in the thread that serves. */
+  readonly run: ProgramModule;
+  /** Default `peer`. */
+  readonly name?: string;
+  readonly args?: JsonValue;
+  /** Ports of this computer that QEMU forwards to the guest, by the guest's own: what the program can connect to. */
+  readonly guestPorts?: Readonly<Record<number, number>>;
+}
 
 export interface ServeOptions {
   /** Path of the UNIX socket; of two HCAs, those with `.0` and `.1` behind it. */
@@ -25,8 +37,18 @@ export interface ServeOptions {
   readonly timeScale?: number;
   /** Ends when the last guest has gone, once there was one. */
   readonly once?: boolean;
+  /** A simulated host that is cabled to the one HCA that is served; left out: there is none. */
+  readonly peer?: PeerOptions;
   /** What to trace, and whether the guests' drivers are held against the rules; nothing when left out. */
   readonly analysis?: AnalysisOptions;
+}
+
+/** The simulated host's program: plain data. */
+export interface PeerOrder {
+  readonly url: string;
+  readonly exportName: string;
+  readonly name: string;
+  readonly args: JsonValue;
 }
 
 /** Complete and checked: plain data, for the thread that serves. */
@@ -38,6 +60,7 @@ export interface ServeOrder {
   readonly shortcuts: boolean;
   readonly timeScale: number;
   readonly isOnce: boolean;
+  readonly peer: PeerOrder | undefined;
   readonly analysis: AnalysisOptions | undefined;
 }
 
@@ -47,6 +70,7 @@ export interface ServeOrder {
  */
 export const servedProfile = 'connectx3-mps512';
 
+const portMax = 65_535;
 const timeScaleRange = [1e-6, 1e6] as const;
 
 /** @throws ConfigurationError naming the option */
@@ -54,25 +78,30 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const { socket, hcas = 1, cable = false, loopbackPlug = true, timeScale = 1 } = options;
   if (socket === '') throw new ConfigurationError('socket', socket, 'a path');
   if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
-  if (cable && hcas !== 2)
+  const peer = peerOrderOf(options);
+  if (cable && hcas !== 2 && peer === undefined)
     throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
   if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
     throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
   checkCrossing(options.analysis, 'a served device');
-  checkCapture(options.analysis, options.hcas ?? 1);
+  const nodeCount = peer === undefined ? hcas : 2;
+  checkCapture(options.analysis, nodeCount);
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   const set = { ...options.set, ...seed };
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
-  const faults = checkedFaults(options.faults ?? [], hcas);
+  const faults = checkedFaults(options.faults ?? [], nodeCount);
+  const cabling = cable || peer !== undefined ? 'cable' : loopbackPlug ? 'loopback' : 'open';
   if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults, options.analysis);
+  if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
   return {
     sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
     config,
-    cabling: cable ? 'cable' : loopbackPlug ? 'loopback' : 'open',
+    cabling,
     faults,
     shortcuts: options.shortcuts ?? true,
     timeScale,
     isOnce: options.once ?? false,
+    peer,
     analysis: options.analysis,
   };
 }
@@ -82,4 +111,23 @@ function checkEthernet(faults: readonly Fault[], analysis: AnalysisOptions | und
   const wanted = 'nothing of packets with hca.capability.linkLayer=ethernet';
   if (faults.some(({ kind }) => kind === 'packet')) throw new ConfigurationError('fault', 'packet', wanted);
   if (analysis?.capture !== undefined) throw new ConfigurationError('capture', 'of packets', wanted);
+}
+
+/** @throws ConfigurationError for what has no place beside a simulated host */
+function peerOrderOf({ peer, loopbackPlug }: ServeOptions): PeerOrder | undefined {
+  if (peer === undefined) return undefined;
+  const { run, name = 'peer', args = null } = peer;
+  if (typeof run !== 'object' || run === null || run.url === undefined)
+    throw new ConfigurationError(
+      'peer.run',
+      run,
+      'a module ({ url, exportName }): it runs in another thread',
+    );
+  if (loopbackPlug === false)
+    throw new ConfigurationError('loopbackPlug', false, 'left out beside a peer: its cable is in the port');
+  for (const [guestPort, port] of Object.entries(peer.guestPorts ?? {}))
+    for (const one of [Number(guestPort), port])
+      if (!Number.isInteger(one) || one < 1 || one > portMax)
+        throw new ConfigurationError('peer.guestPorts', one, `ports from 1 to ${portMax}`);
+  return { url: String(run.url), exportName: run.exportName ?? 'default', name, args };
 }

@@ -20,9 +20,14 @@ import {
   ExactFigures,
   type FaultReport,
   faultsOf,
+  type HcaLedger,
+  type HostLedger,
+  hostFailures,
+  type LogLine,
   linkFailures,
   linkOf,
   type NodeReport,
+  nodeReportOf,
   nonZero,
   type OperationReport,
   operationFailures,
@@ -35,6 +40,7 @@ import {
 } from '../machine/index.ts';
 import { configHashOf, type MachineConfig } from '../machine/profile/index.ts';
 import type { Defect } from './defect.ts';
+import type { PeerState } from './peer-host.ts';
 import type { Cabling } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
 
@@ -50,6 +56,11 @@ export const meaning = {
     'elapsedPs, idle cycles, rates over them, and whatever the guest itself measures (latency, bandwidth) say how fast ' +
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
+
+/** The same, where a simulated host is beside the guest. */
+export const peerMeaning =
+  'Under peer, times and cycles of host 1 and its HCA are simulated time too. But what it waited for of the guest came at the ' +
+  "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
 
 /**
  * One MSI-X vector from the device's reason to the guest.
@@ -87,6 +98,8 @@ export interface ServedNodeReport {
 
 export interface ServeChecks {
   readonly balanced: boolean;
+  /** Of the simulated host; left out where there is none. */
+  readonly cpu?: CheckReport;
   readonly blocks: CheckReport;
   readonly pcie: CheckReport;
   readonly interrupts: CheckReport;
@@ -108,7 +121,8 @@ export interface ServeRun {
 
 export interface ServeReport {
   readonly schema: typeof serveReportSchema;
-  readonly meaning: typeof meaning;
+  /** With `peer` where there is a simulated host. */
+  readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
   readonly configHash: string;
   readonly config: MachineConfig;
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
@@ -120,6 +134,8 @@ export interface ServeReport {
   /** Of these, the time that passed because the wall clock did. */
   readonly followedPs: number;
   readonly nodes: readonly ServedNodeReport[];
+  /** The simulated host at the other end of the cable; left out where there is none. */
+  readonly peer?: PeerReport;
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ServeChecks;
@@ -132,6 +148,23 @@ export interface ServeReport {
   readonly exactPs?: ExactDigits;
 }
 
+/** A simulated host beside a guest: what its program did, and node 1 as in "hca-report/1". */
+export interface PeerReport {
+  readonly program: Omit<PeerState, 'endedPs'> & { readonly endedPs?: number };
+  readonly log: readonly PeerLogLine[];
+  readonly node: NodeReport;
+}
+
+/**
+ * What the program or the kernel had to say, and when.
+ * @public
+ */
+export interface PeerLogLine {
+  readonly atPs: number;
+  readonly program: string;
+  readonly text: string;
+}
+
 export interface ServeReportParts {
   readonly config: MachineConfig;
   readonly faults: readonly Fault[];
@@ -140,43 +173,68 @@ export interface ServeReportParts {
   readonly elapsedPs: ExactPs;
   readonly followedPs: ExactPs;
   readonly slots: readonly SlotLedger[];
+  /** The simulated host, if there is one. */
+  readonly peer?: PeerParts | undefined;
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
   readonly run: ServeRun;
 }
 
+interface PeerParts {
+  readonly host: HostLedger;
+  readonly hca: HcaLedger;
+  readonly state: PeerState;
+  readonly log: readonly LogLine[];
+}
+
 export function buildServeReport(parts: ServeReportParts): ServeReport {
-  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, defects, analyses, run } = parts;
-  const far = (node: number): SlotLedger => slots[cabling === 'cable' ? node ^ 1 : node]!;
+  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, defects, analyses, run } =
+    parts;
+  const peers = peer === undefined ? [] : [peer];
+  const hcas = [...slots, ...peers].map(({ hca }) => hca);
+  const far = (node: number): HcaLedger => hcas[cabling === 'cable' ? node ^ 1 : node]!;
   const exact = new ExactFigures();
   // A port without a plug has no peer to compare with.
-  const cabled = cabling === 'open' ? [] : slots;
+  const cabled = cabling === 'open' ? [] : hcas;
   return {
     schema: serveReportSchema,
-    meaning,
+    meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
     configHash: configHashOf(config, faults.map(faultText)),
     config,
-    ...faultsOf(
-      faults,
-      slots.flatMap((slot) => [slot, slot.hca]),
-    ),
+    ...faultsOf(faults, [
+      ...slots.flatMap((slot) => [slot, slot.hca]),
+      ...peers.flatMap(({ host, hca }) => [host, hca]),
+    ]),
     hcas: slots.length,
     cabling,
     timeScale,
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     followedPs: exact.numberOf('followedPs', followedPs),
     nodes: slots.map(nodeOf),
-    wire: cabled.map(({ node, hca }) => wireOf(hca, far(node).hca)),
+    ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
+    wire: cabled.map((hca) => wireOf(hca, far(hca.node))),
     operations: operationsOf(
-      [],
-      slots.map(({ hca }) => hca),
+      peers.map(({ host }) => host),
+      hcas,
       exact,
     ),
-    checks: checksOf(slots, cabled, far),
+    checks: checksOf(slots, peer, cabled, far),
     defects,
     analyses,
     run,
     ...exact.field,
+  };
+}
+
+function peerOf({ host, hca, state, log }: PeerParts, exact: ExactFigures): PeerReport {
+  const { endedPs, ...program } = state;
+  return {
+    program: {
+      ...program,
+      ...(endedPs === undefined ? {} : { endedPs: exact.numberOf('peer.program.endedPs', endedPs) }),
+    },
+    log: log.map(({ atPs, program: name, text }) => ({ atPs: Number(atPs), program: name, text })),
+    node: nodeReportOf(host, hca, undefined),
   };
 }
 
@@ -218,15 +276,25 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
 
 function checksOf(
   slots: readonly SlotLedger[],
-  cabled: readonly SlotLedger[],
-  far: (node: number) => SlotLedger,
+  peer: PeerParts | undefined,
+  cabled: readonly HcaLedger[],
+  far: (node: number) => HcaLedger,
 ): ServeChecks {
+  const host = peer && hostFailures(peer.host, peer.hca, far(peer.hca.node));
+  const hcas = [...slots.map(({ hca }) => hca), ...(peer === undefined ? [] : [peer.hca])];
   const checks = {
-    blocks: checkOf(slots.flatMap(({ hca }) => blockFailures(hca))),
-    pcie: checkOf(slots.flatMap(({ node, pcie, hca }) => linkFailures(node, pcie, hca.pcie))),
-    interrupts: checkOf(slots.flatMap(interruptFailures)),
-    wire: checkOf(cabled.flatMap(({ node, hca }) => wireFailures(hca, far(node).hca))),
-    operations: checkOf(slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca))),
+    ...(host === undefined ? {} : { cpu: checkOf(host.cpu) }),
+    blocks: checkOf(hcas.flatMap(blockFailures)),
+    pcie: checkOf([
+      ...slots.flatMap(({ node, pcie, hca }) => linkFailures(node, pcie, hca.pcie)),
+      ...(host?.pcie ?? []),
+    ]),
+    interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
+    wire: checkOf(cabled.flatMap((hca) => wireFailures(hca, far(hca.node)))),
+    operations: checkOf([
+      ...slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca)),
+      ...(host?.operations ?? []),
+    ]),
   };
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
 }

@@ -2,7 +2,9 @@
 import '../../runtime/node.ts';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { InvariantError } from '../../base/index.ts';
-import { errorRecordOf } from '../machine/index.ts';
+import { outsideOfMicrotasks } from '../../runtime/microtasks.ts';
+import { errorRecordOf, loadProgram } from '../machine/index.ts';
+import type { PeerProgram } from './peer-host.ts';
 import { ServeLoop } from './serve-loop.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 
@@ -12,8 +14,14 @@ const { order, requestCount } = workerData as ServeStart;
 const requests = new Int32Array(requestCount);
 const post = (message: ServeMessage): void => port.postMessage(message);
 
-try {
-  const loop = new ServeLoop(order, (text) => post({ kind: 'notice', text }));
+/** Serves to the end; blocks this thread. */
+function work(peer: PeerProgram | undefined): void {
+  const loop = new ServeLoop(order, {
+    onNotice: (text) => post({ kind: 'notice', text }),
+    onValue: (name, value) => post({ kind: 'value', name, value }),
+    onPeerEnd: (state) => post({ kind: 'peer', state }),
+    peer,
+  });
   let answered = 0;
   post({ kind: 'ready', wakeDescriptor: loop.reactor.wakeDescriptor });
   loop.run(() => {
@@ -21,6 +29,7 @@ try {
       const request = receiveMessageOnPort(port)?.message as ServeRequest | undefined;
       if (request === undefined) return;
       if (request.kind === 'stop') loop.stop();
+      else if (request.kind === 'value') loop.emulation.putValue(request.name, request.value);
       else post({ kind: 'report', ticket: request.ticket, report: loop.report() });
     }
   });
@@ -28,6 +37,13 @@ try {
   const observations = loop.emulation.observations();
   loop.close();
   post({ kind: 'ended', report, observations });
+}
+
+try {
+  const { peer } = order;
+  const run = peer === undefined ? undefined : await loadProgram(peer.url, peer.exportName);
+  // Out of a callback of the event loop: only there the code of a simulated host can be run within a call.
+  await outsideOfMicrotasks(() => work(peer && run && { name: peer.name, args: peer.args, run }));
 } catch (thrown) {
   post({ kind: 'failed', error: errorRecordOf(thrown) });
 }

@@ -10,9 +10,11 @@
 import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
 import type { ProcessObservations } from '../../sim/index.ts';
-import { errorOf } from '../machine/index.ts';
+import { checkValue, errorOf, type JsonValue } from '../machine/index.ts';
 import { mergedTimeline, type Timeline } from '../machine/timeline/index.ts';
-import { qemuOptionLines } from './qemu-options.ts';
+import type { PeerState } from './peer-host.ts';
+import { isOfRelay, PeerRelay } from './peer-relay.ts';
+import { peerNetworkLine, qemuOptionLines } from './qemu-options.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 import { type ServeOptions, serveOrderOf } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
@@ -44,7 +46,18 @@ export async function serve(options: ServeOptions, listeners: ServeListeners = {
     listeners,
   );
   await machine.ready;
+  const { peer } = options;
+  if (peer !== undefined) {
+    const ports = Object.entries(peer.guestPorts ?? {}).map(([own, port]) => [Number(own), port] as const);
+    await machine.relay(new Map(ports));
+  }
   return machine;
+}
+
+interface Mailbox {
+  readonly values: JsonValue[];
+  /** Those who wait, where there is no value. */
+  readonly receivers: PromiseWithResolvers<JsonValue>[];
 }
 
 export class ServedMachine implements AsyncDisposable {
@@ -53,6 +66,13 @@ export class ServedMachine implements AsyncDisposable {
   /** The last report, when serving has ended: by {@link close}, or because the last guest has gone. */
   readonly ended: Promise<ServeReport>;
   readonly ready: Promise<void>;
+  /** What became of the program of a simulated host, when it has ended; pending for ever without one. */
+  readonly peerEnded: Promise<PeerState>;
+  readonly #hasPeerEnded = Promise.withResolvers<PeerState>();
+  /** What the program of a simulated host has put into its exchange, by mailbox. */
+  readonly #mailboxes = new Map<string, Mailbox>();
+  #relay: PeerRelay | undefined;
+  #guestPorts: ReadonlyMap<number, number> = new Map();
   readonly #worker: Worker;
   readonly #requests: Int32Array;
   readonly #listeners: ServeListeners;
@@ -70,6 +90,7 @@ export class ServedMachine implements AsyncDisposable {
     this.#requests = new Int32Array(start.requestCount);
     this.ready = this.#isReady.promise;
     this.ended = this.#hasEnded.promise;
+    this.peerEnded = this.#hasPeerEnded.promise;
     // A caller that does not await the end need not handle its error.
     this.ended.catch(() => {});
     this.ready.catch(() => {});
@@ -82,7 +103,52 @@ export class ServedMachine implements AsyncDisposable {
 
   /** Options for QEMU, line by line. */
   get qemuOptions(): string[] {
-    return qemuOptionLines(this.sockets);
+    const lines = qemuOptionLines(this.sockets);
+    return this.#relay === undefined ? lines : [...lines, peerNetworkLine(this.#guestPorts)];
+  }
+
+  /** Port of this computer's loopback at which the guest's TCP connections to its peer are taken; undefined without one. */
+  get peerPort(): number | undefined {
+    return this.#relay?.port;
+  }
+
+  /** Puts a value into a mailbox of the simulated host's program. @throws ConfigurationError for one that is too long */
+  put(name: string, value: JsonValue): void {
+    checkValue(name, value);
+    if (!this.#isOver) this.#send({ kind: 'value', name, value });
+  }
+
+  /** Waits for the next value that the simulated host's program puts into the exchange by this name; the relay takes those of TCP. */
+  take(name: string): Promise<JsonValue> {
+    const { values, receivers } = this.#mailbox(name);
+    const [value] = values.splice(0, 1);
+    if (value !== undefined) return Promise.resolve(value);
+    const receiver = Promise.withResolvers<JsonValue>();
+    receivers.push(receiver);
+    return receiver.promise;
+  }
+
+  #mailbox(name: string): Mailbox {
+    const mailbox = this.#mailboxes.get(name) ?? { values: [], receivers: [] };
+    this.#mailboxes.set(name, mailbox);
+    return mailbox;
+  }
+
+  #valueCame(name: string, value: JsonValue): void {
+    if (isOfRelay(name)) {
+      this.#relay?.take(name, value);
+      return;
+    }
+    const { values, receivers } = this.#mailbox(name);
+    const receiver = receivers.shift();
+    if (receiver === undefined) values.push(value);
+    else receiver.resolve(value);
+  }
+
+  /** Joins the exchange of the simulated host's program to TCP. */
+  async relay(guestPorts: ReadonlyMap<number, number>): Promise<void> {
+    this.#guestPorts = guestPorts;
+    this.#relay = await PeerRelay.listen((name, value) => this.put(name, value), guestPorts);
   }
 
   /** The report as of now; the last one when serving has ended. */
@@ -138,8 +204,16 @@ export class ServedMachine implements AsyncDisposable {
         this.#reports.get(message.ticket)?.resolve(message.report);
         this.#reports.delete(message.ticket);
         return;
+      case 'value':
+        this.#valueCame(message.name, message.value);
+        return;
+      case 'peer':
+        this.#relay?.programEnded();
+        this.#hasPeerEnded.resolve(message.state);
+        return;
       case 'ended':
         this.#isOver = true;
+        this.#relay?.close();
         this.#observations = message.observations;
         for (const { resolve } of this.#reports.values()) resolve(message.report);
         this.#reports.clear();
@@ -154,6 +228,7 @@ export class ServedMachine implements AsyncDisposable {
   /** Has no effect when it has ended already. */
   #fail(error: Error): void {
     this.#isOver = true;
+    this.#relay?.close();
     this.#isReady.reject(error);
     this.#hasEnded.reject(error);
     for (const { reject } of this.#reports.values()) reject(error);

@@ -2,10 +2,11 @@
  * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
  *
  *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
- *                        ╚═══╝ loopback plug
+ *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1
  *
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
- * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing.
+ * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing. `host1` is a
+ * simulated host, whose part of the plan is that of a machine of simulated hosts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { Fault } from '../machine/faults/index.ts';
@@ -17,8 +18,12 @@ import {
   type HcaPlan,
   hcaCableBytes,
   hcaName,
+  hostName,
+  type MachinePlan,
+  planMachine,
 } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
+import { peerNode } from './peer-host.ts';
 
 /** What is in port 1 of each HCA. */
 const cablings = ['cable', 'loopback', 'open'] as const;
@@ -33,11 +38,16 @@ export interface ServedChoice {
   readonly faults: readonly Fault[];
   /** Left out: true. */
   readonly shortcuts?: boolean;
+  /** Whether the other end of the cable is a simulated host's; left out: false. */
+  readonly hasPeer?: boolean;
 }
 
 export interface ServedPlan extends HcaPlan {
+  /** HCAs that are served. */
   readonly hcaCount: number;
   readonly cabling: Cabling;
+  /** What the simulated host is built from, when there is one. */
+  readonly peer: MachinePlan | undefined;
 }
 
 export const guestName = (node: number): string => `guest${node}`;
@@ -46,14 +56,16 @@ export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
 export function planServed(choice: ServedChoice): ServedPlan {
-  const { config, hcaCount, cabling, faults, shortcuts = true } = choice;
+  const { config, hcaCount, cabling, faults, shortcuts = true, hasPeer = false } = choice;
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
     throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
-  if (cabling === 'cable' && hcaCount !== 2)
+  if (hasPeer) checkPeer(choice);
+  else if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
-  const channels: Record<string, SharedArrayBuffer> = {};
   const how = { shuffleSeed: undefined, shortcuts };
-  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, ...how };
+  const peer = hasPeer ? planPeer({ config, faults, ...how }) : undefined;
+  const channels: Record<string, SharedArrayBuffer> = { ...peer?.channels };
+  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, peer, ...how };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
   };
@@ -66,6 +78,38 @@ export function planServed(choice: ServedChoice): ServedPlan {
   }
   return plan;
 }
+
+/** @throws ConfigurationError for what leaves the simulated host no place */
+export function checkPeer({
+  config: { machine, hca },
+  hcaCount,
+  cabling,
+}: Pick<ServedChoice, 'config' | 'hcaCount' | 'cabling'>): void {
+  if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: the other HCA is its');
+  if (cabling !== 'cable') throw new ConfigurationError('cabling', cabling, 'a cable to the peer');
+  if (machine.adapter !== 'hca')
+    throw new ConfigurationError('machine.adapter', machine.adapter, 'hca beside a guest');
+  const { linkLayer } = hca.capability;
+  if (linkLayer !== 'infiniband')
+    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, 'infiniband beside a simulated host');
+  if (machine.nodeCount !== 2)
+    throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
+}
+
+/** The plan of a machine of simulated hosts, of which the guest stands for host 0. */
+function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' | 'shortcuts'>): MachinePlan {
+  const plan = planMachine({ ...choice, partition: 'single', analysis: undefined });
+  const own = [hostName(0), hcaName(0)];
+  const isOwn = (key: string): boolean => own.every((name) => key.includes(name));
+  const channels = Object.fromEntries(Object.entries(plan.channels).filter(([key]) => !isOwn(key)));
+  return { ...plan, channels };
+}
+
+/** The channels of the exchange with the simulated host, as the guest's slot has them. */
+export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
+  inbound: channels[channelKey(hostName(peerNode), hostName(0))]!,
+  outbound: channels[channelKey(hostName(0), hostName(peerNode))]!,
+});
 
 /** The peers at the other ends of an HCA's links. */
 export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {

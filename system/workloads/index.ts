@@ -12,6 +12,15 @@ export {
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 export { CompletionPoller, WorkFailedError } from './completions.ts';
 export type { DeviceQuery } from './device-query.ts';
+export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
+export {
+  GuestDataError,
+  type GuestPingpongArgs,
+  type GuestPingpongResult,
+  guestPingpong,
+} from './guest-pingpong.ts';
+export { type GuestRpingArgs, type GuestRpingResult, guestRping, RdmaEventError } from './guest-rping.ts';
+export { acceptGuest, connectGuest, GuestStream, GuestStreamError } from './guest-stream.ts';
 export { kvClient } from './kv-client.ts';
 export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
 export { kvServer } from './kv-server.ts';

@@ -89,19 +89,8 @@ export class ExchangePort {
 
   async #put(cpu: CoreThread, name: string, value: JsonValue): Promise<void> {
     await cpu.settle();
-    const bytes = new TextEncoder().encode(JSON.stringify([name, value]));
-    if (bytes.length > exchangeValueBytesMax) {
-      throw new ConfigurationError(
-        `exchange ${name}`,
-        bytes,
-        `at most ${exchangeValueBytesMax} bytes of JSON`,
-      );
-    }
-    for (const writer of this.#writers) {
-      const offset = writer.append(this.#lp.nowPs + this.#latencyPs, VALUE, bytes.length);
-      writer.words[(offset >> 2) + RECORD_WORDS] = bytes.length;
-      writer.bytes.set(bytes, offset + RECORD_HEADER_BYTES);
-    }
+    const bytes = bytesOf(name, value);
+    for (const writer of this.#writers) appendValue(writer, this.#lp.nowPs + this.#latencyPs, bytes);
   }
 
   async #take(cpu: CoreThread, name: string): Promise<JsonValue> {
@@ -127,16 +116,77 @@ export class ExchangePort {
 
   #connect(reader: ChannelReader): void {
     this.#lp.addInbound(reader, this.#latencyPs, (offset) => {
-      const length = reader.words[(offset >> 2) + RECORD_WORDS]!;
-      const start = offset + RECORD_HEADER_BYTES;
-      const [name, value] = valueIn(reader.bytes.slice(start, start + length));
-      reader.release(offset);
+      const [name, value] = valueAt(reader, offset);
       this.onArrival?.(name);
       const mailbox = this.#mailbox(name);
       mailbox.values.push(value);
       mailbox.arrived.raise();
     });
   }
+}
+
+/** Takes each value that arrives, in the order sent. */
+export type ValueTaken = (name: string, value: JsonValue) => void;
+
+/** The exchange's end where there is no simulated host: what comes is handed out, and what is put comes from outside of simulated time. */
+export class ExchangeEnd {
+  readonly #lp: LogicalProcess;
+  readonly #latencyPs: number;
+  readonly #writer: ChannelWriter;
+  /** Values put so far. */
+  putCount = 0;
+
+  constructor(
+    lp: LogicalProcess,
+    config: MachineConfig,
+    inbound: SharedArrayBuffer,
+    outbound: SharedArrayBuffer,
+    taken: ValueTaken,
+  ) {
+    this.#lp = lp;
+    this.#latencyPs = nsToPs(config.machine.exchangeLatencyNs);
+    const reader = new ChannelReader(inbound);
+    lp.addInbound(reader, this.#latencyPs, (offset) => taken(...valueAt(reader, offset)));
+    this.#writer = new ChannelWriter(outbound);
+    lp.addOutbound(this.#writer);
+  }
+
+  /**
+   * Sends a value, between two runs; the runner is to be notified.
+   * @throws ConfigurationError when it is too long
+   */
+  put(name: string, value: JsonValue): void {
+    appendValue(this.#writer, this.#lp.nowPs + this.#latencyPs, bytesOf(name, value));
+    this.putCount++;
+  }
+}
+
+/** @throws ConfigurationError for what the exchange does not carry */
+export function checkValue(name: string, value: JsonValue): void {
+  bytesOf(name, value);
+}
+
+/** @throws ConfigurationError when they are too long */
+function bytesOf(name: string, value: JsonValue): Uint8Array {
+  const bytes = new TextEncoder().encode(JSON.stringify([name, value]));
+  if (bytes.length <= exchangeValueBytesMax) return bytes;
+  const range = `at most ${exchangeValueBytesMax} bytes of JSON`;
+  throw new ConfigurationError(`exchange ${name}`, `${bytes.length} bytes`, range);
+}
+
+function appendValue(writer: ChannelWriter, atPs: number, bytes: Uint8Array): void {
+  const offset = writer.append(atPs, VALUE, bytes.length);
+  writer.words[(offset >> 2) + RECORD_WORDS] = bytes.length;
+  writer.bytes.set(bytes, offset + RECORD_HEADER_BYTES);
+}
+
+/** The value of a record, which is released. */
+function valueAt(reader: ChannelReader, offset: number): [string, JsonValue] {
+  const length = reader.words[(offset >> 2) + RECORD_WORDS]!;
+  const start = offset + RECORD_HEADER_BYTES;
+  const value = valueIn(reader.bytes.slice(start, start + length));
+  reader.release(offset);
+  return value;
 }
 
 function valueIn(bytes: Uint8Array): [string, JsonValue] {

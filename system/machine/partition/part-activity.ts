@@ -55,7 +55,8 @@ export class PartMonitor {
   }
 }
 
-function programWaitsOf({ node, host }: HostNode): string[] {
+/** What each program of a host that has not ended waits in, in a sentence. */
+export function programWaitsOf({ node, host }: HostNode): string[] {
   return host.cores.flatMap(({ program }) =>
     program === undefined ? [] : [`program '${program.name}' on node ${node} waits in ${program.waitText}`],
   );

@@ -42,7 +42,7 @@ export function buildReport(
     config,
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
-    nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node], nicByNode[node])),
+    nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
     wire: [
       ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
       ...nicByNode.map((nic) => ethernetOf(nic, nicByNode[nic.node ^ 1]!)),
@@ -64,7 +64,12 @@ export function faultsOf(
   return { faults: faults.map((fault, index) => ({ fault: faultText(fault), fired: firedOf(index) })) };
 }
 
-function nodeOf(host: HostLedger, hca: HcaLedger | undefined, nic: NicLedger | undefined): NodeReport {
+/** A host and what is in its slot. */
+export function nodeReportOf(
+  host: HostLedger,
+  hca: HcaLedger | undefined,
+  nic: NicLedger | undefined,
+): NodeReport {
   const adapter = hca ?? nic!;
   const cores = host.cores.map(({ cycles, totalCycles, aheadCycles }, core) => ({
     cycles: { total: totalCycles, ...cycles, ahead: aheadCycles },

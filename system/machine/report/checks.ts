@@ -39,18 +39,28 @@ function hcaChecksOf(
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
 ): Omit<ChecksReport, 'balanced'> {
+  const each = hosts.map((host, node) => hostFailures(host, hcas[node]!, hcas[node ^ 1]!));
   return {
-    cpu: checkOf(hosts.flatMap(cpuFailures)),
+    cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
     blocks: checkOf(hcas.flatMap(blockFailures)),
-    pcie: checkOf(hosts.flatMap((host, node) => pcieFailures(host, hcas[node]!))),
-    interrupts: checkOf(hosts.flatMap((host, node) => interruptFailures(host, hcas[node]!))),
+    pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
+    interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
     wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
-    operations: checkOf(
-      hosts.flatMap((host, node) => [
-        ...operationFailures(host, hcas[node]!),
-        ...requestFailures(host, hcas[node]!, hcas[node ^ 1]!),
-      ]),
-    ),
+    operations: checkOf(each.flatMap(({ operations }) => operations)),
+  };
+}
+
+/** What does not balance between a host and its HCA, in words, by the name of the balance. */
+export function hostFailures(
+  host: HostLedger,
+  hca: HcaLedger,
+  far: HcaLedger,
+): Readonly<Record<'cpu' | 'pcie' | 'interrupts' | 'operations', string[]>> {
+  return {
+    cpu: cpuFailures(host),
+    pcie: pcieFailures(host, hca),
+    interrupts: interruptFailures(host, hca),
+    operations: [...operationFailures(host, hca), ...requestFailures(host, hca, far)],
   };
 }
 

@@ -8,6 +8,7 @@
 import { roundUp } from '../../../base/units.ts';
 import type { Cpu, DriverPlatform, Signal } from '../../../driver/index.ts';
 import { INTERRUPT_MSIX } from '../../../guest/device.ts';
+import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';
 import { BAR0, BAR2, type BenchGuestMemory, CONFIG, type SlotBench } from './slot-bench.ts';
 
 const pageBytes = 4096;
@@ -56,6 +57,16 @@ export class DrivenSlot {
       bench.wallMs = Math.min(endMs, bench.wallMs + Math.max(dueMs, TURN_MS));
   }
 
+  /** Lets time pass where programs of a simulated host can run, if there is one. */
+  async turnOutside(endMs: number): Promise<void> {
+    await this.#outside(() => this.turn(endMs));
+  }
+
+  /** Acts out of a callback of the event loop where there is a simulated host, whose programs run only there. */
+  #outside<T>(act: () => T): T | Promise<T> {
+    return this.bench.emulation.peer === undefined ? act() : outsideOfMicrotasks(act);
+  }
+
   #serveInterrupts(): void {
     const { raised } = this.bench;
     for (; this.#seenInterrupts < raised.length; this.#seenInterrupts++) {
@@ -76,10 +87,10 @@ export class DrivenSlot {
       },
       charge: () => {},
       settle: async () => {},
-      sleep: async (durationPs) => this.pass(durationPs / PS_PER_MS),
+      sleep: async (durationPs) => this.#outside(() => this.pass(durationPs / PS_PER_MS)),
       mmioRead32: async (address) => {
         const [region, offset] = placeOf(address);
-        return bench.read(region, offset, 4, node);
+        return this.#outside(() => bench.read(region, offset, 4, node));
       },
       mmioWrite32: (address, value) => {
         const [region, offset] = placeOf(address);
@@ -99,8 +110,9 @@ export class DrivenSlot {
           { address: 0, sizeBytes: 0 },
           { address: bar2Address, sizeBytes: 0x80_0000 },
         ],
-        readConfig32: async (_cpu, offset) => bench.read(CONFIG, offset, 4, node),
-        writeConfig32: async (_cpu, offset, value) => bench.write(CONFIG, offset, value, 4, node),
+        readConfig32: async (_cpu, offset) => this.#outside(() => bench.read(CONFIG, offset, 4, node)),
+        writeConfig32: async (_cpu, offset, value) =>
+          this.#outside(() => bench.write(CONFIG, offset, value, 4, node)),
       },
       memory: {
         sizeBytes: memory.bytes.length,
@@ -170,7 +182,7 @@ class SlotSignal implements Signal {
     const { bench } = this.#slot;
     const endMs = bench.wallMs + timeoutPs / PS_PER_MS;
     while (!this.#isRaised && bench.wallMs < endMs) {
-      this.#slot.turn(endMs);
+      await this.#slot.turnOutside(endMs);
       // Handlers are async: they go on between two turns.
       await null;
     }

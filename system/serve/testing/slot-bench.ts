@@ -3,6 +3,7 @@
  */
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { GuestMemory } from '../../../guest/memory.ts';
+import type { JsonValue, ProgramFunction } from '../../machine/index.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { Emulation } from '../emulation.ts';
 import { servingParameters } from '../parameters.ts';
@@ -69,18 +70,23 @@ export interface SlotBenchOptions {
   readonly shortcuts?: boolean;
   /** The computer's own clock instead of one turned by hand: for what must end within real time. */
   readonly isRealTime?: boolean;
+  /** The program of a simulated host on a cable: then all is to be done out of callbacks of the event loop. */
+  readonly peer?: ProgramFunction;
 }
 
 export class SlotBench {
   readonly emulation: Emulation;
   /** Descriptors that were written, in order. */
   readonly raised: number[] = [];
+  /** What the program of the simulated host has put into the exchange, in order. */
+  readonly values: (readonly [name: string, value: JsonValue])[] = [];
   /** The wall clock. */
   wallMs = 1000;
 
   constructor(options: SlotBenchOptions = {}) {
-    const { set = {}, hcaCount = 1, cabling = 'loopback', timeScale = 1, isRealTime = false } = options;
-    const { shortcuts = true } = options;
+    const { set = {}, hcaCount = 1, timeScale = 1, isRealTime = false } = options;
+    const { shortcuts = true, peer } = options;
+    const { cabling = peer === undefined ? 'loopback' : 'cable' } = options;
     this.emulation = new Emulation({
       config: configurationOf({ set }),
       hcaCount,
@@ -92,6 +98,8 @@ export class SlotBench {
       wall: isRealTime ? () => performance.now() : () => this.wallMs,
       raise: (descriptor) => this.raised.push(descriptor),
       analysis: undefined,
+      peer: peer && { name: 'peer', run: peer, args: null },
+      onValue: (name, value) => this.values.push([name, value]),
     });
   }
 
