@@ -31,7 +31,7 @@ describe('the examples', () => {
   });
 
   it('are short enough to be read at one sitting', () => {
-    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts', 'rdma-cm-echo.ts']) {
+    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts', 'rdma-cm-echo.ts', 'guest-pingpong.ts']) {
       const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n');
       expect(lines.length, name).toBeLessThan(150);
     }

@@ -52,6 +52,7 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
+import { addPeerOptions, type PeerChoice, peerOptionsOf } from './peer-options.ts';
 import {
   addTimelineOptions,
   servedTimelineOrderOf,
@@ -61,7 +62,13 @@ import {
   writeServedTimeline,
 } from './timeline-options.ts';
 
-interface GuestCommandOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface GuestCommandOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    MachineChoice,
+    FaultChoice,
+    PeerChoice,
+    HtmlChoice {
   readonly kernel: string;
   readonly run: readonly string[];
   readonly guests: 1 | 2;
@@ -148,11 +155,12 @@ export function addGuestCommand(program: Command): void {
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .option(...htmlOption)
     .action(guest);
-  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command)))));
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
   refuseIdle(options);
+  refusePeer(options);
   checkWritable(options.writeBudget);
   checkWritable(options.report);
   checkWritable(options.json);
@@ -223,6 +231,25 @@ function refuseIdle(options: GuestCommandOptions): void {
     );
   if (hasBudget && run.length === 0)
     throw new ConfigurationError('--run', 'left out', 'a command for the budget');
+}
+
+/** A simulated host stands beside the guest of a session, and of no other. */
+function refusePeer({ peer, scenario: name, fetchOnly, printQemu: isByHand }: GuestCommandOptions): void {
+  if (peer === undefined) return;
+  if (name !== undefined)
+    throw new ConfigurationError(
+      '--peer',
+      peer,
+      'left out with --scenario: its peer, if it has one, is its own',
+    );
+  if (fetchOnly === true)
+    throw new ConfigurationError('--peer', peer, `left out with ${bootless.fetchOnly}, which runs no guest`);
+  if (isByHand === true)
+    throw new ConfigurationError(
+      '--peer',
+      peer,
+      `left out with ${bootless.printQemu}: hca serve --peer prints what QEMU takes to reach it`,
+    );
 }
 
 /** What guests are made from and served with. */
@@ -305,9 +332,11 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
   const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run);
+  const peer = peerOptionsOf(options);
   const started = await GuestSession.start({
     ...commonOptions(options),
     ...guestChoice(options),
+    ...(peer === undefined ? {} : { peer }),
     ...(hasShell ? { console: 'terminal' as const } : {}),
   });
   await using machine = started;

@@ -3,6 +3,8 @@
  * and then prints what happened on the devices.
  */
 import { type Command, InvalidArgumentError } from 'commander';
+import { ConfigurationError } from '../../base/index.ts';
+import { peerFaultsOf } from '../linux-lab/index.ts';
 import { pageOf } from '../page/index.ts';
 import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
 import {
@@ -22,6 +24,7 @@ import {
   machineOptionsOf,
 } from './options.ts';
 import { checkWritable, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { addPeerOptions, type PeerChoice, peerOptionsOf } from './peer-options.ts';
 import { servedIn, servedSections } from './served-page.ts';
 import {
   addTimelineOptions,
@@ -32,7 +35,13 @@ import {
   writeServedTimeline,
 } from './timeline-options.ts';
 
-interface ServeCommandOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface ServeCommandOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    MachineChoice,
+    FaultChoice,
+    PeerChoice,
+    HtmlChoice {
   readonly socket: string;
   readonly hcas: number;
   readonly cable?: boolean;
@@ -40,6 +49,7 @@ interface ServeCommandOptions extends AnalysisChoice, TimelineChoice, MachineCho
   readonly loopbackPlug: boolean;
   readonly timeScale: number;
   readonly keep?: boolean;
+  readonly guestPort: Readonly<Record<number, number>>;
   readonly report?: string;
   readonly json?: string;
 }
@@ -53,13 +63,26 @@ export function addServeCommand(program: Command): void {
     .option('--hcas <n>', 'HCAs, each on a socket of its own: for one guest or for two', integer(1, 2), 1)
     .option('--cable', 'join port 1 of both HCAs by a cable')
     .option('--no-loopback-plug', 'leave a port without a cable open: its link stays down')
+    .option(
+      '--guest-port <port:guest>',
+      'port of this computer that QEMU forwards to one of the guest, for the program of --peer; may be repeated',
+      forwarded,
+      {},
+    )
     .option('--time-scale <x>', 'simulated time per wall time while the devices are idle', positive, 1)
     .option('--keep', 'serve the next guest when the last one has gone, until Ctrl-C')
     .option('--report <file>', 'write the report as JSON')
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .option(...htmlOption)
     .action(serveGuests);
-  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command)))));
+}
+
+function forwarded(text: string, before: Readonly<Record<number, number>>): Readonly<Record<number, number>> {
+  const [, port, guestPort] = /^(\d+):(\d+)$/.exec(text) ?? [];
+  if (port === undefined || guestPort === undefined)
+    throw new InvalidArgumentError('expected two ports, such as 20000:18515.');
+  return { ...before, [Number(guestPort)]: Number(port) };
 }
 
 function positive(text: string): number {
@@ -73,6 +96,10 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = servedTimelineOrderOf(options);
+  const peer = peerOptionsOf(options);
+  const guestPorts = options.guestPort;
+  if (peer === undefined && Object.keys(guestPorts).length > 0)
+    throw new ConfigurationError('--guest-port', Object.keys(guestPorts).join(), 'an option beside --peer');
   checkWritable(timeline?.timeline);
   checkWritable(timeline?.vcd);
   checkWritable(options.report);
@@ -82,6 +109,7 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   const machine = await serve(
     {
       ...{ socket, hcas, cable, loopbackPlug, timeScale, once: !keep },
+      ...(peer === undefined ? {} : { peer: { ...peer, guestPorts } }),
       ...(profile === undefined ? {} : { profile }),
       ...(set === undefined ? {} : { set }),
       ...(seed === undefined ? {} : { seed }),
@@ -107,14 +135,20 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   if (timeline !== undefined)
     screen.print(timelineText(await writeServedTimeline(machine, report, timeline)));
   const isFaulty = report.analyses.some(({ findings }) => hasErrors(findings));
-  if (!report.checks.balanced || report.defects.length > 0 || isFaulty) process.exitCode = exitFailed;
+  const peerFaults = peerFaultsOf(report);
+  for (const fault of peerFaults) process.stderr.write(`hca: ${fault}\n`);
+  const isFailed = !report.checks.balanced || report.defects.length > 0 || peerFaults.length > 0;
+  if (isFailed || isFaulty) process.exitCode = exitFailed;
 }
 
-function introductionOf({ sockets, qemuOptions }: ServedMachine, isKept: boolean): string {
+function introductionOf({ sockets, qemuOptions, peerPort }: ServedMachine, isKept: boolean): string {
   const what = sockets.length === 1 ? 'an HCA' : `${sockets.length} HCAs`;
   return [
     `Serving ${what} at ${sockets.join(' and ')}. Options for QEMU (10.1 or newer), one device for each HCA:`,
     ...qemuOptions.map((line) => `  ${line}`),
+    ...(peerPort === undefined
+      ? []
+      : [`The peer's program takes TCP connections of the guest at 10.0.2.2, port ${peerPort}.`]),
     isKept ? 'Ends with Ctrl-C.' : 'Ends when the last guest has gone, or with Ctrl-C.',
   ].join('\n');
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { OwnFiles } from './image/own-files.ts';
 import type { GuestFiles } from './kernel-choice.ts';
 import type { LinuxGuestOptions } from './linux-guest.ts';
+import type { PeerNetwork } from './qemu.ts';
 
 /** Which guests, and what is in them. */
 export interface GuestChoice {
@@ -26,6 +27,7 @@ const bootTimeoutSeconds = 120;
 /**
  * @param sockets at which the HCAs are served
  * @param folder for the sockets that QEMU makes
+ * @param peerNetwork of a guest with a simulated host beside it
  */
 export function guestOptionsOf(
   { guests, memoryMib, cpus, console }: GuestChoice,
@@ -33,6 +35,7 @@ export function guestOptionsOf(
   sockets: readonly string[],
   folder: string,
   kernelParameters: readonly string[] = [],
+  peerNetwork?: PeerNetwork,
 ): LinuxGuestOptions[] {
   const network = join(folder, 'network');
   return Array.from({ length: guests }, (_, index) => ({
@@ -40,6 +43,6 @@ export function guestOptionsOf(
     name: `guest${index}`,
     adapters: guests === 1 ? sockets : [sockets[index]!],
     agentSocket: join(folder, `agent${index}`),
-    network: guests === 1 ? undefined : { socket: network, isServer: index === 0 },
+    network: guests === 1 ? peerNetwork : { socket: network, isServer: index === 0 },
   }));
 }

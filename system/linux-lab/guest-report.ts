@@ -50,6 +50,17 @@ export function guestFaultsOf({ commands, budget = [], interrupts, serve }: Gues
     ...differencesOf(interrupts),
     ...(serve.checks.balanced ? [] : ['the ledgers do not balance']),
     ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
+    ...peerFaultsOf(serve),
+  ];
+}
+
+/** What is wrong with the program of a simulated host, a line; none without one, or when it ended well. */
+export function peerFaultsOf({ peer }: Pick<ServeReport, 'peer'>): string[] {
+  if (peer === undefined) return [];
+  const { program, outcome, error, waitsIn = 'it runs' } = peer.program;
+  if (outcome === 'ended') return [];
+  return [
+    `program ${program} of the peer ${outcome === 'failed' ? `failed: ${error}` : `did not end: ${waitsIn}`}`,
   ];
 }
 

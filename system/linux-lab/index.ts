@@ -16,6 +16,7 @@ export {
   type GuestReport,
   guestFaultsOf,
   guestReportOf,
+  peerFaultsOf,
   renderGuestReport,
 } from './guest-report.ts';
 export { guestFiles } from './kernel-choice.ts';

@@ -122,8 +122,9 @@ export class LinuxGuest {
     await this.dispose();
   }
 
-  /** Kills QEMU if it still runs, as a power failure would. */
-  async dispose(): Promise<void> {
+  /** Kills QEMU if it still runs, as a power failure would. @param reason what a command that runs ends with */
+  async dispose(reason?: string): Promise<void> {
+    if (reason !== undefined) this.#line.end(reason);
     if (!this.#isGone) this.#process.kill('SIGKILL');
     await this.#exited;
   }

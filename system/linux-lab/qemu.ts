@@ -15,6 +15,23 @@ interface GuestNetwork {
   readonly isServer: boolean;
 }
 
+/**
+ * Virtual Ethernet of a guest whose peer is a simulated host. It leads nowhere but to that: the port at which stock programs meet,
+ * both ways, by way of this computer's loopback.
+ */
+export interface PeerNetwork {
+  /** The meeting port, in the guest and of its peer. */
+  readonly meetingPort: number;
+  /** Ports of the loopback: one that QEMU opens for what the peer's program connects to, and one that takes the guest's connections. */
+  readonly toGuestPort: number;
+  readonly fromGuestPort: number;
+  /** Busybox of this computer: it carries each connection of the guest. */
+  readonly busybox: string;
+}
+
+/** Of the guest and its peer on that Ethernet; the net is that of QEMU's user networking. */
+export const peerNetworkAddresses = { guest: '10.0.2.15', peer: '10.0.2.100' } as const;
+
 export interface QemuOptions {
   /** Where the packages of QEMU are unpacked. */
   readonly qemuRoot: string;
@@ -29,7 +46,7 @@ export interface QemuOptions {
   readonly adapters: readonly string[];
   /** Socket that QEMU opens as the guest's second serial port. */
   readonly agentSocket: string;
-  readonly network: GuestNetwork | undefined;
+  readonly network: GuestNetwork | PeerNetwork | undefined;
   /** More of the kernel's command line. */
   readonly kernelParameters: readonly string[];
 }
@@ -64,12 +81,24 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
   };
 }
 
-function networkArguments(network: GuestNetwork | undefined): string[] {
+function networkArguments(network: QemuOptions['network']): string[] {
   if (network === undefined) return [];
+  if ('meetingPort' in network) return peerNetworkArguments(network);
   const { socket, isServer } = network;
   const end = `stream,id=net,server=${isServer ? 'on' : 'off'},addr.type=unix,addr.path=${socket}${isServer ? '' : ',reconnect-ms=200'}`;
   const address = `52:54:00:00:00:0${isServer ? 1 : 2}`;
   return ['-netdev', end, '-device', `virtio-net-pci,netdev=net,mac=${address}`];
+}
+
+function peerNetworkArguments({ meetingPort, toGuestPort, fromGuestPort, busybox }: PeerNetwork): string[] {
+  // QEMU reads two commas as one, and takes the words apart as a shell does.
+  const program = `'${busybox.replaceAll("'", "'\\''")}'`.replaceAll(',', ',,');
+  const end = [
+    'user,id=net,restrict=on',
+    `hostfwd=tcp:127.0.0.1:${toGuestPort}-${peerNetworkAddresses.guest}:${meetingPort}`,
+    `guestfwd=tcp:${peerNetworkAddresses.peer}:${meetingPort}-cmd:${program} nc 127.0.0.1 ${fromGuestPort}`,
+  ].join(',');
+  return ['-netdev', end, '-device', 'virtio-net-pci,netdev=net,mac=52:54:00:00:00:03'];
 }
 
 /**

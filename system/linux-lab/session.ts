@@ -11,23 +11,35 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigurationError } from '../../base/index.ts';
 import { nativeLibrary } from '../../guest/index.ts';
-import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
+import {
+  type PeerOptions,
+  type PeerState,
+  type ServedMachine,
+  type ServeOptions,
+  type ServeReport,
+  serve,
+} from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';
 import { figuresOf, type GuestFigures } from './budget.ts';
+import { freePort } from './free-port.ts';
 import { type GuestChoice, guestOptionsOf } from './guest-options.ts';
-import { shellCommand } from './image/init-scripts.ts';
+import { meetingPort, shellCommand } from './image/init-scripts.ts';
 import { moduleNameOf } from './image/own-files.ts';
 import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
 import { withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
+import { peerNetworkCommand } from './peer-network.ts';
+import type { PeerNetwork } from './qemu.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
 export interface SessionOptions extends GuestChoice {
   readonly cache: CacheOptions;
   /** More of what `serve` can do: profile, parameters, faults, traces. */
-  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once'>;
+  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once' | 'peer'>;
+  /** A simulated host with a program of the user's at the other end of the guest's cable; left out: none. */
+  readonly peer?: Omit<PeerOptions, 'guestPorts'>;
   readonly console: LinuxGuestOptions['console'];
   /** Called, in words, with what happens to the serving. */
   readonly onNotice: (text: string) => void;
@@ -51,6 +63,11 @@ export interface SessionResult {
 /** Of a terminal that does not say. */
 const usualRows = 24;
 const usualColumns = 80;
+
+/** After the last command the program of a simulated host may take so long to end. */
+const peerPatienceMs = 10_000;
+/** When it has failed, what runs in the guest may wait for it for ever: it has so long to end by itself. */
+const failedPeerPatienceMs = 10_000;
 
 const shellTimeoutSeconds = 7 * 24 * 3600;
 
@@ -96,6 +113,8 @@ export class GuestSession implements AsyncDisposable {
   readonly #removeFolder: () => void;
   /** That a guest goes is reported only when it was not sent away. */
   readonly #listening: { isOn: boolean };
+  readonly #hasPeer: boolean;
+  #peerTimer: NodeJS.Timeout | undefined;
 
   private constructor(
     guests: LinuxGuest[],
@@ -104,6 +123,7 @@ export class GuestSession implements AsyncDisposable {
     machine: ServedMachine,
     versions: SessionVersions,
     listening: { isOn: boolean },
+    hasPeer: boolean,
     removeFolder: () => void,
   ) {
     this.#guests = guests;
@@ -113,6 +133,8 @@ export class GuestSession implements AsyncDisposable {
     this.versions = versions;
     this.#removeFolder = removeFolder;
     this.#listening = listening;
+    this.#hasPeer = hasPeer;
+    void machine.peerEnded.then((state) => this.#peerHasEnded(state));
   }
 
   /**
@@ -122,6 +144,9 @@ export class GuestSession implements AsyncDisposable {
   static async start(options: SessionOptions): Promise<GuestSession> {
     if (options.guests > options.hcas)
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
+    const { peer } = options;
+    if (peer !== undefined && options.hcas > 1)
+      throw new ConfigurationError('hcas', options.hcas, '1 beside a peer: the other HCA is its');
     // Before anything is fetched: without it no guest can be served.
     nativeLibrary();
     const stockFiles = await guestFiles(options.kernel, options.cache);
@@ -131,15 +156,29 @@ export class GuestSession implements AsyncDisposable {
     let machine: ServedMachine | undefined;
     try {
       const { hcas, cable, ownFiles } = options;
+      const toGuestPort = peer === undefined ? 0 : await freePort();
       const files = withOwnFiles(stockFiles, ownFiles, options.memoryMib, folder);
       machine = await serve(
-        { ...options.serve, socket: join(folder, 'hca'), hcas, cable },
+        {
+          ...options.serve,
+          ...{ socket: join(folder, 'hca'), hcas, cable },
+          ...(peer === undefined ? {} : { peer: { ...peer, guestPorts: { [meetingPort]: toGuestPort } } }),
+        },
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
-      const each = guestOptionsOf(options, files, machine.sockets, folder);
+      const network: PeerNetwork | undefined =
+        machine.peerPort === undefined
+          ? undefined
+          : {
+              ...{ meetingPort, toGuestPort, fromGuestPort: machine.peerPort },
+              busybox: join(files.toolsRoot, 'bin/busybox'),
+            };
+      const each = guestOptionsOf(options, files, machine.sockets, folder, [], network);
       const guests = await startAll(each);
       const ownModules = ownFiles?.modules.map(moduleNameOf) ?? [];
-      return new GuestSession(guests, each, ownModules, machine, versionsOf(files), listening, removeFolder);
+      const versions = versionsOf(files);
+      const hasPeer = peer !== undefined;
+      return new GuestSession(guests, each, ownModules, machine, versions, listening, hasPeer, removeFolder);
     } catch (error) {
       await machine?.close();
       removeFolder();
@@ -191,6 +230,7 @@ export class GuestSession implements AsyncDisposable {
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
+        if (this.#hasPeer) await guest.check(peerNetworkCommand, 'joining the guest and its peer');
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
         const command = isEthernet ? ethernetLoadCommand(index) : loadCommand(isManaged);
         await guest.check(command, 'loading the drivers');
@@ -212,6 +252,7 @@ export class GuestSession implements AsyncDisposable {
 
   /** Compares interrupts, powers the guests off, and makes the report. @throws GuestError */
   async finish(): Promise<SessionResult> {
+    if (this.#hasPeer) await this.#untilPeerEnds();
     const interrupts = await this.compareInterrupts();
     this.#listening.isOn = false;
     await Promise.all(this.guests.map((guest) => guest.powerOff()));
@@ -230,9 +271,27 @@ export class GuestSession implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#peerTimer);
     await Promise.all(this.guests.map((guest) => guest.dispose()));
     await this.machine.close().catch(() => {});
     this.#removeFolder();
+  }
+
+  /** Gives the program of the simulated host its time to end: the report says what became of it. */
+  async #untilPeerEnds(): Promise<void> {
+    const limit = new AbortController();
+    const patience = delay(peerPatienceMs, undefined, { signal: limit.signal }).catch(() => {});
+    await Promise.race([this.machine.peerEnded, this.machine.ended, patience]);
+    limit.abort();
+  }
+
+  /** What runs in the guest may wait for ever for a program that has failed: the guest is then switched off. */
+  #peerHasEnded({ program, outcome }: PeerState): void {
+    if (outcome !== 'failed') return;
+    const reason = `program ${program} of the peer has failed, and the command did not end in the ${failedPeerPatienceMs / 1000} s after that`;
+    this.#peerTimer = setTimeout(() => {
+      for (const guest of this.guests) void guest.dispose(reason);
+    }, failedPeerPatienceMs);
   }
 
   async #compareOnce(): Promise<VectorComparison[]> {

@@ -51,8 +51,10 @@ while read -r token seconds encoded; do
 done
 `;
 
-/** The TCP port at which perftest and the ping-pong programs of libibverbs meet, as /proc/net/tcp writes it. */
-const meetingPort = (18515).toString(16).toUpperCase();
+/** The TCP port at which perftest and the ping-pong programs of libibverbs meet. */
+export const meetingPort = 18_515;
+/** As /proc/net/tcp writes it. */
+const meetingPortText = meetingPort.toString(16).toUpperCase();
 
 /**
  * Scripts by which both sides of a test are run. `test-server COMMAND` starts one side and returns when it listens;
@@ -61,7 +63,7 @@ const meetingPort = (18515).toString(16).toUpperCase();
  */
 export const testScripts: Readonly<Record<string, string>> = {
   'test-server': `#!/bin/sh
-listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPort} .* 0A '; }
+listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPortText} .* 0A '; }
 rm -f /run/server.status
 { sh -c "echo \\$\\$ >/run/server.pid; exec $1" >/run/server.log 2>&1; echo $? >/run/server.status; } </dev/null >/dev/null 2>&1 &
 until listens; do

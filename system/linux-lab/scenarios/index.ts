@@ -5,6 +5,7 @@ import { ethernet } from './ethernet.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
+import { peer } from './peer.ts';
 import { probe } from './probe.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
@@ -21,6 +22,7 @@ export const scenarios: readonly Scenario[] = [
   cable,
   twoGuests,
   ethernet,
+  peer,
   subnetManager,
   faultsAtProbe,
   faultsAtWork,

@@ -4,9 +4,10 @@
  * test suite (test/guest) runs the very same, but for steps that only measure, which it takes in brief.
  */
 import type { FaultPlan } from '../../machine/faults/index.ts';
+import type { ProgramModule } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 
-import { differencesOf } from '../guest-report.ts';
+import { differencesOf, peerFaultsOf } from '../guest-report.ts';
 import { GuestSession, type SessionOptions, type SessionResult } from '../session.ts';
 import { ScenarioFailure, Stage } from './stage.ts';
 
@@ -25,6 +26,8 @@ export interface Scenario {
   readonly isCabled: boolean;
   readonly guests: 1 | 2;
   readonly faults: FaultPlan;
+  /** A simulated host at the other end of the cable, and its program; left out: there is none. */
+  readonly peer?: ProgramModule;
   /** Parameters other than the user's or the profile's. */
   readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */
@@ -35,11 +38,11 @@ export interface Scenario {
 }
 
 /** What the scenario does not decide. */
-export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable'>;
+export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer'>;
 
 /** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
-  const { hcas, isCabled, guests, faults, set = {} } = scenario;
+  const { hcas, isCabled, guests, faults, peer, set = {} } = scenario;
   const session = await GuestSession.start({
     ...options,
     serve: {
@@ -50,6 +53,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
     hcas,
     guests,
     cable: isCabled,
+    ...(peer === undefined ? {} : { peer: { run: peer } }),
   });
   try {
     if (scenario.isLoaded) await session.load();
@@ -64,13 +68,19 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
 export async function finishScenario(stage: Stage): Promise<SessionResult> {
   const result = await stage.session.finish();
   const { checks, defects } = result.report;
-  const failures = [checks.blocks, checks.pcie, checks.interrupts, checks.wire, checks.operations].flatMap(
-    (check) => check.failures,
-  );
+  const failures = [
+    ...(checks.cpu === undefined ? [] : [checks.cpu]),
+    checks.blocks,
+    checks.pcie,
+    checks.interrupts,
+    checks.wire,
+    checks.operations,
+  ].flatMap((check) => check.failures);
   const complaints = [
     ...defects.map(({ access, message }) => `a defect of the emulator by ${access}: ${message}`),
     ...failures,
     ...differencesOf(result.interrupts),
+    ...peerFaultsOf(result.report),
   ];
   if (complaints.length > 0) throw new ScenarioFailure(complaints.join('; '));
   return result;

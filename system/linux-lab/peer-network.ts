@@ -1,0 +1,41 @@
+/**
+ * How a guest reaches the simulated host beside it: by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
+ * which that host has no more than its addresses. So its entry in the guest's neighbour table is put there by hand, as every
+ * simulated host has the table of all (docs/connections.md): nobody there would answer ARP.
+ */
+import { portGuidOf } from '../../hw/hca/index.ts';
+import { peerNetworkAddresses } from './qemu.ts';
+
+/** On IP over InfiniBand: host n is 10.0.0.(n+1). */
+export const peerAddresses = { guest: '10.0.0.1', peer: '10.0.0.2' } as const;
+
+/** Flags and QP number of an IPoIB interface, which nothing is sent to, and the GID of the simulated host's port (RFC 4391, 9.1.1). */
+function linkAddress(): string {
+  const guid = portGuidOf(1, 1).toString(16).padStart(16, '0');
+  const gid = `fe80000000000000${guid}`;
+  return ['80:00:00:00', ...gid.match(/../g)!].join(':');
+}
+
+/** A command of the guest: brings IP over InfiniBand up, with the simulated host as a neighbour; once and again. */
+const peerIpScript = `#!/bin/sh
+modprobe ib_ipoib || exit 1
+# By its path: the shell takes busybox's own, which knows less, for the bare name.
+ip=/bin/ip
+$ip addr replace ${peerAddresses.guest}/24 dev ib0 && $ip link set ib0 up || exit 1
+tries=0
+until [ "$(cat /sys/class/net/ib0/operstate)" = up ]; do
+  tries=$((tries + 1)); [ $tries = 150 ] && { echo 'IP over InfiniBand did not come up'; exit 1; }
+  sleep 0.2
+done
+$ip neigh replace ${peerAddresses.peer} lladdr ${linkAddress()} dev ib0 nud permanent
+`;
+
+/** Run when the drivers are loaded: the Ethernet to the peer is up, and `peer-ip` is a command. */
+export const peerNetworkCommand = [
+  'modprobe -a virtio_pci virtio_net',
+  `ip addr add ${peerNetworkAddresses.guest}/24 dev eth0`,
+  'ip link set eth0 up',
+  `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
+  `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
+  'chmod +x /usr/bin/peer-ip',
+].join(' && ');

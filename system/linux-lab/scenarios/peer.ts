@@ -1,0 +1,106 @@
+/**
+ * Stock programs in a guest, and programs of ours on a simulated host at the other end of its cable: `ibv_rc_pingpong` and `rping`,
+ * either side of each. Both ends check what arrives.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CounterpartOutcome, CounterpartTask } from '../../workloads/index.ts';
+import { peerAddresses } from '../peer-network.ts';
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+/** Has our program play its side; the guest runs `command` meanwhile. @throws ScenarioFailure when either fails */
+async function play(stage: Stage, task: CounterpartTask, command: string): Promise<string> {
+  const { machine } = stage.session;
+  const ended = machine.peerEnded.then(
+    ({ error = 'it has ended' }): CounterpartOutcome => ({ error: `its program is gone: ${error}` }),
+  );
+  const done = Promise.race([machine.take('done') as Promise<CounterpartOutcome>, ended]);
+  machine.put('task', { ...task });
+  // Before the guest's client can connect.
+  if (task.program === 'rping' && task.guest === 'client')
+    await Promise.race([machine.take('listening'), ended]);
+  const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
+  // When the guest's side has failed, the other may wait for it for ever.
+  const outcome = await Promise.race([
+    done,
+    delay(exitStatus === 0 ? patienceMs : 0, { error: 'it waits' }, { ref: false }),
+  ]);
+  if ('error' in outcome || exitStatus !== 0) {
+    const seen = JSON.stringify(outcome);
+    throw new ScenarioFailure(`${command}: exit ${exitStatus}; the peer: ${seen}\n${output}`);
+  }
+  return output;
+}
+
+/** Either side waits for ever for one that has failed. */
+const stepSeconds = 120;
+const patienceMs = 30_000;
+
+const pingPongSizes = [1, 64, 4096, 10_000];
+const iterations = 50;
+
+const lineOf = (output: string, pattern: RegExp): string | undefined =>
+  output.split('\n').find((line) => pattern.test(line));
+
+const pingPongStep = (guest: 'client' | 'server'): Step => ({
+  title: `ibv_rc_pingpong: the guest is the ${guest}; 1 to 10,000 bytes, data checked`,
+  async run(stage) {
+    let last = '';
+    for (const sizeBytes of pingPongSizes) {
+      const options = `-c -s ${sizeBytes} -n ${iterations}`;
+      const command = `ibv_rc_pingpong ${options}${guest === 'client' ? ' peer' : ''}`;
+      last = await play(stage, { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations }, command);
+      if (/invalid data/.test(last)) throw new ScenarioFailure(last);
+    }
+    return lineOf(last, /iters in/);
+  },
+});
+
+const pingCount = 10;
+
+const rpingStep = (guest: 'client' | 'server'): Step => ({
+  title: `rping: the guest is the ${guest}, connections by rdma_cm, data checked`,
+  async run(stage) {
+    await stage.check('peer-ip');
+    const task = { program: 'rping', guest, address: peerAddresses.guest, count: pingCount } as const;
+    if (guest === 'client') {
+      const output = await play(stage, task, `rping -c -a ${peerAddresses.peer} -C ${pingCount} -V -v`);
+      return lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
+    }
+    // rping's server exits with 1 when its client has gone.
+    const command = `sh -c 'rping -s -C ${pingCount} -v; [ $? -le 1 ]'`;
+    const output = await play(stage, task, command);
+    const last = lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
+    if (last === undefined) throw new ScenarioFailure(output);
+    return last;
+  },
+});
+
+const endStep: Step = {
+  title: 'the program of the simulated host ends when it is told to',
+  async run({ session: { machine } }) {
+    machine.put('task', null);
+    const { outcome, result, error = '' } = await machine.peerEnded;
+    if (outcome !== 'ended') throw new ScenarioFailure(`${outcome}: ${error}`);
+    return `${String(result)} tasks`;
+  },
+};
+
+export const peer: Scenario = {
+  name: 'peer',
+  title: 'Stock programs and programs of ours, at the two ends of a cable',
+  hcas: 1,
+  isCabled: true,
+  guests: 1,
+  faults: [],
+  peer: {
+    url: new URL(
+      `../../workloads/guest-counterpart${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`,
+      import.meta.url,
+    ),
+    exportName: 'guestCounterpart',
+  },
+  isLoaded: true,
+  steps: [pingPongStep('client'), pingPongStep('server'), rpingStep('client'), rpingStep('server'), endStep],
+};
