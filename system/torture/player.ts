@@ -251,6 +251,7 @@ class Player {
   async play(): Promise<void> {
     const isSetUp = await this.#attempt('set up', () => this.#setUp());
     const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect(0)));
+    if (!isSetUp) await this.#refuseLinks(0);
     if (!isConnected) {
       this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
       await this.#giveUpQps();
@@ -492,14 +493,19 @@ class Player {
 
   /** A program that takes no more turns is not awaited. */
   async #announceTurns(): Promise<void> {
-    const { exchange } = this.#program;
     for (let turn = this.#turn + 1; turn <= this.#turnCount; turn++) {
       for (const where of meetingsOf(turn)) await this.#announce(where);
-      for (const index of this.#plan.qps.keys()) {
-        const peer = peerOfQp(this.#story, this.#index, index);
-        if (peer !== undefined && peer.program !== this.#index && isCurrent(this.#plan, index, turn))
-          await exchange.put(mailboxOf(peer.link, turn, peer), null);
-      }
+      await this.#refuseLinks(turn);
+    }
+  }
+
+  /** Peers that wait for news of a link at this turn hear that there are none. */
+  async #refuseLinks(turn: number): Promise<void> {
+    const { exchange } = this.#program;
+    for (const index of this.#plan.qps.keys()) {
+      const peer = peerOfQp(this.#story, this.#index, index);
+      if (peer !== undefined && peer.program !== this.#index && isCurrent(this.#plan, index, turn))
+        await exchange.put(mailboxOf(peer.link, turn, peer), null);
     }
   }
 
