@@ -1,11 +1,12 @@
 /**
  * Processes that map, share, fork, move, protect, advise, pin and end at random, in less memory than they use, beside a device that
  * writes to what is pinned. Each page is judged by a model of memory that knows no frames: a process maps pages to contents, a
- * fork copies those of private pages and shares the others.
+ * fork copies those of private pages and shares the others, a private page of a file is the file's until it is written.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AddressSpace } from './address-space.ts';
+import { newFile } from './memory-file.ts';
 import { pageBytes } from './page.ts';
 import type { PinnedPages } from './pins.ts';
 import { newTestMemory } from './testing.ts';
@@ -25,9 +26,17 @@ type Content = Map<number, number>;
 
 interface Page {
   content: Content;
+  /** Of a private mapping of a file, until it is written: the file's page, which others may write. */
+  readonly ofFile: Content | undefined;
   readonly isShared: boolean;
   isWritable: boolean;
   isInherited: boolean;
+  readonly isOfFile: boolean;
+}
+
+/** A private page of a file is a page of its own from its first write on, and from when a device may look at it. */
+function own(page: Page): void {
+  if (page.content === page.ofFile) page.content = new Map(page.content);
 }
 
 interface Pin {
@@ -53,7 +62,12 @@ class Process {
   }
 }
 
+/** Pages of the file that processes map. */
+const filePages = 6;
+
 class Story {
+  readonly #file = newFile('data', new Uint8Array(filePages * pageBytes).fill(9));
+  readonly #fileContents = Array.from({ length: filePages }, (): Content => new Map([[0, 9]]));
   readonly all = newTestMemory({ paging: { minFreeKib: 64 }, swap: { sizeMib: 4 } }, freeKib);
   readonly processes: Process[] = [new Process(this.all.mm.newSpace())];
   readonly pins: Pin[] = [];
@@ -66,6 +80,7 @@ class Story {
     const process = this.processes[a % this.processes.length]!;
     const range = process.ranges[b % Math.max(1, process.ranges.length)];
     if (does === 'map') return this.#map(process, 1 + (b % 12), c % 3 === 0, c % 7 !== 0);
+    if (does === 'mapFile') return this.#mapFile(process, b % filePages, c % 2 === 0);
     if (does === 'fork') return this.#fork(process);
     if (does === 'exit') return this.#exit(a);
     if (does === 'unpin') return this.#unpin(a);
@@ -99,7 +114,10 @@ class Story {
   end(): void {
     for (let pin = this.pins.length; pin > 0; pin--) this.#unpin(0);
     for (const { space } of this.processes) space.release();
-    expect([this.all.frames.usedCount, this.all.mm.swap.usedCount]).toEqual([0, 0]);
+    // What is left is the page cache.
+    const { frames, swap } = this.all.mm;
+    const cached = this.#file.frames.filter((frame) => frame >= 0).length;
+    expect([frames.usedCount - cached, swap.usedCount]).toEqual([0, 0]);
   }
 
   #map(process: Process, pageCount: number, isShared: boolean, isWritable: boolean): void {
@@ -108,6 +126,26 @@ class Story {
     const address = process.space.mapWith(pageCount * pageBytes, { isShared, access });
     expect(address).toBeGreaterThan(0);
     fresh(process, address, pageCount, isShared, isWritable);
+    process.ranges.push({ address, pageCount });
+  }
+
+  #mapFile(process: Process, firstPage: number, isShared: boolean): void {
+    const pageCount = filePages - firstPage;
+    if (this.pageCount + pageCount > pagesMax) return;
+    const options = { file: this.#file, fileOffset: firstPage * pageBytes, isShared };
+    const address = process.space.mapWith(pageCount * pageBytes, options);
+    for (const [index, page] of pagesOf(address, pageCount).entries()) {
+      const content = this.#fileContents[firstPage + index]!;
+      const ofFile = isShared ? undefined : content;
+      process.pages.set(page, {
+        content,
+        ofFile,
+        isShared,
+        isWritable: true,
+        isInherited: true,
+        isOfFile: true,
+      });
+    }
     process.ranges.push({ address, pageCount });
   }
 
@@ -125,7 +163,8 @@ class Story {
     expect(parent.space.fork(child.space)).toBe(true);
     for (const [address, page] of parent.pages) {
       if (!page.isInherited) continue;
-      const content = page.isShared ? page.content : new Map(page.content);
+      const isCommon = page.isShared || page.content === page.ofFile;
+      const content = isCommon ? page.content : new Map(page.content);
       child.pages.set(address, { ...page, content });
     }
     child.ranges = parent.ranges.map((range) => ({ ...range }));
@@ -144,7 +183,9 @@ class Story {
     const page = pages.get(address - place);
     const isAllowed = page?.isWritable === true;
     expect(space.write(address, Uint8Array.of(value))).toBe(isAllowed);
-    if (isAllowed) page.content.set(place, value);
+    if (!isAllowed) return;
+    own(page);
+    page.content.set(place, value);
   }
 
   #unmap({ space, pages }: Process, address: number, pageCount: number): void {
@@ -166,7 +207,8 @@ class Story {
     expect(space.advise(address, pageCount * pageBytes, advice)).toBe(isMapped ? undefined : 'ENOMEM');
     if (!isMapped) return;
     for (const page of range.map((at) => pages.get(at)!)) {
-      if (advice === 'dontNeed' && !page.isShared) page.content = new Map();
+      if (advice === 'dontNeed' && !page.isShared) page.content = page.ofFile ?? new Map();
+      if (advice === 'populateWrite' && page.isWritable) own(page);
       if (advice === 'doFork' || advice === 'dontFork') page.isInherited = advice === 'doFork';
     }
   }
@@ -175,8 +217,9 @@ class Story {
   #remap(process: Process, address: number, pageCount: number, newCount: number, mayMove: boolean): void {
     const { space, pages } = process;
     const range = pagesOf(address, pageCount);
-    const isShared = pages.get(address)?.isShared === true;
-    if (newCount > pageCount && (isShared || this.pageCount + newCount - pageCount > pagesMax)) return;
+    const { isShared = false, isOfFile = false } = pages.get(address) ?? {};
+    if (newCount > pageCount && (isShared || isOfFile || this.pageCount + newCount - pageCount > pagesMax))
+      return;
     const answer = space.remap(address, pageCount * pageBytes, newCount * pageBytes, mayMove);
     if (typeof answer === 'string') return;
     const before = range.map((page) => pages.get(page)!);
@@ -191,10 +234,11 @@ class Story {
     const held = this.pins.reduce((sum, { contents }) => sum + contents.length, 0);
     if (held + pageCount > pinnedPagesMax) return;
     const range = pagesOf(address, pageCount).map((page) => pages.get(page));
-    const isAllowed = range.every((page) => page !== undefined && (access === 'read' || page.isWritable));
+    const isAllowed = range.every((page) => page !== undefined && (access === 'read' || mayBePinned(page)));
     const pinned = space.pin(address, pageCount * pageBytes, access);
     if (!isAllowed) return expect(pinned).toBe('EFAULT');
     if (typeof pinned === 'string') throw new Error(`a pin of ${pageCount} pages: ${pinned}`);
+    for (const page of range) own(page!);
     const contents = range.map((page) => page!.content);
     if (access === 'read') this.#holds(pinned, contents);
     this.pins.push({ space, pinned, contents });
@@ -224,6 +268,10 @@ class Story {
   }
 }
 
+/** For writing: not pages of a file that others see, whose file system must see the writes. */
+const mayBePinned = ({ isWritable, isShared, isOfFile }: Page): boolean =>
+  isWritable && !(isShared && isOfFile);
+
 const advices = ['dontNeed', 'dontFork', 'doFork', 'populateWrite'] as const;
 type Advice = (typeof advices)[number];
 
@@ -239,7 +287,14 @@ function fresh(
   isWritable: boolean,
 ): void {
   for (const page of pagesOf(address, pageCount))
-    pages.set(page, { content: new Map(), isShared, isWritable, isInherited: true });
+    pages.set(page, {
+      content: new Map(),
+      ofFile: undefined,
+      isShared,
+      isWritable,
+      isInherited: true,
+      isOfFile: false,
+    });
 }
 
 function byteAt(space: AddressSpace, address: number): number | undefined {
@@ -248,7 +303,20 @@ function byteAt(space: AddressSpace, address: number): number | undefined {
 }
 
 const kinds = [
-  ...['map', 'map', 'store', 'store', 'store', 'store', 'store', 'fork', 'exit', 'unmap', 'protect'],
+  ...[
+    'map',
+    'map',
+    'mapFile',
+    'store',
+    'store',
+    'store',
+    'store',
+    'store',
+    'fork',
+    'exit',
+    'unmap',
+    'protect',
+  ],
   ...['advise', 'remap', 'replace', 'pin', 'device', 'device', 'unpin'],
 ];
 const steps = fc.record({
