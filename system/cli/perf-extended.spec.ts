@@ -34,6 +34,12 @@ describe('perf', () => {
     if (test === 'send-bw') expect(uc.received).toEqual({ count: 300, expected: 300 });
   });
 
+  it.each([1, 2, 15])('measures the latency of SENDs by queues of %i', async (txDepth) => {
+    const { result, isBalanced } = await measured(`send-lat,iters=40,txDepth=${txDepth},rxDepth=2`);
+    expect(result).toMatchObject({ iterations: 40 });
+    expect(isBalanced).toBe(true);
+  });
+
   it('sends datagrams, and says which found no receive', async () => {
     const all = await measured('send-bw,size=64,iters=300,connection=UD');
     expect(all.received).toEqual({ count: 300, expected: 300 });

@@ -11,8 +11,8 @@ import type { LatencyResult } from './perf-plan.ts';
 import { startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
-/** A SEND ping-pong asks for a completion this often, so that its queue is given back. */
-const sendSignalInterval = 16;
+/** A SEND ping-pong asks for a completion so often at least, and as often as its queue would be full: then it is given back. */
+const sendSignalIntervalMax = 16;
 
 export async function latencyClient(program: ProgramContext): Promise<JsonValue> {
   const link = await openPerfLink(program);
@@ -76,13 +76,14 @@ async function writePingPong(link: PerfLink, isClient: boolean, iterations: numb
 }
 
 async function sendPingPong(link: PerfLink, isClient: boolean, iterations: number): Promise<Float64Array> {
-  const { program, sends } = link;
+  const { program, sends, args } = link;
+  const interval = Math.min(sendSignalIntervalMax, args.txDepth);
   const startsPs = new Float64Array(iterations + 1);
   for (let count = 0; count < iterations; count++) {
     program.progress(count, iterations);
     if (isClient) startsPs[count] = program.cpu.localPs;
     else await takeOne(link);
-    const isSignalled = count % sendSignalInterval === sendSignalInterval - 1 || count === iterations - 1;
+    const isSignalled = count % interval === interval - 1 || count === iterations - 1;
     link.streams[0]!.post(isSignalled);
     if (isSignalled && !isClient) await sends.wait();
     if (isClient) await takeOne(link);
