@@ -42,6 +42,7 @@ describe('headers of frames', () => {
     ['a fragment', `0800${udp.replace('0000000040', '0000200040')}`],
     ['a packet that is not whole', `0800${udp.slice(0, -2)}`],
     ['ARP', '0806000108000604'],
+    ['nothing but tags', '81000007'.repeat(12)],
     ['ICMP', `0800${udp.replace('4011', '4001')}`],
   ])('leaves %s as it is', (_what, rest) => {
     const frame = fromHex(MACS + rest, 60);

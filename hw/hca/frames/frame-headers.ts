@@ -34,10 +34,12 @@ function setU16(bytes: Uint8Array, at: number, value: number): void {
   bytes[at + 1] = value & 0xff;
 }
 
+const isTagType = (type: number): boolean => type === TYPE_C_VLAN || type === TYPE_S_VLAN;
+
 /** Control information of the frame's outer tag, or -1; a tag of a customer only, if so asked. */
 export function tagOf(bytes: Uint8Array, at: number, isCustomerOnly = false): number {
   const type = u16At(bytes, at + TAG_PLACE);
-  const isTag = type === TYPE_C_VLAN || (type === TYPE_S_VLAN && !isCustomerOnly);
+  const isTag = isCustomerOnly ? type === TYPE_C_VLAN : isTagType(type);
   return isTag ? u16At(bytes, at + TAG_PLACE + 2) : NO_TAG;
 }
 
@@ -70,10 +72,10 @@ export interface PacketPlaces {
 
 /** The places of an IP packet in the frame at `at`; undefined for what is none. IPv6 with extension headers has no transport here. */
 export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number): PacketPlaces | undefined {
-  let type = at + TAG_PLACE;
-  while (u16At(bytes, type) === TYPE_C_VLAN || u16At(bytes, type) === TYPE_S_VLAN) type += TAG_BYTES;
-  const network = type + 2;
   const frameEnd = at + frameBytes;
+  let type = at + TAG_PLACE;
+  while (type < frameEnd && isTagType(u16At(bytes, type))) type += TAG_BYTES;
+  const network = type + 2;
   if (u16At(bytes, type) === TYPE_IPV4) return ipv4Places(bytes, network, frameEnd);
   return u16At(bytes, type) === TYPE_IPV6 ? ipv6Places(bytes, network, frameEnd) : undefined;
 }

@@ -3,6 +3,7 @@ import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState, rssContext, rssOffsetInQpc } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { fromHex, toHex } from '../../../base/bytes.ts';
+import { Random } from '../../../sim/index.ts';
 import type { FrameDropReason } from '../port/frame-steering.ts';
 import { oneLineCaches, tightest } from '../testing/data-path-bench.ts';
 import { pattern } from '../testing/data-path-verbs.ts';
@@ -371,6 +372,31 @@ describe('a reset', () => {
         expect([ethernet!.port.heldFrames, dataPath.blocks.writer.heldCount]).toEqual([0, 0]);
         expect(dataPath.core.requestPackets.heldCount).toBe(0);
       }
+    }
+  });
+});
+
+describe('hostile software', () => {
+  it('of rings gets completions, errors or nothing, and another ring goes on', async () => {
+    const random = new Random(17);
+    for (let round = 0; round < 20; round++) {
+      const scene = await ringScene(random.chance(0.5) ? { hca: tightest } : {});
+      const { bench, b, to } = scene;
+      const rough = new Ring(bench.a, { sqLogCount: random.below(5), sqLogStride16: random.below(4) });
+      await bench.run(5);
+      for (let index = 0; index < 12; index++) {
+        const wqe = Uint8Array.from({ length: 16 + 16 * random.below(3) }, () => random.below(256));
+        // Most of them SENDs of any size by their own account.
+        if (random.chance(0.8)) wqe[3] = WqeOpcode.SEND;
+        rough.qp.sendBytes(wqe);
+        if (random.chance(0.5)) await bench.run(1);
+      }
+      await bench.run(100);
+      const frame = frameOf(MAC_B, pattern(round, 120));
+      b.qp.receive([to.part(0, 1536)]);
+      send(scene, frame);
+      await bench.until(() => b.cq.takenCount() > 0, 200);
+      expect(to.read(0, frame.length)).toEqual(frame);
     }
   });
 });
