@@ -106,6 +106,7 @@ export {
   profileListing,
 } from './system/machine/profile/index.ts';
 export type * from './system/machine/report/exact-figures.ts';
+export type { FrameLedger } from './system/machine/report/frame-ledger.ts';
 export type * from './system/machine/report/hca-ledger.ts';
 export type * from './system/machine/report/host-ledger.ts';
 export type * from './system/machine/report/ledger-link.ts';
