@@ -66,6 +66,7 @@ export { CostsOverflowError } from './system/machine/costs/index.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
 export {
   type Exchange,
+  type FrameLedger,
   type Held,
   type HostSpent,
   type JsonValue,
@@ -106,7 +107,6 @@ export {
   profileListing,
 } from './system/machine/profile/index.ts';
 export type * from './system/machine/report/exact-figures.ts';
-export type { FrameLedger } from './system/machine/report/frame-ledger.ts';
 export type * from './system/machine/report/hca-ledger.ts';
 export type * from './system/machine/report/host-ledger.ts';
 export type * from './system/machine/report/ledger-link.ts';
