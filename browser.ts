@@ -132,6 +132,7 @@ export {
   type FieldNaming,
   GuestStream,
   GuestStreamError,
+  type GuestStreamUser,
   type KvPlan,
   openEndpoint,
   openMessageChannel,

@@ -19,17 +19,17 @@ const pieceBytes = 1024;
 const piecesAtOnce = 16;
 
 /** What a stream needs of its program. */
-type StreamUser = Pick<ProgramContext, 'exchange' | 'cpu'>;
+export type GuestStreamUser = Pick<ProgramContext, 'exchange' | 'cpu'>;
 
 /** A connection with the guest. One read or write at a time. */
 export class GuestStream {
-  readonly #program: StreamUser;
+  readonly #program: GuestStreamUser;
   readonly #name: string;
   #received = '';
   #sentPieces = 0;
   #isAtEnd = false;
 
-  constructor(program: StreamUser, connection: number) {
+  constructor(program: GuestStreamUser, connection: number) {
     this.#program = program;
     this.#name = `tcp.${connection}`;
   }
@@ -71,7 +71,7 @@ export class GuestStream {
 }
 
 /** Waits until the guest connects to its peer. */
-export async function acceptGuest(program: StreamUser): Promise<GuestStream> {
+export async function acceptGuest(program: GuestStreamUser): Promise<GuestStream> {
   return streamOf(program, await program.exchange.take('tcp.accept'));
 }
 
@@ -80,12 +80,12 @@ export async function acceptGuest(program: StreamUser): Promise<GuestStream> {
  * has asked the guest.
  * @throws GuestStreamError when there is no way to that port
  */
-export async function connectGuest(program: StreamUser, port: number): Promise<GuestStream> {
+export async function connectGuest(program: GuestStreamUser, port: number): Promise<GuestStream> {
   await program.exchange.put('tcp.connect', { port });
   return streamOf(program, await program.exchange.take('tcp.connected'));
 }
 
-function streamOf(program: StreamUser, answer: JsonValue): GuestStream {
+function streamOf(program: GuestStreamUser, answer: JsonValue): GuestStream {
   const { connection, error } = answer as { readonly connection?: number; readonly error?: string };
   if (connection === undefined) throw new GuestStreamError(error ?? 'no connection with the guest');
   return new GuestStream(program, connection);

@@ -20,7 +20,13 @@ export {
   guestPingpong,
 } from './guest-pingpong.ts';
 export { type GuestRpingArgs, type GuestRpingResult, guestRping, RdmaEventError } from './guest-rping.ts';
-export { acceptGuest, connectGuest, GuestStream, GuestStreamError } from './guest-stream.ts';
+export {
+  acceptGuest,
+  connectGuest,
+  GuestStream,
+  GuestStreamError,
+  type GuestStreamUser,
+} from './guest-stream.ts';
 export { kvClient } from './kv-client.ts';
 export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
 export { kvServer } from './kv-server.ts';
