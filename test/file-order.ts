@@ -54,6 +54,8 @@ const guests = [
   'test/guest/probe-debian.spec.ts',
   'test/guest/faults-work.spec.ts',
   'test/guest/two-guests.spec.ts',
+  'test/guest/ethernet.spec.ts',
+  'test/guest/peer.spec.ts',
   'test/guest/rough-guests.spec.ts',
   'test/guest/soft-roce.spec.ts',
   'test/page/page.spec.ts',
