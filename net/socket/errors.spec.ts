@@ -133,6 +133,73 @@ describe('a connection that ends', () => {
     );
   });
 
+  test('is ECONNRESET for the next call of a reader that has got a part of what it asked for', async () => {
+    await pair(
+      async (cpu, calls, fd, buffer) => {
+        await calls.send(cpu, fd, buffer, 1000);
+        await cpu.sleep(10 * ms);
+        await calls.close(cpu, fd);
+      },
+      async (cpu, calls, fd, buffer) => {
+        await calls.send(cpu, fd, buffer, 100);
+        expect(await calls.recv(cpu, fd, buffer, 4000, { waitAll: true })).toBe(1000);
+        expect(await errnoOf(calls.recv(cpu, fd, buffer, 4000))).toBe('ECONNRESET');
+        expect(await calls.recv(cpu, fd, buffer, 4000)).toBe(0);
+      },
+    );
+  });
+
+  test('is ECONNRESET for the next call of a writer that has got rid of a part', async () => {
+    await pair(
+      async (cpu, calls, fd) => {
+        await cpu.sleep(10 * ms);
+        await calls.close(cpu, fd);
+      },
+      async (cpu, calls, fd, buffer) => {
+        expect(await calls.send(cpu, fd, buffer, 1 << 20)).toBeLessThan(1 << 20);
+        expect(await errnoOf(calls.send(cpu, fd, buffer, 100))).toBe('ECONNRESET');
+        expect(await errnoOf(calls.send(cpu, fd, buffer, 100))).toBe('EPIPE');
+      },
+    );
+  });
+
+  test('has its FIN behind what was taken, and nothing else, when it is shut while another thread sends', async () => {
+    for (let delayPs = 3 * us; delayPs < 5 * us; delayPs += us / 10) {
+      const net = new TestNetwork();
+      let mine: { calls: SocketCalls; fd: number } | undefined;
+      let taken = 0;
+      let got = 0;
+      net.run(0, 'sender', async ({ cpu, memory }, calls) => {
+        const fd = await connected(cpu, calls);
+        const buffer = memory.map(8192);
+        // The second is held back by Nagle's rule: the third is put behind it, which takes time.
+        for (let count = 0; count < 2; count++) taken += await calls.send(cpu, fd, buffer, 100);
+        mine = { calls, fd };
+        await cpu.sleep(3 * us);
+        const left = await calls.send(cpu, fd, buffer + 4096, 1000).catch((error: NetError) => error.code);
+        if (left !== 'EPIPE') taken += Number(left);
+        await cpu.sleep(100 * ms);
+      });
+      net.run(
+        0,
+        'shutter',
+        async ({ cpu }) => {
+          while (mine === undefined) await cpu.sleep(us / 10);
+          await cpu.sleep(delayPs);
+          await mine.calls.shutdown(cpu, mine.fd, 'SHUT_WR');
+        },
+        1,
+      );
+      net.run(1, 'reader', async ({ cpu, memory }, calls) => {
+        const fd = await calls.accept(cpu, await listening(cpu, calls));
+        const buffer = memory.map(8192);
+        for (let count = -1; count !== 0; got += count) count = await calls.recv(cpu, fd, buffer, 8192);
+      });
+      await net.toEnd(1, 2000 * ms);
+      expect([delayPs, got]).toEqual([delayPs, taken]);
+    }
+  });
+
   test('is EPIPE for a writer that has shut its side, while it can still read', async () => {
     await pair(
       async (cpu, calls, fd, buffer) => {

@@ -16,7 +16,7 @@ import {
   type PacketBuffer,
   sequenceAdd,
 } from '../stack/index.ts';
-import { NetError } from './net-error.ts';
+import { type NetErrno, NetError } from './net-error.ts';
 import type { Socket } from './socket.ts';
 
 /** Packet buffers that senders leave for what comes in. */
@@ -39,7 +39,7 @@ export async function sendBytes(socket: Socket, transfer: Transfer): Promise<num
   let done = 0;
   try {
     while (done < lengthBytes) {
-      const connection = await untilRoom(socket, transfer);
+      const connection = await untilRoom(socket, transfer, done);
       done += await queueSome(connection, transfer, done);
       output(cpu, connection);
       await connection.environment.device.flush(cpu);
@@ -50,12 +50,19 @@ export async function sendBytes(socket: Socket, transfer: Transfer): Promise<num
   return done;
 }
 
+/**
+ * What ended the connection. A call that has moved bytes reports those, and leaves the error to the next one: taken here,
+ * a connection that was reset would look to that one like a stream that has come to its end (Linux: sk_err).
+ */
+const errorFor = (socket: Socket, done: number): NetErrno | undefined =>
+  done > 0 ? socket.connection?.error : socket.takeError();
+
 /** Waits until the send queue takes a buffer. */
-async function untilRoom(socket: Socket, { cpu, isWaiting }: Transfer): Promise<Connection> {
+async function untilRoom(socket: Socket, { cpu, isWaiting }: Transfer, done: number): Promise<Connection> {
   for (;;) {
     const connection = socket.established();
     if (!connection.canQueue) {
-      const error = socket.takeError();
+      const error = errorFor(socket, done);
       if (error !== undefined) throw new NetError(error, 'the connection has ended');
       throw new NetError('EPIPE', 'nothing can be sent on this connection any more');
     }
@@ -82,13 +89,19 @@ async function queueSome(connection: Connection, transfer: Transfer, done: numbe
     if (connection.canQueue) {
       buffer.sequence = connection.queueEnd;
       connection.sendQueue.push(buffer);
-      connection.queueEnd = sequenceAdd(connection.queueEnd, count);
+      queued(connection, buffer, count);
       isQueued = true;
     }
   } finally {
     if (!isQueued) connection.environment.device.buffers.give(buffer);
   }
   return isQueued ? count : 0;
+}
+
+/** So many bytes behind those of the buffer are a part of the stream: nothing was queued behind them, no FIN either. */
+function queued(connection: Connection, buffer: PacketBuffer, count: number): void {
+  buffer.length += count;
+  connection.queueEnd = sequenceAdd(connection.queueEnd, count);
 }
 
 async function fillTail(
@@ -104,7 +117,7 @@ async function fillTail(
   try {
     await copyIn(connection, tail, transfer, done, count);
     isFilled = connection.canQueue;
-    if (isFilled) connection.queueEnd = sequenceAdd(connection.queueEnd, count);
+    if (isFilled) queued(connection, tail, count);
   } finally {
     connection.filling = undefined;
     // The connection ended meanwhile, and left the buffer to us.
@@ -128,7 +141,6 @@ async function copyIn(
   if (!isRead) throw new NetError('EFAULT', `no memory at 0x${(address + done).toString(16)}`);
   counts.copiesIn++;
   counts.copiedInBytes += count;
-  buffer.length += count;
   await cpu.settle();
 }
 
@@ -152,7 +164,7 @@ export async function receiveBytes(socket: Socket, transfer: Transfer): Promise<
   let done = 0;
   try {
     while (done < transfer.lengthBytes) {
-      const connection = await untilReadable(socket, transfer);
+      const connection = await untilReadable(socket, transfer, done);
       if (connection === undefined) break;
       done += await readSome(connection, transfer, done);
       const isEnough = !transfer.isWhole && connection.received.readableBytes === 0;
@@ -165,11 +177,15 @@ export async function receiveBytes(socket: Socket, transfer: Transfer): Promise<
 }
 
 /** Waits for bytes; undefined at the end of the stream. */
-async function untilReadable(socket: Socket, { cpu, isWaiting }: Transfer): Promise<Connection | undefined> {
+async function untilReadable(
+  socket: Socket,
+  { cpu, isWaiting }: Transfer,
+  done: number,
+): Promise<Connection | undefined> {
   for (;;) {
     const connection = socket.established();
     if (connection.received.readableBytes > 0) return connection;
-    const error = socket.takeError();
+    const error = errorFor(socket, done);
     if (error !== undefined) throw new NetError(error, 'the connection has ended');
     if (connection.hasFin || connection.isReadShut || connection.isOver) return undefined;
     if (!isWaiting) throw new NetError('EAGAIN', 'nothing has arrived');
