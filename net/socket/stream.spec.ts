@@ -125,6 +125,46 @@ describe('a stream', () => {
     expect(net.nodes[0]!.network.counts.segmentsSent).toBeLessThan(100);
   });
 
+  test.each([7, 14])(
+    'arrives whole in jumbo frames where the buffer is set to less than one of them, scale %i',
+    async (windowScale) => {
+      const { received } = await exchange(60_000, {
+        driver: { mtu: 9000 },
+        stack: { receiveBufferKib: 4, windowScale },
+      });
+      expect(received[1]).toEqual(pattern(60_000, 0));
+    },
+  );
+
+  test('is held back by a reader that does not read, in segments smaller than a unit of the window too', async () => {
+    const net = new TestNetwork();
+    let sent = 0;
+    let isEnough = false;
+    net.run(0, 'sender', async ({ cpu, memory }, calls) => {
+      await cpu.sleep(100e6);
+      const fd = await calls.socket(cpu);
+      await calls.setsockopt(cpu, fd, 'TCP_NODELAY', 1);
+      await calls.connect(cpu, fd, { address: addresses[1], port });
+      const source = memory.map(4096);
+      while (!isEnough) {
+        await calls.poll(cpu, [{ fd, events: ['POLLOUT'] }], 1e9);
+        sent += await calls.send(cpu, fd, source, 40, { dontWait: true }).catch(() => 0);
+      }
+    });
+    net.run(1, 'reader', async ({ cpu }, calls) => {
+      const fd = await calls.socket(cpu);
+      await calls.bind(cpu, fd, { address: 0, port });
+      await calls.listen(cpu, fd, 1);
+      await calls.accept(cpu, fd);
+      await cpu.sleep(50e9);
+      isEnough = true;
+    });
+    await net.toEnd();
+    // SO_RCVBUF and a unit of 128 bytes, and what the sender may queue: 2 × SO_SNDBUF in buffers of 2 KiB that hold a segment.
+    expect(sent).toBeLessThanOrEqual(131_072 + 128 + 128 * 1460);
+    expect(sent).toBeGreaterThan(131_072);
+  });
+
   test('gives everything back when the NIC is removed', async () => {
     const { net } = await exchange(50_000, { cable: { loss: 0.05, seed: 3 } });
     for (const { index, network, host } of net.nodes) {

@@ -91,7 +91,7 @@ export class Connection implements Ends {
   // Receiving.
   readonly received: ReceiveQueue;
   receiveScale: number;
-  receiveLimitBytes: number;
+  receiveLimitBytes = 0;
   /** Edge of the window that we have announced. */
   windowEdge = 0;
   unacknowledgedSegments = 0;
@@ -124,8 +124,8 @@ export class Connection implements Ends {
     this.queueEnd = sequenceAdd(initialSequence, 1);
     this.segmentBytes = device.mtu + 14 - headerBytes;
     this.sendLimitBytes = kib(config.sendBufferKib);
-    this.receiveLimitBytes = kib(config.receiveBufferKib);
     this.receiveScale = config.windowScale;
+    this.setReceiveLimit(kib(config.receiveBufferKib));
     this.isDelayed = config.isDelayed;
     this.congestion = new Congestion(this.segmentBytes, config.initialWindowSegments);
     this.roundTrip = new RoundTrip({
@@ -192,9 +192,10 @@ export class Connection implements Ends {
     this.closePs -= ps;
   }
 
+  /** Bytes to keep for the program: at least two packets, and two units of the window, or a segment would never fit into it. */
   setReceiveLimit(bytes: number): void {
     if (!(bytes > 0)) throw new ConfigurationError('receive buffer', bytes, 'above zero');
-    this.receiveLimitBytes = bytes;
+    this.receiveLimitBytes = Math.max(bytes, 2 * this.environment.device.mtu, 2 * 2 ** this.receiveScale);
   }
 
   /** (Re)starts the retransmission timer. */

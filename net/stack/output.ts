@@ -110,7 +110,8 @@ function mayData(connection: Connection): boolean {
   if (buffer === undefined || !connection.maySendData) return false;
   if (buffer === connection.filling || buffer.inRing > 0) return false;
   const end = sequenceDistance(sequenceAdd(buffer.sequence, buffer.length), connection.sendUnacknowledged);
-  if (end > connection.sendWindow) return false;
+  // What was inside of the window once is taken, though the window may have been rounded down since (RFC 7323, 2.4).
+  if (end > connection.sendWindow && !buffer.isSent) return false;
   const { flightBytes } = connection;
   if (flightBytes > 0 && flightBytes + buffer.length > connection.congestion.windowBytes) return false;
   return buffer.isSent || !isHeldByNagle(connection, buffer);
@@ -191,8 +192,11 @@ function prepare(connection: Connection, sequence: number, flags: number): void 
   const free = Math.max(0, receiveLimitBytes - received.readableBytes);
   // A window that was announced is never taken back, and grows in steps that are worth it.
   const isWorth = free - announced >= Math.min(connection.segmentBytes, receiveLimitBytes / 2);
-  const field = Math.min(Math.ceil((isWorth ? free : announced) / unit), windowFieldMax);
-  connection.windowEdge = sequenceAdd(received.next, field * unit);
+  // Rounded up where there is room: with every segment, that would add up to a window without end.
+  const units = Math.min(Math.ceil((isWorth ? free : announced) / unit), Math.ceil(free / unit));
+  const field = Math.min(Math.max(units, Math.floor(announced / unit)), windowFieldMax);
+  const edge = sequenceAdd(received.next, field * unit);
+  if (isAfter(edge, connection.windowEdge)) connection.windowEdge = edge;
   fields.sequence = sequence;
   fields.acknowledgement = sequenceAdd(received.next, connection.hasFin ? 1 : 0);
   fields.flags = flags;
