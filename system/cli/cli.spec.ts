@@ -181,12 +181,12 @@ describe('hca move', () => {
     const none = ['--partition', 'single', '--traditional', 'none'];
     const [small, large] = [join(folder, 'small.bin'), join(folder, 'large.bin')];
     const mib = 1024 ** 2;
-    writeFileSync(small, Buffer.alloc(16 * mib, 1));
-    writeFileSync(large, Buffer.alloc(64 * mib, 2));
+    writeFileSync(small, Buffer.alloc(8 * mib, 1));
+    writeFileSync(large, Buffer.alloc(40 * mib, 2));
     const smallKib = await peakKib(['move', small, ...none]);
     const largeKib = await peakKib(['move', large, ...none]);
     // What is held of a file at either host would make at least the difference of the two.
-    expect(largeKib - smallKib).toBeLessThan(48 * 1024);
+    expect(largeKib - smallKib).toBeLessThan(32 * 1024);
     expect(largeKib).toBeLessThan(1024 ** 2);
   });
 

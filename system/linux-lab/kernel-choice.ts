@@ -12,6 +12,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writ
 import { basename, join, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/index.ts';
 import { ensureImage } from './image/image-cache.ts';
+import { ensureKernelImage } from './image/kernel-image.ts';
 import { kernelVersionIn, runDepmod } from './image/modules.ts';
 import { type CacheOptions, ensureKits } from './packages/cache.ts';
 import { type KernelName, type Kit, kernelKits, kernelNames, qemuKit, toolsKit } from './packages/kits.ts';
@@ -21,7 +22,7 @@ export interface GuestFiles {
   readonly qemuRoot: string;
   readonly toolsRoot: string;
   readonly kernelRoot: string;
-  /** The kernel's image and its version. */
+  /** What QEMU starts, and the kernel's version. */
   readonly kernel: string;
   readonly kernelVersion: string;
   /** The initial file system for that kernel. */
@@ -40,9 +41,10 @@ export async function guestFiles(choice: string, cache: CacheOptions): Promise<G
   const [qemuRoot, toolsRoot, kitRoot] = await ensureKits(kits, cache);
   const kernelRoot = kitRoot ?? ownKernelRoot(resolve(choice), toolsRoot!, cache.folder);
   const kernelVersion = kernelVersionIn(kernelRoot);
-  const kernel = join(kernelRoot, 'boot', `vmlinuz-${kernelVersion}`);
-  if (!existsSync(kernel))
-    throw new ConfigurationError('kernel', kernelRoot, `a tree with boot/${basename(kernel)}`);
+  const packaged = join(kernelRoot, 'boot', `vmlinuz-${kernelVersion}`);
+  if (!existsSync(packaged))
+    throw new ConfigurationError('kernel', kernelRoot, `a tree with boot/${basename(packaged)}`);
+  const kernel = ensureKernelImage(cache.folder, toolsRoot!, packaged);
   const initramfs = ensureImage(cache.folder, toolsRoot!, kernelRoot);
   return { qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion, initramfs };
 }

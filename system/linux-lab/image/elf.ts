@@ -1,5 +1,5 @@
 /**
- * What a program or library of x86-64 Linux needs to be loaded: the names of its shared libraries and of its loader.
+ * What a program or library of x86-64 Linux needs to be loaded: the names of its shared libraries and of its loader; notes.
  *
  * Reads the program headers of a 64-bit little-endian ELF file: PT_INTERP names the loader, PT_DYNAMIC lists DT_NEEDED
  * as offsets into the string table whose address DT_STRTAB gives, which PT_LOAD maps to a place in the file.
@@ -18,6 +18,9 @@ const classAndOrderOf64LittleEndian = 0x0201;
 const segmentLoad = 1;
 const segmentDynamic = 2;
 const segmentInterpreter = 3;
+const segmentNote = 4;
+const noteHeaderBytes = 12;
+const noteAlignment = 4;
 const tagNeeded = 1;
 const tagStringTable = 5;
 const dynamicEntryBytes = 16;
@@ -31,15 +34,49 @@ interface Segment {
 
 /** What `file` needs; undefined when it is no 64-bit ELF file (a script, say). */
 export function elfNeeds(file: Uint8Array): ElfNeeds | undefined {
-  if (file.length < 64) return undefined;
-  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
-  if (view.getUint32(0) !== elfMagic || view.getUint16(4) !== classAndOrderOf64LittleEndian) return undefined;
+  const view = viewOfElf(file);
+  if (view === undefined) return undefined;
   const segments = segmentsOf(view);
   const interpreter = segments.find(({ type }) => type === segmentInterpreter);
   return {
     libraries: neededLibraries(view, segments),
     loader: interpreter === undefined ? undefined : textAt(view, interpreter.offset),
   };
+}
+
+/** Whether `file` is a 64-bit ELF file with a note of that owner and type in a PT_NOTE. */
+export function hasElfNote(
+  file: Uint8Array,
+  note: { readonly owner: string; readonly type: number },
+): boolean {
+  const view = viewOfElf(file);
+  if (view === undefined) return false;
+  return segmentsOf(view)
+    .filter(({ type }) => type === segmentNote)
+    .some((segment) => holdsNote(view, segment, note));
+}
+
+function holdsNote(
+  view: DataView,
+  { offset, fileBytes }: Segment,
+  { owner, type }: { readonly owner: string; readonly type: number },
+): boolean {
+  const aligned = (bytes: number): number => Math.ceil(bytes / noteAlignment) * noteAlignment;
+  const end = Math.min(offset + fileBytes, view.byteLength);
+  for (let at = offset; at + noteHeaderBytes <= end; ) {
+    const [nameBytes, contentBytes] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
+    const isOwners = textAt(view, at + noteHeaderBytes) === owner;
+    if (isOwners && view.getUint32(at + 8, true) === type) return true;
+    at += noteHeaderBytes + aligned(nameBytes) + aligned(contentBytes);
+  }
+  return false;
+}
+
+function viewOfElf(file: Uint8Array): DataView | undefined {
+  if (file.length < 64) return undefined;
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  const isElf = view.getUint32(0) === elfMagic && view.getUint16(4) === classAndOrderOf64LittleEndian;
+  return isElf ? view : undefined;
 }
 
 function segmentsOf(view: DataView): Segment[] {
