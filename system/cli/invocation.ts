@@ -58,7 +58,9 @@ export interface Invocation {
 /** Where output goes and how it is computed; files that are read; and the machine, which stands in an invocation as such. */
 const leftOut: ReadonlySet<string> = new Set([
   ...['--json', '--report', '--html', '--save', '--trace', '--trace-filter', '--trace-file'],
-  ...['--trace-format', '--trace-size', '--partition', '--jobs'],
+  ...['--trace-format', '--trace-size', '--pcap', '--pcap-at', '--pcap-size', '--timeline', '--vcd'],
+  ...['--timeline-window', '--timeline-operations', '--timeline-only', '--timeline-records'],
+  ...['--partition', '--jobs'],
   ...['--story', '--profile', '--set', '--fault', '--faults'],
 ]);
 

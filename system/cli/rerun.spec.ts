@@ -1,6 +1,6 @@
 /** Outputs compared and made again, from the shell: figures, exit codes, and what is refused. */
 import { createHash } from 'node:crypto';
-import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
@@ -141,6 +141,18 @@ describe('hca rerun', () => {
     expect(code).toBe(0);
   });
 
+  it('writes no file that the command wrote beside its figures', async () => {
+    const files = ['x.pftrace', 'x.vcd', 'x.pcapng'];
+    const recorded = ['--timeline', files[0]!, '--vcd', files[1]!, '--timeline-operations', '1..2'];
+    const captured = ['--pcap', files[2]!, '--pcap-at', 'hca1', '--pcap-size', '1'];
+    await hca('perf', 'write-lat', '-n', '5', ...recorded, ...captured, '--json', 'made.json');
+    expect(files.map((name) => existsSync(pathOf(name)))).toEqual([true, true, true]);
+    for (const name of files) rmSync(pathOf(name));
+    const { code, out } = await hca('rerun', 'made.json');
+    expect([code, out]).toEqual([0, expect.stringContaining('The same came of it.')]);
+    expect(files.map((name) => existsSync(pathOf(name)))).toEqual([false, false, false]);
+  });
+
   it('does so in a process', async () => {
     const words = ['rerun', 'a.json'];
     expect(await hcaProcessWithin({ cwd: folder.path }, words)).toEqual(await hca(...words));
@@ -212,6 +224,8 @@ describe('one line and exit code 2', () => {
   it.each<[string, (output: Json) => object]>([
     ['none', ({ invocation: _none, ...rest }) => rest],
     ['an option that writes a file', (output) => withArguments(output, ['write-bw', '--json', 'x.json'])],
+    ['a timeline', (output) => withArguments(output, ['write-bw', '--timeline', 'x.pftrace'])],
+    ['a capture', (output) => withArguments(output, ['write-bw', '--pcap', 'x.pcapng'])],
     ['an option in one word', (output) => withArguments(output, ['write-bw', '--html=x'])],
     ['a short option', (output) => withArguments(output, ['write-bw', '-s', '8'])],
     ['an argument more', (output) => withArguments(output, ['write-bw', 'read-bw'])],

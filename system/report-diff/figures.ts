@@ -16,9 +16,9 @@ const depthMax = 32;
 const request =
   /^(schema|invocation|configHash|config|test|story|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^rows\.[^.]+\.args(\.|$)|(^|\.)faults\..*\.fault$/;
 
-/** Times of the wall clock and names of files: they say how an output was computed. */
+/** Times of the wall clock, names of files and what was recorded into them: they say how an output was computed. */
 const runFact =
-  /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
+  /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|^rows\.[^.]+\.timeline(\.|$)|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
 
 /** Every figure of an output, in its order. @throws ConfigurationError for what is nested too deep */
 export function figuresOf(output: Output): ReadonlyMap<string, Leaf> {
