@@ -93,15 +93,21 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
   );
 }
 
-/** Options that were given and change nothing in this test, in words. */
+/** Options that were given and change nothing in this test, or not what they are for, in words. */
 export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] {
   const [verb, isLatency] = [verbOf(test), isLatencyTest(test)];
   const idle: readonly (readonly [unknown, boolean, string])[] = [
-    [choice.txDepth, isLatency, '--tx-depth: a latency test has one message in flight'],
-    [choice.cqMod, isLatency, '--cq-mod: a latency test has a completion for each message'],
-    [choice.rxDepth, verb !== 'send' && !isKvTest(test), '--rx-depth: only send tests receive'],
+    [
+      choice.txDepth,
+      isLatency,
+      '--tx-depth: a latency test has one message in flight; it changes the size of the queues alone, of which small ones cost more to keep.',
+    ],
+    [
+      choice.cqMod,
+      isLatency,
+      'No effect: --cq-mod: only bandwidth tests have messages whose completions can be left out.',
+    ],
+    [choice.rxDepth, verb !== 'send' && !isKvTest(test), 'No effect: --rx-depth: only send tests receive.'],
   ];
-  return idle
-    .filter(([value, isIdle]) => value !== undefined && isIdle)
-    .map(([, , text]) => `No effect: ${text}.`);
+  return idle.filter(([value, isIdle]) => value !== undefined && isIdle).map(([, , text]) => text);
 }
