@@ -4,6 +4,7 @@
  * npm has no kept library for it: pcap-ng-parser 1.0.0 and pcap-parser 0.2.1 are readers of one of the two formats each, for streams
  * of Node, and neither writes.
  */
+import { viewOf } from '../../base/index.ts';
 import {
   BlockType,
   BYTE_ORDER_MAGIC,
@@ -25,6 +26,8 @@ interface CaptureInterface {
   readonly name: string;
   /** What a unit of time stamps is, as a fraction of a second. */
   readonly unitsPerSecond: bigint;
+  /** Packets that its capture did not keep, as far as the file says. */
+  droppedPackets: number;
 }
 
 interface CapturedFrame {
@@ -92,7 +95,7 @@ function readPcap(bytes: Uint8Array, layouts: CaptureLayouts, decimals: number):
       comment: '',
     });
   }
-  return { interfaces: [{ linkType, name: '', unitsPerSecond }], frames };
+  return { interfaces: [{ linkType, name: '', unitsPerSecond, droppedPackets: 0 }], frames };
 }
 
 interface Option {
@@ -133,6 +136,7 @@ class PcapngReader {
     const end = at + length - 4;
     if (type === BlockType.INTERFACE) this.#interface(at, end);
     else if (type === BlockType.PACKET) this.#packet(at, end);
+    else if (type === BlockType.INTERFACE_STATISTICS) this.#statistics(at, end);
     else if (type === BlockType.SIMPLE_PACKET)
       throw new CaptureError(at, 'a simple packet block has no time');
     return length;
@@ -157,7 +161,18 @@ class PcapngReader {
       linkType: layout.decode(this.#bytes, at).linkType,
       name: name === undefined ? '' : text.decode(name),
       unitsPerSecond: (resolution & 0x80) === 0 ? 10n ** exponent : 2n ** exponent,
+      droppedPackets: 0,
     });
+  }
+
+  /** Of several blocks of an interface the last counts: what they say is since the capture began. */
+  #statistics(at: number, end: number): void {
+    const { statistics, isLittle } = this.#layouts;
+    this.#needs(at, statistics.sizeBytes, end);
+    const of = this.#interfaces[this.#firstInterface + statistics.decode(this.#bytes, at).interface];
+    const dropped = optionOf(this.#options(at + statistics.sizeBytes, end), OptionCode.STATISTICS_DROPPED);
+    if (of === undefined || dropped?.length !== 8) return;
+    of.droppedPackets = Number(viewOf(dropped).getBigUint64(0, isLittle));
   }
 
   #packet(at: number, end: number): void {

@@ -9,25 +9,36 @@ export interface CapturedPackets {
   /** Frames of other protocols, and what could not be read, with the reason. */
   readonly otherFrames: number;
   readonly malformed: readonly { readonly number: number; readonly reason: string }[];
+  /** Interfaces whose captures did not keep all. */
+  readonly incomplete: readonly { readonly name: string; readonly droppedPackets: number }[];
 }
 
-/** What there is in a capture. A packet that was seen at both ends of the same cable is taken once, at the first. */
+/**
+ * What there is in a capture. A packet that was seen at both ends of the same cable is taken once, at the first; where that has only what
+ * arrived, or only what left, the other end has the other direction.
+ */
 export function packetsIn({ interfaces, frames }: Capture): CapturedPackets {
   const packets: CapturedPacket[] = [];
   const malformed: { number: number; reason: string }[] = [];
   let otherFrames = 0;
-  const listened = interfaces.findIndex(({ linkType }) => isInfiniband(linkType));
+  const listened = frames.find((frame) => isInfiniband(interfaces[frame.interface]!.linkType))?.interface;
+  const directions = new Set(
+    frames.filter((frame) => frame.interface === listened).map(({ direction }) => direction),
+  );
+  const [first] = directions;
+  const onlyDirection = directions.size === 1 && first !== 'unknown' ? first : undefined;
   frames.forEach((frame, index) => {
     const number = index + 1;
     const { linkType } = interfaces[frame.interface]!;
-    if (isInfiniband(linkType) && frame.interface !== listened) return;
+    if (isInfiniband(linkType) && frame.interface !== listened && frame.direction !== onlyDirection) return;
     const read = readFrame(linkType, frame.bytes);
     if (read.kind === 'other') otherFrames++;
     else if (read.kind === 'malformed') malformed.push({ number, reason: read.reason });
     else
       packets.push({ number, timePs: frame.timePs, ...addressesOf(read), packet: read, note: frame.comment });
   });
-  return { packets, otherFrames, malformed };
+  const incomplete = interfaces.filter(({ droppedPackets }) => droppedPackets > 0);
+  return { packets, otherFrames, malformed, incomplete };
 }
 
 const isInfiniband = (linkType: number): boolean =>

@@ -1,9 +1,16 @@
 /** Writes the capture of a machine where `--pcap` says. */
+import { visible } from '../../base/index.ts';
 import type { AnalysisOptions } from '../machine/analysis/index.ts';
 import type { Machine } from '../machine/index.ts';
 import { writeFileAtomically } from './output.ts';
 
 export async function writeCapture(machine: Machine, analysis: AnalysisOptions | undefined): Promise<void> {
   const file = analysis?.capture?.file;
-  if (file !== undefined) writeFileAtomically(file, await machine.capture());
+  if (file === undefined) return;
+  writeFileAtomically(file, await machine.capture());
+  for (const { process: end, kept, dropped } of await machine.captureDrops())
+    if (dropped > 0)
+      process.stderr.write(
+        `hca: ${visible(file)} has the first ${kept} packets at ${end}; ${dropped} later ones were not kept: --pcap-size\n`,
+      );
 }

@@ -29,12 +29,16 @@ export function addWireCommand(program: Command): void {
 function readWire(file: string, options: WireOptions, command: Command): void {
   checkWritable(options.html);
   const screen = new Screen(undefined);
-  const { packets, otherFrames, malformed } = packetsIn(captureOf(file));
+  const { packets, otherFrames, malformed, incomplete } = packetsIn(captureOf(file));
   const conversations = conversationsOf(packets);
   const text = conversationText(conversations, options.trouble === true);
   screen.print(text);
   const notes = [
     ...(otherFrames > 0 ? [`${otherFrames} frames of other protocols.`] : []),
+    ...incomplete.map(
+      ({ name, droppedPackets }) =>
+        `${name === '' ? 'The capture' : `The capture at ${visible(name)}`} did not keep ${droppedPackets} packets.`,
+    ),
     ...malformed.map(({ number, reason }) => `Frame ${number} cannot be read: ${reason}.`),
   ];
   for (const note of notes) screen.print(note);

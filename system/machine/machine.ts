@@ -33,6 +33,7 @@ import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts
 import type { Held } from './node/held.ts';
 import type { LinkPackets } from './node/packet-log.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
+import type { WireCapture } from './node/wire-log.ts';
 import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
@@ -48,7 +49,7 @@ import type { HostLedger } from './report/host-ledger.ts';
 import type { NicLedger } from './report/nic-ledger.ts';
 import type { Report } from './report/schema.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
-import { mergedTimeline, type Timeline } from './timeline/index.ts';
+import { type DroppedRecords, mergedTimeline, type Timeline } from './timeline/index.ts';
 
 export interface MachineOptions {
   /** Name of a profile or a JSON file; default `connectx3-qdr`. */
@@ -501,12 +502,16 @@ export class Machine implements AsyncDisposable {
    * in picoseconds of simulated time.
    */
   async capture(): Promise<Uint8Array<ArrayBuffer>> {
-    this.#checkIdle('read the capture');
-    const captures = (await Promise.all(this.#ports.map((port) => port.captures()))).flat();
-    return captureFile(
-      captures.toSorted((left, right) => left.node - right.node),
-      this.config.wire,
-    );
+    return captureFile(await this.#captures(), this.config.wire);
+  }
+
+  /** How many packets {@link capture} has of each end, and how many came when it was full. */
+  async captureDrops(): Promise<DroppedRecords[]> {
+    return (await this.#captures()).map(({ name, packets, droppedPackets }) => ({
+      process: name,
+      kept: packets.length,
+      dropped: droppedPackets,
+    }));
   }
 
   /** The report of everything so far. */
@@ -555,6 +560,13 @@ export class Machine implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** Of the ends of the cable, by node. */
+  async #captures(): Promise<WireCapture[]> {
+    this.#checkIdle('read the capture');
+    const captures = (await Promise.all(this.#ports.map((port) => port.captures()))).flat();
+    return captures.toSorted((left, right) => left.node - right.node);
   }
 
   #portOf(process: string): PartPort {
