@@ -9,21 +9,36 @@
  */
 import { InvariantError } from '../base/index.ts';
 import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } from './native/poll.ts';
-import type { VfioUserServer } from './vfio-user/server.ts';
 
 /** Polls in a row that may leave out ppoll(2): a client that is to be refused, or a wake-up, waits so many at most. */
 const BUSY_POLLS_MAX = 256;
 
+/** What is waited for: sockets, each with one client at a time. */
+export interface PolledServer {
+  /** What to poll for {@link pump}, and for {@link answerNext}; -1: nothing. */
+  readonly descriptor: number;
+  readonly nextDescriptor: number;
+  /** POLLIN or POLLOUT, of the latter; left out: POLLIN. */
+  readonly nextEvents?: number;
+  /** Milliseconds of wall clock until the one or the other is to be called even if poll(2) tells nothing. */
+  readonly attentionMs: number;
+  readonly nextAttentionMs: number;
+  /** Carries out what has come, a bounded part of it. Whether there may be more in a moment. */
+  pump(): boolean;
+  answerNext(): boolean;
+  close(): void;
+}
+
 export class Reactor {
   /** An eventfd: `wake(descriptor)` in any thread of this process ends a `poll`. */
   readonly wakeDescriptor: number;
-  readonly #servers: readonly VfioUserServer[];
+  readonly #servers: readonly PolledServer[];
   readonly #wasBusy: boolean[];
   readonly #polled: PollSet;
   #isPolling = false;
   #busyPolls = 0;
 
-  constructor(servers: readonly VfioUserServer[]) {
+  constructor(servers: readonly PolledServer[]) {
     this.#servers = servers;
     this.#wasBusy = servers.map(() => false);
     this.#polled = new PollSet(2 * servers.length + 1);
@@ -72,7 +87,7 @@ export class Reactor {
     let limitMs = timeoutMs;
     for (const server of this.#servers) {
       this.#polled.add(server.descriptor);
-      this.#polled.add(server.nextDescriptor);
+      this.#polled.add(server.nextDescriptor, server.nextEvents);
       limitMs = Math.min(limitMs, server.attentionMs, server.nextAttentionMs);
     }
     this.#polled.wait(limitMs);

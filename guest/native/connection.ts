@@ -91,6 +91,14 @@ export class Connection {
     return count;
   }
 
+  /** Sends as much as the socket takes at once; the number of bytes, NOTHING_YET or CONNECTION_BROKEN. */
+  send(address: number, lengthBytes: number): number {
+    const count = this.#native.send(this.#descriptor, address, lengthBytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) return count;
+    const errno = this.#native.errno();
+    return errno === EAGAIN || errno === EINTR ? NOTHING_YET : CONNECTION_BROKEN;
+  }
+
   /** Sends all of it. False when the peer is gone, or takes nothing for `waitLimitMs`: drop the connection then. */
   sendAll(address: number, lengthBytes: number, waitLimitMs: number): boolean {
     let sentBytes = 0;

@@ -6,7 +6,13 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import { peerFaultsOf } from '../linux-lab/index.ts';
 import { pageOf } from '../page/index.ts';
-import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
+import {
+  renderServeReport,
+  type ServedMachine,
+  type ServeReport,
+  serve,
+  wireNetworkLine,
+} from '../serve/index.ts';
 import {
   type AnalysisChoice,
   addAnalysisOptions,
@@ -45,6 +51,7 @@ interface ServeCommandOptions
   readonly socket: string;
   readonly hcas: number;
   readonly cable?: boolean;
+  readonly wire?: string;
   /** False when `--no-loopback-plug` was given. */
   readonly loopbackPlug: boolean;
   readonly timeScale: number;
@@ -62,6 +69,10 @@ export function addServeCommand(program: Command): void {
     .requiredOption('--socket <path>', 'UNIX socket to make; of two HCAs <path>.0 and <path>.1')
     .option('--hcas <n>', 'HCAs, each on a socket of its own: for one guest or for two', integer(1, 2), 1)
     .option('--cable', 'join port 1 of both HCAs by a cable')
+    .option(
+      '--wire <path>',
+      "UNIX socket to make that is the other end of the HCA's cable, a port of Ethernet: QEMU's -netdev stream plugs another guest in",
+    )
     .option('--no-loopback-plug', 'leave a port without a cable open: its link stays down')
     .option(
       '--guest-port <port:guest>',
@@ -92,7 +103,7 @@ function positive(text: string): number {
 }
 
 async function serveGuests(options: ServeCommandOptions, command: Command): Promise<void> {
-  const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
+  const { socket, hcas, cable = false, wire, loopbackPlug, timeScale, keep = false } = options;
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = servedTimelineOrderOf(options);
@@ -109,6 +120,7 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   const machine = await serve(
     {
       ...{ socket, hcas, cable, loopbackPlug, timeScale, once: !keep },
+      ...(wire === undefined ? {} : { wire }),
       ...(peer === undefined ? {} : { peer: { ...peer, guestPorts } }),
       ...(profile === undefined ? {} : { profile }),
       ...(set === undefined ? {} : { set }),
@@ -121,7 +133,7 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
     },
     { onNotice: (text) => screen.print(text) },
   );
-  screen.print(introductionOf(machine, keep));
+  screen.print(introductionOf(machine, keep, wire));
   const report = await untilEnded(machine);
   if (options.report !== undefined) writeFileAtomically(options.report, jsonText(report));
   if (options.json !== undefined) writeJson(options.json, report);
@@ -141,7 +153,11 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   if (isFailed || isFaulty) process.exitCode = exitFailed;
 }
 
-function introductionOf({ sockets, qemuOptions, peerPort }: ServedMachine, isKept: boolean): string {
+function introductionOf(
+  { sockets, qemuOptions, peerPort }: ServedMachine,
+  isKept: boolean,
+  wire: string | undefined,
+): string {
   const what = sockets.length === 1 ? 'an HCA' : `${sockets.length} HCAs`;
   return [
     `Serving ${what} at ${sockets.join(' and ')}. Options for QEMU (10.1 or newer), one device for each HCA:`,
@@ -149,6 +165,12 @@ function introductionOf({ sockets, qemuOptions, peerPort }: ServedMachine, isKep
     ...(peerPort === undefined
       ? []
       : [`The peer's program takes TCP connections of the guest at 10.0.2.2, port ${peerPort}.`]),
+    ...(wire === undefined
+      ? []
+      : [
+          'Of another QEMU, whose network card is at the other end of the cable:',
+          `  ${wireNetworkLine(wire)}`,
+        ]),
     isKept ? 'Ends with Ctrl-C.' : 'Ends when the last guest has gone, or with Ctrl-C.',
   ].join('\n');
 }

@@ -63,10 +63,11 @@ export {
 export { type ExactDigits, ExactFigures } from './report/exact-figures.ts';
 export { behind, checkOf, sumOf, vectorFailures } from './report/failures.ts';
 export { figuresSince, type ReportFigures } from './report/figures-since.ts';
-export type { FrameLedger } from './report/frame-ledger.ts';
+export { type FrameLedger, frameCableFailures } from './report/frame-ledger.ts';
 export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
 export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
+export { ethernetOf } from './report/nic-report.ts';
 export type {
   BlockRow,
   CheckReport,

@@ -45,6 +45,7 @@ import { ServedTime, type WallClock } from './served-time.ts';
 import { Slot, type SlotListener } from './slot.ts';
 import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
 import { QueueWaits } from './wait-watch.ts';
+import { type FrameTaken, WireEnd } from './wire-end.ts';
 
 export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly serving: ServingConfig;
@@ -57,6 +58,8 @@ export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly peer?: PeerProgram | undefined;
   /** Takes what that program puts into the exchange. */
   readonly onValue?: ValueTaken | undefined;
+  /** Takes the frames that come out of the cable to a stranger. */
+  readonly onFrame?: FrameTaken | undefined;
 }
 
 const STORE_PS = 1_000_000;
@@ -75,6 +78,9 @@ export class Emulation {
   hcas: readonly HcaNode[] = [];
   /** The simulated host, if there is one. */
   peer: PeerHost | undefined;
+  /** The far end of a cable to a stranger, if there is one. */
+  wireEnd: WireEnd | undefined;
+  #isPlugged = false;
   time!: ServedTime;
   #hasFailed = false;
   #hasPeerFailed = false;
@@ -139,6 +145,33 @@ export class Emulation {
       this.time.arrive();
       exchange.put(...next);
       this.time.touched();
+    }
+  }
+
+  /** A stranger is plugged in at the far end of the cable, or has gone. */
+  setPlugged(isPlugged: boolean): void {
+    this.#isPlugged = isPlugged;
+    this.#atWireEnd((end) => end.setPlugged(isPlugged));
+  }
+
+  /** Whether {@link takeFrame} has room for a frame. */
+  get hasRoomForFrame(): boolean {
+    return this.wireEnd?.hasRoom ?? false;
+  }
+
+  /** Takes a frame of the stranger at the far end of the cable. */
+  takeFrame(bytes: Uint8Array, at: number, lengthBytes: number): void {
+    this.#atWireEnd((end) => end.take(bytes, at, lengthBytes));
+  }
+
+  #atWireEnd(act: (end: WireEnd) => void): void {
+    if (this.wireEnd === undefined || this.#hasFailed) return;
+    try {
+      this.time.arrive();
+      act(this.wireEnd);
+      this.time.touched();
+    } catch (error) {
+      this.#noteDefect(undefined, error, 'a frame of the stranger');
     }
   }
 
@@ -284,6 +317,10 @@ export class Emulation {
     const { raise, onValue = () => {} } = options;
     this.guests = nodes.map((node) => new GuestNode(plan, node, raise, this.hcas[node]!.hca.shared, onValue));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
+    const { onFrame = () => {} } = options;
+    this.wireEnd = plan.cabling === 'socket' ? new WireEnd(plan, 0, onFrame) : undefined;
+    if (this.wireEnd !== undefined) open.push(this.wireEnd.lp);
+    this.wireEnd?.setPlugged(this.#isPlugged);
     if (plan.peer !== undefined && options.peer !== undefined)
       this.peer = new PeerHost({ ...plan.peer, channels: plan.channels, analysis: watched }, options.peer);
     const own = [...this.guests, ...this.hcas].map(({ lp }) => lp);

@@ -5,7 +5,7 @@ export type { Defect, DefectCause } from './defect.ts';
 export { Emulation } from './emulation.ts';
 export { servingParameters } from './parameters.ts';
 export type { PeerState } from './peer-host.ts';
-export { adapterArguments } from './qemu-options.ts';
+export { adapterArguments, wireNetworkLine } from './qemu-options.ts';
 export { renderServeReport } from './render-serve-report.ts';
 export { type ServedMachine, type ServeListeners, serve } from './serve.ts';
 export type { ServeStart } from './serve-messages.ts';
@@ -16,7 +16,7 @@ export {
   type ServeOrder,
   servedProfile,
 } from './serve-options.ts';
-export type { ServedNodeReport, ServeReport } from './serve-report.ts';
+export type { ServedNodeReport, ServeReport, StrangerReport } from './serve-report.ts';
 export type { Cabling } from './served-plan.ts';
 export type { Slot } from './slot.ts';
 export type { NotModelled, SlotAccesses } from './slot-ledger.ts';

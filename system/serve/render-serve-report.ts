@@ -4,7 +4,7 @@ import { cacheTable, checksLine, faultLines, pcieTable, transportTable, wireTabl
 import { stagesShown } from '../text/stages-shown.ts';
 import { tableOf } from '../text/table.ts';
 import type { Defect } from './defect.ts';
-import type { PeerReport, ServedNodeReport, ServeReport } from './serve-report.ts';
+import type { PeerReport, ServedNodeReport, ServeReport, StrangerReport } from './serve-report.ts';
 
 /** All tables, one below the other; those without rows are left out. */
 export function renderServeReport(report: ServeReport): string {
@@ -23,6 +23,7 @@ export function renderServeReport(report: ServeReport): string {
     oddities(nodes),
     notModelled(nodes),
     ...(peer === undefined ? [] : peerLines(peer)),
+    ...(report.stranger === undefined ? [] : [strangerLine(report.stranger)]),
     ...faultLines(report.faults),
     checksLine(checks),
     ...defects.map(defectText),
@@ -30,6 +31,21 @@ export function renderServeReport(report: ServeReport): string {
   ]
     .filter((text) => text !== '')
     .join('\n');
+}
+
+/** Under the name of end 1 in the table of the cable. */
+function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: StrangerReport): string {
+  const { refused, unreadFrames, unfitFrames, discardedFrames } = lost;
+  const odd = [
+    [refused, 'refused'],
+    [unreadFrames, 'frames not taken'],
+    [unfitFrames, 'frames that no cable carries'],
+    [discardedFrames, 'frames while the link was down'],
+  ].flatMap(([count, what]) => (count === 0 ? [] : [`, ${countText(Number(count))} ${what}`]));
+  return (
+    `At the other end of the cable (1): ${countText(clients)} plugged in; ${countText(framesFromClient)} frames of theirs, ` +
+    `${countText(framesToClient)} to them${odd.join('')}`
+  );
 }
 
 const logLinesShown = 20;

@@ -8,7 +8,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { defaultsOf } from '../../base/index.ts';
-import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
+import { FrameServer, Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
 import { replaceFile } from '../../runtime/files.ts';
 import type { ValueTaken } from '../machine/index.ts';
 import { Emulation } from './emulation.ts';
@@ -39,6 +39,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 export class ServeLoop {
   readonly emulation: Emulation;
   readonly servers: readonly VfioUserServer[];
+  /** The socket that is the other end of the cable, if there is one. */
+  readonly frames: FrameServer | undefined;
   readonly reactor: Reactor;
   /** Wall time spent on the model, on guests' accesses, and waiting. */
   workMs = 0;
@@ -80,6 +82,7 @@ export class ServeLoop {
       raise: raiseInterrupt,
       peer,
       onValue,
+      onFrame: (bytes, at, lengthBytes) => this.frames!.send(bytes, at, lengthBytes),
     });
     this.servers = order.sockets.map(
       (path, node) =>
@@ -91,7 +94,25 @@ export class ServeLoop {
             this.#notice(`HCA ${node}: a second guest was refused with "busy": ${path} has a guest already`),
         }),
     );
-    this.reactor = new Reactor(this.servers);
+    this.frames = order.wire === undefined ? undefined : this.#listenForStranger(order.wire);
+    this.reactor = new Reactor([...this.servers, ...(this.frames === undefined ? [] : [this.frames])]);
+  }
+
+  #listenForStranger(path: string): FrameServer {
+    const { emulation } = this;
+    return new FrameServer({
+      path,
+      onFrame: (bytes, at, lengthBytes) => emulation.takeFrame(bytes, at, lengthBytes),
+      hasRoom: () => emulation.hasRoomForFrame,
+      onConnect: () => {
+        emulation.setPlugged(true);
+        this.#notice(`the cable is plugged in at ${path}`);
+      },
+      onDisconnect: (reason) => {
+        emulation.setPlugged(false);
+        this.#notice(`the cable at ${path} is unplugged: ${reason}`);
+      },
+    });
   }
 
   /** Serves until {@link stop}, or with `isOnce` until the last guest has gone. Calls `between` after every turn. */
@@ -127,6 +148,12 @@ export class ServeLoop {
         ...emulation.peerLedgers()!,
         state: emulation.peer.state(),
         log: emulation.peer.log,
+      },
+      stranger: emulation.wireEnd && {
+        port: emulation.wireEnd.ledger,
+        isQuiet: emulation.wireEnd.lp.isDrained,
+        unfitFrames: emulation.wireEnd.unfitCount,
+        socket: { ...this.frames!.counters },
       },
       defects: emulation.defects,
       analyses: emulation.analyses(),

@@ -4,7 +4,7 @@ import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/an
 import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
 import type { JsonValue, ProgramModule } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
-import { type Cabling, checkPeer } from './served-plan.ts';
+import { type Cabling, checkPeer, checkStranger } from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and the program that it runs. */
 export interface PeerOptions {
@@ -24,6 +24,11 @@ export interface ServeOptions {
   readonly hcas?: number;
   /** A cable between port 1 of both HCAs. */
   readonly cable?: boolean;
+  /**
+   * Path of a UNIX socket that is the other end of the cable of the one HCA, a port of Ethernet: QEMU's `-netdev stream` plugs the
+   * network card of another guest in there. Left out: there is no such socket.
+   */
+  readonly wire?: string;
   /** Whether a port without a cable has a loopback plug (default); without one its link stays down. */
   readonly loopbackPlug?: boolean;
   /** {@link servedProfile} when left out. */
@@ -56,6 +61,8 @@ export interface ServeOrder {
   readonly sockets: readonly string[];
   readonly config: MachineConfig;
   readonly cabling: Cabling;
+  /** Path of the socket that is the other end of the cable. */
+  readonly wire: string | undefined;
   readonly faults: readonly Fault[];
   readonly shortcuts: boolean;
   readonly timeScale: number;
@@ -75,7 +82,7 @@ const timeScaleRange = [1e-6, 1e6] as const;
 
 /** @throws ConfigurationError naming the option */
 export function serveOrderOf(options: ServeOptions): ServeOrder {
-  const { socket, hcas = 1, cable = false, loopbackPlug = true, timeScale = 1 } = options;
+  const { socket, hcas = 1, cable = false, wire, timeScale = 1 } = options;
   if (socket === '') throw new ConfigurationError('socket', socket, 'a path');
   if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
   const peer = peerOrderOf(options);
@@ -90,13 +97,15 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const set = { ...options.set, ...seed };
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
   const faults = checkedFaults(options.faults ?? [], nodeCount);
-  const cabling = cable || peer !== undefined ? 'cable' : loopbackPlug ? 'loopback' : 'open';
+  const cabling = cablingOf(options);
   if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults, options.analysis);
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
+  if (wire !== undefined) checkWire(options, config, hcas);
   return {
     sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
     config,
     cabling,
+    wire,
     faults,
     shortcuts: options.shortcuts ?? true,
     timeScale,
@@ -104,6 +113,27 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
     peer,
     analysis: options.analysis,
   };
+}
+
+function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOptions): Cabling {
+  if (wire !== undefined) return 'socket';
+  if (cable || peer !== undefined) return 'cable';
+  return loopbackPlug ? 'loopback' : 'open';
+}
+
+/** @throws ConfigurationError for what else would be in the port, and for what has no frames */
+function checkWire(
+  { wire, socket, cable, peer, loopbackPlug }: ServeOptions,
+  config: MachineConfig,
+  hcaCount: number,
+): void {
+  if (wire === '' || wire === socket) throw new ConfigurationError('wire', wire, 'a path of its own');
+  if (cable === true) throw new ConfigurationError('wire', wire, 'left out with a cable between the HCAs');
+  if (peer !== undefined)
+    throw new ConfigurationError('wire', wire, 'left out beside a peer: its cable is in the port');
+  if (loopbackPlug === false)
+    throw new ConfigurationError('loopbackPlug', false, 'left out with wire: its cable is in the port');
+  checkStranger({ config, hcaCount });
 }
 
 /** @throws ConfigurationError for what only a cable of InfiniBand has */

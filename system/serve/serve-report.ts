@@ -5,6 +5,7 @@
  * What is a measurement and what is not stands in the report itself ({@link meaning}).
  */
 
+import type { FrameSocketCounters } from '../../guest/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import type { Analysis } from '../machine/analysis/index.ts';
 import { type Fault, faultText } from '../machine/faults/index.ts';
@@ -18,8 +19,11 @@ import {
   deviceOf,
   type ExactDigits,
   ExactFigures,
+  ethernetOf,
   type FaultReport,
+  type FrameLedger,
   faultsOf,
+  frameCableFailures,
   type HcaLedger,
   type HostLedger,
   hostFailures,
@@ -136,6 +140,8 @@ export interface ServeReport {
   readonly nodes: readonly ServedNodeReport[];
   /** The simulated host at the other end of the cable; left out where there is none. */
   readonly peer?: PeerReport;
+  /** What passed the socket at the other end of the cable; left out where there is none. Under `wire` that end is number 1. */
+  readonly stranger?: StrangerReport;
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ServeChecks;
@@ -153,6 +159,24 @@ export interface PeerReport {
   readonly program: Omit<PeerState, 'endedPs'> & { readonly endedPs?: number };
   readonly log: readonly PeerLogLine[];
   readonly node: NodeReport;
+}
+
+/**
+ * A stranger at the other end of a cable: frames through its socket.
+ * @public
+ */
+export interface StrangerReport {
+  /** Those who were plugged in, one after the other; and who came while another was there. */
+  readonly clients: number;
+  readonly refused: number;
+  readonly framesFromClient: number;
+  readonly framesToClient: number;
+  /** Frames of the HCA that no stranger took: there was none, or it did not read. */
+  readonly unreadFrames: number;
+  /** Frames of strangers that no cable carries: without a whole header, or longer than the MTU allows. */
+  readonly unfitFrames: number;
+  /** Frames of strangers that found the link down. */
+  readonly discardedFrames: number;
 }
 
 /**
@@ -175,9 +199,18 @@ export interface ServeReportParts {
   readonly slots: readonly SlotLedger[];
   /** The simulated host, if there is one. */
   readonly peer?: PeerParts | undefined;
+  /** The socket at the other end of the cable, if there is one. */
+  readonly stranger?: StrangerParts | undefined;
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
   readonly run: ServeRun;
+}
+
+interface StrangerParts {
+  readonly port: FrameLedger;
+  readonly isQuiet: boolean;
+  readonly unfitFrames: number;
+  readonly socket: FrameSocketCounters;
 }
 
 interface PeerParts {
@@ -188,14 +221,15 @@ interface PeerParts {
 }
 
 export function buildServeReport(parts: ServeReportParts): ServeReport {
-  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, defects, analyses, run } =
-    parts;
+  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, stranger } = parts;
+  const { defects, analyses, run } = parts;
   const peers = peer === undefined ? [] : [peer];
   const hcas = [...slots, ...peers].map(({ hca }) => hca);
   const far = (node: number): HcaLedger => hcas[cabling === 'cable' ? node ^ 1 : node]!;
   const exact = new ExactFigures();
   // A port without a plug has no peer to compare with.
-  const cabled = cabling === 'open' ? [] : hcas;
+  const cabled = cabling === 'open' || stranger !== undefined ? [] : hcas;
+  const ends = stranger === undefined ? [] : strangerEndsOf(slots[0]!.hca, stranger);
   return {
     schema: serveReportSchema,
     meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
@@ -212,13 +246,19 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     followedPs: exact.numberOf('followedPs', followedPs),
     nodes: slots.map(nodeOf),
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
-    wire: cabled.map((hca) => wireOf(hca, far(hca.node))),
+    ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
+    wire: [
+      ...cabled.map((hca) => wireOf(hca, far(hca.node))),
+      ...ends.map(([sender, receiver]) =>
+        ethernetOf({ node: sender.node, ...sender.ethernet }, { node: receiver.node, ...receiver.ethernet }),
+      ),
+    ],
     operations: operationsOf(
       peers.map(({ host }) => host),
       hcas,
       exact,
     ),
-    checks: checksOf(slots, peer, cabled, far),
+    checks: checksOf(slots, peer, cabled, far, ends),
     defects,
     analyses,
     run,
@@ -237,6 +277,26 @@ function peerOf({ host, hca, state, log }: PeerParts, exact: ExactFigures): Peer
     node: nodeReportOf(host, hca, undefined),
   };
 }
+
+/** An end of a cable of Ethernet, whoever has it. */
+type CableEnd = Parameters<typeof frameCableFailures>[0] & { readonly ethernet: FrameLedger };
+
+/** Both directions of the cable to a stranger. */
+function strangerEndsOf(hca: HcaLedger, { port, isQuiet }: StrangerParts): [CableEnd, CableEnd][] {
+  if (hca.ethernet === undefined) return [];
+  const near: CableEnd = { node: hca.node, ethernet: hca.ethernet, wire: hca.wire };
+  const far: CableEnd = { node: hca.node + 1, ethernet: port, wire: { isQuiet } };
+  return [
+    [near, far],
+    [far, near],
+  ];
+}
+
+const strangerOf = ({ port, unfitFrames, socket }: StrangerParts): StrangerReport => ({
+  ...socket,
+  unfitFrames,
+  discardedFrames: port.transmitted['discardedFrames'] ?? 0,
+});
 
 function nodeOf(slot: SlotLedger): ServedNodeReport {
   const { hca, commandCycles } = slot;
@@ -279,6 +339,7 @@ function checksOf(
   peer: PeerParts | undefined,
   cabled: readonly HcaLedger[],
   far: (node: number) => HcaLedger,
+  ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
 ): ServeChecks {
   const host = peer && hostFailures(peer.host, peer.hca, far(peer.hca.node));
   const hcas = [...slots.map(({ hca }) => hca), ...(peer === undefined ? [] : [peer.hca])];
@@ -290,7 +351,10 @@ function checksOf(
       ...(host?.pcie ?? []),
     ]),
     interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
-    wire: checkOf(cabled.flatMap((hca) => wireFailures(hca, far(hca.node)))),
+    wire: checkOf([
+      ...cabled.flatMap((hca) => wireFailures(hca, far(hca.node))),
+      ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
+    ]),
     operations: checkOf([
       ...slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca)),
       ...(host?.operations ?? []),

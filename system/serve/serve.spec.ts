@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -64,6 +65,60 @@ function command({ read32, post32 }: ReturnType<typeof guestAt>, opcode: number,
 const settled = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
+
+describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
+  const ethernet = { 'hca.capability.linkLayer': 'ethernet' };
+
+  it('is plugged in by whoever connects, whose frames are in the report, and unplugged when they go', async () => {
+    const notices: string[] = [];
+    const [path, wire] = [newSocket(), newSocket()];
+    const served = await serve(
+      { socket: path, wire, set: ethernet },
+      { onNotice: (text) => notices.push(text) },
+    );
+    const { client } = guestAt(path);
+    const stranger = connect(wire);
+    const frame = Buffer.alloc(60, 1);
+    stranger.write(
+      Buffer.concat([Buffer.from([0, 0, 0, 60]), frame, Buffer.from([0, 0, 0, 13]), frame.subarray(47)]),
+    );
+    await settled(() => notices.includes(`the cable is plugged in at ${wire}`));
+    const framesOf = async () => (await served.report()).stranger!;
+    while ((await framesOf()).framesFromClient < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    stranger.end();
+    await settled(() => notices.some((text) => text === `the cable at ${wire} is unplugged: it hung up`));
+    client.close();
+    const report = await served.close();
+    // No driver has opened the port: frames find the link down, or the port closed.
+    const { discardedFrames, ...counted } = report.stranger!;
+    expect(counted).toEqual({
+      ...{ clients: 1, refused: 0, framesFromClient: 2, framesToClient: 0, unreadFrames: 0 },
+      unfitFrames: 1,
+    });
+    expect(discardedFrames + (report.nodes[0]!.hca.ethernet!.dropped['portClosed'] ?? 0)).toBe(1);
+    expect(report).toMatchObject({ cabling: 'socket', checks: { balanced: true }, defects: [] });
+    expect(report.wire.map(({ from, to }) => [from, to])).toEqual([
+      [0, 1],
+      [1, 0],
+    ]);
+    expect(renderServeReport(report)).toContain(
+      'At the other end of the cable (1): 1 plugged in; 2 frames of theirs, 0 to them, 1 frames that no cable carries',
+    );
+    expect(existsSync(wire)).toBe(false);
+  });
+
+  it.each([
+    [{ set: {} }, /linkLayer is "infiniband", expected ethernet for a cable to a stranger/],
+    [{ hcas: 2 }, /hcas is 2, expected 1 for a cable to a stranger/],
+    [{ hcas: 2, cable: true }, /wire is .*, expected left out with a cable/],
+    [{ loopbackPlug: false }, /loopbackPlug is false, expected left out with wire/],
+    [{ wire: 'socket' }, /wire is "socket", expected a path of its own/],
+  ])('is refused for %j', (options, message) => {
+    expect(() => serveOrderOf({ socket: 'socket', wire: 'wire', set: ethernet, ...options })).toThrow(
+      message,
+    );
+  });
+});
 
 describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
   it('lets a guest run a command whose answer it finds in its memory', async () => {

@@ -5,8 +5,8 @@
  *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1
  *
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
- * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing. `host1` is a
- * simulated host, whose part of the plan is that of a machine of simulated hosts.
+ * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing; or a cable whose other end is a
+ * socket for strangers. `host1` is a simulated host, whose part of the plan is that of a machine of simulated hosts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { Fault } from '../machine/faults/index.ts';
@@ -26,7 +26,7 @@ import type { MachineConfig } from '../machine/profile/index.ts';
 import { peerNode } from './peer-host.ts';
 
 /** What is in port 1 of each HCA. */
-const cablings = ['cable', 'loopback', 'open'] as const;
+const cablings = ['cable', 'loopback', 'open', 'socket'] as const;
 export type Cabling = (typeof cablings)[number];
 
 const hcaCountMax = 2;
@@ -51,7 +51,7 @@ export interface ServedPlan extends HcaPlan {
 }
 
 export const guestName = (node: number): string => `guest${node}`;
-/** The unconnected end of a channel. */
+/** The end of a channel that is unconnected, or where a stranger is plugged in. */
 export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
@@ -62,6 +62,7 @@ export function planServed(choice: ServedChoice): ServedPlan {
   if (hasPeer) checkPeer(choice);
   else if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
+  else if (cabling === 'socket') checkStranger(choice);
   const how = { shuffleSeed: undefined, shortcuts };
   const peer = hasPeer ? planPeer({ config, faults, ...how }) : undefined;
   const channels: Record<string, SharedArrayBuffer> = { ...peer?.channels };
@@ -96,6 +97,18 @@ export function checkPeer({
     throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
 }
 
+/** @throws ConfigurationError for what a cable to a stranger cannot be plugged into */
+export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' | 'hcaCount'>): void {
+  if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 for a cable to a stranger');
+  const { linkLayer } = config.hca.capability;
+  if (linkLayer !== 'ethernet')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'ethernet for a cable to a stranger, which carries frames',
+    );
+}
+
 /** The plan of a machine of simulated hosts, of which the guest stands for host 0. */
 function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' | 'shortcuts'>): MachinePlan {
   const plan = planMachine({ ...choice, partition: 'single', analysis: undefined });
@@ -113,7 +126,8 @@ export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
 
 /** The peers at the other ends of an HCA's links. */
 export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {
-  const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: openEndName(node) } as const;
+  const end = openEndName(node);
+  const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: end, socket: end } as const;
   const subnetNodes = cabling === 'cable' ? [0, 1] : [node];
   return { host: guestName(node), wirePeer: wirePeers[cabling], subnetNodes };
 }

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../base/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, SteppedRunner } from '../../sim/index.ts';
+import { EthernetPort } from '../../wire/index.ts';
+import { channelKey, hcaName } from '../machine/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
+import { servedProfile } from './serve-options.ts';
+import { openEndName, planServed } from './served-plan.ts';
+import { WireEnd } from './wire-end.ts';
+
+const usPs = 1_000_000;
+
+/** A port in place of the HCA's, and the end of its cable, both up. */
+function cableTo(set: Record<string, number> = {}) {
+  const values = { 'hca.capability.linkLayer': 'ethernet', ...set };
+  const config = configurationOf({ profile: servedProfile, set: values });
+  const plan = planServed({ config, hcaCount: 1, cabling: 'socket', faults: [] });
+  const frames: number[][] = [];
+  const end = new WireEnd(plan, 0, (bytes, at, length) => frames.push([...bytes.subarray(at, at + length)]));
+  const lp = new LogicalProcess(hcaName(0));
+  const [near, far] = [hcaName(0), openEndName(0)];
+  const port = new EthernetPort({
+    lp,
+    config: config.ethernet,
+    writer: new ChannelWriter(plan.channels[channelKey(near, far)]!),
+    reader: new ChannelReader(plan.channels[channelKey(far, near)]!),
+    seed: 1,
+  });
+  const arrived: { readonly bytes: number[]; readonly atPs: number }[] = [];
+  port.connect({
+    receiver: {
+      frameArrived: (slot) => {
+        const start = port.frameStart(slot);
+        arrived.push({
+          bytes: [...port.rxBytes.subarray(start, start + port.frameBytes(slot))],
+          atPs: lp.nowPs,
+        });
+        port.consume(slot);
+      },
+    },
+    sender: { spaceFreed: () => {} },
+    link: { linkChanged: () => {} },
+  });
+  const runner = new SteppedRunner([lp, end.lp]);
+  const run = (durationPs: number): void => {
+    runner.touched();
+    runner.runTo(runner.nowPs + durationPs);
+  };
+  const plugIn = (): void => {
+    port.setEnabled(true);
+    end.setPlugged(true);
+    run((20 + 2 * config.ethernet.trainingUs) * usPs);
+  };
+  return { config, end, port, frames, arrived, run, runner, plugIn };
+}
+
+const frameOf = (length: number, first: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, index) => (first + index) & 0xff);
+
+describe('the end of a cable where a stranger is plugged in', () => {
+  it('has its link down while nobody is there, and loses what is sent meanwhile', () => {
+    const { end, port, run, plugIn, frames } = cableTo();
+    port.setEnabled(true);
+    run(10_000 * usPs);
+    expect(port.isUp).toBe(false);
+    end.take(frameOf(60, 1), 0, 60);
+    port.send(frameOf(60, 1), 0, 60);
+    plugIn();
+    expect(port.isUp).toBe(true);
+    expect(end.ledger.transmitted['discardedFrames']).toBe(1);
+    end.setPlugged(false);
+    run(10_000 * usPs);
+    expect(port.isUp).toBe(false);
+    expect(frames).toEqual([]);
+  });
+
+  it('hands the frames of the HCA out, and puts those of the stranger on the cable at its rate', () => {
+    const { end, port, run, runner, plugIn, frames, arrived, config } = cableTo();
+    plugIn();
+    port.send(frameOf(100, 3), 0, 100);
+    const sent = frameOf(1514, 9);
+    const startPs = runner.nowPs;
+    for (let count = 0; count < 3; count++) end.take(sent, 0, sent.length);
+    run(100 * usPs);
+    expect(frames).toEqual([[...frameOf(100, 3)]]);
+    expect(arrived.map(({ bytes }) => bytes)).toEqual([[...sent], [...sent], [...sent]]);
+    // IEEE 802.3, 3.1.1 and 4.4.2: preamble 8, FCS 4, gap 12.
+    const bytePs = 8000 / config.ethernet.gigabitsPerSecond;
+    expect(arrived[1]!.atPs - arrived[0]!.atPs).toBe(Math.round((8 + 1514 + 4 + 12) * bytePs));
+    expect(arrived[0]!.atPs).toBeGreaterThanOrEqual(startPs + (8 + 1514 + 4) * bytePs);
+  });
+
+  it('has room for so many frames, and loses none of those', () => {
+    const { end, run, plugIn, arrived } = cableTo();
+    plugIn();
+    let taken = 0;
+    for (; end.hasRoom; taken++) end.take(frameOf(1000, taken), 0, 1000);
+    expect(taken).toBeGreaterThan(64);
+    run(1000 * usPs);
+    expect(arrived.map(({ bytes }) => bytes[0])).toEqual(
+      Array.from({ length: taken }, (_, index) => index & 0xff),
+    );
+    expect(end.hasRoom).toBe(true);
+  });
+
+  it('takes no frame without a header, nor one that is longer than the MTU allows', () => {
+    const { end, run, plugIn, arrived, config } = cableTo({ 'ethernet.mtuBytes': 1500 });
+    plugIn();
+    for (const length of [0, 13, 14, config.ethernet.mtuBytes + 14 + 100])
+      end.take(frameOf(length, 1), 0, length);
+    run(100 * usPs);
+    expect(end.unfitCount).toBe(3);
+    expect(arrived.map(({ bytes }) => bytes.length)).toEqual([60]);
+  });
+
+  it('is refused where ports are of InfiniBand, and for two HCAs', () => {
+    const infiniband = configurationOf({ profile: servedProfile });
+    const plan =
+      (hcaCount: number, config = infiniband) =>
+      () =>
+        planServed({ config, hcaCount, cabling: 'socket', faults: [] });
+    expect(plan(1)).toThrow(/linkLayer is "infiniband", expected ethernet for a cable to a stranger/);
+    const set = { 'hca.capability.linkLayer': 'ethernet' };
+    expect(plan(2, configurationOf({ profile: servedProfile, set }))).toThrow(ConfigurationError);
+  });
+});

@@ -1,0 +1,99 @@
+/**
+ * The far end of an HCA's Ethernet cable where a stranger is plugged in: a port as any other, whose frames go out of simulated time, and
+ * whose frames come from there.
+ *
+ *     HCA ══cable══ port ──► frame        to the stranger, at the instant of its last bit
+ *                   port ◄── waiting ◄── take      from the stranger, as soon as the cable is free
+ *
+ * While nobody is plugged in the link is down. A stranger whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
+ */
+import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import { ETHERNET_HEADER_BYTES, EthernetPort } from '../../wire/index.ts';
+import { channelKey, type FrameLedger, hcaName } from '../machine/index.ts';
+import { openEndName, type ServedPlan } from './served-plan.ts';
+
+/** Takes a frame that lies in `bytes` during the call. */
+export type FrameTaken = (bytes: Uint8Array, at: number, lengthBytes: number) => void;
+
+/** Frames of the stranger that wait for the cable. */
+const waitingMax = 64;
+
+export class WireEnd {
+  readonly lp: LogicalProcess;
+  readonly #port: EthernetPort;
+  readonly #waiting: Uint8Array[] = [];
+  /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU allows. */
+  #unfitCount = 0;
+
+  /** @param onFrame takes what the HCA sends */
+  constructor({ config, channels }: ServedPlan, node: number, onFrame: FrameTaken) {
+    const [own, far] = [openEndName(node), hcaName(node)];
+    this.lp = new LogicalProcess(own);
+    this.#port = new EthernetPort({
+      lp: this.lp,
+      config: config.ethernet,
+      writer: new ChannelWriter(channels[channelKey(own, far)]!),
+      reader: new ChannelReader(channels[channelKey(far, own)]!),
+      seed: config.machine.seed,
+    });
+    const port = this.#port;
+    port.connect({
+      receiver: {
+        frameArrived: (slot) => {
+          onFrame(port.rxBytes, port.frameStart(slot), port.frameBytes(slot));
+          port.consume(slot);
+        },
+      },
+      sender: { spaceFreed: () => this.#send() },
+      link: { linkChanged: () => {} },
+    });
+  }
+
+  /** A stranger is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
+  setPlugged(isPlugged: boolean): void {
+    this.#waiting.length = 0;
+    this.#port.setEnabled(isPlugged);
+  }
+
+  /** Whether {@link take} has room. */
+  get hasRoom(): boolean {
+    return this.#waiting.length < waitingMax;
+  }
+
+  /** Takes a frame of the stranger, as far as there is room. */
+  take(bytes: Uint8Array, at: number, lengthBytes: number): void {
+    if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.#port.frameBytesMax) {
+      this.#unfitCount++;
+      return;
+    }
+    if (!this.hasRoom) return;
+    this.#waiting.push(bytes.slice(at, at + lengthBytes));
+    this.#send();
+  }
+
+  get unfitCount(): number {
+    return this.#unfitCount;
+  }
+
+  /** As the report has the ends of cables: what is handed to the stranger is done with. */
+  get ledger(): FrameLedger {
+    const { transmitted, received, busyPs, heldFrames } = this.#port;
+    return {
+      transmitted: { ...transmitted },
+      received: { ...received },
+      completed: received.deliveredFrames - heldFrames,
+      dropped: {},
+      held: heldFrames,
+      busyPs: Math.floor(busyPs),
+    };
+  }
+
+  #send(): void {
+    for (;;) {
+      const [frame] = this.#waiting;
+      if (frame === undefined || !this.#port.canTransmit()) return;
+      this.#waiting.shift();
+      this.#port.send(frame, 0, frame.length);
+    }
+  }
+}
