@@ -5,7 +5,7 @@
  *     │ read already │ a frame │ a frame │ half a fra… │ free │
  *                    ▲ start                           ▲ end
  *
- * Source: QEMU, docs/interop/net-stream (net/stream.c and net/net.c, net_fill_rstate).
+ * Source: QEMU, net/stream.c and net/net.c.
  */
 import { layout, u32, viewOf } from '../../base/index.ts';
 
