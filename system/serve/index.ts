@@ -16,7 +16,7 @@ export {
   type ServeOrder,
   servedProfile,
 } from './serve-options.ts';
-export type { ServedNodeReport, ServeReport, StrangerReport } from './serve-report.ts';
+export type { ServedNodeReport, ServeReport } from './serve-report.ts';
 export type { Cabling } from './served-plan.ts';
 export type { Slot } from './slot.ts';
 export type { NotModelled, SlotAccesses } from './slot-ledger.ts';
