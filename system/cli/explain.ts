@@ -132,8 +132,12 @@ function sentencesOf(explanation: Explanation): string[] {
     isSilent,
     syndrome,
     others,
+    steps,
   } = explanation;
-  const end = isSilent ? 'its acknowledgement, for it has no CQE' : 'its completion in the program’s hands';
+  // Unreliable services are not answered: a request is done with its last packet.
+  const isAnswered = steps.some(({ stage }) => stage === 'remote');
+  const silentEnd = isAnswered ? 'its acknowledgement' : 'the departure of its last packet';
+  const end = isSilent ? `${silentEnd}, for it has no CQE` : 'its completion in the program’s hands';
   return [
     `Operation ${ordinal} of host 0: ${operation} of ${bytesText(payloadBytes)}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)}.`,
     `Posted at ${nsText(postedPs)} ns after power-on; ${nsText(latencyPs)} ns from there to ${end}.`,
