@@ -1,9 +1,30 @@
 /** From a completion with an error, and from a run that hangs, back to the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  createBuffer,
+  createRcQps,
+  IBV_SEND_SIGNALED,
+  IBV_WR_RDMA_WRITE,
+  IbvWc,
+  openEndpoint,
+  type ProgramContext,
+  pollCq,
+  postSend,
+} from '../browser.ts';
 import { loadPrograms } from '../system/cli/perf-run.ts';
 import { type WhyResult, whyOf } from '../system/cli/why.ts';
 import { parsedFault } from '../system/machine/faults/index.ts';
+import {
+  allAccess,
+  connectQps,
+  pathMtuOf,
+  rcDefaults,
+  toInit,
+  toRtr,
+  toRts,
+} from '../system/workloads/index.ts';
 import type { PerfArgs } from '../system/workloads/perf-plan.ts';
+import { createCq } from '../userlib/index.ts';
 import { bystanders, programOf } from './machines.ts';
 import { cases as protectionCases } from './programs/protection.ts';
 
@@ -56,6 +77,61 @@ describe('why a request failed', () => {
     const flushed = protection.failures.filter(({ status }) => status === 'WR_FLUSH_ERR');
     expect(flushed.length).toBeGreaterThan(cases.length);
     for (const { reasons } of flushed) expect(reasons[0]!.text).toContain('went to the error state when');
+  });
+
+  it('is not taken from another QP, whose request was refused between the check and the completion', async () => {
+    const open = async (program: ProgramContext) => {
+      const endpoint = await openEndpoint(program);
+      const buffer = await createBuffer(endpoint, 64, allAccess);
+      const cq = await createCq(endpoint.context, 16);
+      const cap = { maxSendWr: 8, maxRecvWr: 8, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 };
+      const qps = await createRcQps(endpoint, 2, { send: cq, receive: cq }, cap);
+      const own = { address: buffer.address, rkey: buffer.region.rkey };
+      const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, 0) };
+      const { note } = await connectQps(endpoint, qps, 'pairs', own, {
+        init: (qp) => toInit(qp),
+        beforeReady: () => {},
+        ready: async (qp, address, firstPsn) => {
+          await toRtr(qp, address, attributes);
+          await toRts(qp, firstPsn, attributes);
+        },
+      });
+      return { buffer, cq, qps, far: note as unknown as typeof own };
+    };
+    let key = 0;
+    const requester = async (program: ProgramContext): Promise<void> => {
+      const { buffer, cq, qps, far } = await open(program);
+      key = buffer.region.lkey;
+      const write = (qp: number, lkey: number): void => {
+        postSend(qps[qp]!, {
+          ...{ wrId: 0, numSge: 1, opcode: IBV_WR_RDMA_WRITE, sendFlags: IBV_SEND_SIGNALED },
+          sgList: [{ addr: buffer.address, length: 64, lkey }],
+          wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
+        });
+      };
+      // The second of a QP is refused at once, and ends behind the first, which takes a round trip.
+      write(0, key);
+      write(0, key ^ 1);
+      await program.cpu.sleep(300_000);
+      write(1, key ^ 2);
+      const taken = [new IbvWc()];
+      for (let count = 0; count < 3; await program.cpu.sleep(1_000_000)) count += await pollCq(cq, 1, taken);
+      await program.exchange.put('done', true);
+    };
+    const { failures } = await whyOf({}, async (machine) => {
+      await machine.load({ node: 0, name: 'requester', run: requester });
+      await machine.load({
+        node: 1,
+        name: 'responder',
+        run: async (program) => {
+          await open(program);
+          await program.exchange.take('done');
+        },
+      });
+    });
+    const keyOf = (ordinal: number): string =>
+      failures.find((failure) => failure.ordinal === ordinal)!.reasons[0]!.found!;
+    expect([keyOf(1), keyOf(2)]).toEqual([`0x${(key ^ 1).toString(16)}`, `0x${(key ^ 2).toString(16)}`]);
   });
 
   it('is found for receives: too short, and into memory that is not theirs', () => {

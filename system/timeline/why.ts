@@ -16,6 +16,7 @@ import {
   requestChecks,
   type Timeline,
   type TimelineRecord,
+  translationsOf,
 } from '../machine/timeline/index.ts';
 
 /** A step on the way back from a completion to its cause. */
@@ -175,7 +176,7 @@ function reasonsOf(
   const node = nodeOf(record);
   const before = new Earlier(records, place);
   if (syndrome === CqeSyndrome.WR_FLUSH_ERR) return flushReasons(before, record);
-  if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return accessReasons(before, node);
+  if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return accessReasons(before, node, qpn);
   if (syndrome === CqeSyndrome.LOCAL_LENGTH_ERR && isSend === 0)
     return [
       {
@@ -220,10 +221,11 @@ function flushReasons(before: Earlier, { values, track }: TimelineRecord): reado
   ];
 }
 
-/** The last translation that a device refused. */
-function accessReasons(before: Earlier, node: number): readonly Reason[] {
+/** The last translation that a device refused of those for a QP. */
+function accessReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
   const refused = before.findLast(
-    ({ kind, track }) => kind === 'accessRefused' && track.process === `hca${node}`,
+    ({ kind, track }) =>
+      kind === 'accessRefused' && track.process === `hca${node}` && track.name === translationsOf(qpn),
   );
   return refused === undefined ? [] : [accessReason(refused)];
 }
@@ -287,7 +289,7 @@ function peerReasons(before: Earlier, node: number, qpn: number): readonly Reaso
     case 'access':
       return [
         { ...reason, text: `refused ${request}: remote access error` },
-        ...accessReasons(earlier, nodeOf(refused)),
+        ...accessReasons(earlier, nodeOf(refused), ownQpn),
       ];
     case 'receive': {
       const receive = earlier.findLast(
@@ -304,7 +306,9 @@ function peerReasons(before: Earlier, node: number, qpn: number): readonly Reaso
           text: `refused ${request}: the receive that it found ended with ${status}`,
           clause: 'IBTA vol 1, 9.9.3',
         },
-        ...(receive?.values[2] === CqeSyndrome.LOCAL_PROT_ERR ? accessReasons(earlier, nodeOf(refused)) : []),
+        ...(receive?.values[2] === CqeSyndrome.LOCAL_PROT_ERR
+          ? accessReasons(earlier, nodeOf(refused), ownQpn)
+          : []),
       ];
     }
     case 'qpRight':

@@ -167,6 +167,9 @@ export const requestCheckNumbers = Object.fromEntries(
   requestChecks.map((name, number) => [name, number]),
 ) as Readonly<Record<RequestCheck, number>>;
 
+/** The track of refused translations that a QP asked for. */
+export const translationsOf = (qpn: number): string => `translations for QP 0x${qpn.toString(16)}`;
+
 /** Answers of a translation (hw/hca/memory/translation.ts). */
 export const answerBadKey = 2;
 export const answerBadPd = 3;

@@ -14,6 +14,7 @@ import {
   answerPageFault,
   type RequestCheck,
   requestCheckNumbers,
+  translationsOf,
 } from '../kinds.ts';
 import type { Stream } from '../stream.ts';
 import { queuePairTrack } from './queue-pair-track.ts';
@@ -24,10 +25,9 @@ export function watchChecks(stream: Stream, hca: Hca): void {
   watchErrors(stream, hca);
 }
 
-/** Translations by key that end an access. */
+/** Translations by key that end an access, by the QP that asked: its error may be told much later than those of others. */
 function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
-  const { translator, mptCache } = core;
-  const track = stream.track('checks', 'translation', { names: portNames });
+  const { translator, mptCache, qps } = core;
   translator.users.forEach((port, user) => {
     around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights, pair) => {
       const answer = translate(key, pd, address, lengthBytes, rights, pair);
@@ -43,9 +43,10 @@ function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
         return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
       })();
       const { nowPs } = stream.lp;
+      const name = translationsOf(qps.numberOf[pair.slot]!);
       stream.interval(
         'accessRefused',
-        track,
+        stream.track('checks', name, { names: portNames }),
         nowPs,
         nowPs,
         user,
