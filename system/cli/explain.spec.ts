@@ -1,6 +1,10 @@
-/** What `hca explain` says of the end of a request that has no CQE. */
-import { expect, it } from 'vitest';
+/** What `hca explain` says of the end of a request that has no CQE, and that a timeline of its life reaches so far. */
+import { afterAll, expect, it } from 'vitest';
+import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import { hcaWithin } from './testing/in-process.ts';
+
+const folder = makeTemporaryFolder('hca-explain-spec-');
+afterAll(() => folder.remove());
 
 it.each([
   ['send-bw', 'RC', 'its acknowledgement, for it has no CQE.'],
@@ -10,4 +14,22 @@ it.each([
   const size = ['-s', '64', '-n', '8', '--inline', '64', '--op', '3'];
   const { code, out } = await hcaWithin({}, ['explain', test, '-c', connection, ...size]);
   expect([code, out]).toEqual([0, expect.stringContaining(`ns from there to ${end}`)]);
+});
+
+it('--timeline-operations shows all of the life of a request without a CQE, as a window of that time does', async () => {
+  const test = ['write-bw', '-s', '64', '-n', '20'];
+  const told = await hcaWithin({}, ['explain', ...test, '--op', '5', '--json', '-']);
+  const { postedPs, latencyPs } = JSON.parse(told.out) as { postedPs: number; latencyPs: number };
+  const recordsOf = async (...choice: string[]): Promise<string | undefined> => {
+    const { out } = await hcaWithin({ cwd: folder.path }, [
+      'perf',
+      ...test,
+      '--timeline',
+      'x.pftrace',
+      ...choice,
+    ]);
+    return /^Recorded (\d+) events/m.exec(out)?.[1];
+  };
+  const window = `${postedPs}ps..${postedPs + latencyPs + 1}ps`;
+  expect(await recordsOf('--timeline-operations', '5')).toBe(await recordsOf('--timeline-window', window));
 });

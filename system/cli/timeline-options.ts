@@ -260,10 +260,18 @@ function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, n
     notes.push(`${range} not among the records: host 0 posted fewer, or they found the stream full.`);
     return timeline.between(0, 0);
   }
-  const [begin, end] = [Math.min(...places), Math.max(...places)].map((place) => timeline.record(place));
   if (flows.length <= last - first)
     notes.push(`${range} not all among the records: ${flows.length} were found.`);
-  return timeline.between(begin!.atPs, BigInt(end!.atPs) + BigInt(end!.durationPs) + 1n);
+  // The record that begins last is not the one that ends last: an operation without a CQE outlasts its last packet.
+  let [fromPs, toPs] = [BigInt(timeline.record(places[0]!).atPs), 0n];
+  for (const place of places) {
+    const record = timeline.record(place);
+    const atPs = BigInt(record.atPs);
+    const endPs = atPs + BigInt(record.durationPs);
+    if (atPs < fromPs) fromPs = atPs;
+    if (endPs > toPs) toPs = endPs;
+  }
+  return timeline.between(fromPs, toPs + 1n);
 }
 
 const clocksOf = ({ config, nodeCount }: Machine): readonly VcdClock[] =>

@@ -39,6 +39,13 @@ class OpenFlow implements OperationFlow {
   }
 }
 
+/** The list of a key, which is new where there was none. */
+function listIn<Value>(lists: Map<string, Value[]>, key: string): Value[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
+}
+
 /** All operations of a timeline, in the order in which they were posted. */
 export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
   const flows: OpenFlow[] = [];
@@ -48,7 +55,7 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
   const begin = (record: TimelineRecord, ordinal: number): OpenFlow => {
     const flow = new OpenFlow(nodeOf(record), record.values, ordinal);
     const key = `${flow.node} ${flow.qpn} ${flow.wqeCounter}`;
-    byRequest.set(key, [...(byRequest.get(key) ?? []), flow]);
+    listIn(byRequest, key).push(flow);
     flows.push(flow);
     return flow;
   };
@@ -65,7 +72,7 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
     if (kind === 'posted') {
       const flow = flows[nextFlow++]!;
       const key = `${flow.node} ${flow.qpn}`;
-      waiting.set(key, [...(waiting.get(key) ?? []), flow]);
+      listIn(waiting, key).push(flow);
     } else if (kind === 'doorbell' || kind === 'blueFlame') {
       const key = `${nodeOf(record)} ${values[0]}`;
       for (const flow of waiting.get(key) ?? []) flow.records.push(index);
@@ -95,7 +102,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     readonly psnCount: number;
   }
   const spans = new Map<string, Span[]>();
-  const add = (key: string, span: Span): void => void spans.set(key, [...(spans.get(key) ?? []), span]);
+  const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
     for (const index of flow.records) {
       const { kind, atPs, durationPs, values } = timeline.record(index);
