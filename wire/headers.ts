@@ -153,6 +153,8 @@ export type ExtendedHeaderName = keyof typeof extendedHeaders;
 export const GRH_BYTES = 40;
 /** Next header of a GRH in front of a BTH, 8.3. */
 export const NEXT_HEADER_BTH = 0x1b;
+/** UDP port of RoCE v2, annex A17. */
+export const ROCE_UDP_PORT = 4791;
 /** Invariant CRC behind the padded payload, 7.8.1. */
 export const ICRC_BYTES = 4;
 /** Variant CRC at the end of every data packet, 7.8.2. */

@@ -20,12 +20,10 @@ import {
   ICRC_BYTES,
   lrh,
   NEXT_HEADER_BTH,
+  ROCE_UDP_PORT,
   VCRC_BYTES,
 } from './headers.ts';
 import { isKnownOpcode, opcodeRow, padBytes, transportHeaderBytes } from './opcodes.ts';
-
-/** UDP port of RoCE v2, annex A17. */
-const ROCE_PORT = 4791;
 
 /** Values of LRH.LNH: what follows (7.7.5). */
 const NextHeader = { RAW: 0, RAW_IPV6: 1, BTH: 2, GRH: 3 } as const;
@@ -179,7 +177,7 @@ function decodeUdp(
 ): WirePacket | OtherFrame | MalformedPacket {
   if (end < udpAt + udpHeader.sizeBytes) return malformed('cut within the UDP header');
   const udp = udpHeader.decode(bytes, udpAt);
-  if (udp.destinationPort !== ROCE_PORT) return { kind: 'other', ...route, payload: bytes.slice(udpAt) };
+  if (udp.destinationPort !== ROCE_UDP_PORT) return { kind: 'other', ...route, payload: bytes.slice(udpAt) };
   if (udp.length !== end - udpAt) return malformed(`UDP length ${udp.length} in ${end - udpAt} bytes`);
   return decodeTransport(bytes, udpAt + udpHeader.sizeBytes, end, { ...route, udp }, noVcrc, ipAt, cover);
 }

@@ -4,10 +4,13 @@
  * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then the GRH, if there is one, at the
  * next multiple of 4, byte for byte (headers.ts).
  *
+ * A packet of an Ethernet port (RoCE) always has the 40 bytes of the GRH: as they are, or as IPv6 header, or 20 zeros and an IPv4
+ * header. Behind them lies the rest of its addresses, {@link roceRoute}.
+ *
  * A datagram (UD) uses the words of RETH and AETH for its own headers. P_Key and service level of a connection's packet
  * stand in a word of which its direction has no use: a request has no AETH, a response no immediate.
  */
-import { bits32, f64, floatIndexOf, layout, u32, wordIndexOf } from '../base/index.ts';
+import { bits8, bits32, bytes, f64, floatIndexOf, layout, u16, u32, wordIndexOf } from '../base/index.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/index.ts';
 
 /** Kinds of record on a wire channel. */
@@ -76,6 +79,20 @@ export const datagramRecord = layout('datagram record', header, {
   immediate: u32(0x34),
 });
 
+/** Behind the GRH of a packet of an Ethernet port: what else its frame has in front of the BTH, but for lengths and types. */
+export const roceRoute = layout(
+  'RoCE route',
+  { sizeBytes: 20, byteOrder: 'big', source: 'IBTA vol 1, annexes A16 and A17' },
+  {
+    destinationMac: bytes(0x00, 6),
+    sourceMac: bytes(0x06, 6),
+    vlanTag: u16(0x0c, 'control information, IEEE 802.1Q'),
+    hasTag: bits8(0x0e, 0, 0),
+    isRoutable: bits8(0x0e, 1, 1, 'version 2: by IP and UDP'),
+    udpSourcePort: u16(0x10),
+  },
+);
+
 /** Of a flow control packet, 7.9.4.1. */
 export const flowControlRecord = layout('flow control record', header, {
   ...recordHeaderFields,
@@ -139,6 +156,9 @@ export const GRH_ROOM_BYTES = 40 + 3;
 /** Place of the GRH, in bytes from the record's start, behind so many bytes of operands and payload. */
 export const grhPlace = (offset: number, bytesBefore: number): number =>
   offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
+
+/** Place of the route of RoCE, behind the GRH at `grh`. */
+export const roceRoutePlace = (grh: number): number => grh + 40;
 
 export const PAD_SHIFT = request.padCount.shift;
 export const VIRTUAL_LANE_SHIFT = request.virtualLane.shift;

@@ -115,14 +115,8 @@ export class RecordBytes {
     const end = at + packetBytes - VCRC_BYTES;
     const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
     this.#packRoute(word, opcode, flags, view, at, packetBytes);
-    if (hasGrh) this.#copyGrh(offset, opcode, words[word + WORD_PAYLOAD_BYTES]!, into, at + lrh.sizeBytes);
-    this.#packBase(word, opcode, flags, view, base);
-    this.#packHeaders(offset, opcode, view, base + bth.sizeBytes);
-    const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
-    const from = offset + PACKET_PAYLOAD_OFFSET + operandBytes(opcode);
-    const payload = base + transportHeaderBytes(opcode);
-    into.set(this.#area.bytes.subarray(from, from + payloadBytes), payload);
-    into.fill(0, payload + payloadBytes, end - ICRC_BYTES);
+    if (hasGrh) this.#copyGrh(offset, into, at + lrh.sizeBytes);
+    this.packTransport(offset, into, base);
     view.setUint32(
       end - ICRC_BYTES,
       invariantCrc(into, at, end - ICRC_BYTES, hasGrh ? 'localWithGrh' : 'local'),
@@ -130,6 +124,24 @@ export class RecordBytes {
     );
     view.setUint16(end, variantCrc(into, at, end), true);
     return packetBytes;
+  }
+
+  /** Writes what no link layer changes: BTH, extended headers, payload and pad, at `base`. Returns where the ICRC belongs. */
+  packTransport(offset: number, into: Uint8Array, base: number): number {
+    const { words, bytes } = this.#area;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    const flags = words[word + WORD_PACKET_FLAGS]!;
+    const view = viewOf(into);
+    this.#packBase(word, opcode, flags, view, base);
+    this.#packHeaders(offset, opcode, view, base + bth.sizeBytes);
+    const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    const from = offset + PACKET_PAYLOAD_OFFSET + operandBytes(opcode);
+    const payloadEnd = base + transportHeaderBytes(opcode) + payloadBytes;
+    into.set(bytes.subarray(from, from + payloadBytes), payloadEnd - payloadBytes);
+    const icrcAt = payloadEnd + padCountIn(flags);
+    into.fill(0, payloadEnd, icrcAt);
+    return icrcAt;
   }
 
   #packRoute(
@@ -164,7 +176,7 @@ export class RecordBytes {
     fields.opcode.set(view, at, opcode);
     fields.solicitedEvent.set(view, at, flags & FLAG_SOLICITED ? 1 : 0);
     fields.migrationRequest.set(view, at, flags & FLAG_MIGRATED ? 1 : 0);
-    fields.padCount.set(view, at, (flags >> PAD_SHIFT) & 3);
+    fields.padCount.set(view, at, padCountIn(flags));
     fields.partitionKey.set(view, at, words[word + placeOfPkey(opcode)]! & PKEY_MASK);
     fields.fecn.set(view, at, flags & FLAG_CONGESTION ? 1 : 0);
     fields.destinationQp.set(view, at, words[word + WORD_DESTINATION_QPN]!);
@@ -232,8 +244,8 @@ export class RecordBytes {
     view.setInt32(at + 4, words[from]!);
   }
 
-  #copyGrh(offset: number, opcode: number, payloadBytes: number, into: Uint8Array, at: number): void {
-    const from = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+  #copyGrh(offset: number, into: Uint8Array, at: number): void {
+    const from = this.grhPlaceIn(offset);
     into.set(this.#area.bytes.subarray(from, from + GRH_BYTES), at);
   }
 
@@ -252,22 +264,39 @@ export class RecordBytes {
     if (view.getUint32(icrcAt, true) !== invariantCrc(from, at, icrcAt, hasGrh ? 'localWithGrh' : 'local'))
       return ICRC_WRONG;
     const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
+    if (!this.unpackTransport(from, base, icrcAt, offset)) return PACKET_MALFORMED;
+    this.#unpackRoute(view, at, packetBytes, offset);
+    if (hasGrh) {
+      const grh = at + lrh.sizeBytes;
+      this.#area.bytes.set(from.subarray(grh, grh + GRH_BYTES), this.grhPlaceIn(offset));
+    }
+    return PACKET_RIGHT;
+  }
+
+  /**
+   * Fills the record in from BTH, extended headers and payload, which end before the ICRC. What belongs to the link is zero then.
+   * @returns false for what is no packet: then the record is as it was
+   */
+  unpackTransport(from: Uint8Array, base: number, icrcAt: number, offset: number): boolean {
+    const view = viewOf(from);
     const opcode = bth.fields.opcode.get(view, base);
     const payload = base + transportHeaderBytes(opcode);
     const payloadBytes = icrcAt - payload - bth.fields.padCount.get(view, base);
     const payloadMax = isKnownOpcode(opcode) && !hasPayload(opcode) ? 0 : PAYLOAD_BYTES_MAX;
     const isTransport = bth.fields.transportVersion.get(view, base) === 0;
-    if (!isTransport || payloadBytes < 0 || payloadBytes > payloadMax) return PACKET_MALFORMED;
-    this.#unpackBase(view, at, base, packetBytes, payloadBytes, offset);
+    if (!isTransport || payloadBytes < 0 || payloadBytes > payloadMax) return false;
+    this.#unpackBase(view, base, payloadBytes, offset);
     this.#unpackHeaders(view, base + bth.sizeBytes, opcode, offset);
-    const { bytes } = this.#area;
-    const operands = operandBytes(opcode);
-    bytes.set(from.subarray(payload, payload + payloadBytes), offset + PACKET_PAYLOAD_OFFSET + operands);
-    if (hasGrh) {
-      const grh = at + lrh.sizeBytes;
-      bytes.set(from.subarray(grh, grh + GRH_BYTES), grhPlace(offset, operands + payloadBytes));
-    }
-    return PACKET_RIGHT;
+    const to = offset + PACKET_PAYLOAD_OFFSET + operandBytes(opcode);
+    this.#area.bytes.set(from.subarray(payload, payload + payloadBytes), to);
+    return true;
+  }
+
+  /** Place of the GRH in a record whose opcode and payload are there. */
+  grhPlaceIn(offset: number): number {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    return grhPlace(offset, operandBytes(words[word + WORD_OPCODE]!) + words[word + WORD_PAYLOAD_BYTES]!);
   }
 
   /**
@@ -295,14 +324,20 @@ export class RecordBytes {
     );
   }
 
-  #unpackBase(
-    view: DataView,
-    at: number,
-    base: number,
-    packetBytes: number,
-    payloadBytes: number,
-    offset: number,
-  ): void {
+  #unpackRoute(view: DataView, at: number, packetBytes: number, offset: number): void {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    words[word + WORD_PACKET_FLAGS]! |=
+      (lrh.fields.linkNextHeader.get(view, at) === LNH_GRH ? FLAG_GRH : 0) |
+      (lrh.fields.virtualLane.get(view, at) << VIRTUAL_LANE_SHIFT) |
+      (packetBytes << PACKET_BYTES_SHIFT);
+    words[word + WORD_LIDS] =
+      (lrh.fields.sourceLid.get(view, at) << 16) | lrh.fields.destinationLid.get(view, at);
+    words[word + placeOfPkey(words[word + WORD_OPCODE]!)]! |=
+      lrh.fields.serviceLevel.get(view, at) << SERVICE_LEVEL_SHIFT;
+  }
+
+  #unpackBase(view: DataView, base: number, payloadBytes: number, offset: number): void {
     const { words } = this.#area;
     const { fields } = bth;
     const word = offset >> 2;
@@ -318,15 +353,9 @@ export class RecordBytes {
       (fields.solicitedEvent.get(view, base) !== 0 ? FLAG_SOLICITED : 0) |
       (fields.migrationRequest.get(view, base) !== 0 ? FLAG_MIGRATED : 0) |
       (fields.fecn.get(view, base) !== 0 ? FLAG_CONGESTION : 0) |
-      (lrh.fields.linkNextHeader.get(view, at) === LNH_GRH ? FLAG_GRH : 0) |
-      (fields.padCount.get(view, base) << PAD_SHIFT) |
-      (lrh.fields.virtualLane.get(view, at) << VIRTUAL_LANE_SHIFT) |
-      (packetBytes << PACKET_BYTES_SHIFT);
+      (fields.padCount.get(view, base) << PAD_SHIFT);
     words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
-    words[word + WORD_LIDS] =
-      (lrh.fields.sourceLid.get(view, at) << 16) | lrh.fields.destinationLid.get(view, at);
-    words[word + placeOfPkey(opcode)] =
-      fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, at) << SERVICE_LEVEL_SHIFT);
+    words[word + placeOfPkey(opcode)] = fields.partitionKey.get(view, base);
   }
 
   #unpackHeaders(view: DataView, from: number, opcode: number, offset: number): void {
@@ -384,6 +413,8 @@ export class RecordBytes {
     words[to] = view.getInt32(at + 4);
   }
 }
+
+const padCountIn = (flags: number): number => (flags >> PAD_SHIFT) & 3;
 
 /** Word of P_Key and service level: where a packet's own direction or service has room (packet.ts). */
 function placeOfPkey(opcode: number): number {
