@@ -201,12 +201,17 @@ export class EthernetPort {
     return false;
   }
 
+  /** Instant by which all that has been handed to the port has left. */
+  get freePs(): Picoseconds {
+    return this.#serializer.freePs;
+  }
+
   /**
    * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to
-   * 60 bytes, when the link is free.
+   * 60 bytes, when the link is free, and not before `fromPs`.
    * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks first
    */
-  send(source: Uint8Array, sourceOffset: number, lengthBytes: number): void {
+  send(source: Uint8Array, sourceOffset: number, lengthBytes: number, fromPs = this.#lp.nowPs): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.frameBytesMax) {
       throw new InvariantError(
         'bytes of a frame',
@@ -225,7 +230,7 @@ export class EthernetPort {
     transmitted.bytes += wireBytes;
     transmitted.padBytes += frameBytes - lengthBytes;
     const outcome = this.#outcomeOf(transmitted.frames, wireBytes);
-    const endPs = this.#serializer.occupy(this.#lp.nowPs, config.preambleBytes + wireBytes);
+    const endPs = this.#serializer.occupy(fromPs, config.preambleBytes + wireBytes);
     this.#serializer.occupy(endPs, config.interFrameGapBytes);
     if (outcome === OUTCOME_LOST) return;
     const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);

@@ -35,15 +35,12 @@ const IPV4_PLAIN = 0x45;
 const FRAGMENT_MASK = 0x3fff;
 const TYPE_PLACE = ethernetHeader.fields.type.wordOffset;
 const MACS_BYTES = TYPE_PLACE;
-/** Of the 40 bytes in which a record has it. */
-const ZEROS_BEFORE_IPV4 = GRH_BYTES - ipv4Header.sizeBytes;
 
 const route = roceRoute.fields;
 
 /** Where the parts of a frame are. */
 interface FramePlaces {
   readonly cover: Exclude<InvariantCover, 'local' | 'localWithGrh'>;
-  readonly hasTag: boolean;
   /** Of GRH or IP header. */
   readonly network: number;
   readonly base: number;
@@ -133,14 +130,13 @@ export class RoceBytes {
     const network = type + 2;
     if (route.isRoutable.get(own, place) === 0) {
       view.setUint16(type, EtherType.ROCE);
-      return { cover: 'roce1', hasTag, network, base: network + GRH_BYTES };
+      return { cover: 'roce1', network, base: network + GRH_BYTES };
     }
     const isIpv4 = isIpv4Route(bytes, from);
     view.setUint16(type, isIpv4 ? EtherType.IPV4 : EtherType.IPV6);
     const networkBytes = isIpv4 ? ipv4Header.sizeBytes : GRH_BYTES;
     return {
       cover: isIpv4 ? 'roce2Ipv4' : 'roce2Ipv6',
-      hasTag,
       network,
       base: network + networkBytes + udpHeader.sizeBytes,
     };
@@ -162,31 +158,48 @@ export class RoceBytes {
     const word = offset >> 2;
     const packetBytes = packetBytesOf(words[word + WORD_OPCODE]!, words[word + WORD_PAYLOAD_BYTES]!, true);
     words[word + WORD_PACKET_FLAGS]! |= FLAG_GRH | (packetBytes << PACKET_BYTES_SHIFT);
-    this.#unpackRoute(from, at, places, offset);
+    const { bytes } = this.#area;
+    const to = this.#transport.grhPlaceIn(offset);
+    takeRoute(from, at, bytes, to, bytes, roceRoutePlace(to));
     return PACKET_RIGHT;
   }
+}
 
-  #unpackRoute(from: Uint8Array, at: number, { cover, hasTag, network }: FramePlaces, offset: number): void {
-    const { bytes } = this.#area;
-    const isIpv4 = cover === 'roce2Ipv4';
-    const to = this.#transport.grhPlaceIn(offset);
-    if (isIpv4) bytes.fill(0, to, to + ZEROS_BEFORE_IPV4);
-    const networkBytes = isIpv4 ? ipv4Header.sizeBytes : GRH_BYTES;
-    bytes.set(from.subarray(network, network + networkBytes), to + GRH_BYTES - networkBytes);
-    const place = roceRoutePlace(to);
-    const own = viewOf(bytes);
-    const view = viewOf(from);
-    bytes.fill(0, place, place + roceRoute.sizeBytes);
-    bytes.set(from.subarray(at, at + MACS_BYTES), place);
-    if (hasTag) {
-      route.hasTag.set(own, place, 1);
-      route.vlanTag.set(own, place, view.getUint16(at + TYPE_PLACE + 2));
-    }
-    if (cover === 'roce1') return;
-    route.isRoutable.set(own, place, 1);
-    const udp = network + networkBytes;
-    route.udpSourcePort.set(own, place, udpHeader.fields.sourcePort.get(view, udp));
+/**
+ * Takes what a frame of RoCE has in front of the BTH as records have it: the network header, 40 bytes, to `grhAt` of `headers`, the rest
+ * to `routeAt` of `routes`. The caller has made sure that all of it is there.
+ * @returns the place of the BTH, or -1 for a frame of another type
+ */
+export function takeRoute(
+  from: Uint8Array,
+  at: number,
+  headers: Uint8Array,
+  grhAt: number,
+  routes: Uint8Array,
+  routeAt: number,
+): number {
+  const view = viewOf(from);
+  const own = viewOf(routes);
+  const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
+  const typePlace = at + TYPE_PLACE + (hasTag ? vlanTag.sizeBytes : 0);
+  const type = view.getUint16(typePlace);
+  if (type !== EtherType.ROCE && type !== EtherType.IPV4 && type !== EtherType.IPV6) return -1;
+  const network = typePlace + 2;
+  const networkBytes = type === EtherType.IPV4 ? ipv4Header.sizeBytes : GRH_BYTES;
+  const headerAt = grhAt + GRH_BYTES - networkBytes;
+  headers.fill(0, grhAt, headerAt);
+  headers.set(from.subarray(network, network + networkBytes), headerAt);
+  routes.fill(0, routeAt, routeAt + roceRoute.sizeBytes);
+  routes.set(from.subarray(at, at + MACS_BYTES), routeAt);
+  if (hasTag) {
+    route.hasTag.set(own, routeAt, 1);
+    route.vlanTag.set(own, routeAt, view.getUint16(at + TYPE_PLACE + 2));
   }
+  if (type === EtherType.ROCE) return network + networkBytes;
+  const udp = network + networkBytes;
+  route.isRoutable.set(own, routeAt, 1);
+  route.udpSourcePort.set(own, routeAt, udpHeader.fields.sourcePort.get(view, udp));
+  return udp + udpHeader.sizeBytes;
 }
 
 /** Undefined where headers and lengths make no sense. */
@@ -200,7 +213,7 @@ function placesOf(from: Uint8Array, at: number, frameBytes: number): FramePlaces
   const { base, end } = places;
   const icrc = end - ICRC_BYTES;
   if (end > at + frameBytes || icrc < base + bth.sizeBytes) return undefined;
-  return { cover: places.cover, hasTag, network, base, icrc };
+  return { cover: places.cover, network, base, icrc };
 }
 
 /** Where the BTH begins, and where the ICRC ends. */

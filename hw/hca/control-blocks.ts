@@ -112,6 +112,7 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
         ethernet: ethernet && {
           mac: macOf(nodeIndex, index + 1),
           ...ethernet.config,
+          roce: capabilities.roce,
           errors: index === 0 ? ethernet.errors : undefined,
         },
       }),

@@ -36,6 +36,7 @@ import type { HcaConfig } from './parameters.ts';
 import type { EthernetSide } from './port/index.ts';
 import type { ReceiveBuffers } from './receive-queue/index.ts';
 import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
+import { ReceiveTurns, RoceLink } from './roce/index.ts';
 import { WqeLines } from './send-queue/index.ts';
 import {
   DiagnosticCounters,
@@ -72,7 +73,7 @@ interface DataPathSite {
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
   readonly geometry: DoorbellGeometry;
-  /** Left out on a port of InfiniBand. With it `port` carries nothing. */
+  /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetCore | undefined;
 }
 
@@ -95,6 +96,9 @@ export interface HcaCore extends DataPathSite, DataPathTables {
   readonly requestPackets: PacketQueue;
   readonly responsePackets: PacketQueue;
   readonly loopback: Loopback;
+  /** Of a port of Ethernet with RoCE, whose packet port it is; on others it is off. */
+  readonly roceLink: RoceLink;
+  readonly receiveTurns: ReceiveTurns | undefined;
   readonly readUnit: ReadUnit;
   readonly received: ReceivedPackets;
   /** What the port that is in use holds of what it received. */
@@ -117,7 +121,7 @@ export interface HcaCoreSetup extends DataPathSite {
 }
 
 export function makeCore(setup: HcaCoreSetup): HcaCore {
-  const { config, tables, sram, domain, port, tap, costs, misses: _, ...site } = setup;
+  const { config, tables, sram, domain, tap, costs, misses: _, ...site } = setup;
   const { qps, cqs, srqs } = tables;
   const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
   const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
@@ -125,9 +129,13 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
   const pageFaults = new PageFaults({ domain, qps });
   const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
     config;
+  const { ethernet, address } = setup;
+  const violations = new ViolationCounters();
+  const roceLink = new RoceLink(ethernet, address, violations);
+  const hasRoce = roceLink.isOn;
+  const port = hasRoce ? roceLink : setup.port;
   const loopback = new Loopback(config);
   const received = new ReceivedPackets(port, loopback);
-  const { ethernet } = setup;
   const slotBytes = packetSlotBytes(ethernet?.port.frameBytesMax);
   return {
     ...site,
@@ -150,10 +158,12 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     requestPackets: packetQueue(config.transmitBufferPackets, sram, slotBytes),
     responsePackets: packetQueue(config.responseBufferPackets, sram, PACKET_PAYLOAD_BYTES_MAX),
     loopback,
+    roceLink,
+    receiveTurns: hasRoce ? new ReceiveTurns() : undefined,
     readUnit: new ReadUnit(),
     received,
-    receiveBuffers: ethernet === undefined ? received : frameBuffers(ethernet.port),
-    violations: new ViolationCounters(),
+    receiveBuffers: ethernet === undefined || hasRoce ? received : frameBuffers(ethernet.port),
+    violations,
     transport: new TransportCounters(),
     diagnostics: new DiagnosticCounters(),
     operations: new OperationLedger(domain.clock, qps, tap),

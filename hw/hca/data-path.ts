@@ -33,6 +33,7 @@ import { PayloadWriter, ReceiveScatter, ReceiveWqeFetch } from './receive-queue/
 import { DatagramReceiver, Receiver } from './receiver/index.ts';
 import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './requester/index.ts';
 import { Responder, ResponseEngine } from './responder/index.ts';
+import { Inbound, Outbound } from './roce/index.ts';
 import { SendScheduler, WqeFetch } from './send-queue/index.ts';
 
 /**
@@ -40,11 +41,12 @@ import { SendScheduler, WqeFetch } from './send-queue/index.ts';
  * @param frameBytesMax of an Ethernet port
  */
 export function makeTables(
-  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs'>,
+  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs' | 'roce'>,
   frameBytesMax?: number,
 ): DataPathTables {
+  const hasRoce = frameBytesMax !== undefined && capabilities.roce !== 'none';
   return {
-    qps: new QpTable(2 ** capabilities.logMaxQps, frameBytesMax),
+    qps: new QpTable(2 ** capabilities.logMaxQps, frameBytesMax, hasRoce),
     cqs: new CqTable(2 ** capabilities.logMaxCqs),
     srqs: new SrqTable(2 ** capabilities.logMaxSrqs),
   };
@@ -73,7 +75,7 @@ function makeBlocks(core: HcaCore) {
   const receives = new ReceiveWqeFetch(core);
   const responses = new ResponseEngine(core);
   const receiver = new Receiver(core);
-  const frameReceiver = new FrameReceiver(core);
+  const frameReceiver = new FrameReceiver(core, core.roceLink.isOn ? receiver.account : undefined);
   const { account: receiverAccount } = core.ethernet === undefined ? receiver : frameReceiver;
   return {
     translator: core.translator,
@@ -91,6 +93,9 @@ function makeBlocks(core: HcaCore) {
     responses,
     receiver,
     frameReceiver,
+    roceLink: core.roceLink,
+    outbound: new Outbound(core),
+    inbound: new Inbound(core),
     timers: new RetryTimers(core),
     scheduler: new SendScheduler(),
     wqeFetch: new WqeFetch(core),
@@ -112,20 +117,30 @@ function makeBlocks(core: HcaCore) {
 
 export type DataPathBlocks = ReturnType<typeof makeBlocks>;
 
+/** What is sent and received: packets; frames where port 1 is of Ethernet; both with RoCE. */
+export type Carried = 'packets' | 'frames' | 'both';
+
+/** The blocks that stand for what sends and what receives it. */
+function endsOf(b: DataPathBlocks, carries: Carried) {
+  if (carries === 'both') return { outbound: b.outbound, inbound: b.inbound };
+  return carries === 'frames'
+    ? { outbound: b.frameTransmitter, inbound: b.frameReceiver }
+    : { outbound: b.transmitter, inbound: b.receiver };
+}
+
 /** What has ports: the blocks, and the tables, whose users grow with them. */
 type Wired = DataPathBlocks & DataPathTables;
 
 /**
  * Who calls whom: the block diagram of README.md is made from this table.
- * @param carries what is sent and received: packets, or frames where port 1 is of Ethernet
  */
 export function dataPathWires(
   b: DataPathBlocks & Surroundings,
-  carries: 'packets' | 'frames' = 'packets',
+  carries: Carried = 'packets',
 ): Wires<Wired> {
   const { eventQueues, dataPath } = b;
-  const outbound = carries === 'frames' ? b.frameTransmitter : b.transmitter;
-  const inbound = carries === 'frames' ? b.frameReceiver : b.receiver;
+  const { outbound, inbound } = endsOf(b, carries);
+  const requests = carries === 'both' ? b.outbound : b.requester;
   return {
     qps: {
       flusher: b.flusher,
@@ -164,8 +179,16 @@ export function dataPathWires(
       keys: b.keys,
     },
     keys: { responses: b.responses, requester: b.requester, receiver: inbound },
-    transmitter: { requester: b.requester, responses: b.responses, errors: b.errors },
-    frameTransmitter: { requester: b.requester, errors: b.errors },
+    transmitter: { requester: requests, responses: b.responses, errors: b.errors },
+    frameTransmitter: { requester: requests, errors: b.errors },
+    roceLink: {
+      transmitter: b.transmitter,
+      frameTransmitter: b.frameTransmitter,
+      receiver: b.receiver,
+      frameReceiver: b.frameReceiver,
+    },
+    outbound: { transmitter: b.transmitter, frameTransmitter: b.frameTransmitter, requester: b.requester },
+    inbound: { receiver: b.receiver, frameReceiver: b.frameReceiver },
     timers: { requester: b.requester, errors: b.errors },
     loopback: { transmitter: b.transmitter, receiver: b.receiver },
     receiver: {
@@ -264,8 +287,12 @@ export class DataPath {
     this.blocks = makeBlocks(this.core);
     this.#all = Object.entries<Block>(this.blocks);
     const wired: Wired = { ...setup.tables, ...this.blocks };
-    const carries = this.core.ethernet === undefined ? 'packets' : 'frames';
-    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }, carries));
+    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }, this.#carried));
+  }
+
+  get #carried(): Carried {
+    if (this.core.ethernet === undefined) return 'packets';
+    return this.core.roceLink.isOn ? 'both' : 'frames';
   }
 
   /** What the command processor speaks to. */
@@ -276,13 +303,16 @@ export class DataPath {
   /** The cycle accounts of all blocks that have one. */
   get accounts(): readonly BlockAccount[] {
     const b = this.blocks;
-    const isEthernet = this.core.ethernet !== undefined;
+    const ends = {
+      packets: [b.transmitter, b.receiver],
+      frames: [b.frameTransmitter, b.frameReceiver],
+      both: [b.transmitter, b.frameTransmitter, b.receiver],
+    };
     return [
       b.doorbells,
       b.wqeFetch,
       b.requester,
-      isEthernet ? b.frameTransmitter : b.transmitter,
-      isEthernet ? b.frameReceiver : b.receiver,
+      ...ends[this.#carried],
       b.responses,
       b.receives,
       b.keys,

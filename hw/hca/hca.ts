@@ -127,9 +127,13 @@ interface EthernetParts {
 /** The same of Ethernet. */
 export function ethernetHcaWires(
   b: EthernetParts & { readonly dataPath: DataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
+  hasRoce = false,
 ): Wires<EthernetParts> {
-  const { frameReceiver, frameTransmitter } = b.dataPath.blocks;
-  return { ethernetPort: { receiver: frameReceiver, sender: frameTransmitter, link: b.firstPort } };
+  const { frameReceiver, frameTransmitter, roceLink, outbound } = b.dataPath.blocks;
+  const link = b.firstPort;
+  return hasRoce
+    ? { ethernetPort: { receiver: roceLink, sender: outbound, link } }
+    : { ethernetPort: { receiver: frameReceiver, sender: frameTransmitter, link } };
 }
 
 export class Hca implements BarTarget {
@@ -244,7 +248,7 @@ export class Hca implements BarTarget {
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
-        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }),
+        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }, dataPath.core.roceLink.isOn),
       );
     domain.addEdgeKeeper(this);
   }

@@ -37,6 +37,12 @@ export const capabilityParameters = {
     'interface sheet 3.13: single-type ports are the simplest',
     'What all ports are. Ethernet is for guests: simulated hosts have no driver for it.',
   ),
+  roce: choice(
+    'none',
+    ['none', 'v1', 'v2'],
+    'interface sheet 3.7: flag 30 of a ConnectX-3, memory-management flag 19 of a ConnectX-3 Pro',
+    'RDMA over ports of Ethernet: v1 in frames of its own, v2 beside it by IP and UDP. Ports of InfiniBand have none.',
+  ),
   portCount: number(1, 'ports', [1, 2], SHEET, 'Ports.'),
   firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
   logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
@@ -173,7 +179,7 @@ const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.PORT_MNG_CHG_EV,
 );
 
-/** On ports of Ethernet there are frames only: no transport, and no RDMA over them. */
+/** On ports of Ethernet without RoCE there are frames only: no transport. */
 const ethernetFlags = capabilityFlagsOf(CapabilityFlag.PORT_MNG_CHG_EV, CapabilityFlag.UDP_RSS);
 
 /** What work requests do with memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
@@ -196,12 +202,29 @@ const ethernetCapabilities = {
   logRssTable: logRingTable,
 };
 
+/** With RoCE they have what ports of InfiniBand have, too. */
+const roceCapabilities = {
+  ...ethernetCapabilities,
+  capabilityFlags: ethernetFlags | infinibandFlags | capabilityFlagsOf(CapabilityFlag.IBOE),
+  memoryManagementFlags,
+};
+
+const routableRoceCapabilities = {
+  ...roceCapabilities,
+  memoryManagementFlags: (memoryManagementFlags | flagsOf(MemoryManagementFlag.ROCE_V1_V2)) >>> 0,
+};
+
+function linkLayerCapabilities({ linkLayer, roce }: CapabilityConfig) {
+  if (linkLayer === 'infiniband') return infinibandCapabilities;
+  return { none: ethernetCapabilities, v1: roceCapabilities, v2: routableRoceCapabilities }[roce];
+}
+
 export function capabilityReport(config: CapabilityConfig): Uint8Array {
   return queryDevCap.encode({
     ...queueLimits(config),
     ...otherLimits(config),
     ...entrySizes,
-    ...(config.linkLayer === 'ethernet' ? ethernetCapabilities : infinibandCapabilities),
+    ...linkLayerCapabilities(config),
     reservedLkey: RESERVED_LKEY,
   });
 }

@@ -1,27 +1,33 @@
 /**
- * An Ethernet port as software sets it up: the Ethernet forms of SET_PORT, the filters SET_VLAN_FLTR and SET_MCAST_FLTR, and
- * DUMP_ETH_STATS. A port of InfiniBand has none of it. Source: interface sheet 3.12, 3.18, 3.19.
+ * An Ethernet port as software sets it up: the Ethernet forms of SET_PORT, the filters SET_VLAN_FLTR and SET_MCAST_FLTR,
+ * DUMP_ETH_STATS, and what RoCE needs. A port of InfiniBand has none of it. Source: interface sheet 3.12, 3.18, 3.19.
  */
 import {
   CommandStatus,
+  configDev,
   MulticastFilterForm,
   MulticastMode,
   multicastFilterEntry,
   SetPortEthernet,
   setPortGeneral,
+  setPortGidTable,
   setPortMacTable,
   setPortReceiveQps,
+  setPortRoceAddresses,
   setPortVlanTable,
   setVlanFilter,
   statisticsRequest,
   vlanFilterMaskOf,
   vlanIdCount,
 } from '../../../abi/index.ts';
-import type { EthernetSide, HcaPort } from '../port/index.ts';
+import type { EthernetSide, HcaPort, RoceSide } from '../port/index.ts';
 import { type CommandRequest, demand, readInBox, reject, type Steps, writeOutBox } from './command-steps.ts';
 import type { DeviceState } from './device-state.ts';
 
 const portMask = 0xff;
+/** Values of SET_PORT general's `roceMode`, and of a RoCE address's `version`. */
+const bothRoceVersions = 2;
+const routableVersion = 2;
 const NO_ENTRY = -1;
 
 /** SET_PORT with opcode modifier 1: sub-command << 8 | port. */
@@ -37,16 +43,25 @@ export function* setEthernetPort(port: HcaPort, request: CommandRequest): Steps<
       return yield* setMacTable(side, request);
     case SetPortEthernet.VLAN_TABLE:
       return yield* setVlanTable(side, request);
+    case SetPortEthernet.GID_TABLE:
+      return yield* setGidTable(port, side.roce ?? reject(CommandStatus.BAD_OP), request);
+    case SetPortEthernet.ROCE_ADDR:
+      return yield* setRoceAddresses(port, side.roce ?? reject(CommandStatus.BAD_OP), request);
     default:
       return reject(CommandStatus.BAD_OP);
   }
 }
 
-/** MTU. What is asked of pause is taken and has no effect: this port sends none and heeds none. */
-function* setGeneral({ steering, frameLimitBytes }: EthernetSide, request: CommandRequest): Steps<undefined> {
+/** MTU. What is asked of pause is taken and has no effect: this port sends none and heeds none. Of RoCE both versions are on, if there are two. */
+function* setGeneral(
+  { steering, frameLimitBytes, roce }: EthernetSide,
+  request: CommandRequest,
+): Steps<undefined> {
   const wanted = setPortGeneral.decode(yield* readInBox(request, setPortGeneral.sizeBytes));
   demand(wanted.phvValid === 0 && wanted.ignoreFcsValid === 0, CommandStatus.BAD_PARAM);
-  demand(wanted.roceModeValid === 0 && wanted.userMacValid === 0, CommandStatus.BAD_PARAM);
+  demand(wanted.userMacValid === 0, CommandStatus.BAD_PARAM);
+  const isModeRight = roce?.hasVersion2 === true && wanted.roceMode === bothRoceVersions;
+  demand(wanted.roceModeValid === 0 || isModeRight, CommandStatus.BAD_PARAM);
   if (wanted.mtuValid === 1) {
     demand(wanted.mtuBytes <= frameLimitBytes, CommandStatus.BAD_PARAM);
     steering.longestBytes = wanted.mtuBytes;
@@ -80,6 +95,38 @@ function* setVlanTable({ steering }: EthernetSide, request: CommandRequest): Ste
   entries.forEach(({ valid, vlanId }, index) => {
     steering.vlans[index] = valid === 1 ? vlanId : NO_ENTRY;
   });
+  return undefined;
+}
+
+/** The GIDs of RoCE v1. */
+function* setGidTable(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
+  const { gids } = setPortGidTable.decode(yield* readInBox(request, setPortGidTable.sizeBytes));
+  gids.slice(0, roce.isRoutable.length).forEach((gid, index) => port.setGid(index, gid));
+  roce.isRoutable.fill(0);
+  return undefined;
+}
+
+/** Those of both versions. What the GID is, an address of IPv4 or of IPv6, is seen from itself. */
+function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
+  demand(roce.hasVersion2, CommandStatus.BAD_OP);
+  const { entries } = setPortRoceAddresses.decode(yield* readInBox(request, setPortRoceAddresses.sizeBytes));
+  entries.slice(0, roce.isRoutable.length).forEach(({ gid, version }, index) => {
+    port.setGid(index, gid);
+    roce.isRoutable[index] = version === routableVersion ? 1 : 0;
+  });
+  return undefined;
+}
+
+const configureForm = 0;
+
+/** The UDP port of RoCE v2, of all ports. Nothing else that the command configures is offered. */
+export function* configureRoce({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
+  const sides = parts.ports.map(({ ethernet }) => ethernet?.roce);
+  demand(sides.every((side) => side?.hasVersion2 === true), CommandStatus.BAD_OP);
+  demand(request.opcodeModifier === configureForm, CommandStatus.BAD_OP);
+  const wanted = configDev.decode(yield* readInBox(request, configDev.sizeBytes));
+  demand(wanted.updateVxlanPort === 0 && wanted.updateRxPortCheck === 0, CommandStatus.BAD_PARAM);
+  if (wanted.updateRocePort === 1) for (const side of sides) side?.setUdpPort(wanted.roceUdpPort);
   return undefined;
 }
 

@@ -99,9 +99,13 @@ function checkNewContext(device: DeviceState, view: DataView, base: number): voi
 /** Services of the capability flags; MLX is what QP0 and QP1 are. */
 const servicesOffered: readonly number[] = [ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX];
 
-/** What the rings of an Ethernet port are, and all that they offer. */
-const servicesOf = ({ parts }: DeviceState): readonly number[] =>
-  parts.capabilities.linkLayer === 'ethernet' ? [ServiceType.MLX] : servicesOffered;
+/** The rings of an Ethernet port are MLX, which is all that it offers without RoCE. */
+const servicesOf = ({ parts: { capabilities } }: DeviceState): readonly number[] =>
+  capabilities.linkLayer === 'ethernet' && capabilities.roce === 'none' ? [ServiceType.MLX] : servicesOffered;
+
+/** A ring has no MTU of packets. */
+const isRing = ({ parts }: DeviceState, view: DataView, base: number): boolean =>
+  parts.capabilities.linkLayer === 'ethernet' && fields.pathMtu.get(view, base) > PathMtu.MTU_4096;
 
 const hashFunctionMax = 1;
 
@@ -137,7 +141,7 @@ function checkLimits(
   within('logMaxRequesterReads', fields.logMaxRequesterReads.get(view, base), logMaxRequesterReads);
   within('logMaxResponderReads', fields.logMaxResponderReads.get(view, base), responderReadsMax);
   // Linux gives rings the largest codes; their frames have limits of their own.
-  if (capabilities.linkLayer === 'infiniband') {
+  if (!isRing(device, view, base)) {
     within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
     within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
   }

@@ -15,7 +15,7 @@ import {
   queryCompletionQueue,
 } from './completion-queues.ts';
 import { type DeviceState, SystemPhase } from './device-state.ts';
-import { dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
+import { configureRoce, dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
 import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
 import {
   closeDevice,
@@ -102,6 +102,7 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   SET_PORT: row(INITIALISED, 'portCycles', setPort),
   SET_VLAN_FLTR: row(INITIALISED, 'portCycles', filterVlans),
   SET_MCAST_FLTR: row(INITIALISED, 'portCycles', filterGroups),
+  CONFIG_DEV: row(INITIALISED, 'portCycles', configureRoce),
   DUMP_ETH_STATS: row(INITIALISED, 'queryCycles', dumpEthernetStatistics),
   MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
   SET_NODE: row(INITIALISED, 'managementCycles', setNodeDescription),
@@ -146,7 +147,7 @@ const rows: { readonly [Name in CommandName]?: Row } = {
 
 /** Commands that only ports of Ethernet have. */
 const ethernetCommands: ReadonlySet<number> = new Set(
-  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS'] as const).map((name) => commands[name].opcode),
+  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV'] as const).map((name) => commands[name].opcode),
 );
 
 const rowByOpcode = new Map<number, Row>();

@@ -3,7 +3,7 @@
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
 
-import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe, ethernetCqe } from '../../../abi/index.ts';
+import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe, ethernetCqe, roceUdCqe } from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
@@ -101,6 +101,7 @@ export class CqeStaging {
     f.byteCount.set(sramView, offset, completion.byteCount);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
     if ((completion.source | completion.tag) === 0) return;
+    if (completion.isRoce === 1) return this.#fillRoce(completion, offset);
     if (completion.tag !== 0) return this.#fillTag(completion, offset);
     sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
     f.serviceLevel.set(sramView, offset, completion.serviceLevel);
@@ -111,6 +112,16 @@ export class CqeStaging {
     const { cVlanPresent, vlanPriority } = ethernetCqe.fields;
     cVlanPresent.set(sramView, offset, 1);
     sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
+  }
+
+  #fillRoce(completion: PostedCompletion, offset: number): void {
+    const { sramView } = this.#core;
+    const { sourceQpn, sourceMac } = roceUdCqe.fields;
+    sramView.setInt32(offset + sourceQpn.wordOffset, completion.source);
+    const mac = offset + sourceMac.field.offset;
+    sramView.setUint16(mac, completion.sourceMacHigh);
+    sramView.setUint32(mac + 2, completion.sourceMacLow);
+    if (completion.tag !== 0) this.#fillTag(completion, offset);
   }
 
   #fillError(completion: PostedCompletion, offset: number): void {

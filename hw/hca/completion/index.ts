@@ -2,3 +2,4 @@
 
 export { CompletionWriter } from './completion-writer.ts';
 export type { CompletionEvents } from './cq-arm.ts';
+export type { PostedCompletion } from './posted-completion.ts';

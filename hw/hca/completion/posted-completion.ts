@@ -25,6 +25,10 @@ export class PostedCompletion {
   serviceLevel = 0;
   /** Of a frame: the tag that was taken out of it, with bit 16; 0 for none. */
   tag = 0;
+  /** Of a datagram of RoCE, whose tag is as that of a frame: the MAC that it comes from, its upper 16 and lower 32 bits. */
+  isRoce = 0;
+  sourceMacHigh = 0;
+  sourceMacLow: Wide = 0;
   /** Of a receive: owner of the message (costs/). */
   owner = 0;
 
@@ -42,5 +46,6 @@ export class PostedCompletion {
     this.source = 0;
     this.serviceLevel = 0;
     this.tag = 0;
+    this.isRoce = 0;
   }
 }

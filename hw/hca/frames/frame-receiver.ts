@@ -20,6 +20,7 @@ import { ETHERNET_OPCODE_BASE, type QpSlot, type QueuePair } from '../objects/in
 import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
 import type { FrameDropReason } from '../port/index.ts';
 import type { PayloadWriter, ReceiveScatter } from '../receive-queue/index.ts';
+import type { ReceiveTurns } from '../roce/index.ts';
 import { packetPlacesOf, TAG_BYTES, TAG_PLACE, tagOf } from './frame-headers.ts';
 import { RingChoice } from './ring-choice.ts';
 
@@ -47,7 +48,7 @@ export interface FrameReceiverPorts {
 }
 
 export class FrameReceiver {
-  readonly account = new BlockAccount('frameReceiver', receiverStalls);
+  readonly account: BlockAccount;
   readonly #core: HcaCore;
   /** Undefined on a port of InfiniBand, where nothing comes here. */
   readonly #ethernet: EthernetCore | undefined;
@@ -59,6 +60,8 @@ export class FrameReceiver {
   readonly #packetCycles: number;
   readonly #headCycles: number;
   readonly #rings = new RingChoice();
+  /** With RoCE: see ReceiveTurns. */
+  readonly #turns: ReceiveTurns | undefined;
   /** Frames that a ring has taken. */
   completedCount = 0;
   #ports!: FrameReceiverPorts;
@@ -70,9 +73,12 @@ export class FrameReceiver {
   #placed = 0;
   #syndrome = 0;
 
-  constructor(core: HcaCore) {
+  /** @param account that of the receiver of packets, where both are one pipeline */
+  constructor(core: HcaCore, account = new BlockAccount('frameReceiver', receiverStalls)) {
     const { config, ethernet } = core;
     this.#core = core;
+    this.account = account;
+    this.#turns = core.receiveTurns;
     this.#ethernet = ethernet;
     this.#contexts = core.qpcCache.port(PORT_RECEIVER);
     this.#arrived = new Fifo({
@@ -130,7 +136,7 @@ export class FrameReceiver {
   reset(): void {
     while (!this.#arrived.isEmpty) {
       this.#drop('portClosed');
-      this.#ports.writer.finish(this.#arrived.pop());
+      this.#finish();
     }
     this.#active = undefined;
     this.#step = STEP_FIND;
@@ -149,22 +155,38 @@ export class FrameReceiver {
     const ethernet = this.#ethernet;
     if (ethernet === undefined) return;
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#turns?.isOthers(this)) return this.#await(this.#turns, cycle);
     if (this.#arrived.headCycle > cycle) {
       this.account.rest(cycle);
       if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
       return;
     }
+    this.#turns?.take(this);
     const bytes = this.#process(ethernet, this.#arrived.head, cycle);
     if (bytes === WAIT) return;
     if (this.#active !== undefined) this.#contexts.used();
     this.#active = undefined;
     this.#step = STEP_FIND;
     this.#core.costs?.rests(PORT_RECEIVER);
-    this.#ports.writer.finish(this.#arrived.pop());
+    this.#finish();
     const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
     const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
+    this.#turns?.pass(cycle + busyCycles);
     if (!this.#arrived.isEmpty) this.wake(Math.max(cycle + busyCycles, this.#arrived.headCycle));
+  }
+
+  /** The other receiver's turn: the next one is this one's, if its frame can be seen. */
+  #await(turns: ReceiveTurns, cycle: Cycles): void {
+    if (this.#arrived.headCycle <= cycle) turns.await(this);
+    else if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
+  }
+
+  /** The oldest frame is worked off: its buffer is freed when all of it has left. */
+  #finish(): void {
+    const slot = this.#arrived.pop();
+    const { roceLink } = this.#core;
+    this.#ports.writer.finish(roceLink.isOn ? roceLink.frameName(slot) : slot);
   }
 
   /** Works on the frame in `slot`. Returns the bytes written, 0 when it was dropped, or WAIT. */

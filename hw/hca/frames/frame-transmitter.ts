@@ -11,7 +11,7 @@ import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_FRAME_MIN_BYTES } from '../../../wire/index.ts';
 import type { EthernetCore, HcaCore } from '../core.ts';
-import type { QueuePair, SendRecord } from '../objects/index.ts';
+import { ETHERNET_OPCODE_BASE, type QueuePair, type SendRecord } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 import {
   fillIpChecksum,
@@ -80,6 +80,11 @@ export class FrameTransmitter {
     domain.wakeAfter(this.#stage, lp.nowPs);
   }
 
+  /** A frame has been formed, and waits for the cable. */
+  get waitsForWire(): boolean {
+    return this.account.isStalledFor(STALL_WIRE);
+  }
+
   /** A DMA read into a slot is complete. */
   payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void {
     packet.pendingReads--;
@@ -103,6 +108,8 @@ export class FrameTransmitter {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     this.#dropUnfit(cycle);
     const packet = this.#requests.oldest;
+    // With RoCE the queue is shared: packets are the other transmitter's.
+    if (packet.isComplete && !isFrame(packet)) return this.account.rest(cycle);
     if (!packet.isComplete) {
       if (this.#requests.isEmpty) this.account.rest(cycle);
       else this.account.stall(cycle, STALL_PAYLOAD);
@@ -117,7 +124,7 @@ export class FrameTransmitter {
   /** Complete frames in front that are invalidated, or could not be read. */
   #dropUnfit(cycle: Cycles): void {
     for (let packet = this.#requests.oldest; packet.isComplete; packet = this.#requests.oldest) {
-      if (isCurrent(packet) && packet.failure === 0) return;
+      if (!isFrame(packet) || (isCurrent(packet) && packet.failure === 0)) return;
       const { pair, request } = packet;
       if (isCurrent(packet)) this.#ports.errors.payloadFailed(request, pair, cycle);
       this.#free(pair, cycle);
@@ -185,6 +192,8 @@ export class FrameTransmitter {
     if (this.#formedCycle !== NOT_FORMED) this.#formedCycle -= cycles;
   }
 }
+
+const isFrame = ({ pair }: PacketSlot): boolean => pair.opcodeBase === ETHERNET_OPCODE_BASE;
 
 function isCurrent({ sendGeneration, request, pair, generation }: PacketSlot): boolean {
   return sendGeneration === pair.sendGeneration && generation === request.generation;

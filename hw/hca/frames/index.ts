@@ -1,3 +1,4 @@
 /** Interface of this room: see README.md. */
+export { tagOf } from './frame-headers.ts';
 export { FrameReceiver } from './frame-receiver.ts';
 export { FrameTransmitter } from './frame-transmitter.ts';

@@ -2,7 +2,7 @@
  * Where the datagrams of the send records go: what the headers of a UD packet say, by record. An address vector or, on QP0
  * and QP1, headers that software wrote are taken apart once, when the WQE is started (datagram-decoder.ts).
  */
-import { GRH_BYTES } from '../../../wire/index.ts';
+import { GRH_BYTES, roceRoute } from '../../../wire/index.ts';
 
 export class DatagramAddresses {
   readonly destinationQpn: Int32Array;
@@ -18,6 +18,8 @@ export class DatagramAddresses {
   readonly hasGrh: Uint8Array;
   /** GRHs byte for byte, but for their payload length. */
   readonly grh: Uint8Array;
+  /** Of an Ethernet port: the rest of their addresses, as records have it (wire/packet.ts). */
+  readonly routes: Uint8Array;
 
   constructor(capacity: number) {
     this.destinationQpn = new Int32Array(capacity);
@@ -30,5 +32,6 @@ export class DatagramAddresses {
     this.isForcedBack = new Uint8Array(capacity);
     this.hasGrh = new Uint8Array(capacity);
     this.grh = new Uint8Array(capacity * GRH_BYTES);
+    this.routes = new Uint8Array(capacity * roceRoute.sizeBytes);
   }
 }

@@ -6,6 +6,7 @@
 import {
   mtuBytesOf,
   PathMigration,
+  PathMtu,
   QpState,
   qpc,
   ServiceType,
@@ -45,11 +46,16 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   segmentBytes = new Float64Array(0);
   #scatterListCount = 0;
   readonly #frameBytesMax: number;
+  readonly #hasRoce: boolean;
 
-  /** @param frameBytesMax of an Ethernet port's frames without FCS; left out on a port of InfiniBand */
-  constructor(capacity: number, frameBytesMax = 0) {
+  /**
+   * @param frameBytesMax of an Ethernet port's frames without FCS; left out on a port of InfiniBand
+   * @param hasRoce whether an Ethernet port carries more than frames
+   */
+  constructor(capacity: number, frameBytesMax = 0, hasRoce = false) {
     super(QPC_BYTES, capacity);
     this.#frameBytesMax = frameBytesMax;
+    this.#hasRoce = hasRoce;
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
@@ -76,7 +82,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.messageBytesMax = 2 ** f.logMaxMessage.get(view, at);
     pair.remoteQpn = f.remoteQpn.get(view, at);
     pair.opcodeBase = opcodeBaseOf(pair.serviceType);
-    if (this.#frameBytesMax > 0 && pair.serviceType === ServiceType.MLX) this.#loadRing(pair, at);
+    if (this.#isRing(pair.serviceType, mtuCode)) this.#loadRing(pair, at);
     pair.queueKey = f.qkey.get(view, at) | 0;
     this.#loadPath(slot, at);
     pair.sendCqn = f.sendCqn.get(view, at);
@@ -95,6 +101,12 @@ export class QpTable extends ContextTable<'QP', QpUser> {
       pair.awaitedPsn = (pair.nextPsn - 1) & 0xffffff;
       pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;
     }
+  }
+
+  /** With RoCE there are QPs for management beside the rings: they have an MTU of packets. */
+  #isRing(serviceType: number, mtuCode: number): boolean {
+    if (this.#frameBytesMax === 0 || serviceType !== ServiceType.MLX) return false;
+    return !this.#hasRoce || mtuCode === 0 || mtuCode > PathMtu.MTU_4096;
   }
 
   /** Writes the live fields into the context bytes. */
@@ -123,6 +135,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.pkeyIndex = path.pkeyIndex.get(view, at);
     pair.serviceLevelBits =
       serviceLevelOfScheduleQueue(path.scheduleQueue.get(view, at)) << SERVICE_LEVEL_SHIFT;
+    if (this.#hasRoce) loadRocePath(pair);
     pair.migrationFlag = f.pathMigration.get(view, at) === PathMigration.MIGRATED ? FLAG_MIGRATED : 0;
   }
 
@@ -227,6 +240,13 @@ export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
 /** Of the rings of an Ethernet port, whose frames have no opcode: one that no packet has. */
 export const ETHERNET_OPCODE_BASE = 0xe0;
+
+/** Packets of an Ethernet port always have a GRH, and no LIDs; what the bits of the source path say there is no LID's. */
+function loadRocePath(pair: QueuePair): void {
+  pair.hasGrh = 1;
+  pair.remoteLid = 0;
+  pair.sourcePathBits = 0;
+}
 
 /** Narrowed (build/README.md). */
 function powerOfTwo(exponent: number): number {

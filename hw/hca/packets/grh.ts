@@ -1,8 +1,9 @@
 /**
  * Global route headers: built from an address path, and matched against the GIDs of the port. Bytes as on the wire; the
- * record of a packet holds them behind the payload (wire/packet.ts). Source: IBTA vol 1, 8.3.
+ * record of a packet holds them behind the payload (wire/packet.ts). Of an Ethernet port the same 40 bytes may be zeros and an IPv4
+ * header, whose addresses stand for GIDs (IBTA vol 1, annex A17). Source: IBTA vol 1, 8.3.
  */
-import { GRH_BYTES, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../wire/index.ts';
+import { GRH_BYTES, isIpv4Route, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../wire/index.ts';
 import type { PortAddress } from './port-address.ts';
 
 const IP_VERSION = 6;
@@ -10,8 +11,11 @@ const GID_BYTES = 16;
 const PAYLOAD_LENGTH_PLACE = 4;
 const SOURCE_GID_PLACE = 8;
 const DESTINATION_GID_PLACE = 24;
+/** The same of an IPv4 header that ends with the 40 bytes. */
+const SOURCE_IPV4_PLACE = 32;
+const DESTINATION_IPV4_PLACE = 36;
 /** What a packet has outside its GRH and the bytes that the GRH counts. */
-const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;
+export const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;
 
 /**
  * Writes the GRH of an address path or vector: both have hop limit, class, flow label, source GID index and destination GID
@@ -51,10 +55,29 @@ const isSameGid = (left: Uint8Array, leftAt: number, right: Uint8Array, rightAt:
   return true;
 };
 
-/** True for the GID of one of the port's table entries. */
+const IPV4_BYTES = 4;
+/** Of a GID that is an IPv4 address: ten zeros, then ones up to the address (RFC 4291, 2.5.5.2). */
+const MAPPED_ZEROS = 10;
+const MAPPED_PREFIX_BYTES = GID_BYTES - IPV4_BYTES;
+
+/** True for a GID that is an IPv4 address. */
+export function isMappedGid(bytes: Uint8Array, at: number): boolean {
+  for (let byte = 0; byte < MAPPED_PREFIX_BYTES; byte++)
+    if (bytes[at + byte] !== (byte < MAPPED_ZEROS ? 0 : 0xff)) return false;
+  return true;
+}
+
+/** True where the GID at `gid` is the IPv4 address at `at`. */
+function isMappedAddress(gids: Uint8Array, gid: number, bytes: Uint8Array, at: number): boolean {
+  for (let byte = 0; byte < IPV4_BYTES; byte++)
+    if (gids[gid + MAPPED_PREFIX_BYTES + byte] !== bytes[at + byte]) return false;
+  return isMappedGid(gids, gid);
+}
+
+/** True for the GID of one of the port's table entries. A place that is all zeros has none. */
 function isOwnGid(address: PortAddress, bytes: Uint8Array, at: number): boolean {
   const { gids } = address;
-  if (bytes[at] === 0) return false;
+  if (bytes[at] === 0 && !isMappedGid(bytes, at)) return false;
   for (let entry = 0; entry < gids.length; entry += GID_BYTES)
     if (isSameGid(gids, entry, bytes, at)) return true;
   return false;
@@ -62,15 +85,26 @@ function isOwnGid(address: PortAddress, bytes: Uint8Array, at: number): boolean 
 
 /** True when the GRH names this port as its destination. */
 export const isGrhForPort = (address: PortAddress, bytes: Uint8Array, grh: number): boolean =>
-  isOwnGid(address, bytes, grh + DESTINATION_GID_PLACE);
+  isIpv4Route(bytes, grh)
+    ? isOwnIpv4(address, bytes, grh + DESTINATION_IPV4_PLACE)
+    : isOwnGid(address, bytes, grh + DESTINATION_GID_PLACE);
+
+function isOwnIpv4(address: PortAddress, bytes: Uint8Array, at: number): boolean {
+  const { gids } = address;
+  for (let entry = 0; entry < gids.length; entry += GID_BYTES)
+    if (isMappedAddress(gids, entry, bytes, at)) return true;
+  return false;
+}
 
 /** True when the GRH names a multicast group as its destination. */
 export const isGrhForGroup = (bytes: Uint8Array, grh: number): boolean =>
-  bytes[grh + DESTINATION_GID_PLACE] === 0xff;
+  bytes[grh + DESTINATION_GID_PLACE] === 0xff && !isIpv4Route(bytes, grh);
 
 /** True when the GRH comes from the GID of this address path. */
 export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, path: number): boolean =>
-  isSameGid(bytes, grh + SOURCE_GID_PLACE, from, path + 0x10);
+  isIpv4Route(bytes, grh)
+    ? isMappedAddress(from, path + 0x10, bytes, grh + SOURCE_IPV4_PLACE)
+    : isSameGid(bytes, grh + SOURCE_GID_PLACE, from, path + 0x10);
 
 /** Place of the destination GID in a record whose GRH is at `grh`. */
 export const destinationGidPlace = (grh: number): number => grh + DESTINATION_GID_PLACE;

@@ -6,6 +6,7 @@ export {
   isGrhForGroup,
   isGrhForPort,
   isGrhFromPath,
+  isLoopbackPath,
 } from './grh.ts';
 export { Loopback } from './loopback.ts';
 export type { PacketPort } from './packet-port.ts';
@@ -16,6 +17,7 @@ export {
   isSamePartition,
   PERMISSIVE_LID,
   type PortAddress,
+  type RoceTables,
 } from './port-address.ts';
 export { ReadUnit } from './read-unit.ts';
 export {
@@ -43,5 +45,13 @@ export {
   STARTS_MESSAGE,
   TAKES_RECEIVE_WQE,
 } from './request-traits.ts';
+export {
+  buildNetworkHeader,
+  buildRoute,
+  NO_TAG,
+  type RoceRouteParts,
+  sourceMacOf,
+  udpSourcePortOf,
+} from './roce-route.ts';
 export { Transmitter } from './transmitter.ts';
 export { nakEvent, TransportCounters } from './transport-counters.ts';

@@ -13,9 +13,22 @@ export interface PortAddress {
   /** The GID table: 16 bytes each, as in a GRH; all zero where there is none. */
   readonly gids: Uint8Array;
   readonly pkeys: Uint16Array;
+  /** Of a port of Ethernet with RoCE: what else its packets' addresses are made of. Left out: packets are of InfiniBand. */
+  readonly roce?: RoceTables | undefined;
   /** A packet with a P_Key that the receiver does not accept; the same for Q_Keys. */
   countPkeyViolation(): void;
   countQkeyViolation(): void;
+}
+
+/** Tables of an Ethernet port, as software writes them. */
+export interface RoceTables {
+  /** MACs as numbers of 48 bits, and VIDs; -1 where there is none. */
+  readonly macs: Float64Array;
+  readonly vlans: Int32Array;
+  /** By GID: 1 where datagrams from it go by IP and UDP. */
+  readonly isRoutable: Uint8Array;
+  /** Destination port of RoCE v2; undefined where there is version 1 only. */
+  readonly udpPort: number | undefined;
 }
 
 const PKEY_FULL_MEMBER = 0x8000;

@@ -26,6 +26,8 @@ import {
   PSN_MASK,
   packetBytesOf,
   psnDistance,
+  roceRoute,
+  roceRoutePlace,
   WORD_AETH,
   WORD_DATAGRAM_PKEY,
   WORD_DATAGRAM_QKEY,
@@ -39,6 +41,7 @@ import {
 } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
+  ETHERNET_OPCODE_BASE,
   noRecord,
   type QueuePair,
   type SendRecord,
@@ -46,11 +49,12 @@ import {
   UD_OPCODE_BASE,
 } from '../objects/index.ts';
 import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
+import { buildNetworkHeader, buildRoute, connectedRouteOf, setRouteLength } from './roce-route.ts';
 import type { Loopback } from './loopback.ts';
 import { MessageGaps } from './message-gaps.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
-import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress, type RoceTables } from './port-address.ts';
 
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 
@@ -270,6 +274,8 @@ export class Transmitter {
    */
   #headReadyCycle(queue: PacketQueue, cycle: Cycles): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
+      // A frame among requests is the frame transmitter's.
+      if (packet.pair.opcodeBase === ETHERNET_OPCODE_BASE) return NOT_COMPLETE;
       if (isFit(packet)) return this.#gaps.areThere ? this.#readyAfterGap(packet) : packet.readyCycle;
       const { request, pair } = packet;
       this.droppedPacketCount++;
@@ -436,6 +442,8 @@ export class Transmitter {
     const { qps } = this.#core;
     const { opcode, payloadBytes } = packet;
     const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    const { roce } = this.#address;
+    if (roce !== undefined) return this.#fillRoute(packet, roce, bytes, grh);
     if (opcode >= UD_OPCODE_BASE) {
       const from = packet.request.number * GRH_BYTES;
       const all = this.#records.datagrams.grh;
@@ -444,6 +452,23 @@ export class Transmitter {
       buildGrh(qps.bytes, qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
     }
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
+  }
+
+  /** The same of a port of Ethernet, and what else its packets have in front of the BTH. */
+  #fillRoute(packet: PacketSlot, tables: RoceTables, bytes: Uint8Array, grh: number): void {
+    const { opcode, payloadBytes, pair } = packet;
+    const place = roceRoutePlace(grh);
+    if (opcode >= UD_OPCODE_BASE) {
+      const { grh: headers, routes } = this.#records.datagrams;
+      const { number } = packet.request;
+      bytes.set(headers.subarray(number * GRH_BYTES, (number + 1) * GRH_BYTES), grh);
+      bytes.set(routes.subarray(number * roceRoute.sizeBytes, (number + 1) * roceRoute.sizeBytes), place);
+    } else {
+      const parts = connectedRouteOf(this.#core.qps, pair.slot, tables);
+      buildNetworkHeader(parts, this.#address, bytes, grh);
+      buildRoute(parts, bytes, place);
+    }
+    setRouteLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
 
   #free(queue: PacketQueue, pair: QueuePair, cycle: Cycles): void {

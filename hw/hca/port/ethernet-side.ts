@@ -6,6 +6,7 @@ import type { BlockState } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
 import { type FrameErrors, FrameStatistics } from './frame-statistics.ts';
 import { FrameSteering } from './frame-steering.ts';
+import { RoceSide } from './roce-side.ts';
 
 export interface EthernetSideSetup {
   /** Burned in: 48 bits. */
@@ -13,6 +14,10 @@ export interface EthernetSideSetup {
   /** Longest payload of a frame. */
   readonly mtuBytes: number;
   readonly gigabitsPerSecond: number;
+  /** Versions of RoCE that the port carries; left out: none. */
+  readonly roce?: 'none' | 'v1' | 'v2' | undefined;
+  /** Places of the GID table. */
+  readonly gidCount?: number | undefined;
   /** What the wire port counts; nothing on a port that has none. */
   readonly errors: FrameErrors | undefined;
 }
@@ -28,12 +33,15 @@ export class EthernetSide {
   readonly speedCode: number;
   readonly steering = new FrameSteering();
   readonly statistics: FrameStatistics;
+  /** Undefined without RoCE. */
+  readonly roce: RoceSide | undefined;
 
-  constructor({ mac, mtuBytes, gigabitsPerSecond, errors }: EthernetSideSetup) {
+  constructor({ mac, mtuBytes, gigabitsPerSecond, errors, roce = 'none', gidCount = 0 }: EthernetSideSetup) {
     this.mac = mac;
     this.mtuBytes = mtuBytes;
     this.speedCode = speedCodes[gigabitsPerSecond] ?? OTHER_SPEED;
     this.statistics = new FrameStatistics(errors);
+    this.roce = roce === 'none' ? undefined : new RoceSide(this.steering, roce, gidCount);
   }
 
   /** Most that software may set as longest frame: header, two tags and FCS around the payload. */
@@ -43,12 +51,14 @@ export class EthernetSide {
 
   /** See Block.inspect. */
   inspect(): BlockState {
-    return { steering: this.steering.inspect(), statistics: this.statistics.inspect() };
+    const roce = this.roce === undefined ? {} : { roce: this.roce.inspect() };
+    return { steering: this.steering.inspect(), statistics: this.statistics.inspect(), ...roce };
   }
 
   /** As of a fresh device. */
   reset(): void {
     this.steering.reset();
+    this.roce?.reset();
     this.statistics.clear();
   }
 }

@@ -26,6 +26,9 @@ const frameDropReasons = [
   'noReceiveWqe',
   /** A page of its buffer was asked for. */
   'pageFault',
+  /** A packet of RoCE with a wrong ICRC; and one that is none. */
+  'packetDamaged',
+  'packetMalformed',
 ] as const;
 export type FrameDropReason = (typeof frameDropReasons)[number];
 
@@ -74,6 +77,11 @@ export class FrameSteering {
     const index = this.macs.indexOf(mac);
     if (index !== -1) return qps.baseQpn + index;
     return qps.isPromiscuous ? qps.promiscuousQpn : this.#none('foreignMac');
+  }
+
+  /** True for frames to a MAC of the table or to a group: of RoCE, where QPs and groups choose further. */
+  isForPort(bytes: Uint8Array, at: number): boolean {
+    return (bytes[at]! & GROUP_BIT) !== 0 || this.macs.includes(macAt(bytes, at));
   }
 
   /** Counts the frame for which {@link qpnOf} has just found no QP. */

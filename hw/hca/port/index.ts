@@ -4,5 +4,6 @@ export type { FrameErrors } from './frame-statistics.ts';
 export type { FrameDropReason } from './frame-steering.ts';
 export { HcaPorts } from './hca-ports.ts';
 export { HcaPort, type LinkStateSource, type LinkTraffic, vlCapOf } from './port.ts';
+export type { RoceSide } from './roce-side.ts';
 export { SubnetAdministration, type SubnetMember } from './subnet-administration.ts';
 export { MALFORMED, ManagementAgents, NodeIdentity, SILENT } from './subnet-management-agent.ts';

@@ -25,7 +25,7 @@ import {
 import { type Cycles, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
-import type { PortAddress } from '../packets/index.ts';
+import type { PortAddress, RoceTables } from '../packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
 
 /** The wire port as the HCA sees it. */
@@ -108,6 +108,7 @@ export interface PortSetup {
 
 const NEVER = Number.POSITIVE_INFINITY;
 const PENDING_EVENTS_MAX = 64;
+const gidBytes = 16;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 /** Of each of the two tables: enough for all data lanes of the card. */
@@ -151,8 +152,9 @@ export class HcaPort implements PortAddress {
   isEnabled = false;
   /** LID of the embedded subnet manager once it has made the port active; -1, which no packet has, where the manager is on the cable. */
   embeddedManagerLid = -1;
-  /** Undefined on a port of InfiniBand. */
+  /** Undefined on a port of InfiniBand; and on one of Ethernet without RoCE. */
   readonly ethernet: EthernetSide | undefined;
+  readonly roce: RoceTables | undefined;
   readonly #stage: number;
   #isLinkUp = false;
   #linkDownedCount = 0;
@@ -167,9 +169,11 @@ export class HcaPort implements PortAddress {
   constructor(setup: PortSetup) {
     this.setup = setup;
     this.guids = new BigUint64Array(1 << setup.logGids);
-    this.gids = new Uint8Array(16 << setup.logGids);
+    this.gids = new Uint8Array(gidBytes << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
-    this.ethernet = setup.ethernet === undefined ? undefined : new EthernetSide(setup.ethernet);
+    const gidCount = this.guids.length;
+    this.ethernet = setup.ethernet === undefined ? undefined : new EthernetSide({ ...setup.ethernet, gidCount });
+    this.roce = this.ethernet?.roce;
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();
     this.#isLinkUp = setup.link?.isLinkUp ?? false;
@@ -216,12 +220,19 @@ export class HcaPort implements PortAddress {
   addressChanged(): void {
     this.lid = fields.lid.get(this.view, 0);
     this.lmc = fields.lmc.get(this.view, 0);
+    // Software writes those of RoCE.
+    if (this.roce !== undefined) return;
     const view = viewOf(this.gids);
     const prefix = fields.gidPrefix.get(this.view, 0);
     this.guids.forEach((guid, index) => {
       view.setBigUint64(index * 16, guid === 0n ? 0n : prefix);
       view.setBigUint64(index * 16 + 8, guid);
     });
+  }
+
+  /** A GID of RoCE, as software sets it; all zeros for none. */
+  setGid(index: number, gid: Uint8Array): void {
+    this.gids.set(gid, index * gidBytes);
   }
 
   /** INIT_PORT; a port that is open already stays as it is. */
@@ -444,6 +455,7 @@ export class HcaPort implements PortAddress {
       },
       this.info,
     );
+    this.gids.fill(0);
     this.guids.fill(0n);
     this.guids[0] = setup.guid;
     this.pkeys.fill(0);

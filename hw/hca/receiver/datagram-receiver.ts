@@ -9,7 +9,7 @@
  */
 
 import { CqeSyndrome, EventType, grhBytes, ReceiveOpcode } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, viewOf } from '../../../base/index.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   FLAG_GRH,
@@ -17,6 +17,8 @@ import {
   grhPlace,
   Opcode,
   PACKET_PAYLOAD_OFFSET,
+  roceRoute,
+  roceRoutePlace,
   SERVICE_LEVEL_SHIFT,
   WORD_DATAGRAM_PKEY,
   WORD_DATAGRAM_QKEY,
@@ -38,7 +40,7 @@ import {
   UNREADABLE,
   WAIT,
 } from '../answers.ts';
-import type { CompletionWriter } from '../completion/index.ts';
+import type { CompletionWriter, PostedCompletion } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { QpSlot } from '../objects/index.ts';
 import {
@@ -52,6 +54,10 @@ import type { ReceiveScatter } from '../receive-queue/index.ts';
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;
 export const QPN_GENERAL_SERVICES = 1;
+
+const route = roceRoute.fields;
+/** In a completion: the packet had the tag that is in the low bits. */
+const HAS_TAG = 1 << 16;
 
 const STEP_CHECK = 0;
 const STEP_PLACE = 1;
@@ -199,6 +205,17 @@ export class DatagramReceiver {
     return DONE;
   }
 
+  /** Where a datagram of RoCE comes from, which has no LID. */
+  #nameSource(completion: PostedCompletion, offset: number): void {
+    const view = viewOf(this.#packets.rxBytes);
+    const place = roceRoutePlace(grhPlace(offset, this.#word(offset, WORD_PAYLOAD_BYTES)));
+    const mac = place + route.sourceMac.field.offset;
+    completion.isRoce = 1;
+    completion.sourceMacHigh = view.getUint16(mac);
+    completion.sourceMacLow = view.getUint32(mac + 2);
+    completion.tag = route.hasTag.get(view, place) === 1 ? HAS_TAG | route.vlanTag.get(view, place) : 0;
+  }
+
   #complete(offset: number, qp: QpSlot, cycle: Cycles): void {
     const { qps } = this.#core;
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
@@ -222,6 +239,7 @@ export class DatagramReceiver {
     completion.sourceLid = lids >>> 16;
     completion.source = source;
     completion.serviceLevel = serviceLevel;
+    if (this.#address.roce !== undefined) this.#nameSource(completion, offset);
     this.#completions.post(completion, cycle);
     if (this.#syndrome !== 0) this.#errors.refused(qp, 0, cycle);
   }

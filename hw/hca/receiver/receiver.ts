@@ -51,6 +51,7 @@ import {
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { Acknowledgements } from '../requester/index.ts';
 import type { Responder } from '../responder/index.ts';
+import type { ReceiveTurns } from '../roce/index.ts';
 import type { DataPathViolation } from '../statistics/index.ts';
 import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
@@ -108,6 +109,8 @@ export class Receiver {
   #datagrams!: DatagramReceiver;
   readonly #specialQps: SpecialQps;
   readonly #groups: MulticastGroups;
+  /** On a port of Ethernet: see ReceiveTurns. */
+  readonly #turns: ReceiveTurns | undefined;
   /** Members of the group that the packet is for, and the one being served. */
   #memberCount = 0;
   #member = 0;
@@ -124,6 +127,7 @@ export class Receiver {
     this.#address = core.address;
     this.#specialQps = core.specialQps;
     this.#groups = core.groups;
+    this.#turns = core.receiveTurns;
     this.#arrived = new Fifo({
       name: 'packets from the cable',
       capacity: port.receivePacketsMax,
@@ -227,11 +231,13 @@ export class Receiver {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
     const source = this.#source;
+    if (this.#turns?.isOthers(this)) return this.#await(this.#turns, cycle);
     if (source.headCycle > cycle) {
       this.account.rest(cycle);
       if (!source.isEmpty) this.wake(source.headCycle);
       return;
     }
+    this.#turns?.take(this);
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
     if (this.#active !== undefined) this.#contexts.used();
@@ -244,7 +250,14 @@ export class Receiver {
     const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined) return this.wake(cycle + busyCycles);
+    this.#turns?.pass(cycle + busyCycles);
     if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);
+  }
+
+  /** The receiver of frames has its turn: the next one is this one's, if its packet can be seen. */
+  #await(turns: ReceiveTurns, cycle: Cycles): void {
+    if (this.#source.headCycle <= cycle) turns.await(this);
+    else if (!this.#source.isEmpty) this.wake(this.#source.headCycle);
   }
 
   /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */

@@ -5,6 +5,8 @@
  *     UD:   control | datagram segment 48 | data
  *     MLX:  control | inline: LRH [GRH] BTH DETH [immediate] | data | inline: 4 bytes that the ICRC replaces
  *
+ * On a port of Ethernet the headers are Ethernet, perhaps a tag, and GRH or IP and UDP in place of LRH and GRH (interface sheet 7.5).
+ *
  * Sources: interface sheet 6.3, 6.4; IBTA vol 1, 9.4.1, 10.2.2.2 (what an address handle must agree with).
  */
 import {
@@ -27,7 +29,9 @@ import {
   lrh,
   MANAGEMENT_LANE,
   Opcode,
+  roceRoute,
   SERVICE_LEVEL_SHIFT,
+  takeRoute,
 } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
@@ -36,7 +40,17 @@ import {
   type QueuePair,
   type SendRecord,
 } from '../objects/index.ts';
-import { buildGrh, type PortAddress } from '../packets/index.ts';
+import {
+  buildGrh,
+  buildNetworkHeader,
+  buildRoute,
+  isLoopbackPath,
+  NO_TAG,
+  type PortAddress,
+  type RoceTables,
+  sourceMacOf,
+  udpSourcePortOf,
+} from '../packets/index.ts';
 import { decodeControl, INLINE_HEADER_BYTES, loadData, loadPointer, nextAfterInline } from './wqe-decoder.ts';
 
 const vector = addressVector.fields;
@@ -46,6 +60,8 @@ const inline = inlineHeader.fields;
 /** LNH of a packet with a GRH. */
 const NEXT_IS_GRH = 3;
 const PATH_BITS_MASK = 0x7f;
+/** In the datagram segment. */
+const NO_TAG_IN_SEGMENT = 0xffff;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
@@ -90,8 +106,32 @@ export class DatagramDecoder {
     datagrams.virtualLane[record] = 0;
     datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
-    if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
+    if (address.roce !== undefined) this.#takeRoute(to, record, pair, address.roce);
+    else if (datagrams.hasGrh[record] === 1)
+      buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
     return loadData(view, bytes, at, data, sizeBytes, request);
+  }
+
+  /** The same addresses on a port of Ethernet. The GID that a datagram comes from says by which version it goes. */
+  #takeRoute(to: number, record: number, { slot }: QueuePair, tables: RoceTables): void {
+    const { sram: bytes, sramView: view, qps, address } = this.#core;
+    const datagrams = this.#datagrams;
+    const tag = datagram.vlan.get(view, to);
+    const gid = vector.sourceGidIndex.get(view, to) % tables.isRoutable.length;
+    const parts = {
+      from: bytes,
+      path: to,
+      mac: to + datagram.destinationMac.field.offset,
+      sourceMac: sourceMacOf(qps, slot, tables),
+      tag: tag === NO_TAG_IN_SEGMENT ? NO_TAG : tag,
+      isRoutable: tables.isRoutable[gid] === 1,
+      udpSourcePort: udpSourcePortOf(qps, slot),
+    };
+    datagrams.hasGrh[record] = 1;
+    datagrams.sourceLid[record] = 0;
+    if (isLoopbackPath(address, bytes, to)) datagrams.isForcedBack[record] = 1;
+    buildNetworkHeader(parts, address, datagrams.grh, record * GRH_BYTES);
+    buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
   }
 
   /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
@@ -117,13 +157,15 @@ export class DatagramDecoder {
 
   /** Reads the headers that software wrote. Returns their length, or 0 for what is no UD packet. */
   #takeHeaders(at: number, request: SendRecord, { leadingBytes }: Parts): number {
-    const { sramView: wqe, address } = this.#core;
     const datagrams = this.#datagrams;
     const record = request.number;
     const { inlineData } = request;
     const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
-    const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
-    const base = lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
+    const base =
+      this.#core.address.roce === undefined
+        ? this.#takeLinkHeaders(at, record, view, inlineData)
+        : this.#takeFrameHeaders(at, record, inlineData);
+    if (base === -1) return 0;
     const opcode = bth.fields.opcode.get(view, base);
     const withImmediate = opcode === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const dethPlace = base + bth.sizeBytes;
@@ -136,8 +178,16 @@ export class DatagramDecoder {
     datagrams.destinationQpn[record] = bth.fields.destinationQp.get(view, base);
     datagrams.sourceQpn[record] = deth.fields.sourceQp.get(view, dethPlace);
     datagrams.queueKey[record] = deth.fields.queueKey.get(view, dethPlace);
-    datagrams.pkeyAndLevel[record] =
-      bth.fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT);
+    datagrams.pkeyAndLevel[record]! |= bth.fields.partitionKey.get(view, base);
+    return length;
+  }
+
+  /** LRH and perhaps GRH. Returns the place of the BTH. */
+  #takeLinkHeaders(at: number, record: number, view: DataView, inlineData: Uint8Array): number {
+    const { sramView: wqe, address } = this.#core;
+    const datagrams = this.#datagrams;
+    const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
+    datagrams.pkeyAndLevel[record] = lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT;
     datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
     const control = mlxControlSegment.fields;
     const sourceLid = lrh.fields.sourceLid.get(view, 0);
@@ -147,11 +197,24 @@ export class DatagramDecoder {
     datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
     datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
     datagrams.hasGrh[record] = hasGrh ? 1 : 0;
-    if (hasGrh) {
-      const from = lrh.sizeBytes;
-      datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
-    }
-    return length;
+    if (!hasGrh) return lrh.sizeBytes;
+    const from = lrh.sizeBytes;
+    datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
+    return from + GRH_BYTES;
+  }
+
+  /** Ethernet, perhaps a tag, GRH or IP and UDP. Returns the place of the BTH, or -1 for what is no RoCE. */
+  #takeFrameHeaders(at: number, record: number, inlineData: Uint8Array): number {
+    const datagrams = this.#datagrams;
+    const { grh, routes } = datagrams;
+    datagrams.pkeyAndLevel[record] = 0;
+    datagrams.destinationLid[record] = 0;
+    datagrams.sourceLid[record] = 0;
+    datagrams.virtualLane[record] = 0;
+    // The bits of a lane and of a LID left as it is are bits of a MAC here.
+    datagrams.isForcedBack[record] = mlxControlSegment.fields.forceLoopback.get(this.#core.sramView, at);
+    datagrams.hasGrh[record] = 1;
+    return takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
   }
 }
 

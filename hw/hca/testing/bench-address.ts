@@ -1,5 +1,5 @@
 /** The addresses of a bench node's port, which specs may change; no subnet manager does. */
-import type { PortAddress } from '../packets/port-address.ts';
+import type { PortAddress, RoceTables } from '../packets/port-address.ts';
 
 export class BenchAddress implements PortAddress {
   lid: number;
@@ -8,6 +8,8 @@ export class BenchAddress implements PortAddress {
   embeddedManagerLid = -1;
   readonly gids = new Uint8Array(16 * 16);
   readonly pkeys = new Uint16Array(16);
+  /** With ports of Ethernet that have RoCE. */
+  roce: RoceTables | undefined;
   pkeyViolations = 0;
   qkeyViolations = 0;
 

@@ -10,6 +10,9 @@
  */
 
 import { expect, onTestFinished } from 'vitest';
+import type { addressPath } from '../../../abi/address-path.ts';
+import type { qpc } from '../../../abi/qpc.ts';
+import type { Initial } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Cycles } from '../../../base/units.ts';
 import {
@@ -53,6 +56,7 @@ import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
 import { BenchAddress } from './bench-address.ts';
 import { EventLog } from './event-log.ts';
+import { pathToNode, type RoceForm, roceFields, setRoceTables } from './roce-ends.ts';
 import { TappedPort } from './tapped-port.ts';
 
 const MEMORY_BYTES = 32 << 20;
@@ -123,6 +127,8 @@ export interface BenchOptions {
   readonly wire?: Partial<WireConfig>;
   /** Ports of Ethernet; left out: of InfiniBand. */
   readonly ethernet?: Partial<EthernetConfig>;
+  /** Ports of Ethernet with RoCE, and by which form of it packets go. */
+  readonly roce?: RoceForm;
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
@@ -133,6 +139,14 @@ const wireConfigOf = ({ wire }: BenchOptions): WireConfig => ({
   trainingUs: 0,
   ...wire,
 });
+
+const isEthernetBench = ({ ethernet, roce }: BenchOptions): boolean =>
+  ethernet !== undefined || roce !== undefined;
+
+function roceVersions({ roce }: BenchOptions): 'none' | 'v1' | 'v2' {
+  if (roce === undefined) return 'none';
+  return roce === 'v1' ? 'v1' : 'v2';
+}
 
 const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
   withTag({ ...defaultsOf(ethernetParameters), trainingUs: 0, ...ethernet });
@@ -146,6 +160,9 @@ export class DataPathNode {
   readonly view: DataView;
   /** LID of the node at the other end of the cable. */
   readonly peerLid: number;
+  /** What the contexts of QPs have on a port of Ethernet: their paths lead to the node at the other end. */
+  readonly roceFields: Initial<typeof qpc> = {};
+  readonly rocePath: Initial<typeof addressPath> = {};
   readonly config: HcaConfig;
   readonly icm = new IcmMap();
   readonly events: EventLog;
@@ -189,7 +206,7 @@ export class DataPathNode {
     const sram = new Sram(SRAM_BYTES);
     const dma = { ...defaultsOf(dmaParameters), ...options.dma };
     const pcieFunction = new FakeFunction();
-    const isEthernet = options.ethernet !== undefined;
+    const isEthernet = isEthernetBench(options);
     const cable = { writer: new ChannelWriter(out), reader: new ChannelReader(into) };
     const wireConfig = wireConfigOf(options);
     const ends = isEthernet ? loopbackPlug(wireConfig) : cable;
@@ -224,10 +241,15 @@ export class DataPathNode {
     this.#mapIcm();
     this.wire = new WirePort({ lp, config: wireConfig, ...ends, references: this.references });
     const ethernetConfig = ethernetConfigOf(options);
-    this.ethernet = isEthernet ? ethernetOf(lp, ethernetConfig, cable) : undefined;
+    this.ethernet = isEthernet ? ethernetOf(lp, ethernetConfig, cable, options) : undefined;
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;
+    if (options.roce !== undefined) {
+      setRoceTables(this.address, this.ethernet!.side, options.roce, name === 'a' ? 1 : 2);
+      this.rocePath = pathToNode(options.roce, this.peerLid);
+      this.roceFields = roceFields(options.roce);
+    }
     this.port = new TappedPort(this.wire, lp, (this.address.lid << 16) | this.peerLid);
     this.config = {
       ...defaultsOf(hcaParameters),
@@ -238,7 +260,7 @@ export class DataPathNode {
       domain,
       config: this.config,
       tables: makeTables(
-        defaultsOf(capabilityParameters),
+        { ...defaultsOf(capabilityParameters), roce: roceVersions(options) },
         isEthernet ? ethernetFrameBytesMax(ethernetConfig) : undefined,
       ),
       icm: this.icm,
@@ -257,9 +279,11 @@ export class DataPathNode {
     });
     const { receiver, transmitter, pageFaults, completions, asyncEvents } = this.dataPath.blocks;
     this.port.connect({ receiver, sender: transmitter });
-    const { frameReceiver, frameTransmitter } = this.dataPath.blocks;
+    const { frameReceiver, frameTransmitter, roceLink, outbound } = this.dataPath.blocks;
     const watcher = { linkChanged: () => undefined };
-    this.ethernet?.port.connect({ receiver: frameReceiver, sender: frameTransmitter, link: watcher });
+    const frameEnds = { receiver: frameReceiver, sender: frameTransmitter };
+    const roceEnds = { receiver: roceLink, sender: outbound };
+    this.ethernet?.port.connect({ ...(roceLink.isOn ? roceEnds : frameEnds), link: watcher });
     this.events.connect({ posters: [pageFaults, completions.notifier, asyncEvents] });
     this.#stage = domain.addStage(this.#perform, this);
   }
@@ -327,9 +351,11 @@ function ethernetOf(
   lp: LogicalProcess,
   config: EthernetConfig,
   cable: { readonly writer: ChannelWriter; readonly reader: ChannelReader },
+  options: BenchOptions,
 ): EthernetCore {
   const port = new EthernetPort({ lp, config, ...cable, seed: 1 });
-  const side = new EthernetSide({ mac: 0, ...config, errors: port });
+  const roce = roceVersions(options);
+  const side = new EthernetSide({ mac: 0, ...config, errors: port, roce, gidCount: 16 });
   return { port, side };
 }
 
@@ -356,7 +382,7 @@ export class DataPathBench {
   readonly #runner: SingleRunner;
 
   constructor(options: BenchOptions = {}) {
-    const isEthernet = options.ethernet !== undefined;
+    const isEthernet = isEthernetBench(options);
     const bytes = isEthernet
       ? ethernetChannelBytes(ethernetConfigOf(options))
       : wireChannelBytes(wireConfigOf(options));

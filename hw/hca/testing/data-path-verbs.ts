@@ -125,6 +125,7 @@ export class Qp {
         remoteReadEnabled: 1,
         remoteWriteEnabled: 1,
         remoteAtomicEnabled: 1,
+        ...node.roceFields,
         ...options.fields,
       }),
       qps.offsetOf(this.slot),
@@ -148,7 +149,7 @@ export class Qp {
     const at = qps.offsetOf(this.slot);
     this.node.act(() => {
       qpc.fields.remoteQpn.set(qps.view, at, peerQpn);
-      const primaryPath = { remoteLid: this.node.peerLid, ackTimeout, ...path };
+      const primaryPath = { remoteLid: this.node.peerLid, ackTimeout, ...this.node.rocePath, ...path };
       qps.bytes.set(addressPath.encode(primaryPath), at + qpc.fields.primaryPath.field.offset);
       qpc.fields.nextReceivePsn.set(qps.view, at, receivePsn);
       this.#goTo(QpState.RTR, QpState.INIT);

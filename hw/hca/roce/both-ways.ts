@@ -1,0 +1,111 @@
+/**
+ * What other blocks see of a port of Ethernet with RoCE in place of one transmitter and one receiver: both of each. The transmitters share
+ * the queue of request packets: each takes from its front what is its own. The receivers have turns.
+ */
+import type { Cycles } from '../../../base/index.ts';
+import type { HcaCore } from '../core.ts';
+import { ETHERNET_OPCODE_BASE, type QpSlot } from '../objects/index.ts';
+import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import type { ReceiveTurns } from './receive-turns.ts';
+
+/** A transmitter as the requester sees it. */
+interface Sender {
+  wake(cycle: Cycles): void;
+  spaceFreed(): void;
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void;
+}
+
+export interface OutboundPorts {
+  readonly transmitter: Sender;
+  readonly frameTransmitter: Sender;
+  readonly requester: {
+    slotFreed(cycle: Cycles): void;
+    requestSent(packet: PacketSlot, cycle: Cycles): void;
+  };
+}
+
+export class Outbound {
+  readonly #requests: PacketQueue;
+  #ports!: OutboundPorts;
+
+  constructor(core: HcaCore) {
+    this.#requests = core.requestPackets;
+  }
+
+  connect(ports: OutboundPorts): void {
+    this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#ports.transmitter.wake(cycle);
+    this.#ports.frameTransmitter.wake(cycle);
+  }
+
+  /** The wire port may take a frame again. */
+  spaceFreed(): void {
+    this.#ports.transmitter.spaceFreed();
+    this.#ports.frameTransmitter.spaceFreed();
+  }
+
+  /** A DMA read into a slot is complete. */
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void {
+    const { transmitter, frameTransmitter } = this.#ports;
+    const sender = packet.pair.opcodeBase === ETHERNET_OPCODE_BASE ? frameTransmitter : transmitter;
+    sender.payloadArrived(queue, packet, status, cycle);
+  }
+
+  /** What stands in front now may be the other's. */
+  slotFreed(cycle: Cycles): void {
+    this.#ports.requester.slotFreed(cycle);
+    const { oldest } = this.#requests;
+    if (oldest.isComplete) this.wake(Math.max(cycle + 1, oldest.readyCycle));
+  }
+
+  requestSent(packet: PacketSlot, cycle: Cycles): void {
+    this.#ports.requester.requestSent(packet, cycle);
+  }
+}
+
+/** A receiver as other blocks see it. */
+interface Taker {
+  wake(cycle: Cycles): void;
+  completionSpace(cycle: Cycles): void;
+  isServing(qp: QpSlot): boolean;
+}
+
+export interface InboundPorts {
+  readonly receiver: Taker;
+  readonly frameReceiver: Taker;
+}
+
+export class Inbound {
+  readonly #turns: ReceiveTurns | undefined;
+  #ports!: InboundPorts;
+
+  constructor(core: HcaCore) {
+    this.#turns = core.receiveTurns;
+  }
+
+  connect(ports: InboundPorts): void {
+    this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#ports.receiver.wake(cycle);
+    this.#ports.frameReceiver.wake(cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: Cycles): void {
+    this.#ports.receiver.completionSpace(cycle);
+    this.#ports.frameReceiver.completionSpace(cycle);
+  }
+
+  isServing(qp: QpSlot): boolean {
+    return this.#ports.receiver.isServing(qp) || this.#ports.frameReceiver.isServing(qp);
+  }
+
+  reset(): void {
+    this.#turns?.reset();
+  }
+}

@@ -1,0 +1,209 @@
+/** Connections, datagrams and frames over ports of Ethernet with RoCE: what the InfiniBand data path does, beside rings. */
+import { describe, expect, it } from 'vitest';
+import { roceUdCqe } from '../../../abi/cqe.ts';
+import { PathMtu, QpState } from '../../../abi/qpc.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { decodeEthernet, type WirePacket } from '../../../wire/index.ts';
+import { type DataPathBench, dataPathBench, oneLineCaches, tightest } from '../testing/data-path-bench.ts';
+import { connectedPair, pattern, Region } from '../testing/data-path-verbs.ts';
+import { datagramQp, datagramTo } from '../testing/datagrams.ts';
+import { runMixedTraffic } from '../testing/mixed-traffic.ts';
+import { frameCompletions, frameOf, Ring, steer } from '../testing/rings.ts';
+import {
+  GID_INDEX,
+  gidOfNode,
+  MAC_INDEX,
+  macBytes,
+  macOfNode,
+  type RoceForm,
+  SOURCE_PORT,
+} from '../testing/roce-ends.ts';
+
+const forms: readonly RoceForm[] = ['v1', 'v2 over IPv4', 'v2 over IPv6'];
+const fast = { gigabitsPerSecond: 40, mtuBytes: 4200, receiveFifoFrames: 64 };
+/** Local ACK timeout code 2: 16 us. */
+const ackTimeout = 2;
+
+/** The frames that a node sends from now on. */
+function framesOf({ a }: DataPathBench): Uint8Array[] {
+  const frames: Uint8Array[] = [];
+  const { port } = a.ethernet!;
+  const { send } = port;
+  port.send = (bytes, at, length, fromPs) => {
+    frames.push(bytes.slice(at, at + length));
+    send.call(port, bytes, at, length, fromPs);
+  };
+  return frames;
+}
+
+const packetOf = (frame: Uint8Array): WirePacket => {
+  const packet = decodeEthernet(frame);
+  if (packet.kind !== 'packet') return expect.fail(packet.kind);
+  return packet;
+};
+
+describe.each(forms)('RoCE %s', (roce) => {
+  it.each([
+    ['', {}],
+    [' at the smallest sizes', tightest],
+    [' with one context on chip', oneLineCaches],
+  ])('carries the mixture of all operations%s', async (_what, hca) => {
+    const bench = await dataPathBench({ roce, ethernet: fast, hca });
+    await runMixedTraffic(bench, 3, 30, 5, ackTimeout);
+    for (const { dataPath } of bench.nodes) expect(dataPath.core.violations.report()).toEqual({});
+  });
+
+  it('goes round by the loopback to the port itself', async () => {
+    const bench = await dataPathBench({ roce, ethernet: fast });
+    const path = { remoteGid: gidOfNode(roce, 1) };
+    await runMixedTraffic(bench, 2, 20, 6, ackTimeout, { a: bench.a, b: bench.a }, path);
+    expect(bench.a.ethernet!.port.transmitted.frames).toBe(0);
+  });
+
+  it('IBTA 9.7: moves every byte once while frames are lost and damaged, and a full port drops them', async () => {
+    const lossy = { ...fast, lossPerMillion: 50_000, corruptionPerMillion: 20_000, receiveFifoFrames: 2 };
+    const bench = await dataPathBench({ roce, ethernet: lossy });
+    await runMixedTraffic(bench, 2, 30, 7, ackTimeout);
+    const { received } = bench.b.ethernet!.port;
+    expect(Math.min(received.corruptedFrames, bench.a.ethernet!.port.transmitted.lostFrames)).toBeGreaterThan(2);
+    expect(received.fifoDrops + bench.a.ethernet!.port.received.fifoDrops).toBeGreaterThan(0);
+  });
+
+  it('sheet 7.5: has the addresses of its path in its frames, and the version of its context', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const frames = framesOf(bench);
+    bench.a.ethernet!.side.steering.vlans[5] = 7;
+    const path = { forceVlan: 1, vlanIndex: 5, scheduleQueue: 0x83 | (3 << 3), trafficClass: 0x6a };
+    const { a } = connectedPair(bench.a, bench.b, { path });
+    const [from, to] = [new Region(bench.a, 4096), new Region(bench.b, 4096)];
+    from.fill(9);
+    await bench.run(5);
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 501)], remote: to });
+    await bench.until(() => frames.length > 0, 100);
+    const { ethernet, vlan, grh, ipv4, ipv6, udp, isIcrcRight, bth, payload } = packetOf(frames[0]!);
+    expect(ethernet).toEqual({ destination: macBytes(macOfNode(2)), source: macBytes(macOfNode(1)), type: 0x8100 });
+    expect([vlan!.vlan, vlan!.priority, isIcrcRight, bth.padCount]).toEqual([7, 3, true, 3]);
+    expect(payload).toEqual(from.read(0, 501));
+    const gids = { sourceGid: gidOfNode(roce, 1), destinationGid: gidOfNode(roce, 2) };
+    // BTH 12, RETH 16, payload 504, ICRC 4.
+    if (roce === 'v1') expect(grh).toMatchObject({ ...gids, hopLimit: 64, payloadLength: 536, trafficClass: 0x6a });
+    else expect(udp).toEqual({ sourcePort: SOURCE_PORT, destinationPort: 4791, length: 544, checksum: 0 });
+    if (roce === 'v2 over IPv4')
+      expect(ipv4).toMatchObject({
+        source: 0x0a02_0001,
+        destination: 0x0a02_0002,
+        timeToLive: 64,
+        totalLength: 564,
+        differentiatedServices: 0x1a,
+        ecn: 2,
+      });
+    if (roce === 'v2 over IPv6')
+      expect(ipv6).toMatchObject({ source: gids.sourceGid, destination: gids.destinationGid, payloadLength: 544 });
+  });
+
+  it('sheet 6.6: brings datagrams behind their network header, with MAC and tag of their sender in the CQE', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];
+    const [from, to] = [new Region(bench.a, 4096), new Region(bench.b, 4096)];
+    from.fill(7);
+    to.fill(0xee);
+    await bench.run(5);
+    const vector = { sourceGidIndex: GID_INDEX, hopLimit: 9, destinationGid: gidOfNode(roce, 2) };
+    const datagram = {
+      ...datagramTo(b.qp.qpn, 0, vector),
+      vlan: 0x6007,
+      destinationMac: macBytes(macOfNode(2)),
+    };
+    b.qp.receive([to.part(0, 2000)]);
+    a.qp.send({ opcode: WqeOpcode.SEND, datagram, segments: [from.part(0, 300)] });
+    await bench.until(() => bench.b.ethernet!.port.received.deliveredFrames === 1, 100);
+    await bench.run(5);
+    const cqeAt = b.cq.bufferAddress;
+    expect(b.cq.poll()).toMatchObject({ qpn: b.qp.qpn, byteCount: 340, syndrome: 0 });
+    const got = roceUdCqe.decode(bench.b.memory.bytes, cqeAt);
+    expect(got).toMatchObject({
+      sourceMac: macBytes(macOfNode(1)),
+      cVlanPresent: 1,
+      vlanId: 7,
+      vlanPriority: 3,
+      sourceQpn: a.qp.qpn,
+      grhPresent: 1,
+    });
+    expect(to.read(40, 300)).toEqual(from.read(0, 300));
+    const header = to.read(0, 40);
+    if (roce === 'v2 over IPv4') {
+      expect(header.subarray(0, 20)).toEqual(new Uint8Array(20));
+      expect([...header.subarray(32)]).toEqual([10, 2, 0, 1, 10, 2, 0, 2]);
+      expect([header[20], header[28]]).toEqual([0x45, 9]);
+    } else {
+      expect(header.subarray(8, 24)).toEqual(gidOfNode(roce, 1));
+      expect(header.subarray(24)).toEqual(gidOfNode(roce, 2));
+      expect([header[0], header[6], header[7]]).toEqual([0x60, roce === 'v1' ? 0x1b : 17, 9]);
+    }
+  });
+
+  it('sends and receives beside rings, in turns', async () => {
+    const bench = await dataPathBench({ roce, ethernet: { ...fast, gigabitsPerSecond: 10 } });
+    const frames = framesOf(bench);
+    const ring = { fields: { pathMtu: PathMtu.RAW } };
+    const [a, b] = [new Ring(bench.a, ring), new Ring(bench.b, ring)];
+    const [from, to] = [new Region(bench.a, 8192), new Region(bench.b, 65_536)];
+    const macs: number[] = [];
+    macs[MAC_INDEX] = macOfNode(2);
+    steer(bench.b, Array.from(macs, (mac) => mac ?? -1), { baseQpn: b.qp.qpn - MAC_INDEX });
+    const { a: qp, aCq } = connectedPair(bench.a, bench.b, { ackTimeout: 5 });
+    const target = new Region(bench.b, 65_536);
+    from.fill(3);
+    await bench.run(5);
+    const frame = frameOf(macOfNode(2), pattern(1, 1000));
+    from.write(frame, 0);
+    for (let index = 0; index < 12; index++) b.qp.receive([to.part(index * 2048, 1536)]);
+    for (let index = 0; index < 12; index++) {
+      a.send({ segments: [from.part(0, frame.length)] });
+      qp.send({
+        opcode: WqeOpcode.RDMA_WRITE,
+        segments: [from.part(0, 4000)],
+        remote: { address: target.address + index * 4096, key: target.key },
+      });
+    }
+    await bench.until(() => b.cq.takenCount() === 12 && aCq.takenCount() === 12, 500);
+    await bench.run(5);
+    for (let index = 0; index < 12; index++) {
+      expect(to.read(index * 2048, frame.length)).toEqual(frame);
+      expect(target.read(index * 4096, 4000)).toEqual(from.read(0, 4000));
+    }
+    expect(frameCompletions(bench.a, a.cq)).toHaveLength(12);
+    // Neither waits for all of the other's.
+    const kinds = frames.map((sent) => (decodeEthernet(sent).kind === 'packet' ? 'P' : 'F')).join('');
+    expect(kinds.indexOf('F')).toBeLessThan(kinds.length / 2);
+    expect(kinds.lastIndexOf('F')).toBeGreaterThan(kinds.length / 2);
+  });
+});
+
+describe('what comes as RoCE', () => {
+  it('and is for another MAC, damaged inside, or no packet is dropped and counted', async () => {
+    const bench = await dataPathBench({ roce: 'v2 over IPv4', ethernet: {} });
+    const frames = framesOf(bench);
+    const { a } = connectedPair(bench.a, bench.b, { ackTimeout: 0 });
+    const to = new Region(bench.b, 4096);
+    await bench.run(5);
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, inline: pattern(1, 32), remote: to });
+    await bench.until(() => frames.length > 0, 100);
+    const [frame] = frames;
+    const { port, side } = bench.b.ethernet!;
+    const { send } = bench.a.ethernet!.port;
+    const again = (change: (bytes: Uint8Array) => void): void => {
+      const bytes = frame!.slice();
+      change(bytes);
+      bench.a.act(() => send.call(bench.a.ethernet!.port, bytes, 0, bytes.length));
+    };
+    again((bytes) => (bytes[5]! ^= 1));
+    again((bytes) => (bytes[bytes.length - 3]! ^= 1));
+    again((bytes) => (bytes[39]! ^= 1));
+    await bench.run(20);
+    const { foreignMac, packetDamaged, packetMalformed } = side.steering.drops;
+    expect([foreignMac, packetDamaged, packetMalformed]).toEqual([1, 1, 1]);
+    expect(port.heldFrames).toBe(0);
+    expect(a.state).toBe(QpState.RTS);
+  });
+});
