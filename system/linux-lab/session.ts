@@ -88,8 +88,11 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep 
   sleep 0.1
 done`;
 
-/** The same where ports are of Ethernet: each interface has the address 10.2.ADAPTER.GUEST, both counted from the first, and guests from 1. */
-const ethernetLoadCommand = (guest: number): string => `modprobe mlx4_en || exit 1
+/**
+ * The same where ports are of Ethernet: each interface has the address 10.2.ADAPTER.GUEST, both counted from the first, and guests from 1.
+ * RoCE has its own drivers, whose ports are up as soon as the interfaces are.
+ */
+const ethernetLoadCommand = (guest: number, hasRoce: boolean): string => `modprobe mlx4_en || exit 1
 adapter=0
 for device in /sys/bus/pci/drivers/mlx4_core/0*; do
   until [ -d $device/net ]; do sleep 0.1; done
@@ -100,6 +103,13 @@ done
 tries=0
 until [ "$(cat /sys/bus/pci/drivers/mlx4_core/0*/net/*/carrier | grep -vc 1)" = 0 ]; do
   tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a link did not come up'; exit 1; }
+  sleep 0.1
+done${hasRoce ? roceLoadCommand : ''}`;
+
+const roceLoadCommand = `
+modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
+until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 0 ]; do
+  tries=$((tries + 1)); [ $tries -ge 200 ] && { echo 'a port did not become active'; exit 1; }
   sleep 0.1
 done`;
 
@@ -226,13 +236,14 @@ export class GuestSession implements AsyncDisposable {
   async load(): Promise<void> {
     const { capability, control } = (await this.machine.report()).config.hca;
     const isEthernet = capability.linkLayer === 'ethernet';
+    const hasRoce = capability.roce !== 'none';
     const isManaged = control.embeddedSubnetManager;
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
         if (this.#hasPeer) await guest.check(peerNetworkCommand, 'joining the guest and its peer');
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
-        const command = isEthernet ? ethernetLoadCommand(index) : loadCommand(isManaged);
+        const command = isEthernet ? ethernetLoadCommand(index, hasRoce) : loadCommand(isManaged);
         await guest.check(command, 'loading the drivers');
         // Those that stand in for stock ones are loaded by now.
         for (const name of this.#ownModules)

@@ -6,8 +6,9 @@ export interface FrameLedger {
   /** The two halves of the port: wire/ethernet-counters.ts. */
   readonly transmitted: Readonly<Record<string, number>>;
   readonly received: Readonly<Record<string, number>>;
-  /** Frames that the port has handed on: written to a ring's buffer, and dropped, by reason. */
+  /** Frames that the port has handed on: written to a ring's buffer, as packets of RoCE to their receiver, and dropped, by reason. */
   readonly completed: number;
+  readonly packets: number;
   readonly dropped: Readonly<Record<string, number>>;
   /** Those that wait for their turn. */
   readonly held: number;
@@ -18,11 +19,12 @@ export interface FrameLedger {
 export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): FrameLedger | undefined {
   const side = control.ports[0]!.ethernet;
   if (port === undefined || side === undefined) return undefined;
-  const { frameReceiver } = dataPath.blocks;
+  const { frameReceiver, roceLink } = dataPath.blocks;
   return {
     transmitted: { ...port.transmitted },
     received: { ...port.received },
     completed: frameReceiver.completedCount,
+    packets: roceLink.receivedCount,
     dropped: { ...side.steering.drops },
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),
@@ -37,20 +39,20 @@ interface CableEnd {
 }
 
 /**
- * What has been sent has arrived, been dropped at the far port or lost on the way; what the far port has handed on is in a buffer, was
- * dropped, or waits.
+ * What has been sent has arrived, been dropped at the far port or lost on the way; what the far port has handed on is in a buffer, is a
+ * packet, was dropped, or waits.
  */
 export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string[] {
   if (sender.ethernet === undefined || receiver.ethernet === undefined) return [];
   const { transmitted } = sender.ethernet;
-  const { received, completed, dropped, held } = receiver.ethernet;
+  const { received, completed, packets, dropped, held } = receiver.ethernet;
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
   const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
   const { frames = 0, lostFrames = 0, bytes = 0, lostBytes = 0 } = transmitted;
   const farFrames = arrived('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops');
   const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
-  const handedOn = completed + sumOf(Object.values(dropped)) + held;
+  const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
   return [
     ...behind(`${what}, frames`, farFrames + lostFrames, frames, isQuiet),
     ...behind(`${what}, bytes of frames`, farBytes + lostBytes, bytes, isQuiet),
