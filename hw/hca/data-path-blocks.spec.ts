@@ -20,17 +20,18 @@ import { scene, syndromesOf } from './testing/scenario.ts';
 
 const wires = listWires(dataPathWires);
 const frameWires = listWires((b: Parameters<typeof dataPathWires>[0]) => dataPathWires(b, 'frames'));
+const roceWires = listWires((b: Parameters<typeof dataPathWires>[0]) => dataPathWires(b, 'both'));
 
 describe('the wires of the data path', () => {
   it('lead to blocks that there are', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const places = new Set([...Object.keys(dataPath.blocks), 'eventQueues', 'dataPath']);
-    for (const table of [wires, frameWires])
+    for (const table of [wires, frameWires, roceWires])
       expect(table.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
     expect(wires.length).toBeGreaterThan(60);
   });
 
-  it('reach every block but those that all share, those of Ethernet, and those that software reaches by a BAR or by commands', async () => {
+  it('reach every block but those that all share, those of RoCE, and those that software reaches by a BAR or by commands', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
@@ -39,8 +40,9 @@ describe('the wires of the data path', () => {
       'cqcCache',
       'srqcCache',
       'loopback',
-      'frameTransmitter',
-      'frameReceiver',
+      'roceLink',
+      'outbound',
+      'inbound',
       'doorbells',
       'objects',
     ]);
@@ -48,9 +50,13 @@ describe('the wires of the data path', () => {
 });
 
 describe('the wires of the data path of an Ethernet port', () => {
+  /** By others than the blocks of RoCE, which are off. */
+  const calledBy = (name: string, table: typeof wires): string[] =>
+    table
+      .filter(({ to, block }) => to === name && !['roceLink', 'outbound', 'inbound'].includes(block))
+      .map(({ block, port }) => `${block}.${port}`);
+
   it('have the frame transmitter and the frame receiver where others have those of packets', () => {
-    const calledBy = (name: string, table: typeof wires): string[] =>
-      table.filter(({ to }) => to === name).map(({ block, port }) => `${block}.${port}`);
     expect(calledBy('frameReceiver', frameWires)).toEqual(
       calledBy('receiver', wires).filter((caller) => caller !== 'loopback.receiver'),
     );
@@ -59,15 +65,31 @@ describe('the wires of the data path of an Ethernet port', () => {
       'objects.transmitter',
     ]);
   });
+
+  it('with RoCE have what stands for both', () => {
+    expect(calledBy('inbound', roceWires)).toEqual(calledBy('frameReceiver', frameWires));
+    expect(calledBy('outbound', roceWires)).toEqual([
+      'requester.transmitter',
+      'transmitter.requester',
+      'frameTransmitter.requester',
+      'objects.transmitter',
+    ]);
+    for (const name of ['transmitter', 'receiver'])
+      expect(calledBy(name, roceWires)).toEqual(
+        calledBy(name, wires).filter((caller) => /^(loopback|responses)\./.test(caller)),
+      );
+  });
 });
 
 /** Runs mixed traffic for some time, then does something at an edge of each HCA. */
 async function interrupted(
   seed: number,
   act: (node: DataPathNode, cycle: number) => void,
+  port: BenchOptions = {},
 ): Promise<DataPathBench> {
   const random = new Random(seed);
   const bench = await dataPathBench({
+    ...port,
     ...(random.chance(0.5) ? { hca: tightest } : {}),
     ...(random.chance(0.5) ? { dma: { tagCount: 1 } } : {}),
   });
@@ -228,6 +250,11 @@ async function manyReceiveQueues(): Promise<DataPathBench> {
   return bench;
 }
 
+const ports: [string, BenchOptions][] = [
+  ['', {}],
+  [', on Ethernet with RoCE', { roce: 'v2 over IPv4' }],
+];
+
 describe('every block of the data path', () => {
   it('shows its state, if a reset clears it', async () => {
     const { dataPath } = (await dataPathBench()).a;
@@ -235,9 +262,9 @@ describe('every block of the data path', () => {
       expect('inspect' in block, name).toBe('reset' in block);
   });
 
-  it('sheet 2.3: leaves nothing behind when it is reset, in whatever state', async () => {
-    const fresh = JSON.stringify((await dataPathBench()).a.dataPath.inspect(), null, 1);
-    for (let seed = 1; seed <= 40; seed++) {
+  it.each(ports)('sheet 2.3: leaves nothing behind when it is reset, in whatever state%s', async (_, port) => {
+    const fresh = JSON.stringify((await dataPathBench(port)).a.dataPath.inspect(), null, 1);
+    for (let seed = 1; seed <= (port.roce === undefined ? 40 : 15); seed++) {
       const before: string[] = [];
       const after: string[] = [];
       await interrupted(seed, ({ dataPath, reads, writes }, cycle) => {
@@ -249,13 +276,13 @@ describe('every block of the data path', () => {
         for (const slot of qps.liveSlots()) qps.free(slot);
         for (const slot of cqs.liveSlots()) cqs.free(slot);
         after.push(JSON.stringify(dataPath.inspect(), null, 1));
-      }).then((bench) => bench.run(20));
+      }, port).then((bench) => bench.run(20));
       expect(before[0], `seed ${seed}`).not.toBe(fresh);
       expect(after, `seed ${seed}`).toEqual([fresh, fresh]);
     }
   });
 
-  it('accounts for each of its cycles once, at whatever instant it is asked', async () => {
+  it.each(ports)('accounts for each of its cycles once, at whatever instant it is asked%s', async (_, port) => {
     for (let seed = 50; seed < 60; seed++) {
       const checked: number[] = [];
       await interrupted(seed, ({ dataPath, domain, lp }) => {
@@ -266,8 +293,9 @@ describe('every block of the data path', () => {
           expect([name, busyCycles + idleCycles + stalled, overlapCount]).toEqual([name, elapsed, 0]);
           checked.push(elapsed);
         }
-      }).then((bench) => bench.run(1));
-      expect(checked.length).toBe(22);
+      }, port).then((bench) => bench.run(1));
+      // With RoCE there are two transmitters, and one pipeline of receivers.
+      expect(checked.length).toBe(port.roce === undefined ? 22 : 24);
     }
   });
 

@@ -3,6 +3,7 @@
  * the queue of request packets: each takes from its front what is its own. The receivers have turns.
  */
 import type { Cycles } from '../../../base/index.ts';
+import type { BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { ETHERNET_OPCODE_BASE, type QpSlot } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
@@ -103,6 +104,10 @@ export class Inbound {
 
   isServing(qp: QpSlot): boolean {
     return this.#ports.receiver.isServing(qp) || this.#ports.frameReceiver.isServing(qp);
+  }
+
+  inspect(): BlockState {
+    return this.#turns?.inspect() ?? {};
   }
 
   reset(): void {

@@ -3,7 +3,7 @@
  * one packet or frame at a time. So they share an account, and whatever a receiver waits for is waited for by the one whose turn it is.
  */
 import type { Cycles } from '../../../base/index.ts';
-import type { Wakeable } from '../../../sim/index.ts';
+import type { BlockState, Wakeable } from '../../../sim/index.ts';
 
 export class ReceiveTurns {
   #holder: Wakeable | undefined;
@@ -29,6 +29,10 @@ export class ReceiveTurns {
     this.#holder = this.#waiting;
     this.#waiting = undefined;
     this.#holder?.wake(cycle);
+  }
+
+  inspect(): BlockState {
+    return { isTaken: this.#holder !== undefined, isAwaited: this.#waiting !== undefined };
   }
 
   reset(): void {
