@@ -1,11 +1,17 @@
 /** Connections, datagrams and frames over ports of Ethernet with RoCE: what the InfiniBand data path does, beside rings. */
 import { describe, expect, it } from 'vitest';
 import { roceUdCqe } from '../../../abi/cqe.ts';
-import { PathMtu, QpState } from '../../../abi/qpc.ts';
+import { PathMtu, QpState, ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { decodeEthernet, type WirePacket } from '../../../wire/index.ts';
-import { type DataPathBench, dataPathBench, oneLineCaches, tightest } from '../testing/data-path-bench.ts';
-import { connectedPair, pattern, Region } from '../testing/data-path-verbs.ts';
+import { decodeEthernet, encodePacket, type WirePacket } from '../../../wire/index.ts';
+import {
+  type DataPathBench,
+  type DataPathNode,
+  dataPathBench,
+  oneLineCaches,
+  tightest,
+} from '../testing/data-path-bench.ts';
+import { Cq, connectedPair, encodeWqe, pattern, Qp, Region } from '../testing/data-path-verbs.ts';
 import { datagramQp, datagramTo } from '../testing/datagrams.ts';
 import { runMixedTraffic } from '../testing/mixed-traffic.ts';
 import { frameCompletions, frameOf, Ring, steer } from '../testing/rings.ts';
@@ -41,6 +47,23 @@ const packetOf = (frame: Uint8Array): WirePacket => {
   if (packet.kind !== 'packet') return expect.fail(packet.kind);
   return packet;
 };
+
+const QKEY = 0x8001_0000;
+const BASE = 0x200;
+
+/** QP1 of a node's port. */
+function managementQp(node: DataPathNode): { readonly qp: Qp; readonly cq: Cq } {
+  const cq = new Cq(node);
+  node.specialQpBase = BASE;
+  const qp = new Qp(node, {
+    sendCq: cq,
+    qpn: BASE + 2,
+    sqLogStride16: 5,
+    fields: { serviceType: ServiceType.MLX, pathMtu: PathMtu.MTU_4096, logMaxMessage: 11, qkey: QKEY },
+  });
+  qp.connect(0, 0, 0);
+  return { qp, cq };
+}
 
 describe.each(forms)('RoCE %s', (roce) => {
   it.each([
@@ -139,6 +162,52 @@ describe.each(forms)('RoCE %s', (roce) => {
       expect(header.subarray(8, 24)).toEqual(gidOfNode(roce, 1));
       expect(header.subarray(24)).toEqual(gidOfNode(roce, 2));
       expect([header[0], header[6], header[7]]).toEqual([0x60, roce === 'v1' ? 0x1b : 17, 9]);
+    }
+  });
+
+  it('sheet 6.3: sends the packets of QP1 by the headers that software wrote, also with a tag', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const frames = framesOf(bench);
+    const [a, b] = [managementQp(bench.a), managementQp(bench.b)];
+    const to = new Region(bench.b, 4096);
+    await bench.run(5);
+    const type = { 'v1': 0x8915, 'v2 over IPv4': 0x0800, 'v2 over IPv6': 0x86dd }[roce];
+    const gids = { sourceGid: gidOfNode(roce, 1), destinationGid: gidOfNode(roce, 2) };
+    const [source, destination] = [0x0a02_0001, 0x0a02_0002];
+    const network = {
+      'v1': { grh: { ipVersion: 6, nextHeader: 0x1b, hopLimit: 3, ...gids } },
+      'v2 over IPv4': {
+        ipv4: { versionAndLength: 0x45, fragment: 0x4000, timeToLive: 3, protocol: 17, source, destination },
+        udp: { sourcePort: 0xc000, destinationPort: 4791 },
+      },
+      'v2 over IPv6': {
+        ipv6: { version: 6, nextHeader: 17, hopLimit: 3, source: gids.sourceGid, destination: gids.destinationGid },
+        udp: { sourcePort: 0xc000, destinationPort: 4791 },
+      },
+    }[roce];
+    for (const hasTag of [false, true]) {
+      frames.length = 0;
+      const macs = { destination: macBytes(macOfNode(2)), source: macBytes(macOfNode(1)) };
+      const payload = pattern(4, 256);
+      const wanted = encodePacket({
+        ethernet: { ...macs, type: hasTag ? 0x8100 : type },
+        ...(hasTag ? { vlan: { priority: 2, vlan: 7, type } } : {}),
+        ...network,
+        bth: { opcode: 0x64, partitionKey: 0xffff, destinationQp: 1, psn: 77, solicitedEvent: 1 },
+        headers: { DETH: { queueKey: QKEY, sourceQp: 1 } },
+        payload,
+      });
+      b.qp.receive([to.part(0, 296)]);
+      // Headers, MAD and what the ICRC replaces; the dword of flags has bytes of the destination MAC, too.
+      const wqe = encodeWqe({ opcode: WqeOpcode.SEND, inline: wanted }, 0);
+      wqe.set(macBytes(macOfNode(2)).subarray(0, 2), 8);
+      a.qp.sendBytes(wqe);
+      await bench.until(() => bench.b.ethernet!.port.received.deliveredFrames === (hasTag ? 2 : 1), 100);
+      await bench.run(5);
+      expect(frames).toEqual([wanted]);
+      expect(a.cq.drain().map(({ syndrome }) => syndrome)).toEqual([0]);
+      expect(b.cq.drain()).toMatchObject([{ qpn: b.qp.qpn, byteCount: 296, syndrome: 0 }]);
+      expect(to.read(40, 256)).toEqual(payload);
     }
   });
 
