@@ -22,7 +22,14 @@ export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
 export * from './rnr-timer.ts';
-export { ipv4Checksum, isIpv4Route, isRoceFrame, ROCE_ROUTE_BYTES_MAX, RoceBytes, takeRoute } from './roce-bytes.ts';
+export {
+  ipv4Checksum,
+  isIpv4Route,
+  isRoceFrame,
+  ROCE_ROUTE_BYTES_MAX,
+  RoceBytes,
+  takeRoute,
+} from './roce-bytes.ts';
 export { FAULT_DELAY_PS_MAX, type PacketEffect } from './wire-faults.ts';
 export type { WireTap } from './wire-observer.ts';
 export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';

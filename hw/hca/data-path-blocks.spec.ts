@@ -262,42 +262,56 @@ describe('every block of the data path', () => {
       expect('inspect' in block, name).toBe('reset' in block);
   });
 
-  it.each(ports)('sheet 2.3: leaves nothing behind when it is reset, in whatever state%s', async (_, port) => {
-    const fresh = JSON.stringify((await dataPathBench(port)).a.dataPath.inspect(), null, 1);
-    for (let seed = 1; seed <= (port.roce === undefined ? 40 : 15); seed++) {
-      const before: string[] = [];
-      const after: string[] = [];
-      await interrupted(seed, ({ dataPath, reads, writes }, cycle) => {
-        before.push(JSON.stringify(dataPath.inspect(), null, 1));
-        reads.reset(cycle);
-        writes.reset(cycle);
-        dataPath.reset();
-        const { qps, cqs } = dataPath.core;
-        for (const slot of qps.liveSlots()) qps.free(slot);
-        for (const slot of cqs.liveSlots()) cqs.free(slot);
-        after.push(JSON.stringify(dataPath.inspect(), null, 1));
-      }, port).then((bench) => bench.run(20));
-      expect(before[0], `seed ${seed}`).not.toBe(fresh);
-      expect(after, `seed ${seed}`).toEqual([fresh, fresh]);
-    }
-  });
+  it.each(ports)(
+    'sheet 2.3: leaves nothing behind when it is reset, in whatever state%s',
+    async (_, port) => {
+      const fresh = JSON.stringify((await dataPathBench(port)).a.dataPath.inspect(), null, 1);
+      for (let seed = 1; seed <= (port.roce === undefined ? 40 : 15); seed++) {
+        const before: string[] = [];
+        const after: string[] = [];
+        await interrupted(
+          seed,
+          ({ dataPath, reads, writes }, cycle) => {
+            before.push(JSON.stringify(dataPath.inspect(), null, 1));
+            reads.reset(cycle);
+            writes.reset(cycle);
+            dataPath.reset();
+            const { qps, cqs } = dataPath.core;
+            for (const slot of qps.liveSlots()) qps.free(slot);
+            for (const slot of cqs.liveSlots()) cqs.free(slot);
+            after.push(JSON.stringify(dataPath.inspect(), null, 1));
+          },
+          port,
+        ).then((bench) => bench.run(20));
+        expect(before[0], `seed ${seed}`).not.toBe(fresh);
+        expect(after, `seed ${seed}`).toEqual([fresh, fresh]);
+      }
+    },
+  );
 
-  it.each(ports)('accounts for each of its cycles once, at whatever instant it is asked%s', async (_, port) => {
-    for (let seed = 50; seed < 60; seed++) {
-      const checked: number[] = [];
-      await interrupted(seed, ({ dataPath, domain, lp }) => {
-        const elapsed = domain.clock.cyclesElapsed(lp.nowPs);
-        for (const account of dataPath.accounts) {
-          const { name, busyCycles, idleCycles, stalledCycles, overlapCount } = account.closedAt(elapsed);
-          const stalled = stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
-          expect([name, busyCycles + idleCycles + stalled, overlapCount]).toEqual([name, elapsed, 0]);
-          checked.push(elapsed);
-        }
-      }, port).then((bench) => bench.run(1));
-      // With RoCE there are two transmitters, and one pipeline of receivers.
-      expect(checked.length).toBe(port.roce === undefined ? 22 : 24);
-    }
-  });
+  it.each(ports)(
+    'accounts for each of its cycles once, at whatever instant it is asked%s',
+    async (_, port) => {
+      for (let seed = 50; seed < 60; seed++) {
+        const checked: number[] = [];
+        await interrupted(
+          seed,
+          ({ dataPath, domain, lp }) => {
+            const elapsed = domain.clock.cyclesElapsed(lp.nowPs);
+            for (const account of dataPath.accounts) {
+              const { name, busyCycles, idleCycles, stalledCycles, overlapCount } = account.closedAt(elapsed);
+              const stalled = stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
+              expect([name, busyCycles + idleCycles + stalled, overlapCount]).toEqual([name, elapsed, 0]);
+              checked.push(elapsed);
+            }
+          },
+          port,
+        ).then((bench) => bench.run(1));
+        // With RoCE there are two transmitters, and one pipeline of receivers.
+        expect(checked.length).toBe(port.roce === undefined ? 22 : 24);
+      }
+    },
+  );
 
   it('stalls for each of the reasons that it declares, and loses nothing', async () => {
     const declared = new Set<string>();

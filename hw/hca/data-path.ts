@@ -134,10 +134,7 @@ type Wired = DataPathBlocks & DataPathTables;
 /**
  * Who calls whom: the block diagram of README.md is made from this table.
  */
-export function dataPathWires(
-  b: DataPathBlocks & Surroundings,
-  carries: Carried = 'packets',
-): Wires<Wired> {
+export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried = 'packets'): Wires<Wired> {
   const { eventQueues, dataPath } = b;
   const { outbound, inbound } = endsOf(b, carries);
   const requests = carries === 'both' ? b.outbound : b.requester;

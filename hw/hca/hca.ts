@@ -248,7 +248,10 @@ export class Hca implements BarTarget {
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
-        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }, dataPath.core.roceLink.isOn),
+        ethernetHcaWires(
+          { ethernetPort, dataPath, firstPort: control.ports[0]! },
+          dataPath.core.roceLink.isOn,
+        ),
       );
     domain.addEdgeKeeper(this);
   }

@@ -101,7 +101,7 @@ function* setVlanTable({ steering }: EthernetSide, request: CommandRequest): Ste
 /** The GIDs of RoCE v1. */
 function* setGidTable(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
   const { gids } = setPortGidTable.decode(yield* readInBox(request, setPortGidTable.sizeBytes));
-  gids.slice(0, roce.isRoutable.length).forEach((gid, index) => port.setGid(index, gid));
+  for (const [index, gid] of gids.slice(0, roce.isRoutable.length).entries()) port.setGid(index, gid);
   roce.isRoutable.fill(0);
   return undefined;
 }
@@ -110,10 +110,10 @@ function* setGidTable(port: HcaPort, roce: RoceSide, request: CommandRequest): S
 function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
   demand(roce.hasVersion2, CommandStatus.BAD_OP);
   const { entries } = setPortRoceAddresses.decode(yield* readInBox(request, setPortRoceAddresses.sizeBytes));
-  entries.slice(0, roce.isRoutable.length).forEach(({ gid, version }, index) => {
+  for (const [index, { gid, version }] of entries.slice(0, roce.isRoutable.length).entries()) {
     port.setGid(index, gid);
     roce.isRoutable[index] = version === routableVersion ? 1 : 0;
-  });
+  }
   return undefined;
 }
 
@@ -122,7 +122,10 @@ const configureForm = 0;
 /** The UDP port of RoCE v2, of all ports. Nothing else that the command configures is offered. */
 export function* configureRoce({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
   const sides = parts.ports.map(({ ethernet }) => ethernet?.roce);
-  demand(sides.every((side) => side?.hasVersion2 === true), CommandStatus.BAD_OP);
+  demand(
+    sides.every((side) => side?.hasVersion2 === true),
+    CommandStatus.BAD_OP,
+  );
   demand(request.opcodeModifier === configureForm, CommandStatus.BAD_OP);
   const wanted = configDev.decode(yield* readInBox(request, configDev.sizeBytes));
   demand(wanted.updateVxlanPort === 0 && wanted.updateRxPortCheck === 0, CommandStatus.BAD_PARAM);

@@ -70,7 +70,11 @@ describe('SET_PORT with RoCE', () => {
 
   it('sheet 3.12: has both versions on where there are two, and can be asked for nothing else', () => {
     const general = (roce: Versions, roceMode: number): number =>
-      setPort(deviceWith(roce), SetPortEthernet.GENERAL, setPortGeneral.encode({ roceModeValid: 1, roceMode }));
+      setPort(
+        deviceWith(roce),
+        SetPortEthernet.GENERAL,
+        setPortGeneral.encode({ roceModeValid: 1, roceMode }),
+      );
     expect([general('v2', 2), general('v2', 1), general('v1', 2), general('none', 2)]).toEqual([
       OK,
       BAD_PARAM,
@@ -114,7 +118,12 @@ describe('queue pairs of a port with RoCE', () => {
         inputModifier: firstQpn + index,
       }).status;
     expect(create(0, { serviceType: ServiceType.MLX, pathMtu: 7, logMaxMessage: 31 })).toBe(OK);
-    for (const [index, serviceType] of [ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX].entries())
+    for (const [index, serviceType] of [
+      ServiceType.RC,
+      ServiceType.UC,
+      ServiceType.UD,
+      ServiceType.MLX,
+    ].entries())
       expect(create(1 + index, { serviceType, pathMtu: 3, logMaxMessage: 11 })).toBe(OK);
     expect(create(5, { serviceType: ServiceType.RC, pathMtu: 3, logMaxMessage: 31 })).toBe(BAD_PARAM);
   });

@@ -147,7 +147,9 @@ const rows: { readonly [Name in CommandName]?: Row } = {
 
 /** Commands that only ports of Ethernet have. */
 const ethernetCommands: ReadonlySet<number> = new Set(
-  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV'] as const).map((name) => commands[name].opcode),
+  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV'] as const).map(
+    (name) => commands[name].opcode,
+  ),
 );
 
 const rowByOpcode = new Map<number, Row>();

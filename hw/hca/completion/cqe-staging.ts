@@ -3,7 +3,15 @@
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
 
-import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe, ethernetCqe, roceUdCqe } from '../../../abi/index.ts';
+import {
+  CqeOpcode,
+  cqe,
+  cqeBytes,
+  cqeOwnerOffset,
+  errorCqe,
+  ethernetCqe,
+  roceUdCqe,
+} from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';

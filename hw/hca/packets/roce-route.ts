@@ -9,14 +9,7 @@
  */
 import { addressPath, IpProtocol, ipv4Header, qpc, RoceMode } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
-import {
-  GRH_BYTES,
-  grh,
-  ipv4Checksum,
-  isIpv4Route,
-  roceRoute,
-  roceRoutePlace,
-} from '../../../wire/index.ts';
+import { GRH_BYTES, grh, ipv4Checksum, isIpv4Route, roceRoute, roceRoutePlace } from '../../../wire/index.ts';
 import type { QpSlot, QpTable } from '../objects/index.ts';
 import { buildGrh, isMappedGid, UNCOUNTED_BYTES } from './grh.ts';
 import type { PortAddress, RoceTables } from './port-address.ts';
@@ -54,7 +47,8 @@ export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables)
   const { bytes, view } = qps;
   const at = qps.offsetOf(slot);
   const from = qps.pathOf(slot);
-  const vlanId = path.forceVlan.get(view, from) === 1 ? tables.vlans[path.vlanIndex.get(view, from)]! : NO_TAG;
+  const vlanId =
+    path.forceVlan.get(view, from) === 1 ? tables.vlans[path.vlanIndex.get(view, from)]! : NO_TAG;
   const priority = (path.scheduleQueue.get(view, from) >>> 3) & 7;
   return {
     from: bytes,

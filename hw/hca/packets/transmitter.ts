@@ -49,12 +49,18 @@ import {
   UD_OPCODE_BASE,
 } from '../objects/index.ts';
 import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
-import { buildNetworkHeader, buildRoute, connectedRouteOf, setRouteLength } from './roce-route.ts';
 import type { Loopback } from './loopback.ts';
 import { MessageGaps } from './message-gaps.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
-import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress, type RoceTables } from './port-address.ts';
+import {
+  FIRST_MULTICAST_LID,
+  isOwnLid,
+  PERMISSIVE_LID,
+  type PortAddress,
+  type RoceTables,
+} from './port-address.ts';
+import { buildNetworkHeader, buildRoute, connectedRouteOf, setRouteLength } from './roce-route.ts';
 
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 

@@ -172,7 +172,8 @@ export class HcaPort implements PortAddress {
     this.gids = new Uint8Array(gidBytes << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
     const gidCount = this.guids.length;
-    this.ethernet = setup.ethernet === undefined ? undefined : new EthernetSide({ ...setup.ethernet, gidCount });
+    this.ethernet =
+      setup.ethernet === undefined ? undefined : new EthernetSide({ ...setup.ethernet, gidCount });
     this.roce = this.ethernet?.roce;
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();

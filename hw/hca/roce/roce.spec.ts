@@ -88,7 +88,9 @@ describe.each(forms)('RoCE %s', (roce) => {
     const bench = await dataPathBench({ roce, ethernet: lossy });
     await runMixedTraffic(bench, 2, 30, 7, ackTimeout);
     const { received } = bench.b.ethernet!.port;
-    expect(Math.min(received.corruptedFrames, bench.a.ethernet!.port.transmitted.lostFrames)).toBeGreaterThan(2);
+    expect(Math.min(received.corruptedFrames, bench.a.ethernet!.port.transmitted.lostFrames)).toBeGreaterThan(
+      2,
+    );
     expect(received.fifoDrops + bench.a.ethernet!.port.received.fifoDrops).toBeGreaterThan(0);
   });
 
@@ -104,12 +106,17 @@ describe.each(forms)('RoCE %s', (roce) => {
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 501)], remote: to });
     await bench.until(() => frames.length > 0, 100);
     const { ethernet, vlan, grh, ipv4, ipv6, udp, isIcrcRight, bth, payload } = packetOf(frames[0]!);
-    expect(ethernet).toEqual({ destination: macBytes(macOfNode(2)), source: macBytes(macOfNode(1)), type: 0x8100 });
+    expect(ethernet).toEqual({
+      destination: macBytes(macOfNode(2)),
+      source: macBytes(macOfNode(1)),
+      type: 0x8100,
+    });
     expect([vlan!.vlan, vlan!.priority, isIcrcRight, bth.padCount]).toEqual([7, 3, true, 3]);
     expect(payload).toEqual(from.read(0, 501));
     const gids = { sourceGid: gidOfNode(roce, 1), destinationGid: gidOfNode(roce, 2) };
     // BTH 12, RETH 16, payload 504, ICRC 4.
-    if (roce === 'v1') expect(grh).toMatchObject({ ...gids, hopLimit: 64, payloadLength: 536, trafficClass: 0x6a });
+    if (roce === 'v1')
+      expect(grh).toMatchObject({ ...gids, hopLimit: 64, payloadLength: 536, trafficClass: 0x6a });
     else expect(udp).toEqual({ sourcePort: SOURCE_PORT, destinationPort: 4791, length: 544, checksum: 0 });
     if (roce === 'v2 over IPv4')
       expect(ipv4).toMatchObject({
@@ -121,7 +128,11 @@ describe.each(forms)('RoCE %s', (roce) => {
         ecn: 2,
       });
     if (roce === 'v2 over IPv6')
-      expect(ipv6).toMatchObject({ source: gids.sourceGid, destination: gids.destinationGid, payloadLength: 544 });
+      expect(ipv6).toMatchObject({
+        source: gids.sourceGid,
+        destination: gids.destinationGid,
+        payloadLength: 544,
+      });
   });
 
   it('sheet 6.6: brings datagrams behind their network header, with MAC and tag of their sender in the CQE', async () => {
@@ -171,17 +182,23 @@ describe.each(forms)('RoCE %s', (roce) => {
     const [a, b] = [managementQp(bench.a), managementQp(bench.b)];
     const to = new Region(bench.b, 4096);
     await bench.run(5);
-    const type = { 'v1': 0x8915, 'v2 over IPv4': 0x0800, 'v2 over IPv6': 0x86dd }[roce];
+    const type = { v1: 0x8915, 'v2 over IPv4': 0x0800, 'v2 over IPv6': 0x86dd }[roce];
     const gids = { sourceGid: gidOfNode(roce, 1), destinationGid: gidOfNode(roce, 2) };
     const [source, destination] = [0x0a02_0001, 0x0a02_0002];
     const network = {
-      'v1': { grh: { ipVersion: 6, nextHeader: 0x1b, hopLimit: 3, ...gids } },
+      v1: { grh: { ipVersion: 6, nextHeader: 0x1b, hopLimit: 3, ...gids } },
       'v2 over IPv4': {
         ipv4: { versionAndLength: 0x45, fragment: 0x4000, timeToLive: 3, protocol: 17, source, destination },
         udp: { sourcePort: 0xc000, destinationPort: 4791 },
       },
       'v2 over IPv6': {
-        ipv6: { version: 6, nextHeader: 17, hopLimit: 3, source: gids.sourceGid, destination: gids.destinationGid },
+        ipv6: {
+          version: 6,
+          nextHeader: 17,
+          hopLimit: 3,
+          source: gids.sourceGid,
+          destination: gids.destinationGid,
+        },
         udp: { sourcePort: 0xc000, destinationPort: 4791 },
       },
     }[roce];
@@ -219,7 +236,11 @@ describe.each(forms)('RoCE %s', (roce) => {
     const [from, to] = [new Region(bench.a, 8192), new Region(bench.b, 65_536)];
     const macs: number[] = [];
     macs[MAC_INDEX] = macOfNode(2);
-    steer(bench.b, Array.from(macs, (mac) => mac ?? -1), { baseQpn: b.qp.qpn - MAC_INDEX });
+    steer(
+      bench.b,
+      Array.from(macs, (mac) => mac ?? -1),
+      { baseQpn: b.qp.qpn - MAC_INDEX },
+    );
     const { a: qp, aCq } = connectedPair(bench.a, bench.b, { ackTimeout: 5 });
     const target = new Region(bench.b, 65_536);
     from.fill(3);

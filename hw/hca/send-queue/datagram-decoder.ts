@@ -107,8 +107,7 @@ export class DatagramDecoder {
     datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
     if (address.roce !== undefined) this.#takeRoute(to, record, pair, address.roce);
-    else if (datagrams.hasGrh[record] === 1)
-      buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
+    else if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
     return loadData(view, bytes, at, data, sizeBytes, request);
   }
 

@@ -7,6 +7,7 @@ import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
+import { roce, roceV1 } from './roce.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
@@ -22,6 +23,8 @@ export const scenarios: readonly Scenario[] = [
   cable,
   twoGuests,
   ethernet,
+  roce,
+  roceV1,
   peer,
   subnetManager,
   faultsAtProbe,

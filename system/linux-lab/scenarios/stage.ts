@@ -22,7 +22,7 @@ const warningPriority = 4;
 
 /** What Linux says of processors that are emulated, on a computer that has others to serve as well. */
 const slownessWarnings =
-  /hrtimer: interrupt took|clocksource|perf: interrupt took|rcu_.*(stall|kthread)|sched: RT throttling/;
+  /hrtimer: interrupt took|clocksource|perf: interrupt took|rcu_.*(stall|kthread)|sched: RT throttling|hpet: Lost \d+ RTC/;
 
 export class Stage {
   readonly session: GuestSession;

@@ -1,0 +1,245 @@
+/**
+ * RoCE under the stock mlx4_ib, beside mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
+ * which stands in the table of a guest once for each version of RoCE that the adapter has.
+ */
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+const guests = [0, 1] as const;
+type Guest = (typeof guests)[number];
+const addresses = ['10.2.0.1', '10.2.0.2'] as const;
+const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
+/** The interface of the adapter in a guest, which has no other. */
+const name = 'eth0';
+const vlanId = 7;
+const jumboMtu = 9000;
+const ports = '/sys/class/infiniband/mlx4_0/ports/1';
+
+/** What mlx4_en and mlx4_ib say at the level of warnings of any adapter, and of one without segmentation and counters. */
+const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port|mlx4_ib_add: /;
+
+type Version = 'v1' | 'v2';
+const typeOf = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
+
+async function inBoth(stage: Stage, command: (guest: Guest) => string): Promise<string[]> {
+  const outputs = [];
+  for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
+  return outputs;
+}
+
+/**
+ * Interfaces, then verbs. Without IPv6 a GID table has no address twice: libmlx4 takes the indices of datagrams' GIDs for those of the
+ * device, and Linux gives an address that stands twice one place there.
+ */
+async function bringUp(stage: Stage): Promise<string> {
+  const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
+  await inBoth(stage, () => `modprobe mlx4_en; until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
+  await inBoth(stage, () => `echo 1 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`);
+  await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
+  await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+  await inBoth(stage, () => 'modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm');
+  await inBoth(stage, () => `until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`);
+  for (const guest of guests) {
+    const warnings = (await stage.warningsSince(marks[guest]!, guest)).filter((line) => !usual.test(line));
+    if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+  }
+  const device = await stage.check('ibv_devinfo');
+  const [layer, state, mtu, part] = [
+    /link_layer:\s+(\S+)/,
+    /state:\s+(\S+)/,
+    /active_mtu:\s+(\d+)/,
+    /part_id:\s+(\d+)/,
+  ].map((pattern) => pattern.exec(device)?.[1]);
+  if (layer !== 'Ethernet' || state !== 'PORT_ACTIVE') throw new ScenarioFailure(device);
+  return `${layer}, ${state}, MTU ${mtu}, part ${part}`;
+}
+
+/** Index of the GID in a guest's table that is this address, of this version. */
+async function gidIndex(stage: Stage, guest: Guest, version: Version, address: RegExp): Promise<number> {
+  const table = await stage.check(
+    `cd ${ports}; for i in $(seq 0 15); do echo "$i $(cat gids/$i) $(cat gid_attrs/types/$i 2>/dev/null)"; done`,
+    { guest },
+  );
+  const line = table.split('\n').find((each) => address.test(each) && each.endsWith(typeOf[version]));
+  if (line === undefined) throw new ScenarioFailure(`no GID of ${address} and ${version} in:\n${table}`);
+  return Number(line.split(' ')[0]);
+}
+
+const ipv4 = /0000:0000:0000:0000:0000:ffff:0a02/;
+const ipv6 = /fe80:/;
+
+/** A test of two sides over GIDs of this kind; its last line with figures. `{gid}` stands for the index. */
+async function across(stage: Stage, command: string, version: Version, address: RegExp): Promise<string> {
+  const [client, server] = [
+    await gidIndex(stage, 0, version, address),
+    await gidIndex(stage, 1, version, address),
+  ];
+  const output = await stage.pairAcross({
+    server: command.replace('{gid}', String(server)),
+    client: `${command.replace('{gid}', String(client))} ${addresses[1]}`,
+  });
+  const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
+  return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
+}
+
+const connected = ['ibv_rc_pingpong -c -n 100', 'ibv_uc_pingpong -c -n 100'];
+const pingPongs = [...connected, 'ibv_ud_pingpong -c -n 100 -s 1000'];
+const perftests = [
+  'ib_write_bw -n 100',
+  'ib_read_bw -n 100',
+  'ib_send_bw -n 100',
+  'ib_send_lat -n 50 -c UD -s 512',
+  'ib_atomic_bw -n 100',
+];
+
+/** Datagrams' address handles look their neighbour up, which without IPv6 finds only those of IPv4. */
+const families = [
+  ['an IPv4 address', ipv4, pingPongs],
+  ['the link’s address', ipv6, connected],
+] as const;
+
+function trafficSteps(version: Version): Step[] {
+  const pingPong = families.map(([what, address, commands]) => ({
+    title: `RoCE ${version} from ${what}: the ping-pong programs of rdma-core, data checked`,
+    async run(stage: Stage): Promise<string> {
+      let last = '';
+      for (const command of commands) last = await across(stage, `${command} -g {gid}`, version, address);
+      return last;
+    },
+  }));
+  return [
+    ...pingPong,
+    {
+      title: `RoCE ${version}: perftest writes, reads, sends, and counts up`,
+      async run(stage) {
+        let last = '';
+        for (const command of perftests) last = await across(stage, `${command} -x {gid}`, version, ipv4);
+        return last;
+      },
+    },
+    {
+      title: `RoCE ${version}: rdma_cm connects, and rping, ucmatose and udaddy speak`,
+      run: (stage) => connect(stage, version, addresses[1]),
+    },
+  ];
+}
+
+/** By the connection manager, which takes the version that it is set to. */
+async function connect(stage: Stage, version: Version, to: string): Promise<string> {
+  const mode = '/sys/kernel/config/rdma_cm/mlx4_0';
+  await inBoth(
+    stage,
+    () =>
+      `modprobe configfs; mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p ${mode} && ` +
+      `echo '${typeOf[version]}' >${mode}/ports/1/default_roce_mode`,
+  );
+  const last = await ping(stage, to);
+  for (const program of ['ucmatose', 'udaddy']) {
+    await stage.check(`(${program} >/run/${program}.log 2>&1; echo $? >/run/${program}.status) & sleep 1`, {
+      guest: 1,
+    });
+    await stage.check(`${program} -s ${to}`);
+    await stage.check(
+      `until [ -s /run/${program}.status ]; do sleep 0.1; done; cat /run/${program}.log; [ $(cat /run/${program}.status) = 0 ]`,
+      { guest: 1 },
+    );
+  }
+  return last;
+}
+
+/** rping to an address, in a guest of its own; what comes back is compared. */
+async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string> {
+  await stage.check('(rping -s -C 20 -V >/run/rping.log 2>&1 &); sleep 1', { guest: server });
+  const output = await stage.check(`rping -c -a ${to} -C 20 -V -v`);
+  const pings = output.split('\n').filter((line) => line.startsWith('ping data'));
+  if (pings.length !== 20) throw new ScenarioFailure(output);
+  return `${pings.length} pings`;
+}
+
+const otherSteps: readonly Step[] = [
+  {
+    title: 'a program reaches another of its own guest by the same address',
+    run: (stage) => ping(stage, addresses[0], 0),
+  },
+  {
+    title: 'TCP and verbs share the cable',
+    async run(stage) {
+      await stage.check('iperf3 -s -D -I /run/iperf3.pid && sleep 0.5', { guest: 1 });
+      const client = `iperf3 -c ${addresses[1]} -t 300 --forceflush`;
+      await stage.check(`${client} >/run/iperf3.log 2>&1 & echo $! >/run/iperf3-client.pid; sleep 1`);
+      const last = await across(stage, 'ib_write_bw -n 200 -x {gid}', 'v1', ipv4);
+      await stage.check('kill $(cat /run/iperf3-client.pid); grep -q sec /run/iperf3.log');
+      await stage.check('kill $(cat /run/iperf3.pid)', { guest: 1 });
+      return last;
+    },
+  },
+  {
+    title: 'rping goes over a VLAN',
+    async run(stage) {
+      const link = `${name}.${vlanId}`;
+      await inBoth(
+        stage,
+        (guest) =>
+          `modprobe 8021q; ip link add link ${name} name ${link} type vlan id ${vlanId} && ` +
+          `ip addr add ${taggedAddresses[guest]}/24 dev ${link} && ip link set ${link} up`,
+      );
+      return await ping(stage, taggedAddresses[1]);
+    },
+  },
+  {
+    title: 'with jumbo frames a packet carries 4096 bytes',
+    async run(stage) {
+      await inBoth(stage, () => `ip link set ${name} mtu ${jumboMtu}`);
+      await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+      await inBoth(stage, () => `until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`);
+      const device = await stage.check('ibv_devinfo');
+      if (!/active_mtu:\s+4096/.test(device)) throw new ScenarioFailure(device);
+      return await across(stage, 'ib_write_bw -n 100 -m 4096 -x {gid}', 'v1', ipv4);
+    },
+  },
+  {
+    title: 'the drivers unload and load again, and traffic flows afterwards',
+    async run(stage) {
+      await inBoth(stage, () => 'rmmod rdma_ucm ib_umad mlx4_ib && rmmod mlx4_en && rmmod mlx4_core');
+      await bringUp(stage);
+      return await across(stage, 'ibv_rc_pingpong -c -n 50 -g {gid}', 'v1', ipv4);
+    },
+  },
+];
+
+const bringUpStep: Step = {
+  title: 'mlx4_en and mlx4_ib take up the adapter, and its port is active, in both guests',
+  run: bringUp,
+};
+
+const common = {
+  hcas: 2,
+  isCabled: true,
+  guests: 2,
+  faults: [],
+  isLoaded: false,
+} as const;
+
+const ethernetPort = {
+  'hca.capability.linkLayer': 'ethernet',
+  'ethernet.mtuBytes': jumboMtu,
+  'ethernet.gigabitsPerSecond': 40,
+} as const;
+
+/** A ConnectX-3, which has version 1. */
+export const roceV1: Scenario = {
+  ...common,
+  name: 'roce-v1',
+  title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1',
+  set: { ...ethernetPort, 'hca.capability.roce': 'v1' },
+  steps: [bringUpStep, ...trafficSteps('v1'), ...otherSteps],
+};
+
+/** A ConnectX-3 Pro, which has both. */
+export const roce: Scenario = {
+  ...common,
+  name: 'roce',
+  title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1 and v2',
+  set: { ...ethernetPort, 'hca.capability.roce': 'v2', 'pcie.function.deviceId': 0x1007 },
+  steps: [bringUpStep, ...trafficSteps('v2'), ...trafficSteps('v1').slice(0, 1), ...otherSteps.slice(2)],
+};
