@@ -12,7 +12,7 @@ import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
 /** Outcome of a frame on the cable. */
 export const OUTCOME_ARRIVES = 0;
 export const OUTCOME_LOST = 1;
-const OUTCOME_CORRUPTED = 2;
+export const OUTCOME_CORRUPTED = 2;
 
 const MILLION = 1_000_000;
 

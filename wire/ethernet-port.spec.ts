@@ -14,6 +14,42 @@ function expectBalance({ a, b }: EthernetBench): void {
   expect(ethernetImbalance(b.port.transmitted, a.port.received)).toEqual({ frames: 0, bytes: 0 });
 }
 
+describe('a tap of an Ethernet port', () => {
+  it('sees each frame that passes, when its last byte does, and what becomes of those that do not arrive well', async () => {
+    const bench = new EthernetBench({ receiveFifoFrames: 1, lossPerMillion: 300_000, corruptionPerMillion: 300_000 });
+    const seen: string[] = [];
+    for (const { lp, port } of [bench.a, bench.b])
+      port.tap = {
+        packetPassed: (direction, atPs, bytes, first, lengthBytes, note) =>
+          seen.push(`${lp.name} ${direction} ${atPs} ${bytes[first]} ${lengthBytes} ${note}`),
+      };
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    for (let index = 0; index < 30; index++) bench.a.at(upPs + (1 + index) * US, () => bench.a.send(100, index));
+    await bench.runTo(upPs + 100 * US);
+    // (8 preamble + 100 + 4 FCS) × 0.8 ns
+    const leftPs = (index: number): number => upPs + (1 + index) * US + 89_600;
+    const sent = seen.filter((line) => line.startsWith('a outbound'));
+    expect(sent.map((line) => line.split(' ').slice(2, 5).map(Number))).toEqual(
+      Array.from({ length: 30 }, (_, index) => [leftPs(index), index, 100]),
+    );
+    const { transmitted } = bench.a.port;
+    const { received } = bench.b.port;
+    const count = (text: string): number => seen.filter((line) => line.endsWith(text)).length;
+    expect([count('lost on the cable'), count('corrupted on the cable')]).toEqual([
+      transmitted.lostFrames,
+      transmitted.corruptedFrames,
+    ]);
+    expect([count('sequence is wrong'), count('fifo is full')]).toEqual([
+      received.corruptedFrames,
+      received.fifoDrops,
+    ]);
+    expect(Math.min(transmitted.lostFrames, received.corruptedFrames, received.fifoDrops)).toBeGreaterThan(1);
+    const came = seen.filter((line) => line.startsWith('b inbound')).map((line) => line.split(' ').map(Number));
+    for (const [, , atPs, first] of came) expect(atPs).toBe(leftPs(first!) + LATENCY_PS);
+  });
+});
+
 describe('an Ethernet cable', () => {
   it('IEEE 802.3: carries a frame of 1514 bytes at 10 Gb/s in 1220.8 ns and the latency of two ports and the cable', async () => {
     const bench = new EthernetBench();

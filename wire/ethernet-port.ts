@@ -29,7 +29,7 @@ import {
   recordHeaderFields,
 } from '../sim/index.ts';
 import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
-import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_LOST } from './ethernet-faults.ts';
+import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_CORRUPTED, OUTCOME_LOST } from './ethernet-faults.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import {
   ETHERNET_FCS_BYTES,
@@ -41,6 +41,7 @@ import {
 } from './ethernet-sizing.ts';
 import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
+import type { WireTap } from './wire-observer.ts';
 import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
 
 /** Kinds of record. */
@@ -66,6 +67,11 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
 export const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
 export const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
+/** What a capture says of frames that a fault struck. */
+const sentNotes: Readonly<Record<number, string>> = {
+  [OUTCOME_LOST]: 'lost on the cable',
+  [OUTCOME_CORRUPTED]: 'corrupted on the cable',
+};
 /** Copies are quickest between places that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -105,6 +111,8 @@ export class EthernetPort {
   /** The receive fifo: a frame's bytes begin at {@link frameStart}. */
   readonly rxBytes: Uint8Array;
   readonly blocks: EthernetBlocks;
+  /** Sees the frames that pass this end, without FCS; left out: nobody does. */
+  tap: WireTap | undefined = undefined;
 
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
@@ -232,6 +240,10 @@ export class EthernetPort {
     const outcome = this.#outcomeOf(transmitted.frames, wireBytes);
     const endPs = this.#serializer.occupy(fromPs, config.preambleBytes + wireBytes);
     this.#serializer.occupy(endPs, config.interFrameGapBytes);
+    if (this.tap !== undefined) {
+      const note = sentNotes[outcome] ?? '';
+      this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note);
+    }
     if (outcome === OUTCOME_LOST) return;
     const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
     const { words, bytes } = this.#writer;
@@ -306,6 +318,7 @@ export class EthernetPort {
     const frameBytes = words[(offset >> 2) + WORD_FRAME_BYTES]!;
     const isCorrupted = words[(offset >> 2) + WORD_IS_CORRUPTED] === 1;
     const wireBytes = frameBytes + ETHERNET_FCS_BYTES;
+    if (this.tap !== undefined) this.#showArrival(this.tap, offset, frameBytes, isCorrupted);
     if (!this.isUp) {
       received.linkDownDrops++;
       received.droppedBytes += wireBytes;
@@ -321,6 +334,18 @@ export class EthernetPort {
       this.#receive(offset, frameBytes);
     }
     this.#reader.release(offset);
+  }
+
+  #showArrival(tap: WireTap, offset: number, frameBytes: number, isCorrupted: boolean): void {
+    const first = offset + RECORD_HEADER_BYTES;
+    tap.packetPassed('inbound', this.#lp.nowPs, this.#reader.bytes, first, frameBytes, this.#fateOf(isCorrupted));
+  }
+
+  /** What becomes of a frame that has arrived, if it is not handed on. */
+  #fateOf(isCorrupted: boolean): string {
+    if (!this.isUp) return 'dropped: the link is down';
+    if (isCorrupted) return 'dropped: its frame check sequence is wrong';
+    return this.#freeSlots.length === 0 ? 'dropped: the receive fifo is full' : '';
   }
 
   /** Takes the frame of the record at `offset` into the receive fifo. */

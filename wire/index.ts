@@ -26,7 +26,6 @@ export {
   ipv4Checksum,
   isIpv4Route,
   isRoceFrame,
-  ROCE_ROUTE_BYTES_MAX,
   RoceBytes,
   takeRoute,
 } from './roce-bytes.ts';

@@ -24,10 +24,6 @@ import {
 } from './packet.ts';
 import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT, type RecordArea, RecordBytes } from './record-bytes.ts';
 
-/** Longest that RoCE puts around BTH and payload: Ethernet with a tag, GRH or IPv6, UDP. */
-export const ROCE_ROUTE_BYTES_MAX =
-  ethernetHeader.sizeBytes + vlanTag.sizeBytes + GRH_BYTES + udpHeader.sizeBytes;
-
 const IP_VERSION_6 = 6;
 /** IPv4 without options. */
 const IPV4_PLAIN = 0x45;

@@ -502,7 +502,7 @@ export class Machine implements AsyncDisposable {
    * in picoseconds of simulated time.
    */
   async capture(): Promise<Uint8Array<ArrayBuffer>> {
-    return captureFile(await this.#captures(), this.config.wire);
+    return captureFile(await this.#captures(), this.config);
   }
 
   /** How many packets {@link capture} has of each end, and how many came when it was full. */

@@ -15,15 +15,20 @@ import { ethernetPortWires, wirePortWires } from '../../wire/index.ts';
 const start = '<!-- wires -->';
 const end = '<!-- /wires -->';
 
+type DataPathWired = Parameters<typeof dataPathWires>[0];
 type WireList = ReturnType<typeof listWires>;
 
 /** Folders whose README has tables of wires, and the wires of each table by its heading. */
 export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireList>>>> = {
   'hw/hca': {
     'The data path': listWires(dataPathWires),
+    'The data path where ports are of Ethernet with RoCE': listWires((b: DataPathWired) =>
+      dataPathWires(b, 'both'),
+    ),
     'The control side': listWires(controlWires),
     'The device': listWires(hcaWires),
     'The cable of the device where ports are of Ethernet': listWires(ethernetHcaWires),
+    'The same with RoCE': listWires((b: Parameters<typeof ethernetHcaWires>[0]) => ethernetHcaWires(b, true)),
   },
   'hw/pcie': {
     'The function': listWires(functionWires),

@@ -246,7 +246,7 @@ export class Emulation {
   /** The packets kept at the ends of the cable, of all builds; undefined unless the options ask for them. */
   capture(): Uint8Array<ArrayBuffer> | undefined {
     if (this.options.analysis?.capture === undefined) return undefined;
-    return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config.wire);
+    return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config);
   }
 
   #capturesNow(): WireCapture[] {

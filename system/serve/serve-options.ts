@@ -98,7 +98,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
   const faults = checkedFaults(options.faults ?? [], nodeCount);
   const cabling = cablingOf(options);
-  if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults, options.analysis);
+  if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults);
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
   if (wire !== undefined) checkWire(options, config, hcas);
   return {
@@ -137,10 +137,9 @@ function checkWire(
 }
 
 /** @throws ConfigurationError for what only a cable of InfiniBand has */
-function checkEthernet(faults: readonly Fault[], analysis: AnalysisOptions | undefined): void {
+function checkEthernet(faults: readonly Fault[]): void {
   const wanted = 'nothing of packets with hca.capability.linkLayer=ethernet';
   if (faults.some(({ kind }) => kind === 'packet')) throw new ConfigurationError('fault', 'packet', wanted);
-  if (analysis?.capture !== undefined) throw new ConfigurationError('capture', 'of packets', wanted);
 }
 
 /** @throws ConfigurationError for what has no place beside a simulated host */

@@ -178,7 +178,7 @@ export class FrameReceiver {
 
   /** The other receiver's turn: the next one is this one's, if its frame can be seen. */
   #await(turns: ReceiveTurns, cycle: Cycles): void {
-    if (this.#arrived.headCycle <= cycle) turns.await(this);
+    if (this.#arrived.headCycle <= cycle) turns.awaitNext(this);
     else if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
   }
 

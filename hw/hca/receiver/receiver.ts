@@ -256,7 +256,7 @@ export class Receiver {
 
   /** The receiver of frames has its turn: the next one is this one's, if its packet can be seen. */
   #await(turns: ReceiveTurns, cycle: Cycles): void {
-    if (this.#source.headCycle <= cycle) turns.await(this);
+    if (this.#source.headCycle <= cycle) turns.awaitNext(this);
     else if (!this.#source.isEmpty) this.wake(this.#source.headCycle);
   }
 

@@ -9,13 +9,13 @@ export class ReceiveTurns {
   #holder: Wakeable | undefined;
   #waiting: Wakeable | undefined;
 
-  /** True while it is the other's turn. One that has something ready says so by {@link await}. */
+  /** True while it is the other's turn. One that has something ready says so by {@link awaitNext}. */
   isOthers(receiver: Wakeable): boolean {
     return this.#holder !== undefined && this.#holder !== receiver;
   }
 
   /** The receiver has something ready: the next turn is its. */
-  await(receiver: Wakeable): void {
+  awaitNext(receiver: Wakeable): void {
     this.#waiting = receiver;
   }
 

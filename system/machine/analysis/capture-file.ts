@@ -3,30 +3,41 @@
  * Wireshark reads.
  */
 import { erfRecord, LinkType, type WrittenPacket, writeCapture } from '../../../analyser/capture/index.ts';
-import { byteTimeOf, type WireConfig } from '../../../wire/index.ts';
+import { byteTimeOf, type EthernetConfig, type WireConfig } from '../../../wire/index.ts';
 import type { WireCapture } from '../node/wire-log.ts';
 
 const PS_PER_SECOND = 1_000_000_000_000n;
 const BITS_PER_BYTE = 8n;
 
+const BITS_PER_GIGABIT = 1e9;
+
+/** What the rates of the cables follow from. */
+interface CableConfig {
+  readonly wire: WireConfig;
+  readonly ethernet: Pick<EthernetConfig, 'gigabitsPerSecond'>;
+}
+
 /** @param captures of each end */
-export function captureFile(captures: readonly WireCapture[], wire: WireConfig): Uint8Array<ArrayBuffer> {
+export function captureFile(
+  captures: readonly WireCapture[],
+  { wire, ethernet }: CableConfig,
+): Uint8Array<ArrayBuffer> {
   const { numeratorPs, denominator } = byteTimeOf(wire);
   const bitsPerSecond = (BITS_PER_BYTE * PS_PER_SECOND * BigInt(denominator)) / BigInt(numeratorPs);
-  const interfaces = captures.map(({ name, droppedPackets }) => ({
-    linkType: LinkType.ERF,
+  const interfaces = captures.map(({ name, droppedPackets, isEthernet }) => ({
+    linkType: isEthernet ? LinkType.ETHERNET : LinkType.ERF,
     name,
-    description: `${name}, port 1: its end of the InfiniBand cable`,
-    bitsPerSecond,
+    description: `${name}, port 1: its end of the ${isEthernet ? 'Ethernet' : 'InfiniBand'} cable`,
+    bitsPerSecond: isEthernet ? BigInt(ethernet.gigabitsPerSecond * BITS_PER_GIGABIT) : bitsPerSecond,
     droppedPackets,
   }));
-  const packets = captures.flatMap(({ packets }, number) =>
+  const packets = captures.flatMap(({ packets, isEthernet }, number) =>
     packets.map(
       ({ atPs, direction, bytes, note }): WrittenPacket => ({
         interface: number,
         timePs: BigInt(atPs),
         direction,
-        bytes: erfRecord(bytes, BigInt(atPs)),
+        bytes: isEthernet ? bytes : erfRecord(bytes, BigInt(atPs)),
         comment: note,
       }),
     ),

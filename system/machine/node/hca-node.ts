@@ -70,7 +70,8 @@ export class HcaNode {
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);
     this.hca.setCableEnabled(true);
-    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.hca.wirePort);
+    const { ethernetPort, wirePort } = this.hca;
+    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, ethernetPort ?? wirePort);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(plan.faults, node, this.hca, this.faultLog, config.machine.seed);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);

@@ -3,14 +3,14 @@
  * it is full is counted.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../../sim/index.ts';
-import type { WirePort, WireTap } from '../../../wire/index.ts';
+import { EthernetPort, type WirePort, type WireTap } from '../../../wire/index.ts';
 import type { CaptureOptions } from '../analysis/index.ts';
 
 interface CapturedPacket {
   /** When its last byte passed this end. */
   readonly atPs: ExactPs;
   readonly direction: 'inbound' | 'outbound';
-  /** LRH to VCRC. */
+  /** LRH to VCRC; of an Ethernet port a frame without FCS. */
   readonly bytes: Uint8Array;
   /** What a fault did to it, or nothing. */
   readonly note: string;
@@ -21,6 +21,8 @@ export interface WireCapture {
   readonly node: number;
   /** Name of the process whose end it is. */
   readonly name: string;
+  /** Frames of Ethernet; else packets of InfiniBand. */
+  readonly isEthernet: boolean;
   readonly packets: readonly CapturedPacket[];
   /** Packets that found it full. */
   readonly droppedPackets: number;
@@ -30,13 +32,20 @@ export interface WireCapture {
 const ENTRY_BYTES = 64;
 
 class WireLog implements WireTap {
+  readonly isEthernet: boolean;
   readonly packets: CapturedPacket[] = [];
   droppedPackets = 0;
   readonly #lp: LogicalProcess;
   readonly #direction: CapturedPacket['direction'] | undefined;
   #bytesLeft: number;
 
-  constructor(lp: LogicalProcess, direction: CapturedPacket['direction'] | undefined, sizeBytes: number) {
+  constructor(
+    lp: LogicalProcess,
+    direction: CapturedPacket['direction'] | undefined,
+    sizeBytes: number,
+    isEthernet: boolean,
+  ) {
+    this.isEthernet = isEthernet;
     this.#lp = lp;
     this.#direction = direction;
     this.#bytesLeft = sizeBytes;
@@ -73,15 +82,17 @@ export function attachWireLog(
   options: CaptureOptions | undefined,
   node: number,
   lp: LogicalProcess,
-  port: WirePort,
+  port: WirePort | EthernetPort,
 ): WireLog | undefined {
   const end = options?.ends.find((found) => found.node === node);
   if (options === undefined || end === undefined) return undefined;
-  const log = new WireLog(lp, end.direction, options.sizeBytes);
+  const log = new WireLog(lp, end.direction, options.sizeBytes, port instanceof EthernetPort);
   port.tap = log;
   return log;
 }
 
 /** What a log has kept. */
 export const wireCaptureOf = (node: number, name: string, log: WireLog | undefined): WireCapture[] =>
-  log === undefined ? [] : [{ node, name, packets: log.packets, droppedPackets: log.droppedPackets }];
+  log === undefined
+    ? []
+    : [{ node, name, isEthernet: log.isEthernet, packets: log.packets, droppedPackets: log.droppedPackets }];
