@@ -16,7 +16,11 @@ function expectBalance({ a, b }: EthernetBench): void {
 
 describe('a tap of an Ethernet port', () => {
   it('sees each frame that passes, when its last byte does, and what becomes of those that do not arrive well', async () => {
-    const bench = new EthernetBench({ receiveFifoFrames: 1, lossPerMillion: 300_000, corruptionPerMillion: 300_000 });
+    const bench = new EthernetBench({
+      receiveFifoFrames: 1,
+      lossPerMillion: 300_000,
+      corruptionPerMillion: 300_000,
+    });
     const seen: string[] = [];
     for (const { lp, port } of [bench.a, bench.b])
       port.tap = {
@@ -25,7 +29,8 @@ describe('a tap of an Ethernet port', () => {
       };
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
-    for (let index = 0; index < 30; index++) bench.a.at(upPs + (1 + index) * US, () => bench.a.send(100, index));
+    for (let index = 0; index < 30; index++)
+      bench.a.at(upPs + (1 + index) * US, () => bench.a.send(100, index));
     await bench.runTo(upPs + 100 * US);
     // (8 preamble + 100 + 4 FCS) × 0.8 ns
     const leftPs = (index: number): number => upPs + (1 + index) * US + 89_600;
@@ -45,7 +50,9 @@ describe('a tap of an Ethernet port', () => {
       received.fifoDrops,
     ]);
     expect(Math.min(transmitted.lostFrames, received.corruptedFrames, received.fifoDrops)).toBeGreaterThan(1);
-    const came = seen.filter((line) => line.startsWith('b inbound')).map((line) => line.split(' ').map(Number));
+    const came = seen
+      .filter((line) => line.startsWith('b inbound'))
+      .map((line) => line.split(' ').map(Number));
     for (const [, , atPs, first] of came) expect(atPs).toBe(leftPs(first!) + LATENCY_PS);
   });
 });

@@ -338,7 +338,14 @@ export class EthernetPort {
 
   #showArrival(tap: WireTap, offset: number, frameBytes: number, isCorrupted: boolean): void {
     const first = offset + RECORD_HEADER_BYTES;
-    tap.packetPassed('inbound', this.#lp.nowPs, this.#reader.bytes, first, frameBytes, this.#fateOf(isCorrupted));
+    tap.packetPassed(
+      'inbound',
+      this.#lp.nowPs,
+      this.#reader.bytes,
+      first,
+      frameBytes,
+      this.#fateOf(isCorrupted),
+    );
   }
 
   /** What becomes of a frame that has arrived, if it is not handed on. */

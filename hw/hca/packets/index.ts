@@ -49,7 +49,6 @@ export {
   buildNetworkHeader,
   buildRoute,
   NO_TAG,
-  type RoceRouteParts,
   sourceMacOf,
   udpSourcePortOf,
 } from './roce-route.ts';

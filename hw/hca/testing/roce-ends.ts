@@ -13,7 +13,7 @@ export const GID_INDEX = 2;
 export const MAC_INDEX = 3;
 /** UDP source port of connected QPs. */
 export const SOURCE_PORT = 0xc123;
-export const HOP_LIMIT = 64;
+const HOP_LIMIT = 64;
 
 /** A node is 1 or 2. */
 export const macOfNode = (node: number): number => 0x0002_c900_0000 + node;
