@@ -10,15 +10,15 @@ import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 import type { ReceiveTurns } from './receive-turns.ts';
 
 /** A transmitter as the requester sees it. */
-interface Sender {
+interface SendingEnd {
   wake(cycle: Cycles): void;
   spaceFreed(): void;
   payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void;
 }
 
 export interface OutboundPorts {
-  readonly transmitter: Sender;
-  readonly frameTransmitter: Sender;
+  readonly transmitter: SendingEnd;
+  readonly frameTransmitter: SendingEnd;
   readonly requester: {
     slotFreed(cycle: Cycles): void;
     requestSent(packet: PacketSlot, cycle: Cycles): void;
@@ -68,15 +68,15 @@ export class Outbound {
 }
 
 /** A receiver as other blocks see it. */
-interface Taker {
+interface ReceivingEnd {
   wake(cycle: Cycles): void;
   completionSpace(cycle: Cycles): void;
   isServing(qp: QpSlot): boolean;
 }
 
 export interface InboundPorts {
-  readonly receiver: Taker;
-  readonly frameReceiver: Taker;
+  readonly receiver: ReceivingEnd;
+  readonly frameReceiver: ReceivingEnd;
 }
 
 export class Inbound {
