@@ -82,6 +82,7 @@ export class WireEnd {
       transmitted: { ...transmitted },
       received: { ...received },
       completed: received.deliveredFrames - heldFrames,
+      packets: 0,
       dropped: {},
       held: heldFrames,
       busyPs: Math.floor(busyPs),
