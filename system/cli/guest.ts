@@ -155,7 +155,9 @@ export function addGuestCommand(program: Command): void {
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .option(...htmlOption)
     .action(guest);
-  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command)))));
+  addTimelineOptions(
+    addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command, softRoceWords)))),
+  );
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
@@ -234,8 +236,10 @@ function refuseIdle(options: GuestCommandOptions): void {
 }
 
 /** A simulated host stands beside the guest of a session, and of no other. */
-function refusePeer({ peer, scenario: name, fetchOnly, printQemu: isByHand }: GuestCommandOptions): void {
+function refusePeer(options: GuestCommandOptions): void {
+  const { peer, scenario: name, fetchOnly, printQemu: isByHand } = options;
   if (peer === undefined) return;
+  if (peer === softRocePeer) refuseBesideStranger(options);
   if (name !== undefined)
     throw new ConfigurationError(
       '--peer',
@@ -252,10 +256,31 @@ function refusePeer({ peer, scenario: name, fetchOnly, printQemu: isByHand }: Gu
     );
 }
 
+/** At the other end of the HCA's cable: a guest with an ordinary network card, under Linux's Soft-RoCE. */
+const softRocePeer = 'rxe';
+const softRoceWords = `; ${softRocePeer}: guest 1 there, with an ordinary network card under Linux's Soft-RoCE`;
+/** What makes that possible, where the user does not say otherwise. */
+const strangerParameters = [
+  'hca.capability.linkLayer=ethernet',
+  'hca.capability.roce=v2',
+  'pcie.function.deviceId=0x1007',
+];
+
+/** @throws ConfigurationError for what else would be at the other end of the cable */
+function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestCommandOptions): void {
+  const wanted = (what: string): string => `${what} with --peer ${softRocePeer}`;
+  if (hcas !== undefined && hcas !== 1) throw new ConfigurationError('--hcas', hcas, wanted('1'));
+  if (cable === true) throw new ConfigurationError('--cable', true, wanted('left out'));
+  if (peerArgs !== undefined) throw new ConfigurationError('--peer-args', peerArgs, wanted('left out'));
+  if (shell === true || run.length === 0)
+    throw new ConfigurationError('--run', 'left out', wanted('a command, and no shell,'));
+}
+
 /** What guests are made from and served with. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus } = options;
-  const { profile, set, seed, faults, shortcuts } = machineOptionsOf(options);
+  const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
+  const { profile, set, seed, faults, shortcuts } = machineOptionsOf({ ...options, set: given });
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = servedTimelineOrderOf(options);
   return {
@@ -285,7 +310,10 @@ async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise
 }
 
 /** What guests there are. */
-function guestChoice(options: GuestCommandOptions): Pick<GuestChoice, 'hcas' | 'guests' | 'cable'> {
+function guestChoice(
+  options: GuestCommandOptions,
+): Pick<GuestChoice, 'hcas' | 'guests' | 'cable' | 'stranger'> {
+  if (options.peer === softRocePeer) return { hcas: 1, guests: 2, cable: false, stranger: softRocePeer };
   const { guests, hcas = guests, cable = guests > 1 } = options;
   return { guests, hcas, cable };
 }
@@ -332,7 +360,7 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
   const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run);
-  const peer = peerOptionsOf(options);
+  const peer = options.peer === softRocePeer ? undefined : peerOptionsOf(options);
   const started = await GuestSession.start({
     ...commonOptions(options),
     ...guestChoice(options),

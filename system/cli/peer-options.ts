@@ -12,11 +12,12 @@ export interface PeerChoice {
   readonly peerArgs?: string;
 }
 
-export const addPeerOptions = (command: Command): Command =>
+/** @param others what else may stand in place of a file, for people */
+export const addPeerOptions = (command: Command, others = ''): Command =>
   command
     .option(
       '--peer <file>',
-      'a simulated host at the other end of the cable, which runs the program that this module exports by default, or as <file>#<name>',
+      `a simulated host at the other end of the cable, which runs the program that this module exports by default, or as <file>#<name>${others}`,
     )
     .option('--peer-args <json>', "the program's args");
 

@@ -14,6 +14,8 @@ export interface GuestChoice {
   readonly cable: boolean;
   /** Two guests have an HCA each; one guest has all. */
   readonly guests: 1 | 2;
+  /** With one HCA: guest 1 has none, and an ordinary network card at the other end of its cable, under Linux's Soft-RoCE. Left out: no. */
+  readonly stranger?: 'rxe' | undefined;
   readonly memoryMib: number;
   readonly cpus: number;
   /** The user's own files and modules; left out: none. */
@@ -28,6 +30,7 @@ const bootTimeoutSeconds = 120;
  * @param sockets at which the HCAs are served
  * @param folder for the sockets that QEMU makes
  * @param peerNetwork of a guest with a simulated host beside it
+ * @param wire socket at which a stranger is plugged in
  */
 export function guestOptionsOf(
   { guests, memoryMib, cpus, console }: GuestChoice,
@@ -36,12 +39,14 @@ export function guestOptionsOf(
   folder: string,
   kernelParameters: readonly string[] = [],
   peerNetwork?: PeerNetwork,
+  wire?: string,
 ): LinuxGuestOptions[] {
   const network = join(folder, 'network');
   return Array.from({ length: guests }, (_, index) => ({
     ...{ qemuRoot, kernel, initramfs, memoryMib, cpus, console, kernelParameters, bootTimeoutSeconds },
     name: `guest${index}`,
-    adapters: guests === 1 ? sockets : [sockets[index]!],
+    adapters: guests === 1 ? sockets : sockets.slice(index, index + 1),
+    wire: index === 1 ? wire : undefined,
     agentSocket: join(folder, `agent${index}`),
     network: guests === 1 ? peerNetwork : { socket: network, isServer: index === 0 },
   }));

@@ -47,6 +47,8 @@ export interface QemuOptions {
   /** Socket that QEMU opens as the guest's second serial port. */
   readonly agentSocket: string;
   readonly network: GuestNetwork | PeerNetwork | undefined;
+  /** Socket that is the other end of an adapter's cable: a network card of this guest is plugged in there. */
+  readonly wire?: string | undefined;
   /** More of the kernel's command line. */
   readonly kernelParameters: readonly string[];
 }
@@ -75,6 +77,7 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
         'chardev:agent',
       ],
       ...networkArguments(options.network),
+      ...wireArguments(options.wire),
       ...options.adapters.flatMap(adapterArguments),
       ...['-kernel', options.kernel, '-initrd', options.initramfs, '-append', kernelCommandLine(options)],
     ],
@@ -88,6 +91,12 @@ function networkArguments(network: QemuOptions['network']): string[] {
   const end = `stream,id=net,server=${isServer ? 'on' : 'off'},addr.type=unix,addr.path=${socket}${isServer ? '' : ',reconnect-ms=200'}`;
   const address = `52:54:00:00:00:0${isServer ? 1 : 2}`;
   return ['-netdev', end, '-device', `virtio-net-pci,netdev=net,mac=${address}`];
+}
+
+function wireArguments(wire: string | undefined): string[] {
+  if (wire === undefined) return [];
+  const end = `stream,id=wire,server=off,addr.type=unix,addr.path=${wire},reconnect-ms=200`;
+  return ['-netdev', end, '-device', 'virtio-net-pci,netdev=wire,mac=52:54:00:00:00:04'];
 }
 
 function peerNetworkArguments({ meetingPort, toGuestPort, fromGuestPort, busybox }: PeerNetwork): string[] {

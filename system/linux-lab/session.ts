@@ -37,7 +37,7 @@ import { makeTemporaryFolder } from './temporary-folder.ts';
 export interface SessionOptions extends GuestChoice {
   readonly cache: CacheOptions;
   /** More of what `serve` can do: profile, parameters, faults, traces. */
-  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once' | 'peer'>;
+  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'wire' | 'once' | 'peer'>;
   /** A simulated host with a program of the user's at the other end of the guest's cable; left out: none. */
   readonly peer?: Omit<PeerOptions, 'guestPorts'>;
   readonly console: LinuxGuestOptions['console'];
@@ -113,6 +113,22 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 
   sleep 0.1
 done`;
 
+/**
+ * A stranger's network card, behind the one by which guests are joined: its address is that of an adapter's interface in guest 1, and it
+ * takes frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
+ */
+const strangerLoadCommand = (
+  mtuBytes: number,
+): string => `modprobe -a rdma_rxe crc32_generic ib_uverbs ib_umad rdma_ucm || exit 1
+until [ -d /sys/class/net/eth1 ]; do sleep 0.1; done
+ip link set eth1 mtu ${mtuBytes} up && ip addr add 10.2.0.2/24 dev eth1 || exit 1
+rdma link add rxe0 type rxe netdev eth1 || exit 1
+tries=0
+until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'Soft-RoCE did not become active'; exit 1; }
+  sleep 0.1
+done`;
+
 export class GuestSession implements AsyncDisposable {
   readonly #guests: LinuxGuest[];
   readonly #guestOptions: readonly LinuxGuestOptions[];
@@ -124,6 +140,7 @@ export class GuestSession implements AsyncDisposable {
   /** That a guest goes is reported only when it was not sent away. */
   readonly #listening: { isOn: boolean };
   readonly #hasPeer: boolean;
+  readonly #hasStranger: boolean;
   #peerTimer: NodeJS.Timeout | undefined;
 
   private constructor(
@@ -134,6 +151,7 @@ export class GuestSession implements AsyncDisposable {
     versions: SessionVersions,
     listening: { isOn: boolean },
     hasPeer: boolean,
+    hasStranger: boolean,
     removeFolder: () => void,
   ) {
     this.#guests = guests;
@@ -144,6 +162,7 @@ export class GuestSession implements AsyncDisposable {
     this.#removeFolder = removeFolder;
     this.#listening = listening;
     this.#hasPeer = hasPeer;
+    this.#hasStranger = hasStranger;
     void machine.peerEnded.then((state) => this.#peerHasEnded(state));
   }
 
@@ -152,9 +171,11 @@ export class GuestSession implements AsyncDisposable {
    * @throws ConfigurationError for options and missing tools; GuestError when a guest does not start
    */
   static async start(options: SessionOptions): Promise<GuestSession> {
-    if (options.guests > options.hcas)
+    const { peer, stranger } = options;
+    if (stranger === undefined && options.guests > options.hcas)
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
-    const { peer } = options;
+    if (stranger !== undefined && (options.guests !== 2 || peer !== undefined))
+      throw new ConfigurationError('stranger', stranger, 'guest 1 of two, and no other peer');
     if (peer !== undefined && options.hcas > 1)
       throw new ConfigurationError('hcas', options.hcas, '1 beside a peer: the other HCA is its');
     // Before anything is fetched: without it no guest can be served.
@@ -166,12 +187,14 @@ export class GuestSession implements AsyncDisposable {
     let machine: ServedMachine | undefined;
     try {
       const { hcas, cable, ownFiles } = options;
+      const wire = stranger === undefined ? undefined : join(folder, 'wire');
       const toGuestPort = peer === undefined ? 0 : await freePort();
       const files = withOwnFiles(stockFiles, ownFiles, options.memoryMib, folder);
       machine = await serve(
         {
           ...options.serve,
           ...{ socket: join(folder, 'hca'), hcas, cable },
+          ...(wire === undefined ? {} : { wire }),
           ...(peer === undefined ? {} : { peer: { ...peer, guestPorts: { [meetingPort]: toGuestPort } } }),
         },
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
@@ -183,12 +206,21 @@ export class GuestSession implements AsyncDisposable {
               ...{ meetingPort, toGuestPort, fromGuestPort: machine.peerPort },
               busybox: join(files.toolsRoot, 'bin/busybox'),
             };
-      const each = guestOptionsOf(options, files, machine.sockets, folder, [], network);
+      const each = guestOptionsOf(options, files, machine.sockets, folder, [], network, wire);
       const guests = await startAll(each);
       const ownModules = ownFiles?.modules.map(moduleNameOf) ?? [];
       const versions = versionsOf(files);
-      const hasPeer = peer !== undefined;
-      return new GuestSession(guests, each, ownModules, machine, versions, listening, hasPeer, removeFolder);
+      return new GuestSession(
+        guests,
+        each,
+        ownModules,
+        machine,
+        versions,
+        listening,
+        peer !== undefined,
+        stranger !== undefined,
+        removeFolder,
+      );
     } catch (error) {
       await machine?.close();
       removeFolder();
@@ -234,7 +266,8 @@ export class GuestSession implements AsyncDisposable {
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
   async load(): Promise<void> {
-    const { capability, control } = (await this.machine.report()).config.hca;
+    const { hca, ethernet } = (await this.machine.report()).config;
+    const { capability, control } = hca;
     const isEthernet = capability.linkLayer === 'ethernet';
     const hasRoce = capability.roce !== 'none';
     const isManaged = control.embeddedSubnetManager;
@@ -242,6 +275,10 @@ export class GuestSession implements AsyncDisposable {
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
         if (this.#hasPeer) await guest.check(peerNetworkCommand, 'joining the guest and its peer');
+        if (this.#hasStranger && index === 1) {
+          await guest.check(strangerLoadCommand(ethernet.mtuBytes), 'loading Soft-RoCE');
+          return;
+        }
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
         const command = isEthernet ? ethernetLoadCommand(index, hasRoce) : loadCommand(isManaged);
         await guest.check(command, 'loading the drivers');

@@ -11,6 +11,7 @@ import { roce, roceV1 } from './roce.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
+import { softRocePeer } from './soft-roce-peer.ts';
 import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
@@ -33,6 +34,7 @@ export const scenarios: readonly Scenario[] = [
   roughGuests,
   softRoce,
   softRoceCable,
+  softRocePeer,
 ];
 
 /** @throws ConfigurationError for a name that no scenario has */

@@ -28,6 +28,8 @@ export interface Scenario {
   readonly faults: FaultPlan;
   /** A simulated host at the other end of the cable, and its program; left out: there is none. */
   readonly peer?: ProgramModule;
+  /** See GuestChoice. */
+  readonly stranger?: 'rxe';
   /** Parameters other than the user's or the profile's. */
   readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */
@@ -38,11 +40,11 @@ export interface Scenario {
 }
 
 /** What the scenario does not decide. */
-export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer'>;
+export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer' | 'stranger'>;
 
 /** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
-  const { hcas, isCabled, guests, faults, peer, set = {} } = scenario;
+  const { hcas, isCabled, guests, faults, peer, stranger, set = {} } = scenario;
   const session = await GuestSession.start({
     ...options,
     serve: {
@@ -53,6 +55,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
     hcas,
     guests,
     cable: isCabled,
+    stranger,
     ...(peer === undefined ? {} : { peer: { run: peer } }),
   });
   try {

@@ -1,0 +1,153 @@
+/**
+ * Strangers at the other end of the cable: an HCA with RoCE version 2 in guest 0, and in guest 1 an ordinary network card under Linux's own
+ * Soft-RoCE (rdma_rxe), which judges every packet by itself. Each is the server of the other.
+ */
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+/** The two ends, by guest. */
+const devices = ['mlx4_0', 'rxe0'] as const;
+type End = 0 | 1;
+/** Room for packets with 4096 bytes. */
+const mtuBytes = 9000;
+const addresses = ['10.2.0.1', '10.2.0.2'] as const;
+/** GIDs of RoCE version 2, as sysfs has them. */
+const families = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
+type Family = keyof typeof families;
+
+/** Index of an end's GID of that family. */
+async function gidIndex(stage: Stage, end: End, family: Family): Promise<number> {
+  const table = await stage.check(
+    `cd /sys/class/infiniband/${devices[end]}/ports/1; for i in $(seq 0 15); do echo "$i $(cat gids/$i) $(cat gid_attrs/types/$i 2>/dev/null)"; done`,
+    { guest: end },
+  );
+  const prefix = ` ${families[family]}`;
+  const line = table.split('\n').find((each) => each.includes(prefix) && each.endsWith('RoCE v2'));
+  if (line === undefined) throw new ScenarioFailure(`no GID of ${family} in:\n${table}`);
+  return Number(line.split(' ')[0]);
+}
+
+/** A test of two sides, the HCA's the client: `{end}` stands for what names device and GID. Its last line with figures. */
+async function across(stage: Stage, command: string, family: Family, server: End): Promise<string> {
+  const client: End = server === 1 ? 0 : 1;
+  const sideOf = async (end: End): Promise<string> =>
+    command
+      .replace('{device}', `-d ${devices[end]}`)
+      .replace('{gid}', String(await gidIndex(stage, end, family)));
+  await stage.check(`test-server '${await sideOf(server)}'`, { guest: server });
+  const output = await stage.check(`${await sideOf(client)} guest${server}`, { guest: client });
+  await stage.check('test-server-end', { guest: server });
+  const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
+  return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
+}
+
+/** What the other end is of both directions. */
+const directions = [
+  ['the HCA asks', 1],
+  ['Soft-RoCE asks', 0],
+] as const;
+
+/** Commands one after the other, in both directions; what the last one said. */
+const bothWays = (title: string, family: Family, commands: readonly string[]): Step[] =>
+  directions.map(([who, server]) => ({
+    title: `${title}, ${family}: ${who}`,
+    async run(stage) {
+      let last = '';
+      for (const command of commands) last = await across(stage, command, family, server);
+      return last;
+    },
+  }));
+
+const pingPong = '{device} -g {gid}';
+const perftest = '{device} -x {gid} -F';
+
+/** rping to an address, and the connection manager's other programs. */
+async function connect(stage: Stage, server: End): Promise<string> {
+  const client: End = server === 1 ? 0 : 1;
+  const to = addresses[server];
+  await stage.check('(rping -s -C 20 -V >/run/rping.log 2>&1 &); sleep 1', { guest: server });
+  const output = await stage.check(`rping -c -a ${to} -C 20 -V -v`, { guest: client });
+  const pings = output.split('\n').filter((line) => line.startsWith('ping data'));
+  if (pings.length !== 20) throw new ScenarioFailure(output);
+  await stage.check('(ucmatose >/run/ucmatose.log 2>&1; echo $? >/run/ucmatose.status) & sleep 1', {
+    guest: server,
+  });
+  await stage.check(`ucmatose -s ${to}`, { guest: client });
+  await stage.check(
+    'until [ -s /run/ucmatose.status ]; do sleep 0.1; done; cat /run/ucmatose.log; [ $(cat /run/ucmatose.status) = 0 ]',
+    { guest: server },
+  );
+  return `${pings.length} pings`;
+}
+
+/** The manager of the HCA's device takes version 2, which is Soft-RoCE's only one. */
+const setVersion = `mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p /sys/kernel/config/rdma_cm/mlx4_0 &&
+echo 'RoCE v2' >/sys/kernel/config/rdma_cm/mlx4_0/ports/1/default_roce_mode`;
+
+const steps: readonly Step[] = [
+  {
+    title: 'both ends of the cable are up, and pings go both ways',
+    async run(stage) {
+      await stage.check(
+        `ip link set $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*) mtu ${mtuBytes}; until grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state; do sleep 0.1; done`,
+      );
+      await stage.check(`ping -c 3 ${addresses[1]}`);
+      return await stage.check(`ping -c 3 -q ${addresses[0]} | tail -1`, { guest: 1 });
+    },
+  },
+  ...bothWays('ping-pongs, data checked', 'IPv6', [`ibv_rc_pingpong -c -n 100 ${pingPong}`]),
+  {
+    title: 'the HCA has no address twice in its table of GIDs without IPv6',
+    async run(stage) {
+      // libmlx4 takes the indices of datagrams' GIDs for those of the device, where Linux gives an address that stands twice one place.
+      const name = '$(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*)';
+      return await stage.check(`echo 1 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`);
+    },
+  },
+  ...bothWays('ping-pongs, data checked', 'IPv4', [
+    `ibv_rc_pingpong -c -n 100 ${pingPong}`,
+    `ibv_uc_pingpong -c -n 100 ${pingPong}`,
+    `ibv_ud_pingpong -c -n 100 -s 1000 ${pingPong}`,
+  ]),
+  ...bothWays('writes, reads, sends, atomics', 'IPv4', [
+    `ib_write_bw -n 100 ${perftest}`,
+    `ib_read_bw -n 100 ${perftest}`,
+    `ib_send_bw -n 100 ${perftest}`,
+    `ib_send_lat -n 50 -c UD -s 512 ${perftest}`,
+    `ib_atomic_bw -n 100 -A CMP_AND_SWAP ${perftest}`,
+    `ib_atomic_bw -n 100 -A FETCH_AND_ADD ${perftest}`,
+  ]),
+  ...bothWays('path MTUs from 256 to 4096 bytes, data checked', 'IPv4', [
+    ...[256, 512, 1024, 2048, 4096].map((mtu) => `ibv_rc_pingpong -c -n 10 -s 20000 -m ${mtu} ${pingPong}`),
+  ]),
+  ...bothWays('messages of 64 KiB to 16 MiB', 'IPv4', [
+    ...[16, 20, 24].map((log) => `ib_write_bw -n 5 -s ${2 ** log} ${perftest}`),
+    `ib_read_bw -n 5 -s ${2 ** 22} ${perftest}`,
+    `ib_send_bw -n 5 -s ${2 ** 22} ${perftest}`,
+  ]),
+  ...directions.map(([who, server]) => ({
+    title: `rdma_cm: rping and ucmatose, ${who}`,
+    run: async (stage: Stage) => {
+      await stage.check(setVersion);
+      return await connect(stage, server);
+    },
+  })),
+];
+
+export const softRocePeer: Scenario = {
+  name: 'soft-roce-peer',
+  title: "the adapter's cable leads to another guest's network card, under Linux's Soft-RoCE",
+  hcas: 1,
+  isCabled: false,
+  guests: 2,
+  stranger: 'rxe',
+  faults: [],
+  isLoaded: true,
+  set: {
+    'hca.capability.linkLayer': 'ethernet',
+    'hca.capability.roce': 'v2',
+    'pcie.function.deviceId': 0x1007,
+    'ethernet.mtuBytes': mtuBytes,
+  },
+  steps,
+};
