@@ -115,6 +115,7 @@ export const maskedCompareSwapSegment = layout('masked compare and swap segment'
 /** Address vector, also the kernel's address handle. */
 export const addressVector = layout('address vector', bigEndian32, {
   forceLoopback: bits32(0x00, 31, 31),
+  insertTag: bits32(0x00, 29, 29, 'on Ethernet; libmlx4 sets it with the VLAN of the datagram segment'),
   port: bits32(0x00, 25, 24),
   pd: bits32(0x00, 23, 0),
   grhPresent: bits8(0x05, 7, 7),
@@ -136,7 +137,7 @@ export const datagramSegment = layout(
     addressVector: nested(0x00, addressVector),
     destinationQpn: bits32(0x20, 23, 0),
     qkey: u32(0x24, 'bit 31 set: the QP’s own'),
-    vlan: u16(0x28, '0xffff is none'),
+    vlan: u16(0x28, 'none: 0xffff from Linux, 0 without insertTag from libmlx4'),
     destinationMac: bytes(0x2a, 6),
   },
 );

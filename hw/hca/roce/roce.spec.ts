@@ -135,6 +135,30 @@ describe.each(forms)('RoCE %s', (roce) => {
       });
   });
 
+  it.each([
+    ['0xffff, as Linux writes it', { vlan: 0xffff, insertTag: 0 }, undefined],
+    ['0, as libmlx4 writes it', { vlan: 0, insertTag: 0 }, undefined],
+    ['0 with the bit that says so', { vlan: 0, insertTag: 1 }, 0],
+    ['VLAN 5 of Linux', { vlan: 5, insertTag: 0 }, 5],
+    ['VLAN 5 of libmlx4', { vlan: 5, insertTag: 1 }, 5],
+  ])('sends datagrams with the tag of their segment: %s', async (_, { vlan, insertTag }, expected) => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];
+    const from = new Region(bench.a, 4096);
+    await bench.run(5);
+    const vector = { sourceGidIndex: GID_INDEX, hopLimit: 9, destinationGid: gidOfNode(roce, 2), insertTag };
+    const datagram = { ...datagramTo(b.qp.qpn, 0, vector), vlan, destinationMac: macBytes(macOfNode(2)) };
+    a.qp.send({ opcode: WqeOpcode.SEND, datagram, segments: [from.part(0, 30)] });
+    const { port } = bench.b.ethernet!;
+    await bench.until(() => port.received.deliveredFrames === 1, 100);
+    const view = new DataView(
+      port.rxBytes.buffer,
+      port.rxBytes.byteOffset + port.frameStart(port.config.receiveFifoFrames - 1),
+    );
+    const type = view.getUint16(12);
+    expect(type === 0x8100 ? view.getUint16(14) : undefined).toBe(expected);
+  });
+
   it('sheet 6.6: brings datagrams behind their network header, with MAC and tag of their sender in the CQE', async () => {
     const bench = await dataPathBench({ roce, ethernet: {} });
     const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];

@@ -60,7 +60,7 @@ const inline = inlineHeader.fields;
 /** LNH of a packet with a GRH. */
 const NEXT_IS_GRH = 3;
 const PATH_BITS_MASK = 0x7f;
-/** In the datagram segment. */
+/** In the datagram segment, from the kernel; libmlx4 leaves 0 there, and says by a bit of the vector where that is a tag. */
 const NO_TAG_IN_SEGMENT = 0xffff;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
@@ -116,13 +116,14 @@ export class DatagramDecoder {
     const { sram: bytes, sramView: view, qps, address } = this.#core;
     const datagrams = this.#datagrams;
     const tag = datagram.vlan.get(view, to);
+    const isNone = tag === NO_TAG_IN_SEGMENT || (tag === 0 && vector.insertTag.get(view, to) === 0);
     const gid = vector.sourceGidIndex.get(view, to) % tables.isRoutable.length;
     const parts = {
       from: bytes,
       path: to,
       mac: to + datagram.destinationMac.field.offset,
       sourceMac: sourceMacOf(qps, slot, tables),
-      tag: tag === NO_TAG_IN_SEGMENT ? NO_TAG : tag,
+      tag: isNone ? NO_TAG : tag,
       isRoutable: tables.isRoutable[gid] === 1,
       udpSourcePort: udpSourcePortOf(qps, slot),
     };
