@@ -15,6 +15,7 @@ import {
   lrh,
   VCRC_BYTES,
 } from './headers.ts';
+import { XRCETH_ROOM_BYTES } from './packet.ts';
 
 type Service = 'RC' | 'UC' | 'RD' | 'UD' | 'CNP' | 'XRC';
 
@@ -232,6 +233,10 @@ export class PacketShape {
   readonly headerBytes: number;
   /** Of the headers, bytes that a record holds in its payload area: see {@link operandBytes}. */
   readonly operandBytes: number;
+  /** An XRC request: it has an XRCETH, which a record holds behind the payload. */
+  readonly hasXrceth: boolean;
+  /** Most bytes of a record behind its header, but for payload and GRH. */
+  readonly bodyBytes: number;
 
   constructor(names: readonly ExtendedHeaderName[]) {
     let bytes = bth.sizeBytes;
@@ -239,6 +244,8 @@ export class PacketShape {
     this.transportBytes = bytes;
     this.headerBytes = ROUTE_AND_CRC_BYTES + bytes;
     this.operandBytes = names.includes('AtomicETH') ? 16 : names.includes('AtomicAckETH') ? 8 : 0;
+    this.hasXrceth = names.includes('XRCETH');
+    this.bodyBytes = this.operandBytes + (this.hasXrceth ? XRCETH_ROOM_BYTES : 0);
   }
 
   /** Bytes of a whole packet, from LRH to VCRC. */
@@ -299,6 +306,13 @@ export const transportHeaderBytes = (opcode: number): number => packetShapes[opc
 
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
 export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
+
+/** Bytes of a record from its payload area to its GRH: operands, payload, and the XRCETH at the next multiple of 4. */
+export function bytesBeforeGrh(opcode: number, payloadBytes: number): number {
+  const shape = packetShapes[opcode]!;
+  const bytes = shape.operandBytes + payloadBytes;
+  return shape.hasXrceth ? ((bytes + 3) & ~3) + extendedHeaders.XRCETH.sizeBytes : bytes;
+}
 
 /** Bytes added so that the payload ends on a dword (BTH PadCnt). */
 export const padBytes = (payloadBytes: number): number => (4 - (payloadBytes & 3)) & 3;

@@ -1,8 +1,8 @@
 /**
  * A packet as a record of a wire channel (see sim/channel.ts), declared field by field: the transport headers that a receiver asks for,
  * unpacked. Behind the record lies the payload; the operands of an atomic (swap or add, then compare) or the original value of its
- * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then the GRH, if there is one, at the
- * next multiple of 4, byte for byte (headers.ts).
+ * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then, each at the next multiple of 4 if it
+ * is there, the XRCETH of an XRC request as a word, and the GRH, byte for byte (headers.ts).
  *
  * A packet of an Ethernet port (RoCE) always has the 40 bytes of the GRH: as they are, or as IPv6 header, or 20 zeros and an IPv4
  * header. Behind them lies the rest of its addresses, {@link roceRoute}.
@@ -153,9 +153,13 @@ export const DAMAGE_PLACE_SHIFT = request.damagePlace.shift;
 
 /** A GRH behind the payload, and the most that aligning it costs. */
 export const GRH_ROOM_BYTES = 40 + 3;
-/** Place of the GRH, in bytes from the record's start, behind so many bytes of operands and payload. */
+/** An XRCETH behind the payload, and the most that aligning it costs. */
+export const XRCETH_ROOM_BYTES = 4 + 3;
+/** Place of the GRH, in bytes from the record's start, behind so many bytes of operands, payload and XRCETH. */
 export const grhPlace = (offset: number, bytesBefore: number): number =>
   offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
+/** Place of the XRCETH, likewise, behind so many bytes of operands and payload; an index into `words`. */
+export const xrcethWord = (offset: number, bytesBefore: number): number => grhPlace(offset, bytesBefore) >> 2;
 
 /** Place of the route of RoCE, behind the GRH at `grh`. */
 export const roceRoutePlace = (grh: number): number => grh + 40;

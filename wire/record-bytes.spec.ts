@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { invariantCrc, variantCrc } from './crc.ts';
 import { DamagePlace, damagePacket } from './damage.ts';
-import { opcodeTable, operandBytes, packetShapes } from './opcodes.ts';
+import { bytesBeforeGrh, opcodeTable, operandBytes, packetShapes } from './opcodes.ts';
 import {
   FLAG_ACK_REQUEST,
   FLAG_CONGESTION,
@@ -19,6 +19,7 @@ import {
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
+  xrcethWord,
 } from './packet.ts';
 import { decodeInfiniband } from './packet-bytes.ts';
 import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT, RecordBytes, VCRC_WRONG } from './record-bytes.ts';
@@ -31,7 +32,7 @@ function area() {
 }
 
 /** Services whose packets have records. */
-const carried = opcodeTable.filter(({ service }) => service === 'RC' || service === 'UC' || service === 'UD');
+const carried = opcodeTable.filter(({ service }) => ['RC', 'UC', 'UD', 'XRC'].includes(service));
 
 const flagBits = [FLAG_ACK_REQUEST, FLAG_SOLICITED, FLAG_MIGRATED, FLAG_CONGESTION, FLAG_GRH];
 
@@ -44,6 +45,7 @@ const packets = fc.record({
   grh: fc.uint8Array({ minLength: 40, maxLength: 40 }),
   flags: fc.subarray(flagBits),
   lane: fc.nat(15),
+  sharedQueue: fc.nat(0xffffff),
 });
 type Made = typeof packets extends fc.Arbitrary<infer T> ? T : never;
 
@@ -57,6 +59,7 @@ const empty: Made = {
   grh: new Uint8Array(40),
   flags: [FLAG_GRH],
   lane: 0,
+  sharedQueue: 0,
 };
 
 /** The record of a packet, at `offset`; fields that its opcode has not hold leftovers. */
@@ -91,8 +94,10 @@ function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number,
     grh[4] = length >> 8;
     grh[5] = length & 0xff;
     grh[6] = 0x1b;
-    bytes.set(grh, grhPlace(offset, operandBytes(opcode) + payload.length));
+    bytes.set(grh, grhPlace(offset, bytesBeforeGrh(opcode, payload.length)));
   }
+  if (packetShapes[opcode]!.hasXrceth)
+    words[xrcethWord(offset, operandBytes(opcode) + payload.length)] = made.sharedQueue;
   return packetBytes;
 }
 
@@ -123,6 +128,8 @@ describe('the bytes of a record', () => {
         expect(read.payload).toEqual(made.row.hasPayload ? made.payload : new Uint8Array(0));
         if (read.headers.RETH !== undefined)
           expect(read.headers.RETH.virtualAddress).toBe(BigInt(made.address));
+        if (made.row.service === 'XRC' && made.row.isRequest)
+          expect(read.headers.XRCETH?.sharedReceiveQueue).toBe(made.sharedQueue);
         const { AtomicETH: atomic } = read.headers;
         if (atomic !== undefined) {
           const view = new DataView(made.operands.buffer, made.operands.byteOffset);

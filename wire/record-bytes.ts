@@ -22,6 +22,7 @@ import {
   VCRC_BYTES,
 } from './headers.ts';
 import {
+  bytesBeforeGrh,
   hasPayload,
   isKnownOpcode,
   isRequest,
@@ -60,6 +61,7 @@ import {
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
   WORD_RKEY,
+  xrcethWord,
 } from './packet.ts';
 
 const {
@@ -68,6 +70,7 @@ const {
   AETH: aeth,
   AtomicAckETH: atomicAckEth,
   IETH: ieth,
+  XRCETH: xrceth,
 } = extendedHeaders;
 
 /** MTUCap of a port: a packet with more payload is none. */
@@ -222,6 +225,10 @@ export class RecordBytes {
       case 'IETH':
         ieth.fields.rKey.set(view, at, words[word + WORD_IMMEDIATE]!);
         return;
+      case 'XRCETH':
+        view.setUint32(at, 0);
+        xrceth.fields.sharedReceiveQueue.set(view, at, words[this.#xrcethWord(offset)]!);
+        return;
       default:
         // Of services that no record carries.
         for (let byte = 0; byte < extendedHeaders[name].sizeBytes; byte += 4) view.setUint32(at + byte, 0);
@@ -296,7 +303,7 @@ export class RecordBytes {
   grhPlaceIn(offset: number): number {
     const { words } = this.#area;
     const word = offset >> 2;
-    return grhPlace(offset, operandBytes(words[word + WORD_OPCODE]!) + words[word + WORD_PAYLOAD_BYTES]!);
+    return grhPlace(offset, bytesBeforeGrh(words[word + WORD_OPCODE]!, words[word + WORD_PAYLOAD_BYTES]!));
   }
 
   /**
@@ -396,8 +403,18 @@ export class RecordBytes {
       case 'IETH':
         words[word + WORD_IMMEDIATE] = ieth.fields.rKey.get(view, at);
         return;
+      case 'XRCETH':
+        words[this.#xrcethWord(offset)] = xrceth.fields.sharedReceiveQueue.get(view, at);
+        return;
       default:
     }
+  }
+
+  /** Of a record in which opcode and payload bytes stand. */
+  #xrcethWord(offset: number): number {
+    const { words } = this.#area;
+    const word = offset >> 2;
+    return xrcethWord(offset, operandBytes(words[word + WORD_OPCODE]!) + words[word + WORD_PAYLOAD_BYTES]!);
   }
 
   #unpackAddress(view: DataView, at: number, offset: number): void {

@@ -53,8 +53,8 @@ export interface WireTap {
 }
 
 /** Bytes of a packet's record behind the header, but for the packet's own bytes. */
-export function bodyBytesOf({ operandBytes }: PacketShape, payloadBytes: number, flags: number): number {
-  return payloadBytes + operandBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
+export function bodyBytesOf({ bodyBytes }: PacketShape, payloadBytes: number, flags: number): number {
+  return payloadBytes + bodyBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
 }
 
 const rounded = (bytes: number): number => (bytes + 3) & ~3;
