@@ -170,6 +170,7 @@ const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.RC,
   CapabilityFlag.UC,
   CapabilityFlag.UD,
+  CapabilityFlag.XRC,
   CapabilityFlag.UD_MCAST,
   CapabilityFlag.SRQ,
   CapabilityFlag.BAD_PKEY_CNTR,
@@ -192,7 +193,10 @@ const memoryManagementFlags = flagsOf(
   MemoryManagementFlag.TYPE_2_WIN_2B,
 );
 
-const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags };
+/** Domains have 16 bits in the contexts; those of the firmware as on the card (interface sheet 3.7). */
+const xrcDomains = { reservedXrcDomains: 2, logMaxXrcDomains: 16 };
+
+const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags, ...xrcDomains };
 
 /** Receive-side scaling: by either hash, over as many rings as a driver makes. */
 const ethernetCapabilities = {

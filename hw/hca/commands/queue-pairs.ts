@@ -97,7 +97,13 @@ function checkNewContext(device: DeviceState, view: DataView, base: number): voi
 }
 
 /** Services of the capability flags; MLX is what QP0 and QP1 are. */
-const servicesOffered: readonly number[] = [ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX];
+const servicesOffered: readonly number[] = [
+  ServiceType.RC,
+  ServiceType.UC,
+  ServiceType.UD,
+  ServiceType.XRC,
+  ServiceType.MLX,
+];
 
 /** The rings of an Ethernet port are MLX, which is all that it offers without RoCE. */
 const servicesOf = ({ parts: { capabilities } }: DeviceState): readonly number[] =>

@@ -15,7 +15,7 @@ import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION, PORT_RECEIVER } from '../memory/index.ts';
-import type { Cqn, CqSlot, QpSlot } from '../objects/index.ts';
+import { type Cqn, type CqSlot, type QpSlot, type QueuePair, XRC_SERVICE } from '../objects/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './cq-arm.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
@@ -134,6 +134,13 @@ export class CompletionWriter {
     posted.clear();
     const { costs } = this.#core;
     if (costs !== undefined) posted.owner = costs.ownerOf(PORT_RECEIVER);
+    return posted;
+  }
+
+  /** The next completion, likewise, as that of a QP's receive, which of an XRC target names the SRQ. */
+  nextReceive(pair: QueuePair): PostedCompletion {
+    const posted = this.next(pair.receiveCqn, pair.slot);
+    if (pair.serviceBits === XRC_SERVICE) posted.source = pair.srqn;
     return posted;
   }
 

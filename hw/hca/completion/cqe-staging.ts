@@ -16,7 +16,7 @@ import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { CompletionQueue, CqSlot } from '../objects/index.ts';
+import { type CompletionQueue, type CqSlot, XRC_SERVICE } from '../objects/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
 
 const FIFO_DEPTH = 16;
@@ -138,6 +138,8 @@ export class CqeStaging {
     f.qpn.set(sramView, offset, completion.qpn);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
     f.syndrome.set(sramView, offset, completion.syndrome);
+    const isXrc = this.#core.qps.rows[completion.qp]!.serviceBits === XRC_SERVICE;
+    if (isXrc) f.srqn.set(sramView, offset, completion.source);
   }
 
   #write(slot: number, address: BusAddress): void {

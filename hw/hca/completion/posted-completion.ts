@@ -20,7 +20,7 @@ export class PostedCompletion {
   /** 0, or that of an error CQE. */
   syndrome = 0;
   sourceLid = 0;
-  /** Of a datagram: the word with the source QPN, and the service level. */
+  /** Of a datagram: the word with the source QPN, and the service level. Of an XRC target's receive: the number of the SRQ. */
   source = 0;
   serviceLevel = 0;
   /** Of a frame: the tag that was taken out of it, with bit 16; 0 for none. */

@@ -9,13 +9,14 @@ import { demand, fence, type KeySteps } from './key-steps.ts';
 import { releaseRegion } from './windows.ts';
 
 /**
- * Frees the object of `key` and ends when nothing under way reaches its memory by it. A key that is free already stays so.
+ * Frees the object of `key`, as a QP may under a protection domain, and ends when nothing under way reaches its memory by it. A key that is free already stays so.
  * Refused: another variant of the key, an object that may not be invalidated, of another PD or QP, a region with bound windows,
  * a window of type 1.
  */
 export function* invalidate(
   stores: KeyStores,
   pair: QueuePair,
+  pd: number,
   key: number,
   isRemote: boolean,
 ): KeySteps<void> {
@@ -23,8 +24,8 @@ export function* invalidate(
   const status = entry.get('status');
   demand(entry.key === key && (status === MptStatus.VALID || status === MptStatus.FREE));
   demand(entry.get(isRemote ? 'remoteInvalidateEnabled' : 'localInvalidateEnabled') === 1);
-  if (entry.get('isRegion') === 1) demand(entry.get('pd') === pair.pd && entry.get('boundWindows') === 0);
-  else demand(isWindowOf(entry, pair, status));
+  if (entry.get('isRegion') === 1) demand(entry.get('pd') === pd && entry.get('boundWindows') === 0);
+  else demand(isWindowOf(entry, pair, pd, status));
   if (status === MptStatus.FREE) return;
   if (entry.get('isRegion') === 0) yield* releaseRegion(stores, entry);
   entry.set('status', MptStatus.FREE);
@@ -33,7 +34,7 @@ export function* invalidate(
 }
 
 /** A bound window of type 2 belongs to its QP, a free one to its protection domain; one of type 1 is never invalidated. */
-function isWindowOf(entry: KeyEntry, pair: QueuePair, status: number): boolean {
+function isWindowOf(entry: KeyEntry, pair: QueuePair, pd: number, status: number): boolean {
   if (entry.get('isBoundToQp') === 0) return false;
-  return status === MptStatus.FREE ? entry.get('pd') === pair.pd : entry.get('boundQpn') === pair.qpn;
+  return status === MptStatus.FREE ? entry.get('pd') === pd : entry.get('boundQpn') === pair.qpn;
 }

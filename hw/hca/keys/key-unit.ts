@@ -82,6 +82,7 @@ export class KeyUnit {
   #epoch = 0;
   #remote = NONE;
   #remotePair: QueuePair | undefined;
+  #remotePd = 0;
   #remoteKey = 0;
   #remoteSyndrome = 0;
 
@@ -127,11 +128,11 @@ export class KeyUnit {
   }
 
   /**
-   * Invalidates `key` for a SEND that `pair` has received. The receiver, which works on one packet at a time, asks until it has the
+   * Invalidates `key` of a protection domain for a SEND that `pair` has received. The receiver, which works on one packet at a time, asks until it has the
    * answer, and is woken then.
    * @returns WAIT, 0 or the syndrome of the receive work request
    */
-  invalidateFor(pair: QueuePair, key: number, cycle: Cycles): number {
+  invalidateFor(pair: QueuePair, pd: number, key: number, cycle: Cycles): number {
     if (this.#remote === ENDED) {
       this.#remote = NONE;
       return this.#remoteSyndrome;
@@ -139,6 +140,7 @@ export class KeyUnit {
     if (this.#remote === NONE) {
       this.#remote = WAITING;
       this.#remotePair = pair;
+      this.#remotePd = pd;
       this.#remoteKey = key;
       this.#wake(cycle + 1);
     }
@@ -239,7 +241,7 @@ export class KeyUnit {
     this.#remote = RUNNING;
     this.#pair = this.#remotePair;
     this.#request = noRecord;
-    this.#steps = invalidate(this.#core, this.#remotePair!, this.#remoteKey, true);
+    this.#steps = invalidate(this.#core, this.#remotePair!, this.#remotePd, this.#remoteKey, true);
   }
 
   /** False: the work request was flushed meanwhile. */
@@ -263,7 +265,7 @@ export class KeyUnit {
   }
 
   #operation(pair: QueuePair, { opcode, keyRequest }: SendRecord): KeySteps<void> {
-    if (opcode === WqeOpcode.LOCAL_INVAL) return invalidate(this.#core, pair, keyRequest.key, false);
+    if (opcode === WqeOpcode.LOCAL_INVAL) return invalidate(this.#core, pair, pair.pd, keyRequest.key, false);
     return opcode === WqeOpcode.FMR
       ? fastRegister(this.#core, pair, keyRequest)
       : bindWindow(this.#core, pair, keyRequest);

@@ -12,10 +12,9 @@
 import { CqeSyndrome, controlSegment, QpState, wqeUnitBytes } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
-import type { CompletionWriter } from '../completion/index.ts';
+import type { CompletionWriter, PostedCompletion } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
-  type Cqn,
   ETHERNET_OPCODE_BASE,
   enlarged,
   noRecord,
@@ -41,15 +40,6 @@ export interface FlusherPorts {
   readonly receives: ReceiveWqeFetch;
   readonly completions: CompletionWriter;
   readonly completion: RequestCompletion;
-}
-
-/** A WQE that completes with a flush error. */
-interface FlushedWqe {
-  readonly qp: QpSlot;
-  readonly cqn: Cqn;
-  readonly isSend: boolean;
-  readonly opcode: number;
-  readonly wqeCounter: number;
 }
 
 export class Flusher {
@@ -224,7 +214,7 @@ export class Flusher {
     if (line.validCount > 0) {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
-      this.#post({ qp, cqn: pair.sendCqn, isSend: true, opcode, wqeCounter: pair.sqCounter }, cycle);
+      this.#postSend(pair, opcode, pair.sqCounter, cycle);
       this.#core.operations.flushedUnstarted(opcode);
       const blocks = blocksAt(pair, sramView, at);
       line.advance(blocks);
@@ -316,15 +306,19 @@ export class Flusher {
     this.#queue(qp, cycle);
   }
 
-  #postReceive({ slot: qp, receiveCqn: cqn }: QueuePair, wqeCounter: number, cycle: Cycles): void {
-    this.#post({ qp, cqn, isSend: false, opcode: 0, wqeCounter }, cycle);
+  #postReceive(pair: QueuePair, wqeCounter: number, cycle: Cycles): void {
+    this.#post(this.#completions.nextReceive(pair), wqeCounter, cycle);
   }
 
-  #post({ qp, cqn, isSend, opcode, wqeCounter }: FlushedWqe, cycle: Cycles): void {
-    this.flushedCount++;
-    const completion = this.#completions.next(cqn, qp);
-    completion.isSend = isSend;
+  #postSend({ sendCqn, slot }: QueuePair, opcode: number, wqeCounter: number, cycle: Cycles): void {
+    const completion = this.#completions.next(sendCqn, slot);
+    completion.isSend = true;
     completion.opcode = opcode;
+    this.#post(completion, wqeCounter, cycle);
+  }
+
+  #post(completion: PostedCompletion, wqeCounter: number, cycle: Cycles): void {
+    this.flushedCount++;
     completion.wqeCounter = wqeCounter;
     completion.syndrome = CqeSyndrome.WR_FLUSH_ERR;
     this.#completions.post(completion, cycle);

@@ -18,6 +18,7 @@ import {
   type SendRecord,
   UC_OPCODE_BASE,
   UD_OPCODE_BASE,
+  XRC_SERVICE,
 } from '../objects/index.ts';
 import type { Acknowledgements, RetryTimers } from '../requester/index.ts';
 import { PARKED_ERROR, PARKED_PAGE_FAULT, type SendScheduler } from '../send-queue/index.ts';
@@ -54,7 +55,7 @@ export class QueuePairErrors {
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
     this.#stopSending(pair, QpState.ERR);
-    if (pair.srqn !== -1)
+    if (pair.srqn !== -1 && pair.serviceBits !== XRC_SERVICE)
       this.#ports.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
     this.#ports.flusher.begin(qp, cycle);
   }

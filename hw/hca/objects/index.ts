@@ -16,6 +16,7 @@ export {
   SEGMENTS_MAX,
   UC_OPCODE_BASE,
   UD_OPCODE_BASE,
+  XRC_SERVICE,
 } from './qp-table.ts';
 export { QueuePair } from './queue-pair.ts';
 export {

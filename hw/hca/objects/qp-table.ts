@@ -82,12 +82,12 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.messageBytesMax = 2 ** f.logMaxMessage.get(view, at);
     pair.remoteQpn = f.remoteQpn.get(view, at);
     pair.opcodeBase = opcodeBaseOf(pair.serviceType);
+    pair.serviceBits = pair.serviceType === ServiceType.XRC ? XRC_SERVICE : pair.opcodeBase;
     if (this.#isRing(pair.serviceType, mtuCode)) this.#loadRing(pair, at);
     pair.queueKey = f.qkey.get(view, at) | 0;
     this.#loadPath(slot, at);
     pair.sendCqn = f.sendCqn.get(view, at);
-    pair.receiveCqn = f.receiveCqn.get(view, at);
-    pair.srqn = f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
+    this.#loadReceiver(pair, at, previousState);
     this.#loadBuffer(slot, at);
     this.#loadRequester(slot, at);
     this.#loadResponder(slot, at);
@@ -107,6 +107,16 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   #isRing(serviceType: number, mtuCode: number): boolean {
     if (this.#frameBytesMax === 0 || serviceType !== ServiceType.MLX) return false;
     return !this.#hasRoce || mtuCode === 0 || mtuCode > PathMtu.MTU_4096;
+  }
+
+  /** An XRC target's messages name their SRQ, whose CQ it is: between the first packet and the last of one a command changes nothing of it. */
+  #loadReceiver(pair: QueuePair, at: number, previousState: number): void {
+    const view = this.view;
+    const isXrc = pair.serviceBits === XRC_SERVICE;
+    if (isXrc && previousState !== QpState.RST) return;
+    pair.xrcDomain = f.xrcDomain.get(view, at);
+    pair.receiveCqn = f.receiveCqn.get(view, at);
+    pair.srqn = !isXrc && f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
   }
 
   /** Writes the live fields into the context bytes. */
@@ -161,7 +171,8 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     // Linux gives rings that only send a record, too, and no size.
     const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
     const hasNoSize = isRing && pair.rqLogCount === 0 && f.rqLogStride16.get(view, at) === 0;
-    const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0 && !hasNoSize;
+    const isXrc = pair.serviceBits === XRC_SERVICE;
+    const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0 && !hasNoSize && !isXrc;
     pair.hasReceiveQueue = hasQueue ? 1 : 0;
     const isReceiveFirst = hasQueue && rqBytes > sqBytes;
     pair.sqOffset = first + (isReceiveFirst ? rqBytes * 2 ** pair.rqLogCount : 0);
@@ -193,7 +204,8 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     const view = this.view;
     const pair = this.rows[slot]!;
     pair.readResourcesMax = powerOfTwo(f.logMaxResponderReads.get(view, at));
-    pair.creditsInvalid = f.ric.get(view, at) === 1 || pair.srqn !== -1 ? 1 : 0;
+    const isShared = pair.srqn !== -1 || pair.serviceBits === XRC_SERVICE;
+    pair.creditsInvalid = f.ric.get(view, at) === 1 || isShared ? 1 : 0;
     pair.minRnrNakCode = f.minRnrNak.get(view, at);
     pair.remoteRights =
       f.remoteReadEnabled.get(view, at) |
@@ -238,6 +250,8 @@ export const QP_RIGHT_ATOMIC = 4;
 const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
+/** In the opcodes of XRC packets; inside the HCA they are those of a reliable connection. */
+export const XRC_SERVICE = 0xa0;
 /** Of the rings of an Ethernet port, whose frames have no opcode: one that no packet has. */
 export const ETHERNET_OPCODE_BASE = 0xe0;
 
@@ -254,7 +268,7 @@ function powerOfTwo(exponent: number): number {
 }
 
 function opcodeBaseOf(serviceType: number): number {
-  if (serviceType === ServiceType.RC) return 0;
+  if (serviceType === ServiceType.RC || serviceType === ServiceType.XRC) return 0;
   if (serviceType === ServiceType.UC) return UC_OPCODE_BASE;
   return serviceType === ServiceType.UD || serviceType === ServiceType.MLX ? UD_OPCODE_BASE : NO_OPCODE_BASE;
 }

@@ -32,6 +32,8 @@ export class QueuePair {
   remoteLid = 0;
   /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams; frames, which have none, have a base of their own. Not 0 is unreliable. */
   opcodeBase = 0;
+  /** The service in the opcodes of its packets. XRC is a reliable connection but for this, and for its receive queues. */
+  serviceBits = 0;
   /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
   hasGrh = 0;
   isForcedBack = 0;
@@ -56,8 +58,9 @@ export class QueuePair {
   hasReceiveQueue = 0;
   sendCqn: Cqn = 0;
   receiveCqn: Cqn = 0;
-  /** SRQ number, or -1. */
+  /** SRQ number, or -1. Of XRC that which the peer's last message named, of which the receive CQ is, too. */
   srqn = 0;
+  xrcDomain = 0;
   doorbellRecord: Wide = 0;
   /** Generation of the work in flight, raised when it is invalidated: what carries an older value is dropped. */
   sendGeneration = 0;

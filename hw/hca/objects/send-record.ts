@@ -89,6 +89,8 @@ export class SendRecord {
   remoteAddress: Wide = 0;
   remoteKey: Wide = 0;
   immediate = 0;
+  /** Of XRC: the peer's SRQ that the message is for. */
+  remoteSrqn = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */
   readonly #segment = new DataSegment();

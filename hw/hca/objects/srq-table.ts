@@ -19,6 +19,9 @@ export interface ReceiveCounters extends SlotUser {
 /** Arrays by slot, others once the table has grown. */
 export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   pd = new Int32Array(0);
+  /** Of an XRC SRQ: who may name it, and where its receives complete. */
+  xrcDomain = new Int32Array(0);
+  cqn = new Int32Array(0);
   logCount = new Uint8Array(0);
   strideBytes = new Int32Array(0);
   mttOffset = new Float64Array(0);
@@ -44,6 +47,8 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
     const view = this.view;
     const at = this.offsetOf(slot);
     this.pd[slot] = f.pd.get(view, at);
+    this.xrcDomain[slot] = f.xrcDomain.get(view, at);
+    this.cqn[slot] = f.cqn.get(view, at);
     this.logCount[slot] = f.logWqes.get(view, at);
     this.strideBytes[slot] = 2 ** (4 + f.logStride16.get(view, at));
     this.mttOffset[slot] = f.mttAddress.get(view, at);
@@ -64,6 +69,8 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
 
   protected override enlarge(slotCount: number): void {
     this.pd = enlarged(this.pd, slotCount);
+    this.xrcDomain = enlarged(this.xrcDomain, slotCount);
+    this.cqn = enlarged(this.cqn, slotCount);
     this.logCount = enlarged(this.logCount, slotCount);
     this.strideBytes = enlarged(this.strideBytes, slotCount);
     this.mttOffset = enlarged(this.mttOffset, slotCount);

@@ -7,6 +7,7 @@
 import type { Cycles } from '../../../base/index.ts';
 import {
   FLOAT_VIRTUAL_ADDRESS,
+  operandBytes,
   WORD_DESTINATION_QPN,
   WORD_DMA_LENGTH,
   WORD_LIDS,
@@ -15,6 +16,7 @@ import {
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
   WORD_RKEY,
+  xrcethWord,
 } from '../../../wire/index.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
@@ -30,7 +32,7 @@ export class ReceivedPackets {
   /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
   offset = 0;
   arrivedCycle = 0;
-  /** What its headers say, and request-traits.ts of the opcode. All are 32-bit integers. */
+  /** What its headers say, and request-traits.ts of the opcode, which the receiver changes to that of RC for XRC. All are 32-bit integers. */
   opcode = 0;
   traits = 0;
   destinationQpn = 0;
@@ -86,6 +88,11 @@ export class ReceivedPackets {
   /** Virtual address of a RETH or AtomicETH. */
   get virtualAddress(): number {
     return this.rxFloats[(this.offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+  }
+
+  /** The SRQ that an XRC request names. */
+  get sharedReceiveQueue(): number {
+    return this.rxWords[xrcethWord(this.offset, operandBytes(this.opcode) + this.payloadBytes)]!;
   }
 
   /** A header word. */

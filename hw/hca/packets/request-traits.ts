@@ -10,7 +10,7 @@ import {
   Opcode,
   startsMessage,
 } from '../../../wire/index.ts';
-import { UC_OPCODE_BASE } from '../objects/index.ts';
+import { UC_OPCODE_BASE, XRC_SERVICE } from '../objects/index.ts';
 
 /** Kinds of messages. READs and atomics are one packet, and none. */
 export const MESSAGE_NONE = 0;
@@ -35,12 +35,15 @@ export const HAS_INVALIDATE = 1 << 7;
 const KIND_SHIFT = 8;
 
 const OPCODE_COUNT = 256;
+/** Bits of an opcode that name the service. */
+const SERVICE_MASK = 0xe0;
 export const traitsByOpcode = Uint16Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
 
 /** MESSAGE_ kind of an opcode of these traits. */
 export const messageKind = (traits: number): number => (traits >> KIND_SHIFT) - 1;
 
 function messageKindOf(opcode: number): number {
+  if ((opcode & SERVICE_MASK) === XRC_SERVICE) return messageKindOf(opcode - XRC_SERVICE);
   if (opcode >= UC_OPCODE_BASE) {
     const isUnreliable = opcode <= Opcode.UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
     return isUnreliable ? messageKindOf(opcode - UC_OPCODE_BASE) : MESSAGE_UNKNOWN;
@@ -73,7 +76,7 @@ function traitsOf(opcode: number): number {
     (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0) |
     (isKnownOpcode(opcode) ? IS_KNOWN : 0) |
     (isRequest(opcode) ? IS_REQUEST : 0) |
-    (asksForInvalidation(opcode) ? HAS_INVALIDATE : 0) |
+    (kind !== MESSAGE_UNKNOWN && asksForInvalidation(opcode & ~SERVICE_MASK) ? HAS_INVALIDATE : 0) |
     ((kind - MESSAGE_UNKNOWN) << KIND_SHIFT)
   );
 }

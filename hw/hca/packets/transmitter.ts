@@ -14,6 +14,7 @@
 import { BlockCopier, type Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import {
+  bytesBeforeGrh,
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOAT_VIRTUAL_ADDRESS,
@@ -38,6 +39,7 @@ import {
   WORD_LIDS,
   WORD_PSN,
   WORD_RKEY,
+  xrcethWord,
 } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
@@ -47,6 +49,7 @@ import {
   type SendRecord,
   type SendRecords,
   UD_OPCODE_BASE,
+  XRC_SERVICE,
 } from '../objects/index.ts';
 import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
@@ -360,7 +363,8 @@ export class Transmitter {
     }
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
-      const { opcode, payloadBytes } = packet;
+      const { payloadBytes } = packet;
+      const opcode = packet.opcode | pair.serviceBits;
       const formedCycle = cycle + this.#formingCycles(payloadBytes);
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
       this.#fill(packet, flags, bytes, words, floats, offset);
@@ -376,7 +380,8 @@ export class Transmitter {
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
   #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: Cycles): number {
-    const { opcode, payloadBytes } = packet;
+    const { payloadBytes } = packet;
+    const opcode = packet.opcode | packet.pair.serviceBits;
     const port = this.#port;
     const formedPs = this.#formedPs(cycle, payloadBytes);
     const headers = port.outboundHeaders;
@@ -428,6 +433,7 @@ export class Transmitter {
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
+    if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);
     if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);
     const to = offset + PACKET_PAYLOAD_OFFSET;
     if (payloadBytes > 0) this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
@@ -446,11 +452,12 @@ export class Transmitter {
   /** The GRH: of the address vector or software's own, or made from the QP's path. */
   #fillGrh(packet: PacketSlot, bytes: Uint8Array, offset: number): void {
     const { qps } = this.#core;
-    const { opcode, payloadBytes } = packet;
-    const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    const { payloadBytes } = packet;
+    const opcode = packet.opcode | packet.pair.serviceBits;
+    const grh = grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
     const { roce } = this.#address;
     if (roce !== undefined) return this.#fillRoute(packet, roce, bytes, grh);
-    if (opcode >= UD_OPCODE_BASE) {
+    if (packet.opcode >= UD_OPCODE_BASE) {
       const from = packet.request.number * GRH_BYTES;
       const all = this.#records.datagrams.grh;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
@@ -474,7 +481,7 @@ export class Transmitter {
       buildNetworkHeader(parts, this.#address, bytes, grh);
       buildRoute(parts, bytes, place);
     }
-    setRouteLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
+    setRouteLength(bytes, grh, packetBytesOf(opcode | pair.serviceBits, payloadBytes, true));
   }
 
   #free(queue: PacketQueue, pair: QueuePair, cycle: Cycles): void {
@@ -510,6 +517,11 @@ function isCurrent({ sendGeneration, request, pair, generation }: PacketSlot): b
 /** A complete packet that may be sent: still valid, and its payload was read. */
 function isFit(packet: PacketSlot): boolean {
   return isCurrent(packet) && packet.failure === 0;
+}
+
+/** The SRQ that an XRC request is for stands behind its payload. */
+function fillXrceth({ opcode, payloadBytes, request }: PacketSlot, words: Int32Array, offset: number): void {
+  words[xrcethWord(offset, operandBytes(opcode) + payloadBytes)] = request.remoteSrqn;
 }
 
 /** Operands stand where other packets have their payload. */

@@ -14,10 +14,10 @@ import { QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import {
+  bytesBeforeGrh,
   FLAG_GRH,
   grhPlace,
   Opcode,
-  operandBytes,
   PACKET_PAYLOAD_OFFSET,
   WORD_DATAGRAM_SOURCE_QPN,
   WORD_LIDS,
@@ -29,7 +29,7 @@ import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
-import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
+import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE, XRC_SERVICE } from '../objects/index.ts';
 import {
   destinationGidPlace,
   exchangeGids,
@@ -333,14 +333,16 @@ export class Receiver {
     if (slot === -1) return this.#drop('packetUnknownQp');
     const pair = this.#pairs[slot]!;
     const { traits } = packet;
-    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.opcodeBase)
+    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.serviceBits)
       return this.#drop('packetOpcode');
     if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair)) return this.#drop('packetPkey');
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
     const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
-    return isReady ? pair : this.#drop('packetQpState');
+    if (!isReady) return this.#drop('packetQpState');
+    if (pair.serviceBits === XRC_SERVICE) packet.opcode -= XRC_SERVICE;
+    return pair;
   }
 
   /** A connection takes packets of its partition only (9.6.1.1, 10.9.1); others are counted by the port. */
@@ -392,7 +394,7 @@ export class Receiver {
 
   #grhPlace(): number {
     const { offset, opcode, payloadBytes } = this.#packets;
-    return grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    return grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
   }
 
   /** The first member of the group that takes the packet, if any; packets of groups without a member here are not counted. */

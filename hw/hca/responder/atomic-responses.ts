@@ -145,7 +145,7 @@ export class AtomicResponses {
     const pair = qps.rows[qp]!;
     const found = this.#translation.translate(
       resources.key[entry]!,
-      pair.pd,
+      resources.pd[entry]!,
       resources.address[entry]!,
       ATOMIC_BYTES,
       RIGHT_REMOTE_ATOMIC,

@@ -9,9 +9,12 @@ import type { Cycles, VirtualAddress } from '../../../base/index.ts';
 import { nakSyndrome, PSN_MASK, rnrNakSyndrome } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import { SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
-import { type QpSlot, QueuePair } from '../objects/index.ts';
+import { type QpSlot, QueuePair, XRC_SERVICE } from '../objects/index.ts';
 import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
 import type { ResponseEngine } from './response-engine.ts';
+
+/** No region is of it. */
+const NO_PD = -1;
 
 export interface RefusedQps {
   /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
@@ -28,6 +31,10 @@ export class InboundRequest {
   readonly packet: ReceivedPackets;
   /** The QP it is for. */
   pair = new QueuePair();
+  /** Protection domain of the memory that the peer may reach: the QP's, or that of the SRQ which an XRC request names. */
+  pd = 0;
+  /** Slot of that SRQ, or -1. */
+  srq = -1;
   /** MESSAGE_ kind of the opcode. */
   kind = MESSAGE_NONE;
   /** Payload bytes of the packet already on their way. */
@@ -51,9 +58,17 @@ export class InboundRequest {
   /** Begins with the packet that the receiver has turned to, for a QP. */
   begin(pair: QueuePair): void {
     this.pair = pair;
+    this.pd = pair.pd;
     this.kind = messageKind(this.packet.traits);
     this.placed = 0;
     this.receiveSyndrome = 0;
+    if (pair.serviceBits === XRC_SERVICE) this.#findQueue();
+  }
+
+  #findQueue(): void {
+    const { srqs } = this.#core;
+    this.srq = srqs.slotOf(this.packet.sharedReceiveQueue);
+    this.pd = this.srq === -1 ? NO_PD : srqs.pd[this.srq]!;
   }
 
   /** Slot of the QP. */

@@ -94,12 +94,13 @@ export class ReadResponses {
     const resources = this.#resources;
     const { packet } = this.#packets;
     const key = resources.key[entry]!;
+    const pd = resources.pd[entry]!;
     const pair = qps.rows[qp]!;
     while (this.#filled < this.#wanted) {
       const skipped = skippedBytes + this.#filled;
       const address = resources.address[entry]! + skipped;
       const wanted = this.#wanted - this.#filled;
-      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_REMOTE_READ, pair);
+      const found = this.#translation.translate(key, pd, address, wanted, RIGHT_REMOTE_READ, pair);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;

@@ -1,13 +1,13 @@
 /**
  * Checks of a request before anything of it is done, in the specification's order (IBTA vol 1, 9.7.4.1.1 and figure 84):
  *
- *   PSN ─> opcode sequence ─> length ─> resources      `check`; a receive WQE, where one is needed, is the responder's to take
+ *   PSN ─> opcode sequence ─> length ─> SRQ of XRC ─> resources      `check`; a receive WQE, where one is needed, is the responder's to take
  *   right of the QP ─> R_Key, bounds, right of the region      `checkRights`
  *
  * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is taken (9.8.2).
  */
 
-import { EventType } from '../../../abi/index.ts';
+import { EventType, QueueStatus } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome, Opcode, psnDistance } from '../../../wire/index.ts';
@@ -32,7 +32,7 @@ import {
   RIGHT_REMOTE_WRITE,
   type TranslationPort,
 } from '../memory/index.ts';
-import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } from '../objects/index.ts';
+import { type Cqn, QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, XRC_SERVICE } from '../objects/index.ts';
 import {
   ENDS_MESSAGE,
   MESSAGE_NONE,
@@ -41,6 +41,7 @@ import {
   MESSAGE_WRITE,
   STALL_TRANSLATION,
   STARTS_MESSAGE,
+  TAKES_RECEIVE_WQE,
 } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import { responderPlaces } from './responder-resources.ts';
@@ -85,6 +86,7 @@ export class RequestChecks {
       this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return DROPPED;
     }
+    if (pair.serviceBits === XRC_SERVICE && !this.#mayUseQueue(cycle)) return DROPPED;
     return kind !== MESSAGE_NONE || this.#hasResources(cycle) ? EXECUTE : DROPPED;
   }
 
@@ -158,6 +160,33 @@ export class RequestChecks {
     return ends ? bytes === remaining : bytes < remaining;
   }
 
+  /**
+   * An XRC request names an SRQ of the QP's domain, all packets of a message the same (annex A14). False: it is refused. The message is
+   * that queue's from here on.
+   */
+  #mayUseQueue(cycle: Cycles): boolean {
+    const { srqs } = this.#core;
+    const { pair, traits, srq } = this.#request;
+    const srqn = srq === -1 ? -1 : srqs.numberOf[srq]!;
+    const isFree = (traits & STARTS_MESSAGE) !== 0 && pair.hasReceiveWqe === 0;
+    if (srq === -1 || srqs.xrcDomain[srq] !== pair.xrcDomain || !(isFree || srqn === pair.srqn)) {
+      this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_ACCESS_ERROR, cycle);
+      return false;
+    }
+    pair.srqn = srqn;
+    pair.receiveCqn = srqs.cqn[srq]!;
+    if ((traits & TAKES_RECEIVE_WQE) === 0 || this.#isUsable(pair.receiveCqn)) return true;
+    this.#request.refuseForGood(NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
+    return false;
+  }
+
+  /** The CQ of an SRQ can take completions: QPs that others use it by have not been brought to error with it. */
+  #isUsable(cqn: Cqn): boolean {
+    const { cqs } = this.#core;
+    const cq = cqs.slotOf(cqn);
+    return cq !== -1 && cqs.rows[cq]!.status === QueueStatus.OK;
+  }
+
   /** Room for one more READ or atomic. */
   #hasResources(cycle: Cycles): boolean {
     const { qp, pair } = this.#request;
@@ -181,7 +210,7 @@ export class RequestChecks {
     if (bytes === 0) return DONE;
     const found = this.#translation.translate(
       request.remoteKey,
-      pair.pd,
+      request.pd,
       request.remoteAddress,
       bytes,
       right,

@@ -60,6 +60,8 @@ export class ResponderResources {
   psn = new Int32Array(0);
   address = new Float64Array(0);
   key = new Float64Array(0);
+  /** Under which it reaches its memory. */
+  pd = new Int32Array(0);
   bytes = new Float64Array(0);
   /** Operands of an atomic as four words, or the result to repeat as two. */
   operands = new Int32Array(0);
@@ -287,6 +289,7 @@ export class ResponderResources {
     this.psn = enlarged(this.psn, entries);
     this.address = enlarged(this.address, entries);
     this.key = enlarged(this.key, entries);
+    this.pd = enlarged(this.pd, entries);
     this.bytes = enlarged(this.bytes, entries);
     this.operands = enlarged(this.operands, entries * 4);
     this.opcode = enlarged(this.opcode, entries);

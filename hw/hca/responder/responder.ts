@@ -248,7 +248,8 @@ export class Responder {
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
   #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     if (this.#checks.isTranslated(cycle)) return TRANSLATED;
-    const { writeKey, pd, writeAddress } = pair;
+    const { writeKey, writeAddress } = pair;
+    const { pd } = this.#request;
     return this.#translation.translate(writeKey, pd, writeAddress, left, RIGHT_REMOTE_WRITE, pair);
   }
 
@@ -290,7 +291,7 @@ export class Responder {
     const request = this.#request;
     if ((request.traits & HAS_INVALIDATE) === 0 || request.receiveSyndrome !== 0) return true;
     const key = request.packet.word(WORD_IMMEDIATE) >>> 0;
-    const invalidated = this.#keys.invalidateFor(request.pair, key, cycle);
+    const invalidated = this.#keys.invalidateFor(request.pair, request.pd, key, cycle);
     if (invalidated === WAIT) {
       this.#account.stall(cycle, STALL_KEYS);
       return false;
@@ -333,7 +334,7 @@ export class Responder {
     const plainOpcode = withKey ? ReceiveOpcode.SEND_INVAL : ReceiveOpcode.SEND;
     const sendOpcode = withImmediate ? ReceiveOpcode.SEND_IMM : plainOpcode;
     pair.hasReceiveWqe = 0;
-    const completion = this.#completions.next(pair.receiveCqn, request.qp);
+    const completion = this.#completions.nextReceive(pair);
     completion.opcode = isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode;
     completion.wqeCounter = pair.receiveWqeCounter;
     completion.byteCount = isWrite ? pair.writeBytes : pair.messageBytes;
@@ -352,7 +353,7 @@ export class Responder {
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
     pair.hasReceiveWqe = 0;
-    const completion = this.#completions.next(pair.receiveCqn, qp);
+    const completion = this.#completions.nextReceive(pair);
     completion.wqeCounter = pair.receiveWqeCounter;
     completion.syndrome = syndrome;
     this.#completions.post(completion, cycle);

@@ -156,11 +156,12 @@ export class ResponseEngine {
   }
 
   /** Accepts an atomic; its operands are four words after the header: swap or add, compare. */
-  addAtomic({ qp, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
+  addAtomic({ qp, pd, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_ATOMIC, psn, true, this.#writer.requestedCount);
     resources.address[entry] = remoteAddress;
     resources.key[entry] = remoteKey;
+    resources.pd[entry] = pd;
     resources.bytes[entry] = ATOMIC_BYTES;
     resources.opcode[entry] = opcode;
     const words = packet.rxWords;
@@ -284,10 +285,15 @@ export class ResponseEngine {
     return entry;
   }
 
-  #setRead({ qp, remoteAddress, remoteKey, dmaBytes }: InboundRequest, entry: number, cycle: Cycles): void {
+  #setRead(
+    { qp, pd, remoteAddress, remoteKey, dmaBytes }: InboundRequest,
+    entry: number,
+    cycle: Cycles,
+  ): void {
     const resources = this.#resources;
     resources.address[entry] = remoteAddress;
     resources.key[entry] = remoteKey;
+    resources.pd[entry] = pd;
     resources.bytes[entry] = dmaBytes;
     resources.dueCycle[entry] = cycle + this.#readLatencyCycles;
     this.#enter(resources.of(qp), cycle + 1);

@@ -38,8 +38,8 @@ import type { PacketPort, PortAddress } from '../packets/index.ts';
 import type { FrameDropReason } from '../port/index.ts';
 import type { ViolationCounters } from '../statistics/index.ts';
 
-/** Header, operands, GRH and route, and the longest payload. */
-const RECORD_BYTES = 64 + 4096 + 64;
+/** Header, the longest payload, and what lies behind it: XRCETH, GRH and route. */
+const RECORD_BYTES = 64 + 4096 + 128;
 /** Longest frame of a packet: with that payload and all headers. */
 const FRAME_BYTES_MAX = RECORD_BYTES + 64;
 

@@ -36,6 +36,7 @@ const fenceMask = control.fence.mask;
 const flagsPlace = control.completion.wordOffset;
 const completionMask = control.completion.mask;
 const solicitedShift = control.solicited.shift;
+const remoteSrqnShift = control.remoteSrqn.shift;
 const immediatePlace = control.immediate.wordOffset;
 const completionBits = completionRequested << control.completion.shift;
 const remoteAddressPlace = remote.address.wordOffset;
@@ -166,6 +167,7 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   request.opcode = opcode;
   request.isSignalled = (flags & completionMask) === completionBits ? 1 : 0;
   request.isSolicited = (flags >>> solicitedShift) & 1;
+  request.remoteSrqn = flags >>> remoteSrqnShift;
   request.isReadOrAtomic = isReadOrAtomic(opcode) ? 1 : 0;
   request.isKeyOperation = isKeyOperation(opcode) ? 1 : 0;
   request.immediate = view.getInt32(at + immediatePlace);

@@ -51,6 +51,8 @@ export interface SendRequest {
   readonly compare?: bigint;
   /** Of a datagram QP: where it goes. */
   readonly datagram?: Initial<typeof datagramSegment>;
+  /** Of an XRC initiator: the peer's SRQ. */
+  readonly remoteSrqn?: number;
 }
 
 export interface QpOptions {
@@ -292,6 +294,7 @@ export function encodeWqe(request: SendRequest, owner: number): Uint8Array {
       completion: request.isUnsignalled ? 0 : completionRequested,
       solicited: request.isSolicited ? 1 : 0,
       immediate: request.immediate ?? 0,
+      remoteSrqn: request.remoteSrqn ?? 0,
     },
     bytes,
   );

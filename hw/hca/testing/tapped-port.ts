@@ -7,6 +7,7 @@ import {
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
   type PacketReceiver,
+  packetShapes,
   virtualLaneOf,
   type WirePort,
   type WirePortPorts,
@@ -22,6 +23,7 @@ import {
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
   WORD_RKEY,
+  xrcethWord,
 } from '../../../wire/index.ts';
 import type { PacketPort } from '../packets/packet-port.ts';
 
@@ -48,6 +50,8 @@ export interface Packet {
   readonly pkey: number;
   /** Operands of atomics, as words. */
   readonly operands: readonly number[];
+  /** The SRQ that an XRC request names; 0 of others. */
+  readonly srqn: number;
 }
 
 export interface HandMadePacket {
@@ -65,6 +69,8 @@ export interface HandMadePacket {
   readonly pkey?: number;
   readonly payload?: Uint8Array;
   readonly operands?: readonly number[];
+  /** Of XRC. */
+  readonly srqn?: number;
 }
 
 export class TappedPort implements PacketPort, PacketReceiver {
@@ -182,6 +188,8 @@ export class TappedPort implements PacketPort, PacketReceiver {
       port.txWords[word + PACKET_PAYLOAD_OFFSET / 4 + index] = value;
     });
     port.txBytes.set(payload, offset + PACKET_PAYLOAD_OFFSET);
+    if (packetShapes[packet.opcode]!.hasXrceth)
+      port.txWords[xrcethWord(offset, operandBytes(packet.opcode) + payload.length)] = packet.srqn ?? 0;
     port.packetFilled(offset);
   }
 
@@ -210,6 +218,9 @@ export class TappedPort implements PacketPort, PacketReceiver {
       lids: word(WORD_LIDS),
       virtualLane: virtualLaneOf(word(WORD_PACKET_FLAGS)),
       operands,
+      srqn: packetShapes[opcode]!.hasXrceth
+        ? rxWords[xrcethWord(offset, operandBytes(opcode) + word(WORD_PAYLOAD_BYTES))]!
+        : 0,
     };
   }
 }
