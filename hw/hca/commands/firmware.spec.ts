@@ -223,8 +223,9 @@ describe('the queries', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     const view = viewOf(must(bench, 'QUERY_DEV_CAP', { outBytes: 256 }).outBox);
-    expect(view.getUint32(0x44)).toBe(0x0025_0347); // flags 0, 1, 2, 6, 8, 9, 16, 18, 21
+    expect(view.getUint32(0x44)).toBe(0x0025_034f); // flags 0, 1, 2, 3, 6, 8, 9, 16, 18, 21
     expect(view.getUint32(0x40)).toBe(0x0800_0000); // flag 59
+    expect(view.getUint16(0x66)).toBe(0x2010); // 2 XRC domains reserved of 2^16
     expect(view.getUint32(0x94)).toBe(0xec2); // flags 1, 6, 7, 9, 10, 11
     expect(view.getUint32(0x98)).toBe(0xff00); // the reserved key: of the last reserved entry, and not 0x100
     expect(view.getUint8(0x12)).toBe(6); // reserved QPs

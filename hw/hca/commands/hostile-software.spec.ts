@@ -227,7 +227,6 @@ describe('contexts', () => {
 
   it.each([
     ['reliable datagrams, which no capability names', { serviceType: 2 }, BAD_PARAM],
-    ['XRC, which no capability names', { serviceType: 6 }, BAD_PARAM],
     ['blocks above the largest send descriptor', { sqLogStride16: 7 }, BAD_PARAM],
     [
       'blocks above the largest receive descriptor',
