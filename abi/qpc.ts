@@ -182,3 +182,6 @@ export const rssOffsetInQpc = 0x3c;
 /** The special QPs of CONF_SPECIAL_QP, relative to its base. */
 export const specialQpOffset = { qp0Port1: 0, qp0Port2: 1, qp1Port1: 2, qp1Port2: 3 } as const;
 export const specialQpBlock = 8;
+
+/** By convention of Linux, the bit of a QPN that marks an XRC target: libmlx4 finds the queue of its receives by their SRQN. */
+export const xrcTargetBit = 0x80_0000;

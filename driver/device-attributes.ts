@@ -53,6 +53,7 @@ function capFlagsOf(limits: DeviceLimits): number {
   const { CHANGE_PHY_PORT, PORT_ACTIVE_EVENT, SYS_IMAGE_GUID, RC_RNR_NAK_GEN, RAW_IP_CSUM } = DeviceCapFlag;
   return (
     counters |
+    (hasCapability(capabilityFlags, CapabilityFlag.XRC) ? DeviceCapFlag.XRC : 0) |
     memoryFlagsOf(limits) |
     CHANGE_PHY_PORT |
     PORT_ACTIVE_EVENT |

@@ -17,12 +17,14 @@ import type { DriverConfig } from './parameters.ts';
 import type { SavedConfiguration } from './pci.ts';
 import type { DriverPlatform } from './platform.ts';
 import type { Port } from './port.ts';
+import type { XrcDomains } from './xrc-domain.ts';
 
 export type IcmTables = { readonly [Name in MappedTable]: IcmTable };
 
 /** Allocators of object numbers. */
 export interface NumberSpaces {
   readonly pds: NumberAllocator;
+  readonly xrcds: NumberAllocator;
   readonly uars: NumberAllocator;
   readonly mpts: NumberAllocator;
   readonly cqs: NumberAllocator;
@@ -45,6 +47,7 @@ export interface Device {
   readonly numbers: NumberSpaces;
   readonly mtts: MttTable;
   readonly router: EventRouter;
+  readonly xrcDomains: XrcDomains;
   /** On-demand regions. */
   readonly pager: Pager;
   /** The queue of asynchronous events and command completions. */

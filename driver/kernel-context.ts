@@ -22,6 +22,7 @@ import {
   type SrqObject,
   unused,
   type WindowObject,
+  type XrcdObject,
 } from './kernel-objects.ts';
 import type {
   ContextInfo,
@@ -61,6 +62,7 @@ export class ProcessContext implements KernelContext {
   private readonly pds = new HandleTable<PdObject>('PD');
   private readonly regions = new HandleTable<RegionObject>('memory region');
   private readonly windows = new HandleTable<WindowObject>('memory window');
+  private readonly xrcds = new HandleTable<XrcdObject>('XRC domain');
   private readonly channels = new HandleTable<ChannelObject>('completion channel');
   private readonly cqs = new HandleTable<CqObject>('CQ');
   private readonly srqs = new HandleTable<SrqObject>('SRQ');
@@ -171,6 +173,24 @@ export class ProcessContext implements KernelContext {
     });
   }
 
+  async openXrcd(cpu: Cpu, file: number, flags: number): Promise<Handle> {
+    return this.call(cpu, 'ibv_open_xrcd', async () => {
+      const { device, uar } = this;
+      const domain = await device.xrcDomains.open(cpu, device, uar.page, file, flags);
+      const handle = this.xrcds.reserve();
+      this.xrcds.set(handle, { domain, users: 0 });
+      return handle;
+    });
+  }
+
+  async closeXrcd(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_close_xrcd', async () => {
+      const { domain } = unused(this.xrcds.get(handle), 'XRC domain');
+      if (!this.isCutOff) await this.device.xrcDomains.close(cpu, this.device, domain);
+      this.xrcds.delete(handle);
+    });
+  }
+
   async createCompletionChannel(cpu: Cpu): Promise<Handle> {
     return this.call(cpu, 'ibv_create_comp_channel', async () => {
       const handle = this.channels.reserve();
@@ -239,11 +259,18 @@ export class ProcessContext implements KernelContext {
   async createSrq(cpu: Cpu, request: CreateSrq): Promise<{ handle: Handle; srqn: number }> {
     return this.call(cpu, 'ibv_create_srq', async () => {
       const pd = this.pds.get(request.pd);
+      const xrcd = request.xrcd < 0 ? undefined : this.xrcds.get(request.xrcd);
+      const cq = request.cq < 0 ? undefined : this.cqs.get(request.cq);
+      require((xrcd === undefined) === (cq === undefined), 'an SRQ for XRC has a domain and a CQ');
+      const { reservedXrcDomains } = this.device.limits;
+      const xrcdn = xrcd?.domain.xrcdn ?? reservedXrcDomains;
+      const objects = { pdn: pd.pdn, xrcdn, cqn: cq?.cq.cqn ?? 0 };
       const handle = this.srqs.reserve();
       const sink = this.events.sinkOf('srq', handle);
-      const srq = await srqs.createSrq(cpu, this.device, this.process, pd.pdn, request, sink);
-      this.srqs.set(handle, { srq, pd, limit: 0, users: 0 });
-      pd.users++;
+      const srq = await srqs.createSrq(cpu, this.device, this.process, objects, request, sink);
+      const parts: Counted[] = [pd, ...(xrcd === undefined ? [] : [xrcd]), ...(cq === undefined ? [] : [cq])];
+      for (const part of parts) part.users++;
+      this.srqs.set(handle, { srq, parts, limit: 0, users: 0 });
       return { handle, srqn: srq.srqn };
     });
   }
@@ -268,7 +295,7 @@ export class ProcessContext implements KernelContext {
     return this.call(cpu, 'ibv_destroy_srq', async () => {
       const object = unused(this.srqs.get(handle), 'SRQ');
       if (!this.isCutOff) await srqs.destroySrq(cpu, this.device, this.process, object.srq);
-      object.pd.users--;
+      for (const part of object.parts) part.users--;
       this.events.forget('srq', handle);
       this.srqs.delete(handle);
     });
@@ -286,6 +313,7 @@ export class ProcessContext implements KernelContext {
         sendCqn: sendCq.cq.cqn,
         receiveCqn: receiveCq.cq.cqn,
         srqn: srq?.srq.srqn ?? -1,
+        xrcdn: 0,
       };
       const handle = this.qps.reserve();
       const sink = this.events.sinkOf('qp', handle);
@@ -294,6 +322,18 @@ export class ProcessContext implements KernelContext {
       if (srq !== undefined) parts.push(srq);
       for (const part of parts) part.users++;
       this.qps.set(handle, { qp, parts });
+      return { handle, qpn: qp.qpn };
+    });
+  }
+
+  async createTargetQp(cpu: Cpu, xrcd: Handle): Promise<{ handle: Handle; qpn: number }> {
+    return this.call(cpu, 'ibv_create_qp', async () => {
+      const object = this.xrcds.get(xrcd);
+      const handle = this.qps.reserve();
+      const sink = this.events.sinkOf('qp', handle);
+      const qp = await qps.createTargetQp(cpu, this.device, object.domain, this.uar.page, sink);
+      object.users++;
+      this.qps.set(handle, { qp, parts: [object] });
       return { handle, qpn: qp.qpn };
     });
   }
@@ -318,11 +358,12 @@ export class ProcessContext implements KernelContext {
     });
   }
 
-  /** QPs, SRQs, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
+  /** QPs, SRQs, XRC domains, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
   async close(cpu: Cpu): Promise<void> {
     if (this.isClosed) return;
     for (const handle of this.qps.handles()) await this.destroyQp(cpu, handle);
     for (const handle of this.srqs.handles()) await this.destroySrq(cpu, handle);
+    for (const handle of this.xrcds.handles()) await this.closeXrcd(cpu, handle);
     for (const handle of this.cqs.handles()) await this.destroyCq(cpu, handle);
     for (const handle of this.channels.handles()) await this.destroyCompletionChannel(cpu, handle);
     for (const handle of this.windows.handles()) await this.deallocMw(cpu, handle);
@@ -352,6 +393,8 @@ export class ProcessContext implements KernelContext {
         await qps.destroyQp(cpu, device, process, this.qps.get(handle).qp);
       for (const handle of this.srqs.handles())
         await srqs.destroySrq(cpu, device, process, this.srqs.get(handle).srq);
+      for (const handle of this.xrcds.handles())
+        await device.xrcDomains.close(cpu, device, this.xrcds.get(handle).domain);
       for (const handle of this.cqs.handles())
         await cqs.destroyCq(cpu, device, process, this.cqs.get(handle).cq);
       for (const handle of this.windows.handles())
@@ -398,4 +441,4 @@ export class ProcessContext implements KernelContext {
 }
 
 /** Calls that a program may still make of a device that is gone. */
-const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc)_/.test(name);
+const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc|close)_/.test(name);

@@ -12,6 +12,7 @@ import type { QueuePair } from './qp.ts';
 import type { SharedReceiveQueue } from './srq.ts';
 import type { Handle } from './uapi.ts';
 import type { UserUar } from './uar.ts';
+import type { XrcDomain } from './xrc-domain.ts';
 
 /** An object that others are made of. */
 export interface Counted {
@@ -36,9 +37,13 @@ export interface CqObject extends Counted {
   readonly channel: ChannelObject | undefined;
   reportedEvents: number;
 }
+/** A domain as one context has opened it. */
+export interface XrcdObject extends Counted {
+  readonly domain: XrcDomain;
+}
 export interface SrqObject extends Counted {
   readonly srq: SharedReceiveQueue;
-  readonly pd: PdObject;
+  readonly parts: readonly Counted[];
   limit: number;
 }
 export interface QpObject {

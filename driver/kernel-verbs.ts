@@ -78,6 +78,9 @@ export interface ResizeCq {
 
 export interface CreateSrq {
   readonly pd: Handle;
+  /** Of an SRQ for XRC: its domain, and the CQ where its receives complete; both -1 for another. */
+  readonly xrcd: Handle;
+  readonly cq: Handle;
   /** WQEs of the ring: a power of two. */
   readonly wqeCount: number;
   readonly wqeStrideBytes: number;
@@ -119,6 +122,7 @@ export interface ResourceCounts {
   readonly srqs: number;
   readonly qps: number;
   readonly channels: number;
+  readonly xrcDomains: number;
   readonly uars: number;
   readonly mttEntries: number;
   readonly icmChunks: number;
@@ -138,6 +142,10 @@ export interface KernelContext {
   deregMr(cpu: Cpu, region: Handle): Promise<void>;
   allocMw(cpu: Cpu, pd: Handle, type: MwType): Promise<{ readonly handle: Handle; readonly rkey: number }>;
   deallocMw(cpu: Cpu, window: Handle): Promise<void>;
+
+  /** The XRC domain of a file of the host, of which other processes may open it, too; -1 for one of its own. `flags` of OpenFlag. */
+  openXrcd(cpu: Cpu, file: number, flags: number): Promise<Handle>;
+  closeXrcd(cpu: Cpu, xrcd: Handle): Promise<void>;
 
   createCompletionChannel(cpu: Cpu): Promise<Handle>;
   destroyCompletionChannel(cpu: Cpu, channel: Handle): Promise<void>;
@@ -160,6 +168,8 @@ export interface KernelContext {
   destroySrq(cpu: Cpu, srq: Handle): Promise<void>;
 
   createQp(cpu: Cpu, request: CreateQp): Promise<{ readonly handle: Handle; readonly qpn: number }>;
+  /** An XRC target. */
+  createTargetQp(cpu: Cpu, xrcd: Handle): Promise<{ readonly handle: Handle; readonly qpn: number }>;
   modifyQp(cpu: Cpu, qp: Handle, attr: QpAttr, mask: number): Promise<void>;
   queryQp(cpu: Cpu, qp: Handle): Promise<QpAttr>;
   destroyQp(cpu: Cpu, qp: Handle): Promise<void>;

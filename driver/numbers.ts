@@ -1,12 +1,12 @@
 /** The number spaces of a device: how many there are, which are reserved, how they are reused (interface sheet 7.1, 7.2). */
-import { specialQpBlock } from '../abi/index.ts';
+import { specialQpBlock, xrcTargetBit } from '../abi/index.ts';
 import { NumberAllocator } from './allocator.ts';
 import { type DeviceLimits, reservedUarsOf, specialQpBaseOf, uarCountOf } from './capabilities.ts';
 import type { NumberSpaces } from './device.ts';
 import type { IcmProfile } from './icm-profile.ts';
 
-/** QPNs have 24 bits; bit 23 marks XRC by convention of Linux. */
-const qpnMask = 0x7f_ffff;
+/** QPNs have 24 bits. */
+const qpnMask = xrcTargetBit - 1;
 /** Protection domains Linux hands out (MLX4_NUM_PDS), and the bits of their numbers, generation included. */
 const pdCount = 2 ** 15;
 const pdMask = 2 ** 17 - 1;
@@ -14,6 +14,7 @@ const pdMask = 2 ** 17 - 1;
 export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): NumberSpaces {
   const uarCount = uarCountOf(limits);
   const { counts } = profile;
+  const xrcDomains = 2 ** limits.logMaxXrcDomains;
   const firstQpn = specialQpBaseOf(limits) + specialQpBlock;
   return {
     pds: new NumberAllocator({
@@ -22,6 +23,15 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
       reserved: limits.reservedPds,
       end: pdCount,
       mask: pdMask,
+      reuse: 'roundRobin',
+    }),
+    xrcds: new NumberAllocator({
+      name: 'XRC domain',
+      count: xrcDomains,
+      // Linux calls SRQs of no domain those of the first that the firmware has not reserved.
+      reserved: Math.min(limits.reservedXrcDomains + 1, xrcDomains),
+      end: Math.max(xrcDomains - 1, limits.reservedXrcDomains + 1),
+      mask: xrcDomains - 1,
       reuse: 'roundRobin',
     }),
     uars: new NumberAllocator({

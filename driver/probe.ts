@@ -39,6 +39,7 @@ import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
 import type { Teardown } from './remove.ts';
 import { releaseOwnership, resetDevice, takeOwnership } from './reset.ts';
+import { XrcDomains } from './xrc-domain.ts';
 
 /** What the steps share while the device is being brought up. */
 interface Probe {
@@ -112,6 +113,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     numbers: numberSpacesOf(limits, profile),
     mtts,
     router,
+    xrcDomains: new XrcDomains(),
     pager: new Pager({ platform, config, commands, lifecycle, router, asyncEq }),
     asyncEq,
     completionEqs,

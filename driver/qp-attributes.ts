@@ -11,7 +11,13 @@ import { QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 
 const { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } =
   QpStateVerb;
-const { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD } = QpTypeVerb;
+const {
+  IBV_QPT_RC,
+  IBV_QPT_UC,
+  IBV_QPT_UD,
+  IBV_QPT_XRC_SEND: XRC_SEND,
+  IBV_QPT_XRC_RECV: XRC_RECV,
+} = QpTypeVerb;
 const {
   IBV_QP_STATE,
   IBV_QP_CUR_STATE,
@@ -47,14 +53,21 @@ interface TransitionRow {
 }
 
 const rule = (required: number, optional = 0): AttributeRule => ({ required, optional });
-const rcUc = (both: AttributeRule): TransitionRow['rules'] => ({ [IBV_QPT_RC]: both, [IBV_QPT_UC]: both });
+const connected = (all: AttributeRule): TransitionRow['rules'] => ({
+  [IBV_QPT_RC]: all,
+  [IBV_QPT_UC]: all,
+  [XRC_SEND]: all,
+  [XRC_RECV]: all,
+});
 
-const toInit = rcUc(rule(PKEY | PORT | ACCESS));
-const inInit = rcUc(rule(0, PKEY | PORT | ACCESS));
+const toInit = connected(rule(PKEY | PORT | ACCESS));
+const inInit = connected(rule(0, PKEY | PORT | ACCESS));
 const inRts: TransitionRow['rules'] = {
   [IBV_QPT_RC]: rule(0, IBV_QP_CUR_STATE | ACCESS | RNR_TIMER),
   [IBV_QPT_UC]: rule(0, IBV_QP_CUR_STATE | ACCESS),
   [IBV_QPT_UD]: rule(0, IBV_QP_CUR_STATE | QKEY),
+  [XRC_SEND]: rule(0, IBV_QP_CUR_STATE | ACCESS),
+  [XRC_RECV]: rule(0, IBV_QP_CUR_STATE | ACCESS | RNR_TIMER),
 };
 const drain = rule(0, IBV_QP_EN_SQD_ASYNC_NOTIFY);
 
@@ -80,6 +93,8 @@ const transitions: readonly TransitionRow[] = [
       [IBV_QPT_RC]: rule(AV | MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD | RNR_TIMER, ACCESS | PKEY),
       [IBV_QPT_UC]: rule(AV | MTU | DEST_QPN | RQ_PSN, ACCESS | PKEY),
       [IBV_QPT_UD]: rule(0, PKEY | QKEY),
+      [XRC_SEND]: rule(AV | MTU | DEST_QPN | RQ_PSN, ACCESS | PKEY),
+      [XRC_RECV]: rule(AV | MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD | RNR_TIMER, ACCESS | PKEY),
     },
   },
   {
@@ -93,6 +108,8 @@ const transitions: readonly TransitionRow[] = [
       ),
       [IBV_QPT_UC]: rule(SQ_PSN, IBV_QP_CUR_STATE | ACCESS),
       [IBV_QPT_UD]: rule(SQ_PSN, IBV_QP_CUR_STATE | QKEY),
+      [XRC_SEND]: rule(TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | MAX_RD, IBV_QP_CUR_STATE | ACCESS),
+      [XRC_RECV]: rule(TIMEOUT | SQ_PSN, IBV_QP_CUR_STATE | ACCESS | RNR_TIMER),
     },
   },
   { from: IBV_QPS_RTS, to: IBV_QPS_RTS, command: 'RTS2RTS_QP', rules: inRts },
@@ -100,7 +117,7 @@ const transitions: readonly TransitionRow[] = [
     from: IBV_QPS_RTS,
     to: IBV_QPS_SQD,
     command: 'RTS2SQD_QP',
-    rules: { [IBV_QPT_RC]: drain, [IBV_QPT_UC]: drain, [IBV_QPT_UD]: drain },
+    rules: { ...connected(drain), [IBV_QPT_UD]: drain },
   },
   { from: IBV_QPS_SQD, to: IBV_QPS_RTS, command: 'SQD2RTS_QP', rules: inRts },
   {
@@ -114,6 +131,8 @@ const transitions: readonly TransitionRow[] = [
       ),
       [IBV_QPT_UC]: rule(0, AV | ACCESS | PKEY),
       [IBV_QPT_UD]: rule(0, PKEY | QKEY),
+      [XRC_SEND]: rule(0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | MAX_RD | ACCESS | PKEY),
+      [XRC_RECV]: rule(0, PORT | AV | TIMEOUT | MAX_DEST_RD | ACCESS | PKEY | RNR_TIMER),
     },
   },
   {

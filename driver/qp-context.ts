@@ -28,6 +28,8 @@ export interface QpGeometry {
   readonly receiveCqn: number;
   /** -1 without an SRQ. */
   readonly srqn: number;
+  /** Of an XRC target, else 0. */
+  readonly xrcdn: number;
   readonly logSendWqes: number;
   readonly logSendStride: number;
   /** 0 with an SRQ. */
@@ -61,6 +63,8 @@ const serviceTypes: { readonly [type in QpTypeVerb]: ServiceType } = {
   [QpTypeVerb.IBV_QPT_RC]: ServiceType.RC,
   [QpTypeVerb.IBV_QPT_UC]: ServiceType.UC,
   [QpTypeVerb.IBV_QPT_UD]: ServiceType.UD,
+  [QpTypeVerb.IBV_QPT_XRC_SEND]: ServiceType.XRC,
+  [QpTypeVerb.IBV_QPT_XRC_RECV]: ServiceType.XRC,
 };
 
 /** An ACK is asked for at least every 2^8 packets. */
@@ -133,6 +137,7 @@ function initFields(geometry: QpGeometry): Context {
   return {
     logPageSize4k: geometry.translation.logPageBytes - log2Exact(icmPageBytes),
     mttAddress: geometry.translation.mttAddress,
+    xrcDomain: geometry.xrcdn,
     ...(geometry.receiveWqes > 0 ? { doorbellRecordAddress: BigInt(geometry.recordAddress) } : {}),
   };
 }

@@ -95,6 +95,8 @@ describe('queue pairs', () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
+      xrcd: -1,
+      cq: -1,
       wqeCount: 512,
       wqeStrideBytes: 32,
       bufferAddress: process.map(512 * 32),

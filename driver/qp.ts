@@ -11,6 +11,7 @@ import {
   resetOpcodeModifier,
   serviceLevelOfScheduleQueue,
   sqdEventRequest,
+  xrcTargetBit,
 } from '../abi/index.ts';
 import type { Decoded } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
@@ -24,6 +25,7 @@ import { commandForTransition } from './qp-attributes.ts';
 import { type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
 import { AccessFlag, MtuVerb, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
+import { type IdleSendQueue, makeIdleQueue, releaseIdleQueue, type XrcDomain } from './xrc-domain.ts';
 
 export interface QueuePair {
   readonly qpn: number;
@@ -31,6 +33,8 @@ export interface QueuePair {
   readonly buffer: UserBuffer;
   /** Undefined without a receive queue. */
   readonly record: UserRecord | undefined;
+  /** Of an XRC target: the queue that {@link buffer} is of, which is the kernel's. */
+  readonly idleQueue: IdleSendQueue | undefined;
   /** As software has set it; an error that the device made shows in queryQp. */
   state: QpStateVerb;
   readonly memory: QpMemory;
@@ -44,6 +48,8 @@ export interface QpObjects {
   readonly receiveCqn: number;
   /** -1 without an SRQ. */
   readonly srqn: number;
+  /** Of an XRC target, else 0. */
+  readonly xrcdn: number;
 }
 
 const verbStates: { readonly [state: number]: QpStateVerb } = {
@@ -95,8 +101,44 @@ export async function createQp(
     translation: buffer.translation,
     recordAddress: record?.physicalAddress ?? 0,
   };
-  const memory = { port: 1, access: 0, maxDestRdAtomic: 0 };
-  return { qpn, geometry, buffer, record, state: QpStateVerb.IBV_QPS_RESET, memory };
+  const state = QpStateVerb.IBV_QPS_RESET;
+  return { qpn, geometry, buffer, record, idleQueue: undefined, state, memory: freshMemory() };
+}
+
+const freshMemory = (): QpMemory => ({ port: 1, access: 0, maxDestRdAtomic: 0 });
+
+/** An XRC target: it has no queues of a process. */
+export async function createTargetQp(
+  cpu: Cpu,
+  device: Device,
+  domain: XrcDomain,
+  uarPage: number,
+  sink: EventSink,
+): Promise<QueuePair> {
+  const idleQueue = await makeIdleQueue(cpu, device);
+  const number = device.numbers.qps.allocate();
+  try {
+    if (number < 0) throw new KernelError('ENOMEM', 'no QP number is left');
+    await useContext(cpu, device, number);
+  } catch (error) {
+    if (number >= 0) device.numbers.qps.release(number);
+    await releaseIdleQueue(cpu, device, idleQueue);
+    throw error;
+  }
+  const { buffer, logWqes, logStride } = idleQueue;
+  const { pdn, cqn, xrcdn } = domain;
+  const qpn = number | xrcTargetBit;
+  device.router.qps.set(qpn, sink);
+  const geometry: QpGeometry = {
+    type: QpTypeVerb.IBV_QPT_XRC_RECV,
+    qpn,
+    ...{ pdn, xrcdn, uarPage, sendCqn: cqn, receiveCqn: cqn, srqn: -1 },
+    ...{ logSendWqes: logWqes, logSendStride: logStride, receiveWqes: 0, logReceiveStride: 0 },
+    translation: buffer.translation,
+    recordAddress: 0,
+  };
+  const state = QpStateVerb.IBV_QPS_RESET;
+  return { qpn, geometry, buffer, record: undefined, idleQueue, state, memory: freshMemory() };
 }
 
 /** Makes a transition, or changes attributes within a state. */
@@ -153,7 +195,8 @@ export async function destroyQp(
   await releaseContext(cpu, device, qp.qpn);
   device.numbers.qps.release(qp.qpn);
   if (qp.record !== undefined) process.unpin(cpu, qp.record.pages);
-  await unmapBuffer(cpu, device, process, qp.buffer);
+  if (qp.idleQueue === undefined) await unmapBuffer(cpu, device, process, qp.buffer);
+  else await releaseIdleQueue(cpu, device, qp.idleQueue);
 }
 
 function checkSizes(device: Device, request: CreateQp): void {
@@ -163,6 +206,9 @@ function checkSizes(device: Device, request: CreateQp): void {
   require(Object.values<number>(QpTypeVerb).includes(
     request.type,
   ), `type is ${request.type}, expected one of ${Object.values(QpTypeVerb).join(', ')}`);
+  require(request.type !== QpTypeVerb.IBV_QPT_XRC_RECV, 'a QP with queues cannot be an XRC target');
+  require(request.type !== QpTypeVerb.IBV_QPT_XRC_SEND ||
+    (receiveWqes === 0 && request.srq < 0), 'an XRC initiator has no receive queue');
   // The headroom comes on top of what a program may ask for, so one power of two more is in order.
   require(logSendWqes <= logMax + 1 &&
     logSendWqes < 16, `logSendWqes is ${logSendWqes}, expected 0 to ${Math.min(logMax + 1, 15)}`);

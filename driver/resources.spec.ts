@@ -209,6 +209,8 @@ describe('shared receive queues', () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
+      xrcd: -1,
+      cq: -1,
       wqeCount: 16,
       wqeStrideBytes: 32,
       bufferAddress: process.map(512),

@@ -11,6 +11,13 @@ import type { CreateSrq } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
 
+/** Numbers of what an SRQ belongs to: domain and CQ of one for XRC; of another the domain that is none, and 0. */
+export interface SrqObjects {
+  readonly pdn: number;
+  readonly xrcdn: number;
+  readonly cqn: number;
+}
+
 export interface SharedReceiveQueue {
   readonly srqn: number;
   readonly maxWr: number;
@@ -25,7 +32,7 @@ export async function createSrq(
   cpu: Cpu,
   device: Device,
   process: ProcessMemory,
-  pdn: number,
+  objects: SrqObjects,
   request: CreateSrq,
   sink: EventSink,
 ): Promise<SharedReceiveQueue> {
@@ -40,7 +47,7 @@ export async function createSrq(
     await useContext(cpu, device, srqn);
     device.router.srqs.set(srqn, sink);
     try {
-      await handOver(cpu, device, srqn, pdn, request, buffer, record.physicalAddress);
+      await handOver(cpu, device, srqn, objects, request, buffer, record.physicalAddress);
     } catch (error) {
       device.router.srqs.delete(srqn);
       await releaseContext(cpu, device, srqn);
@@ -121,7 +128,7 @@ async function handOver(
   cpu: Cpu,
   device: Device,
   srqn: number,
-  pdn: number,
+  { pdn, xrcdn, cqn }: SrqObjects,
   request: CreateSrq,
   buffer: UserBuffer,
   recordAddress: number,
@@ -132,6 +139,8 @@ async function handOver(
         logWqes: log2Exact(request.wqeCount),
         srqn,
         logStride16: log2Exact(request.wqeStrideBytes / dataPointerBytes),
+        xrcDomain: xrcdn,
+        cqn,
         logPageSize4k: buffer.translation.logPageBytes - log2Exact(icmPageBytes),
         mttAddress: buffer.translation.mttAddress,
         pd: pdn,

@@ -31,8 +31,22 @@ export const QpStateVerb = {
 export type QpStateVerb = (typeof QpStateVerb)[keyof typeof QpStateVerb];
 
 /** QP types (ibv_qp_type). */
-export const QpTypeVerb = { IBV_QPT_RC: 2, IBV_QPT_UC: 3, IBV_QPT_UD: 4 } as const;
+export const QpTypeVerb = {
+  IBV_QPT_RC: 2,
+  IBV_QPT_UC: 3,
+  IBV_QPT_UD: 4,
+  IBV_QPT_XRC_SEND: 9,
+  IBV_QPT_XRC_RECV: 10,
+} as const;
 export type QpTypeVerb = (typeof QpTypeVerb)[keyof typeof QpTypeVerb];
+
+/** Types of shared receive queues (ibv_srq_type). */
+export const SrqTypeVerb = { IBV_SRQT_BASIC: 0, IBV_SRQT_XRC: 1 } as const;
+export type SrqTypeVerb = (typeof SrqTypeVerb)[keyof typeof SrqTypeVerb];
+
+/** How the XRC domain of a file is opened, as Linux numbers the flags of open(2) on x86. */
+export const OpenFlag = { O_CREAT: 0o100, O_EXCL: 0o200 } as const;
+export type OpenFlag = (typeof OpenFlag)[keyof typeof OpenFlag];
 
 /** MTU codes (ibv_mtu). */
 export const MtuVerb = {
@@ -229,6 +243,7 @@ export const DeviceCapFlag = {
   SYS_IMAGE_GUID: 1 << 11,
   RC_RNR_NAK_GEN: 1 << 12,
   MEM_WINDOW: 1 << 17,
+  XRC: 1 << 20,
   MEM_MGT_EXTENSIONS: 1 << 21,
   MEM_WINDOW_TYPE_2B: 1 << 24,
   RAW_IP_CSUM: 1 << 26,

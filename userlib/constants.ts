@@ -7,11 +7,13 @@ import {
   AsyncEventType,
   MtuVerb,
   MwType,
+  OpenFlag,
   PortStateVerb,
   QpAttrMask,
   QpStateVerb,
   QpTypeVerb,
   SrqAttrMask,
+  SrqTypeVerb,
 } from '../driver/index.ts';
 
 export const {
@@ -23,7 +25,9 @@ export const {
   IBV_QPS_SQE,
   IBV_QPS_ERR,
 } = QpStateVerb;
-export const { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD } = QpTypeVerb;
+export const { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV } = QpTypeVerb;
+export const { IBV_SRQT_BASIC, IBV_SRQT_XRC } = SrqTypeVerb;
+export const { O_CREAT, O_EXCL } = OpenFlag;
 export const { IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096 } = MtuVerb;
 export const {
   IBV_ACCESS_LOCAL_WRITE,

@@ -129,13 +129,17 @@ export async function destroyCq(cq: IbvCq): Promise<void> {
 }
 
 /**
- * Removes the completions of a QP that is being reset or destroyed, as mlx4_cq_clean does: the others move up, and the
+ * Removes the completions of a QP or an SRQ that is being reset or destroyed, as mlx4_cq_clean does: the others move up, and the
  * consumer counter skips what went. Receives of a shared queue give their WQEs back.
  */
-export function cleanCq(cq: IbvCq, qpNum: number, freeShared: ((index: number) => void) | undefined): void {
+export function cleanCq(
+  cq: IbvCq,
+  isGone: (entry: CqOwner) => boolean,
+  freeShared?: (index: number) => void,
+): void {
   const { ring, context } = cq;
   const { bytes, view } = context.platform.memory;
-  const { qpn, owner, isSend, wqeCounter } = cqe.fields;
+  const { qpn, owner, isSend, sourceQpn, wqeCounter } = cqe.fields;
   let removed = 0;
   for (
     let counter = ring.consumerCounter + outstanding(ring) - 1;
@@ -143,8 +147,13 @@ export function cleanCq(cq: IbvCq, qpNum: number, freeShared: ((index: number) =
     counter--
   ) {
     const from = ring.slots[counter & (ring.entries - 1)]!;
-    if (qpn.get(view, from) === qpNum) {
-      if (freeShared !== undefined && isSend.get(view, from) === 0) freeShared(wqeCounter.get(view, from));
+    const entry = {
+      qpn: qpn.get(view, from),
+      isSend: isSend.get(view, from),
+      sourceQpn: sourceQpn.get(view, from),
+    };
+    if (isGone(entry)) {
+      if (freeShared !== undefined && entry.isSend === 0) freeShared(wqeCounter.get(view, from));
       removed++;
     } else if (removed > 0) {
       const to = ring.slots[(counter + removed) & (ring.entries - 1)]!;
@@ -168,6 +177,13 @@ export function freeSharedNow(
   ring.next[ring.tail] = index;
   setLink(ring.slots[ring.tail]!, index);
   ring.tail = index;
+}
+
+/** Whose completion an entry is; `sourceQpn` is the SRQN in a receive of an XRC target. */
+interface CqOwner {
+  readonly qpn: number;
+  readonly isSend: number;
+  readonly sourceQpn: number;
 }
 
 /** Completions that wait in the ring. */

@@ -41,6 +41,7 @@ export async function openDevice(device: IbvDevice): Promise<IbvContext> {
       cqs: new Map(),
       qps: new Map(),
       srqs: new Map(),
+      xrcSrqs: new Map(),
       blueFlameHalf: 0,
       forgetExit: forgetExit ?? (() => {}),
     };

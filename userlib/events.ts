@@ -1,7 +1,7 @@
 /** Waiting for events: completion channels and asynchronous events. Both block the thread in the kernel. */
 import { AsyncEventType } from '../driver/index.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
-import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq } from './objects.ts';
+import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq, IbvTargetQp } from './objects.ts';
 import type { VerbsCpu } from './platform.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
@@ -9,7 +9,7 @@ import { VerbsError, verb } from './verbs-error.ts';
 export interface IbvAsyncEvent {
   readonly eventType: AsyncEventType;
   readonly cq?: IbvCq;
-  readonly qp?: IbvQp;
+  readonly qp?: IbvQp | IbvTargetQp;
   readonly srq?: IbvSrq;
   readonly portNum?: number;
 }

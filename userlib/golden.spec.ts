@@ -29,7 +29,13 @@ import { createSrq } from './srq.ts';
 import { blueFlameBusAddress, TestProcess, uarBusAddress, userOffset } from './testing.ts';
 
 const golden = readGolden();
-const types = [QpTypeVerb.IBV_QPT_RC, QpTypeVerb.IBV_QPT_UC, undefined, QpTypeVerb.IBV_QPT_UD] as const;
+/** By service type. */
+const types: Readonly<Record<number, Exclude<QpTypeVerb, typeof QpTypeVerb.IBV_QPT_XRC_RECV>>> = {
+  0: QpTypeVerb.IBV_QPT_RC,
+  1: QpTypeVerb.IBV_QPT_UC,
+  3: QpTypeVerb.IBV_QPT_UD,
+  6: QpTypeVerb.IBV_QPT_XRC_SEND,
+};
 const wrOpcodes = new Map<number, number>([
   [WqeOpcode.RDMA_WRITE, WrOpcode.IBV_WR_RDMA_WRITE],
   [WqeOpcode.RDMA_WRITE_IMM, WrOpcode.IBV_WR_RDMA_WRITE_WITH_IMM],
@@ -43,7 +49,7 @@ const wrOpcodes = new Map<number, number>([
   [WqeOpcode.SEND_INVAL, WrOpcode.IBV_WR_SEND_WITH_INV],
 ]);
 
-/** WQEs of libmlx4 with opcodes of this library; kernel QPs (MLX, IPoIB) and XRC are another's. */
+/** WQEs of libmlx4 with opcodes of this library; kernel QPs (MLX, IPoIB) are another's. */
 const wqes = linesOf(golden, 'wqe').filter(
   (line) =>
     types[line.qp_type] !== undefined &&
@@ -146,6 +152,7 @@ function requestOf(bytes: Uint8Array, { process, pd }: Setup, type: QpTypeVerb):
     sendFlags: flags,
     immData: control.immediate,
     invalidateRkey: control.immediate,
+    qpType: { xrc: { remoteSrqn: control.remoteSrqn } },
     wr,
   };
 }

@@ -61,7 +61,9 @@ export {
   type IbvSendWr,
   type IbvSge,
   type IbvSrq,
+  type IbvTargetQp,
   IbvWc,
+  type IbvXrcd,
 } from './objects.ts';
 export type * from './platform.ts';
 export { pollCq, pollSettled, reqNotifyCq, spinCq } from './poll-cq.ts';
@@ -72,3 +74,14 @@ export * from './rdma-cm.ts';
 export * from './rdma-constants.ts';
 export { createSrq, destroySrq, type IbvSrqInitAttr, modifySrq, querySrq } from './srq.ts';
 export * from './verbs-error.ts';
+export {
+  closeXrcd,
+  createQpEx,
+  createSrqEx,
+  getSrqNum,
+  type IbvQpInitAttrEx,
+  type IbvSrqInitAttrEx,
+  type IbvTargetQpInitAttr,
+  type IbvXrcdInitAttr,
+  openXrcd,
+} from './xrc.ts';

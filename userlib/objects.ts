@@ -52,9 +52,11 @@ export interface IbvContext {
   /** @internal Objects by kernel handle, for events. */
   readonly cqs: Map<Handle, IbvCq>;
   /** @internal */
-  readonly qps: Map<Handle, IbvQp>;
+  readonly qps: Map<Handle, IbvQp | IbvTargetQp>;
   /** @internal */
   readonly srqs: Map<Handle, IbvSrq>;
+  /** @internal SRQs for XRC by number, for their completions. */
+  readonly xrcSrqs: Map<number, IbvSrq>;
   /** @internal Half of the BlueFlame register that the next post uses: 0 or 1. */
   blueFlameHalf: number;
   /** @internal Takes back the exit hook. */
@@ -104,6 +106,12 @@ export interface IbvMwBind {
   bindInfo: IbvMwBindInfo;
 }
 
+/** An XRC domain (ibv_xrcd). */
+export interface IbvXrcd {
+  readonly context: IbvContext;
+  readonly handle: Handle;
+}
+
 export interface IbvCompChannel {
   readonly context: IbvContext;
   readonly handle: Handle;
@@ -130,8 +138,22 @@ export interface IbvSrq {
   readonly pd: IbvPd;
   readonly handle: Handle;
   cpu: VerbsCpu;
+  /** Of an SRQ for XRC: the number that initiators name, and where its receives complete. */
+  readonly xrc: { readonly srqNum: number; readonly cq: IbvCq; readonly xrcd: IbvXrcd } | null;
   /** @internal */
   readonly ring: SharedRing;
+}
+
+/** An XRC target (a QP of type IBV_QPT_XRC_RECV): what it receives is the SRQs'. */
+export interface IbvTargetQp {
+  readonly context: IbvContext;
+  readonly qpContext: unknown;
+  readonly xrcd: IbvXrcd;
+  readonly handle: Handle;
+  readonly qpNum: number;
+  readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
+  state: QpStateVerb;
+  cpu: VerbsCpu;
 }
 
 export interface IbvQp {
@@ -150,7 +172,7 @@ export interface IbvQp {
   cpu: VerbsCpu;
   /** @internal */
   readonly sendRing: SendRing;
-  /** @internal Null with an SRQ. */
+  /** @internal Null with an SRQ, and of an XRC initiator. */
   readonly receiveRing: ReceiveRing | null;
 }
 
@@ -208,6 +230,8 @@ export interface IbvSendWr {
     atomic?: { remoteAddr: number; compareAdd: bigint; swap: bigint; rkey: number };
     ud?: { ah: IbvAh; remoteQpn: number; remoteQkey: number };
   };
+  /** Of an XRC initiator: the peer's SRQ. */
+  qpType?: { xrc: { remoteSrqn: number } };
 }
 
 /** A receive work request (ibv_recv_wr). */

@@ -17,6 +17,7 @@ import {
   ReceiveOpcode,
   uarOffset,
   WqeOpcode,
+  xrcTargetBit,
 } from '../abi/index.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
@@ -124,15 +125,20 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   const view = cq.context.platform.memory.viewNow;
   const opcode = fields.opcode.get(view, address);
   if (opcode === CqeOpcode.RESIZE) return false;
-  const qp = cq.context.qpTable.get(fields.qpn.get(view, address));
-  if (qp === undefined) return false;
+  const qpn = fields.qpn.get(view, address);
   const isSend = fields.isSend.get(view, address) === 1;
-  const counter = fields.wqeCounter.get(view, address);
-  wc.qpNum = qp.qpNum;
-  wc.wqeCounter = counter;
-  wc.wrId = isSend ? completeSend(qp, counter) : completeReceive(cq, qp, counter);
-  const watch = cq.context.platform.tap?.watch;
-  if (watch !== undefined) notifyWatch(watch, qp, isSend, counter);
+  if (qpn >= xrcTargetBit) {
+    if (!takeOfTarget(cq, address, wc)) return false;
+  } else {
+    const qp = cq.context.qpTable.get(qpn);
+    if (qp === undefined) return false;
+    const counter = fields.wqeCounter.get(view, address);
+    wc.wqeCounter = counter;
+    wc.wrId = isSend ? completeSend(qp, counter) : completeReceive(cq, qp, counter);
+    const watch = cq.context.platform.tap?.watch;
+    if (watch !== undefined) notifyWatch(watch, qp, isSend, counter);
+  }
+  wc.qpNum = qpn;
   wc.wcFlags = 0;
   wc.vendorErr = 0;
   if (opcode === CqeOpcode.ERROR) {
@@ -146,6 +152,20 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   wc.status = WcStatus.IBV_WC_SUCCESS;
   if (isSend) decodeSend(view, address, opcode, wc);
   else decodeReceive(view, address, opcode, wc);
+  return true;
+}
+
+/** A receive of an XRC target: the entry names the SRQ. @returns false when that is gone */
+function takeOfTarget(cq: IbvCq, address: number, wc: IbvWc): boolean {
+  const { memory, tap } = cq.context.platform;
+  const view = memory.viewNow;
+  const srq = cq.context.xrcSrqs.get(fields.sourceQpn.get(view, address));
+  if (srq === undefined) return false;
+  const counter = fields.wqeCounter.get(view, address);
+  wc.wqeCounter = counter;
+  freeSharedWqe(cq.cpu, srq.ring, counter);
+  wc.wrId = srq.ring.wrIds[counter]!;
+  tap?.watch?.receiveCompleted(`SRQ ${srq.handle}`, counter);
   return true;
 }
 

@@ -25,7 +25,8 @@ const nextWqe = new NextWqe();
 
 const { ATOMIC_CS, LOCAL_INVAL } = WqeOpcode;
 const pageBytes = 4096;
-const qpnMax = 0xff_ffff;
+/** Of QPNs and SRQNs. */
+const number24Max = 0xff_ffff;
 
 const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
 
@@ -115,6 +116,7 @@ function check(qp: IbvQp, ring: SendRing, row: SendRow | undefined, wr: IbvSendW
   if (!isUint32(sendFlags) || !isListValid(wr.sgList, numSge)) return EINVAL;
   if (row.hasImmediate && wr.immData !== undefined && !isUint32(wr.immData)) return EINVAL;
   if (row.isKeyOperation) return numSge === 0 ? checkKeyOperation(row, wr) : EINVAL;
+  if (row.hasRemoteSrqn && !isNumber24(wr.qpType?.xrc.remoteSrqn)) return EINVAL;
   if (row.hasInvalidateKey)
     return wr.invalidateRkey !== undefined && isUint32(wr.invalidateRkey) ? 0 : EINVAL;
   if (row.isAtomic) return numSge === 1 ? checkAtomic(row, wr) : EINVAL;
@@ -146,8 +148,11 @@ function checkDatagram(wr: IbvSendWr): number {
   const request = wr.wr?.ud;
   if (request === undefined) return EINVAL;
   const { remoteQpn, remoteQkey } = request;
-  return isInt32(remoteQpn) && remoteQpn >= 0 && remoteQpn <= qpnMax && isUint32(remoteQkey) ? 0 : EINVAL;
+  return isNumber24(remoteQpn) && isUint32(remoteQkey) ? 0 : EINVAL;
 }
+
+const isNumber24 = (value: number | undefined): boolean =>
+  value !== undefined && isInt32(value) && value >= 0 && value <= number24Max;
 
 /** Inline data are copied by the processor: a page that is not there ends a C program; here it is EFAULT. */
 function checkInline(

@@ -10,7 +10,7 @@ import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '..
 import { checkAddress } from './address-checks.ts';
 import { cleanCq, freeSharedNow } from './cq.ts';
 import { checkArguments, uint8Max, uint32Max } from './numbers.ts';
-import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq } from './objects.ts';
+import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq, IbvTargetQp } from './objects.ts';
 import { type DoorbellRecord, QueueMemory } from './queue-memory.ts';
 import { ReceiveRing, type ReceiveSizes, receiveSizesOf } from './receive-ring.ts';
 import { SendRing, type SendSizes, sendSizesOf } from './send-ring.ts';
@@ -40,7 +40,7 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   return verb('ibv_create_qp', async () => {
     const cap = checkedCap(context, init);
     checkArguments('ibv_create_qp', ['sqSigAll', init.sqSigAll ?? 0, uint32Max]);
-    if (!qpTypes.includes(init.qpType))
+    if (!qpTypes.includes(init.qpType) || init.qpType === QpTypeVerb.IBV_QPT_XRC_RECV)
       throw new VerbsError(
         'ibv_create_qp',
         'EINVAL',
@@ -48,7 +48,8 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       );
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const send = sendSizesOf(init.qpType, cap.maxSendWr, cap.maxSendSge, cap.maxInlineData);
-    const receive = hasSrq ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
+    const isInitiator = init.qpType === QpTypeVerb.IBV_QPT_XRC_SEND;
+    const receive = hasSrq || isInitiator ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
     await context.cpu.settle();
     const layout = bufferLayout(send, receive);
     const buffer = QueueMemory.map(context.platform.memory, layout.bytes);
@@ -67,20 +68,23 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
 }
 
 /** Changes state and attributes; `attrMask` of IBV_QP_… says which fields of `attr` count (ibv_modify_qp). */
-export async function modifyQp(qp: IbvQp, attr: QpAttr, attrMask: number): Promise<void> {
+export async function modifyQp(qp: IbvQp | IbvTargetQp, attr: QpAttr, attrMask: number): Promise<void> {
   const { context } = qp;
   await verb('ibv_modify_qp', async () => {
     checkAttributes(attr, attrMask);
     await qp.cpu.settle();
     const to = (attrMask & QpAttrMask.IBV_QP_STATE) !== 0 ? (attr.qpState ?? qp.state) : qp.state;
-    if (qp.state === QpStateVerb.IBV_QPS_RESET && to === QpStateVerb.IBV_QPS_INIT) {
+    const isReset = qp.state === QpStateVerb.IBV_QPS_RESET;
+    if (isReset && to === QpStateVerb.IBV_QPS_INIT && hasQueues(qp)) {
       qp.sendRing.initialiseOwnership(context.platform.memory);
     }
     await context.kernel.modifyQp(context.cpu, qp.handle, attr, attrMask);
     qp.state = to;
-    if (to === QpStateVerb.IBV_QPS_RESET) forgetWork(qp);
+    if (to === QpStateVerb.IBV_QPS_RESET && hasQueues(qp)) forgetWork(qp);
   });
 }
+
+const hasQueues = (qp: IbvQp | IbvTargetQp): qp is IbvQp => qp.qpType !== QpTypeVerb.IBV_QPT_XRC_RECV;
 
 /** What the types of C say of the attributes that count; the kernel holds them to the device's limits. */
 function checkAttributes(attr: QpAttr, attrMask: number): void {
@@ -101,15 +105,19 @@ function checkAttributes(attr: QpAttr, attrMask: number): void {
 }
 
 /** The attributes as the device has them (ibv_query_qp). */
-export const queryQp = (qp: IbvQp): Promise<QpAttr> =>
+export const queryQp = (qp: IbvQp | IbvTargetQp): Promise<QpAttr> =>
   verb('ibv_query_qp', () => qp.context.kernel.queryQp(qp.context.cpu, qp.handle));
 
 /** Destroys a QP; its completions that were not taken are gone (ibv_destroy_qp). */
-export async function destroyQp(qp: IbvQp): Promise<void> {
+export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
   const { context } = qp;
   await verb('ibv_destroy_qp', async () => {
     await qp.cpu.settle();
     await context.kernel.destroyQp(context.cpu, qp.handle);
+    if (!hasQueues(qp)) {
+      context.qps.delete(qp.handle);
+      return;
+    }
     // At once: the number may be given out again.
     context.platform.tap?.closed(qp.qpNum);
     await qp.cpu.settle();
@@ -225,8 +233,9 @@ function forgetWork(qp: IbvQp): void {
   const setLink = (address: number, index: number): void =>
     srqNextSegment.fields.nextWqeIndex.set(memory.view, address, index);
   const free = srq === null ? undefined : (index: number) => freeSharedNow(srq, index, setLink);
-  cleanCq(qp.recvCq, qp.qpNum, free);
-  if (qp.sendCq !== qp.recvCq) cleanCq(qp.sendCq, qp.qpNum, undefined);
+  const isOurs = ({ qpn }: { readonly qpn: number }): boolean => qpn === qp.qpNum;
+  cleanCq(qp.recvCq, isOurs, free);
+  if (qp.sendCq !== qp.recvCq) cleanCq(qp.sendCq, isOurs);
   qp.context.platform.tap?.watch?.forgotten(qp.qpNum);
   qp.sendRing.reset();
   if (qp.receiveRing === null) return;

@@ -63,7 +63,8 @@ export function sendSizesOf(
   const pointers = Math.max(maxSendSge, inlinePointers);
   let bytes = pointers * dataPointer.sizeBytes + addressBytesOf(type);
   const atomicBytes = atomicSegment.sizeBytes + remoteAddressSegment.sizeBytes + dataPointer.sizeBytes;
-  if (type === QpTypeVerb.IBV_QPT_RC) bytes = Math.max(bytes, atomicBytes);
+  const isReliable = type === QpTypeVerb.IBV_QPT_RC || type === QpTypeVerb.IBV_QPT_XRC_SEND;
+  if (isReliable) bytes = Math.max(bytes, atomicBytes);
   bytes = Math.max(bytes, bindSegment.sizeBytes) + controlSegment.sizeBytes;
   const logStride = Math.max(logStrideMin, log2Ceil(bytes));
   const spareWqes = (headroomBytes >>> logStride) + 1;

@@ -22,6 +22,8 @@ export interface SendRow {
   readonly hasRemoteAddress: boolean;
   readonly isAtomic: boolean;
   readonly hasImmediate: boolean;
+  /** It names an SRQ of the peer (XRC). */
+  readonly hasRemoteSrqn: boolean;
   /** A SEND that names a key to be invalidated at the peer. */
   readonly hasInvalidateKey: boolean;
   /** Local invalidate or bind: no data. */
@@ -51,7 +53,7 @@ const opcodes: readonly (readonly [WrOpcode, WqeOpcode, Kind, boolean])[] = [
 ];
 
 const kindsOf = (type: QpTypeVerb): readonly Kind[] => {
-  if (type === QpTypeVerb.IBV_QPT_RC)
+  if (type === QpTypeVerb.IBV_QPT_RC || type === QpTypeVerb.IBV_QPT_XRC_SEND)
     return ['send', 'sendInvalidate', 'write', 'read', 'atomic', 'invalidate', 'bind'];
   return type === QpTypeVerb.IBV_QPT_UD ? ['send'] : ['send', 'write'];
 };
@@ -89,6 +91,7 @@ function makeRows(type: QpTypeVerb): SendRows {
       hasRemoteAddress,
       isAtomic,
       hasImmediate,
+      hasRemoteSrqn: type === QpTypeVerb.IBV_QPT_XRC_SEND && !isKeyOperation,
       hasInvalidateKey,
       isKeyOperation,
       isShort: kind === 'read',

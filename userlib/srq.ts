@@ -1,7 +1,9 @@
 /** Shared receive queues: creation, limit, query, destruction. Posting is in `post-recv.ts`. */
+import { xrcTargetBit } from '../abi/index.ts';
 import type { SrqAttr } from '../driver/index.ts';
+import { cleanCq } from './cq.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
-import type { IbvContext, IbvPd, IbvSrq } from './objects.ts';
+import type { IbvContext, IbvCq, IbvPd, IbvSrq, IbvXrcd } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { SharedRing, sharedSizesOf } from './shared-ring.ts';
 import { VerbsError, verb } from './verbs-error.ts';
@@ -12,8 +14,16 @@ export interface IbvSrqInitAttr {
 }
 
 /** Makes a shared receive queue of at least the given size (ibv_create_srq). */
-export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq> {
-  const { context } = pd;
+export const createSrq = (pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq> =>
+  makeSrq(pd.context, pd, init, undefined);
+
+/** @param xrc of an SRQ for XRC */
+export async function makeSrq(
+  context: IbvContext,
+  pd: IbvPd,
+  init: IbvSrqInitAttr,
+  xrc: { readonly xrcd: IbvXrcd; readonly cq: IbvCq } | undefined,
+): Promise<IbvSrq> {
   const { memory } = context.platform;
   return verb('ibv_create_srq', async () => {
     checkSize(context, init.attr.maxWr, init.attr.maxSge);
@@ -28,8 +38,10 @@ export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq
       }
       const ring = new SharedRing(sizes, buffer, record);
       ring.initialise(memory);
-      const { handle } = await context.kernel.createSrq(context.cpu, {
+      const { handle, srqn } = await context.kernel.createSrq(context.cpu, {
         pd: pd.handle,
+        xrcd: xrc?.xrcd.handle ?? -1,
+        cq: xrc?.cq.handle ?? -1,
         wqeCount: sizes.wqeCount,
         wqeStrideBytes: strideBytes,
         bufferAddress: buffer.address,
@@ -41,6 +53,7 @@ export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq
         pd,
         handle,
         cpu: context.cpu,
+        xrc: xrc === undefined ? null : { ...xrc, srqNum: srqn },
         ring,
       };
       context.srqs.set(handle, srq);
@@ -78,9 +91,16 @@ export async function destroySrq(srq: IbvSrq): Promise<void> {
     await srq.cpu.settle();
     await context.kernel.destroySrq(context.cpu, srq.handle);
     context.srqs.delete(srq.handle);
+    if (srq.xrc !== null) forgetReceives(srq, srq.xrc);
     context.receiveRecords.give(ring.record);
     ring.buffer.unmap();
   });
+}
+
+/** Its completions that were not taken are gone. */
+function forgetReceives({ context }: IbvSrq, { cq, srqNum }: NonNullable<IbvSrq['xrc']>): void {
+  context.xrcSrqs.delete(srqNum);
+  cleanCq(cq, ({ qpn, isSend, sourceQpn }) => qpn >= xrcTargetBit && isSend === 0 && sourceQpn === srqNum);
 }
 
 function checkSize(context: IbvContext, maxWr: number, maxSge: number): void {

@@ -37,6 +37,7 @@ const opcodePlace = control.opcode.wordOffset;
 /** Fence and size are the lowest byte of the dword that the QPN begins. */
 const qpnPlace = control.qpn.wordOffset;
 const flagsPlace = control.completion.wordOffset;
+const remoteSrqnShift = control.remoteSrqn.shift;
 const counterShift = control.wqeCounter.shift;
 const qpnShift = control.qpn.shift;
 const immediatePlace = control.immediate.wordOffset;
@@ -95,9 +96,10 @@ export function writeWqe(cpu: UserCpu, wqe: NextWqe, row: SendRow, wr: IbvSendWr
   view.setInt32(base + qpnPlace, ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes));
   const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
   const order = row.isKeyOperation ? strongOrderBit : 0;
+  const queue = row.hasRemoteSrqn ? wr.qpType!.xrc.remoteSrqn << remoteSrqnShift : 0;
   view.setInt32(
     base + flagsPlace,
-    completion | order | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0),
+    queue | completion | order | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0),
   );
   const key = row.hasInvalidateKey ? wr.invalidateRkey! : 0;
   view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) : key);

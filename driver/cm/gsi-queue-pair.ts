@@ -41,11 +41,11 @@ import { specialQpBaseOf } from '../capabilities.ts';
 import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
 import type { Device } from '../device.ts';
 import { KernelError } from '../kernel-error.ts';
+import { kernelProcess } from '../kernel-process.ts';
 import type { Translation } from '../mtt.ts';
 import type { Cpu, PinnedPages } from '../platform.ts';
 import { releaseContext, useContext } from '../qp.ts';
 import { mapUar, type UserUar, unmapUar } from '../uar.ts';
-import { kernelProcess } from './kernel-process.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
 
 /** Where a MAD goes. */

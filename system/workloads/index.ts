@@ -89,3 +89,4 @@ export {
 } from './workload-fields.ts';
 export type { FieldNaming } from './workload-rules.ts';
 export { workloadSchema } from './workload-schema.ts';
+export { connectInitiator, connectTarget } from './xrc-states.ts';

@@ -23,6 +23,7 @@ import {
   IBV_QPS_RTR,
   IBV_QPS_RTS,
   type IbvQp,
+  type IbvTargetQp,
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
@@ -51,7 +52,7 @@ export interface RcAddress {
 }
 
 /** @throws VerbsError, as the other two, for what the QP or the device refuses */
-export const toInit = (qp: IbvQp, qpAccessFlags = allAccess, pkeyIndex = 0): Promise<void> =>
+export const toInit = (qp: IbvQp | IbvTargetQp, qpAccessFlags = allAccess, pkeyIndex = 0): Promise<void> =>
   modifyQp(
     qp,
     { qpState: IBV_QPS_INIT, pkeyIndex, portNum: 1, qpAccessFlags },

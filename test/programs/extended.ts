@@ -1,0 +1,188 @@
+/**
+ * XRC as programs use it: two processes of one host, each with an SRQ of the domain that a file names, share the target of one
+ * connection; and the misuse that verbs refuse.
+ *
+ *     node 0: sender (initiator) ──one connection──> node 1: owner (target, SRQ)     guest (SRQ of the same domain)
+ */
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { connectInitiator, connectTarget } from '../../system/workloads/xrc-states.ts';
+import {
+  closeDevice,
+  closeXrcd,
+  createCq,
+  createQpEx,
+  createSrqEx,
+  deallocPd,
+  deregMr,
+  destroyCq,
+  destroyQp,
+  destroySrq,
+  getSrqNum,
+  IBV_QPT_RC,
+  IBV_QPT_XRC_RECV,
+  IBV_QPT_XRC_SEND,
+  IBV_SRQT_XRC,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+  IBV_WR_SEND,
+  type IbvCq,
+  type IbvSrq,
+  type IbvXrcd,
+  O_CREAT,
+  O_EXCL,
+  openXrcd,
+  postRecv,
+  postSend,
+  postSrqRecv,
+} from '../../userlib/index.ts';
+import { codeOf, statusesOf, take } from './outcomes.ts';
+import { areEqual, patternOf, readOf, receiveOf, segment, sendOf, writeOf } from './requests.ts';
+import { type Area, attributesOf, Side } from './side.ts';
+
+/** The file that the two processes of node 1 share. */
+const sharedFile = 7;
+const areaBytes = 4096;
+const attributes = attributesOf({});
+
+interface Address {
+  readonly lid: number;
+  readonly qpNum: number;
+  readonly psn: number;
+}
+
+/** What a process of node 1 says of its queue. */
+interface Queue {
+  readonly srqn: number;
+  readonly address: number;
+  readonly rkey: number;
+}
+
+interface Receiver {
+  readonly side: Side;
+  readonly xrcd: IbvXrcd;
+  readonly cq: IbvCq;
+  readonly srq: IbvSrq;
+  readonly area: Area;
+}
+
+async function openReceiver(side: Side, xrcd: IbvXrcd): Promise<Receiver> {
+  const { program } = side;
+  const cq = await createCq(side.context, 16);
+  const attr = { maxWr: 8, maxSge: 1 };
+  const srq = await createSrqEx(side.context, { pd: side.pd, attr, srqType: IBV_SRQT_XRC, xrcd, cq });
+  const area = await side.area(areaBytes);
+  for (let at = 0; at < 4; at++) postSrqRecv(srq, receiveOf([segment(area, at * 1024, 1024)], at));
+  const queue: Queue = { srqn: getSrqNum(srq), address: area.address, rkey: area.mr.rkey };
+  await program.exchange.put('queue', queue as unknown as JsonValue);
+  return { side, xrcd, cq, srq, area };
+}
+
+async function closeReceiver({ side, xrcd, cq, srq, area }: Receiver): Promise<JsonValue> {
+  const busy = { xrcd: await codeOf(closeXrcd(xrcd)), cq: await codeOf(destroyCq(cq)) };
+  await destroySrq(srq);
+  await destroyCq(cq);
+  await closeXrcd(xrcd);
+  await deregMr(area.mr);
+  await deallocPd(side.pd);
+  await closeDevice(side.context);
+  return busy;
+}
+
+/** Receives two messages, whoever holds the target. */
+async function received({ side, cq, area }: Receiver): Promise<JsonValue> {
+  const wcs = await take(cq, 2);
+  return {
+    statuses: statusesOf(wcs),
+    lengths: wcs.map(({ byteLen }) => byteLen),
+    ids: wcs.map(({ wrId }) => wrId),
+    first: [...side.read(area, 4, wcs[0]!.wrId * 1024)],
+  };
+}
+
+/** Makes the domain and the target. */
+export async function owner(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const { context, port } = side;
+  const xrcd = await openXrcd(context, { fd: sharedFile, oflags: O_CREAT | O_EXCL });
+  const receiver = await openReceiver(side, xrcd);
+  const again = await codeOf(openXrcd(context, { fd: sharedFile, oflags: O_CREAT | O_EXCL }));
+  const absent = await codeOf(openXrcd(context, { fd: 99, oflags: 0 }));
+  const target = await createQpEx(context, { qpType: IBV_QPT_XRC_RECV, xrcd: receiver.xrcd });
+  const own: Address = { lid: port.lid, qpNum: target.qpNum, psn: 0 };
+  await program.exchange.put('target', own as unknown as JsonValue);
+  const initiator = (await program.exchange.take('initiator')) as unknown as Address;
+  await connectTarget(target, initiator, attributes);
+  await program.exchange.put('ready', true);
+  const told = await received(receiver);
+  await program.exchange.take('over');
+  const isMarked = (target.qpNum & 0x80_0000) !== 0;
+  await destroyQp(target);
+  return { again, absent, isMarked, told, busy: await closeReceiver(receiver) };
+}
+
+/** The owner may be later. */
+async function sharedDomain(side: Side): Promise<IbvXrcd> {
+  for (;;) {
+    try {
+      return await openXrcd(side.context, { fd: sharedFile, oflags: 0 });
+    } catch {
+      await side.program.cpu.sleep(1e9);
+    }
+  }
+}
+
+/** Shares the domain. */
+export async function guest(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const receiver = await openReceiver(side, await sharedDomain(side));
+  const told = await received(receiver);
+  await program.exchange.take('over');
+  return { told, busy: await closeReceiver(receiver) };
+}
+
+export async function sender(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const { context, pd, port } = side;
+  const cq = await createCq(context, 16);
+  const cap = { maxSendWr: 8, maxRecvWr: 8, maxSendSge: 1, maxRecvSge: 1 };
+  const refused = await codeOf(createQpEx(context, { pd, sendCq: cq, qpType: IBV_QPT_RC, cap: { ...cap } }));
+  const qp = await createQpEx(context, { pd, sendCq: cq, qpType: IBV_QPT_XRC_SEND, cap: { ...cap } });
+  const area = await side.area(areaBytes);
+  side.write(area, patternOf(3, areaBytes));
+  const queues = [
+    (await program.exchange.take('queue')) as unknown as Queue,
+    (await program.exchange.take('queue')) as unknown as Queue,
+  ];
+  const target = (await program.exchange.take('target')) as unknown as Address;
+  const own: Address = { lid: port.lid, qpNum: qp.qpNum, psn: 0x123 };
+  await program.exchange.put('initiator', own as unknown as JsonValue);
+  await connectInitiator(qp, target, own.psn, attributes);
+  await program.exchange.take('ready');
+  const errors = [
+    postSend(qp, sendOf([segment(area, 0, 8)])),
+    postSend(qp, sendOf([segment(area, 0, 8)], { qpType: { xrc: { remoteSrqn: 2 ** 24 } } })),
+    postRecv(qp, receiveOf([segment(area, 0, 8)])),
+  ];
+  for (const queue of queues) {
+    const qpType = { xrc: { remoteSrqn: queue.srqn } };
+    const there = { address: queue.address + 3072, rkey: queue.rkey };
+    postSend(qp, sendOf([segment(area, 0, 700)], { opcode: IBV_WR_SEND, qpType }));
+    const immediate = { opcode: IBV_WR_RDMA_WRITE_WITH_IMM, immData: 5, qpType };
+    postSend(qp, writeOf([segment(area, 0, 100)], there, immediate));
+    postSend(qp, readOf([segment(area, 2048, 100)], there, { qpType }));
+  }
+  const statuses = statusesOf(await take(cq, 6));
+  const isRead = areEqual(side.read(area, 100, 2048), side.read(area, 100));
+  // Memory of the one process by the queue of the other.
+  const [first, second] = queues as [Queue, Queue];
+  const foreign = { address: first.address, rkey: first.rkey };
+  const qpType = { xrc: { remoteSrqn: second.srqn } };
+  postSend(qp, readOf([segment(area, 0, 8)], foreign, { qpType }));
+  const wrong = statusesOf(await take(cq, 1));
+  for (let process = 0; process < 2; process++) await program.exchange.put('over', true);
+  await destroyQp(qp);
+  await destroyCq(cq);
+  await deregMr(area.mr);
+  await deallocPd(pd);
+  await closeDevice(context);
+  return { refused, errors, statuses, isRead, wrong };
+}
