@@ -10,6 +10,7 @@ import {
   type QpTransitionName,
   qpMailbox,
   qpTransitions,
+  ServiceType,
   srqc,
   uarPageBytes,
 } from '../../abi/index.ts';
@@ -183,14 +184,32 @@ function checkSizes(lint: LintContext, { name }: NamedCommand, box: Uint8Array, 
     limit('logEntries', context.logEntries, cap.logMaxCqEntries);
     if (name === 'SW2HW_CQ') checkUar(lint, name, context.uarPage, cap);
   } else if (name === 'SW2HW_EQ') limit('logEntries', eqc.decode(box).logEntries, cap.logMaxEqEntries);
-  else if (name === 'SW2HW_SRQ') limit('logWqes', srqc.decode(box).logWqes, cap.logMaxSrqWqes);
-  else if (name === 'RST2INIT_QP') {
+  else if (name === 'SW2HW_SRQ') {
+    const context = srqc.decode(box);
+    limit('logWqes', context.logWqes, cap.logMaxSrqWqes);
+    checkDomain(lint, name, context.xrcDomain, cap);
+  } else if (name === 'RST2INIT_QP') {
     const { context } = qpMailbox.decode(box);
     const hasQueue = context.srqAttached === 0 && context.doorbellRecordAddress !== 0n;
     limit('sqLogCount', context.sqLogCount, cap.logMaxQpWqes);
     if (hasQueue) limit('rqLogCount', context.rqLogCount, cap.logMaxQpWqes);
     checkUar(lint, name, context.uarPage, cap);
+    // An initiator has none.
+    if (context.serviceType === ServiceType.XRC && context.xrcDomain !== 0)
+      checkDomain(lint, name, context.xrcDomain, cap);
   } else if (name === 'INIT_HCA') checkProfile(initHca.decode(box), cap, limit);
+}
+
+/** SRQs that are not for XRC are of the first domain that is not the firmware's. */
+function checkDomain(lint: LintContext, name: string, domain: number, cap: Capabilities): void {
+  const first = cap.reservedXrcDomains;
+  const last = 2 ** cap.logMaxXrcDomains - 1;
+  if (cap.logMaxXrcDomains > 0 && (domain < first || domain > last))
+    lint.report(
+      'command-index',
+      `${name} xrcDomain`,
+      `is ${hex(domain)}, from ${hex(first)} to ${hex(last)}`,
+    );
 }
 
 function checkUar(lint: LintContext, name: string, page: number, cap: Capabilities): void {
@@ -250,6 +269,8 @@ export function checkState(lint: LintContext, command: NamedCommand): void {
   const isLive = view[use.table].has(number);
   if (use.use === 'create' && isLive)
     lint.report('command-state', object, `${name}: the device has it already`);
+  if (name === 'SW2HW_SRQ' && command.inBox !== undefined)
+    checkCqns(lint, object, [['receive', srqc.decode(command.inBox).cqn]]);
   if (use.use === 'create' || isLive) return;
   const wasDestroyed = view.destroyed[use.table].has(number);
   lint.report(
@@ -278,10 +299,18 @@ function checkTransition(lint: LintContext, command: NamedCommand, name: QpTrans
     lint.report('command-state', object, `${name} in state ${stateName}`);
   if (name !== 'RST2INIT_QP' || command.inBox === undefined) return;
   const { context } = qpMailbox.decode(command.inBox);
-  for (const [what, cqn] of [
+  checkCqns(lint, object, [
     ['send', context.sendCqn],
     ['receive', context.receiveCqn],
-  ] as const)
+  ]);
+}
+
+function checkCqns(
+  lint: LintContext,
+  object: string,
+  named: readonly (readonly [what: string, cqn: number])[],
+): void {
+  for (const [what, cqn] of named)
     if (cqn !== 0 && !lint.view.cqs.has(cqn) && lint.view.destroyed.cqs.has(cqn))
       lint.report('use-after-destroy', `CQ ${hex(cqn)}`, `as ${what} CQ of ${object}`);
 }

@@ -329,6 +329,27 @@ describe('the linter', () => {
     expect(bench.analyser.findings).toEqual([]);
   });
 
+  it('sheet 5.1, 5.5: holds XRC domains of SRQs and targets to the device’s, and the CQ of an SRQ to one that lives', () => {
+    for (const xrcDomain of [1, 16]) {
+      const bench = up();
+      bench.createSrq(0x20, { xrcDomain });
+      expect(bench.broken).toEqual(['command-index']);
+    }
+    const bench = up();
+    bench.createCq();
+    bench.createSrq(0x20, { xrcDomain: 15, cqn: 0x20 });
+    bench.initQp(0x40, ServiceType.XRC);
+    expect(bench.broken).toEqual([]);
+    bench.command('HW2SW_SRQ', { inputModifier: 0x20, opcodeModifier: 1 });
+    bench.command('HW2SW_CQ', { inputModifier: 0x20, opcodeModifier: 1 });
+    bench.createSrq(0x21, { xrcDomain: 15, cqn: 0x20 });
+    expect(bench.broken).toEqual(['use-after-destroy']);
+    const targets = up();
+    targets.createCq();
+    targets.initQp(0x40, ServiceType.XRC, { xrcDomain: 1 });
+    expect(targets.broken).toEqual(['command-index']);
+  });
+
   it('lets a driver edit a region between HW2SW_MPT and SYNC_TPT', () => {
     const bench = up();
     bench.createMpt();
@@ -358,7 +379,7 @@ describe('the linter', () => {
 
   it('holds no object that a failed command did not make', () => {
     const bench = up();
-    const context = { srqn: 0x20, logWqes: 4, logStride16: 1, mttAddress: 0 };
+    const context = { srqn: 0x20, logWqes: 4, logStride16: 1, mttAddress: 0, xrcDomain: 2 };
     const box = srqc.encode({ ...context, doorbellRecordAddress: 0x72_0010n });
     bench.command('SW2HW_SRQ', { inputModifier: 0x20, box, status: 0x08 });
     bench.command('HW2SW_SRQ', { inputModifier: 0x20, opcodeModifier: 1 });

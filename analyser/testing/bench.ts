@@ -15,6 +15,7 @@ import {
   mpt,
   mttEntry,
   QpState,
+  type qpc,
   qpMailbox,
   queryDevCap,
   queryFw,
@@ -52,6 +53,8 @@ const table = {
   mcgBase: 0x18_0000n,
 } as const;
 const logObjects = 8;
+/** The first that the firmware has not reserved. */
+const XRC_DOMAIN_NONE = 2;
 
 export interface CommandSetup {
   readonly inputModifier?: number;
@@ -235,6 +238,8 @@ export class AnalyserBench {
       logReservedMpts: 4,
       ports: 1,
       reservedUars: 1,
+      reservedXrcDomains: XRC_DOMAIN_NONE,
+      logMaxXrcDomains: 4,
       logUarAreaMib: 2,
       blueFlame: 1,
       logBlueFlameRegisterBytes: 9,
@@ -276,9 +281,10 @@ export class AnalyserBench {
     this.command('SW2HW_CQ', { inputModifier: cqn, box: cqc.encode({ ...preset, ...context }) });
   }
 
-  createSrq(srqn = 0x20): void {
+  createSrq(srqn = 0x20, fields: Initial<typeof srqc> = {}): void {
     this.mtt(2, 0x73_0000);
-    const context = { srqn, logWqes: 4, logStride16: 1, mttAddress: 16, doorbellRecordAddress: 0x72_0010n };
+    const queue = { srqn, logWqes: 4, logStride16: 1, mttAddress: 16, doorbellRecordAddress: 0x72_0010n };
+    const context = { xrcDomain: XRC_DOMAIN_NONE, ...queue, ...fields };
     this.command('SW2HW_SRQ', { inputModifier: srqn, box: srqc.encode(context) });
   }
 
@@ -288,7 +294,7 @@ export class AnalyserBench {
   }
 
   /** A QP with 16 send WQEs of 64 bytes and 4 receive WQEs of 16, in INIT. */
-  initQp(qpn = 0x40, serviceType: number = ServiceType.RC): void {
+  initQp(qpn = 0x40, serviceType: number = ServiceType.RC, fields: Initial<typeof qpc> = {}): void {
     this.mtt(3, 0x74_0000);
     const context = {
       state: QpState.INIT,
@@ -304,6 +310,7 @@ export class AnalyserBench {
       receiveCqn: 0x20,
       mttAddress: 24,
       doorbellRecordAddress: 0x72_0020n,
+      ...fields,
     };
     this.command('RST2INIT_QP', { inputModifier: qpn, box: qpMailbox.encode({ context }) });
     for (let block = 0; block < 16; block++) this.put(this.wqeAddress(block), Uint8Array.of(0x80, 0, 0, 0));
