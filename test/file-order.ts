@@ -62,6 +62,7 @@ const guests = [
   'test/guest/soft-roce.spec.ts',
   'test/page/page.spec.ts',
   'test/guest/own-files.spec.ts',
+  'test/guest/pyverbs.spec.ts',
   'test/guest/probe-backports.spec.ts',
   'test/guest/faults-probe.spec.ts',
   'test/guest/subnet-manager.spec.ts',

@@ -73,6 +73,10 @@ export function pingPongSteps(route: Route): Step[] {
       'ibv_srq_pingpong {device} -n 200',
       'ibv_srq_pingpong {device} -e -c -n 200',
     ]),
+    stepOf(route, 'ibv_xsrq_pingpong: extended reliable connections', [
+      'ibv_xsrq_pingpong {device} -n 200 -c 1',
+      'ibv_xsrq_pingpong {device} -e -n 100 -c 1',
+    ]),
   ];
 }
 
@@ -118,6 +122,13 @@ export function perftestSteps(route: Route): Step[] {
     stepOf(route, 'unreliable services', [
       'ib_write_bw {device} -n 300 -c UC',
       'ib_send_bw {device} -n 300 -c UD -s 1024',
+    ]),
+    stepOf(route, 'extended reliable connections', [
+      'ib_send_bw {device} -n 300 -c XRC',
+      'ib_write_bw {device} -n 300 -c XRC -q 2',
+      'ib_read_bw {device} -n 300 -c XRC',
+      'ib_atomic_bw {device} -n 300 -c XRC',
+      'ib_send_lat {device} -n 100 -c XRC',
     ]),
   ];
 }

@@ -1,0 +1,89 @@
+/**
+ * The tests of rdma-core itself, written for pyverbs, in a guest with Debian's Python: those of extended reliable connections.
+ * What libmlx4 has not (extended posts) and what the card has not (on-demand paging) they skip.
+ */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GuestSession } from '../../system/linux-lab/index.ts';
+import { ensureKits } from '../../system/linux-lab/packages/cache.ts';
+import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
+
+const pyverbsKit: Kit = {
+  name: 'pyverbs',
+  title: 'Python and pyverbs',
+  suites: ['bookworm'],
+  preferredSuite: undefined,
+  packages: ['python3-minimal', 'python3-pyverbs'],
+  standIns: [
+    ...['debconf', 'dpkg', 'ucf', 'adduser', 'passwd', 'base-passwd', 'login.defs', 'perl', 'perl-base', 'tar'],
+    ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'systemd', 'udev', 'usrmerge'],
+    ...['media-types', 'libpam-modules', 'libpam0g'],
+  ],
+  isKernel: false,
+};
+
+const libraries = 'lib/x86_64-linux-gnu';
+
+/** Debian packs some of the tests' files. */
+function unpackedTests(tree: string, folder: string): string {
+  const tests = join(folder, 'tests');
+  cpSync(join(tree, 'usr/share/doc/rdma-core/tests'), tests, { recursive: true });
+  for (const name of readdirSync(tests).filter((one) => one.endsWith('.gz'))) {
+    writeFileSync(join(tests, name.slice(0, -'.gz'.length)), gunzipSync(readFileSync(join(tests, name))));
+    rmSync(join(tests, name));
+  }
+  return tests;
+}
+
+const reason = await reasonAgainst('debian');
+
+describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests of rdma-core', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pyverbs-guest-'));
+  let session: GuestSession;
+
+  beforeAll(async () => {
+    expect(reason).toBeUndefined();
+    const [tree] = await ensureKits([pyverbsKit], cache);
+    const place = (path: string, to = `/${path}`): string => `${join(tree!, path)}:${to}`;
+    session = await GuestSession.start({
+      ...optionsFor('debian'),
+      ...{ hcas: 1, guests: 1, cable: false },
+      ownFiles: {
+        copies: [
+          unpackedTests(tree!, folder),
+          place('usr/bin/python3.11', '/usr/bin/python3'),
+          place('usr/lib/python3.11'),
+          place('usr/lib/python3/dist-packages'),
+          place(libraries, `/usr/${libraries}`),
+          place(`usr/${libraries}`),
+        ],
+        modules: [],
+      },
+    });
+    await session.load();
+  }, bootTimeoutMs);
+  afterAll(async () => {
+    await session?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('pass for extended reliable connections: traffic and atomics', { timeout: 600_000 }, async () => {
+    const command = 'cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k xrc 2>&1';
+    const { output, exitStatus } = await session.run(0, command, { timeoutSeconds: 500 });
+    expect(exitStatus, output).toBe(0);
+    const outcomes = [...output.matchAll(/^(test_\w+) .* \.\.\. (\w+)/gm)].map(([, name, how]) => [name, how]);
+    expect(Object.fromEntries(outcomes)).toEqual({
+      test_xrc_atomic_cmp_and_swap: 'ok',
+      test_xrc_atomic_fetch_and_add: 'ok',
+      test_xrc_traffic_cq_ex: 'ok',
+      test_ro_xrc_traffic: 'ok',
+      test_odp_xrc_traffic: 'skipped',
+      test_qp_ex_xrc_send: 'skipped',
+      test_qp_ex_xrc_send_imm: 'skipped',
+    });
+  });
+});
