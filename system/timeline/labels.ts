@@ -31,7 +31,8 @@ function syndromeText(syndrome: number): string {
 function packetText([opcode = 0, , , , flags = 0, syndrome = 0]: readonly number[]): string {
   const row = opcodeRow(opcode);
   const name = row?.name ?? `opcode 0x${opcode.toString(16)}`;
-  const answer = row?.name === 'RC_ACKNOWLEDGE' && syndrome >>> 5 !== 0 ? ` (${syndromeText(syndrome)})` : '';
+  const isAcknowledge = row?.name === 'RC_ACKNOWLEDGE' || row?.name === 'XRC_ACKNOWLEDGE';
+  const answer = isAcknowledge && syndrome >>> 5 !== 0 ? ` (${syndromeText(syndrome)})` : '';
   const marks = [
     [packetRetransmitted, ' again'],
     [packetCorrupted, ' corrupted'],

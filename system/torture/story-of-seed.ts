@@ -40,8 +40,14 @@ function playersOfSeed(seed: number): Story {
   return seed < firstNewestSeed ? newerStory(seed) : newestStory(seed);
 }
 
-const scenesOfSeed = (seed: number): readonly Scene[] =>
-  seed < firstNewestSeed ? scenes.filter(({ isNew }) => isNew !== true) : scenes;
+/** From here on one more scene may be told: extended reliable connections. */
+const firstExtendedSeed = 1e12;
+
+const scenesOfSeed = (seed: number): readonly Scene[] => {
+  if (seed >= firstExtendedSeed) return scenes;
+  const earlier = scenes.filter(({ isNewest }) => isNewest !== true);
+  return seed < firstNewestSeed ? earlier.filter(({ isNew }) => isNew !== true) : earlier;
+};
 
 /** A story of players with all that there is: time-outs and RNR delays of other cards, too. */
 export const newestStory = (seed: number): Story =>

@@ -19,7 +19,18 @@ const pyverbsKit: Kit = {
   preferredSuite: undefined,
   packages: ['python3-minimal', 'python3-pyverbs'],
   standIns: [
-    ...['debconf', 'dpkg', 'ucf', 'adduser', 'passwd', 'base-passwd', 'login.defs', 'perl', 'perl-base', 'tar'],
+    ...[
+      'debconf',
+      'dpkg',
+      'ucf',
+      'adduser',
+      'passwd',
+      'base-passwd',
+      'login.defs',
+      'perl',
+      'perl-base',
+      'tar',
+    ],
     ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'systemd', 'udev', 'usrmerge'],
     ...['media-types', 'libpam-modules', 'libpam0g'],
   ],
@@ -75,7 +86,10 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests
     const command = 'cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k xrc 2>&1';
     const { output, exitStatus } = await session.run(0, command, { timeoutSeconds: 500 });
     expect(exitStatus, output).toBe(0);
-    const outcomes = [...output.matchAll(/^(test_\w+) .* \.\.\. (\w+)/gm)].map(([, name, how]) => [name, how]);
+    const outcomes = [...output.matchAll(/^(test_\w+) .* \.\.\. (\w+)/gm)].map(([, name, how]) => [
+      name,
+      how,
+    ]);
     expect(Object.fromEntries(outcomes)).toEqual({
       test_xrc_atomic_cmp_and_swap: 'ok',
       test_xrc_atomic_fetch_and_add: 'ok',

@@ -3,6 +3,15 @@ import type { Mistake } from './mistake.ts';
 
 export const hcaMistakes: readonly Mistake[] = [
   {
+    name: 'target-keeps-its-first-queue',
+    what: 'Receives of an XRC target complete in the CQ of the shared receive queue that it received for first.',
+    kind: 'wrong address',
+    scene: 'named-queues',
+    file: 'hw/hca/responder/request-checks.ts',
+    find: '    pair.receiveCqn = srqs.cqn[srq]!;\n',
+    replace: '    if (pair.hasCommunicated === 0) pair.receiveCqn = srqs.cqn[srq]!;\n',
+  },
+  {
     name: 'fence-ends-early',
     what: 'A fenced request goes on while one READ or atomic before it is still unanswered.',
     kind: 'comparison off by one',

@@ -269,7 +269,11 @@ function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): 
       wire.rearranged === undefined,
   );
   const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
-  const copiedAcks = sumOf(ends.map(({ wire }) => wire.rearranged?.copied['RC_ACKNOWLEDGE']?.packets ?? 0));
+  const copiedAcks = sumOf(
+    ends.flatMap(({ wire }) =>
+      ['RC_ACKNOWLEDGE', 'XRC_ACKNOWLEDGE'].map((name) => wire.rearranged?.copied[name]?.packets ?? 0),
+    ),
+  );
   return nakKinds.flatMap((kind) =>
     behind(
       `cable ${sender.node} to ${receiver.node}, ${kind}`,

@@ -24,6 +24,7 @@ import { lostLookups } from './lost-lookups.ts';
 import { lostPackets } from './lost-packets.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
+import { namedQueues } from './named-queues.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
 import { otherPartitions } from './other-partitions.ts';
@@ -77,6 +78,7 @@ export const scenes: readonly Scene[] = [
   lostPackets,
   measuredLatencies,
   moderatedEvents,
+  namedQueues,
   nextQueue,
   oneMessage,
   otherPartitions,

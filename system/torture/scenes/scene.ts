@@ -65,6 +65,8 @@ export interface Scene {
   readonly isSlow?: true;
   /** It came after seeds that pages and tables name: only later ones tell it. */
   readonly isNew?: true;
+  /** Likewise, later than those. */
+  readonly isNewest?: true;
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
