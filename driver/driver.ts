@@ -193,7 +193,6 @@ export class Driver implements KernelDevice, Patient {
       srqs: device?.numbers.srqs.taken ?? 0,
       qps: device?.numbers.qps.taken ?? 0,
       channels: sum((counts) => counts.channels),
-      xrcDomains: device?.xrcDomains.size ?? 0,
       uars: device?.numbers.uars.taken ?? 0,
       mttEntries: device?.mtts.takenEntries ?? 0,
       icmChunks: Object.values(device?.icm ?? {}).reduce((total, table) => total + table.mappedChunks, 0),

@@ -122,7 +122,6 @@ export interface ResourceCounts {
   readonly srqs: number;
   readonly qps: number;
   readonly channels: number;
-  readonly xrcDomains: number;
   readonly uars: number;
   readonly mttEntries: number;
   readonly icmChunks: number;

@@ -48,11 +48,6 @@ interface Parts {
 export class XrcDomains {
   readonly #parts = new Map<XrcDomain, Parts>();
 
-  /** How many there are. */
-  get size(): number {
-    return this.#parts.size;
-  }
-
   /**
    * Opens the domain of a file, which may be that of another process, or a new one without a file.
    * @throws KernelError EOPNOTSUPP, EAGAIN for a domain that is not there and is not to be made, EINVAL, ENOMEM

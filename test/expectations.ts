@@ -29,7 +29,6 @@ export const noResources = {
   srqs: 0,
   qps: 0,
   channels: 0,
-  xrcDomains: 0,
   uars: 0,
   mttEntries: 0,
 } as const;
