@@ -5,7 +5,7 @@
  *
  * A target has no work requests. The send queue that its context must name is a page of the kernel's in which nothing is posted.
  * Sources: interface sheet 5.1, 5.5; Linux 6.1, drivers/infiniband/hw/mlx4/main.c (mlx4_ib_alloc_xrcd), core/uverbs_cmd.c
- * (ib_uverbs_open_xrcd); golden capture x-xrc-pingpong.
+ * (ib_uverbs_open_xrcd); golden captures, x-xrc-pingpong.
  */
 import { CapabilityFlag, controlSegment, hasCapability, icmPageBytes } from '../abi/index.ts';
 import { type CompletionQueue, createCq, destroyCq } from './cq.ts';

@@ -11,6 +11,7 @@ export type {
   RdmaPortSpace,
   SocketAddress,
   SrqAttr,
+  SrqTypeVerb,
 } from '../driver/index.ts';
 export { bindMw } from './bind-mw.ts';
 export * from './constants.ts';
