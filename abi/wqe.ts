@@ -137,7 +137,7 @@ export const datagramSegment = layout(
     addressVector: nested(0x00, addressVector),
     destinationQpn: bits32(0x20, 23, 0),
     qkey: u32(0x24, 'bit 31 set: the QP’s own'),
-    vlan: u16(0x28, 'none: 0xffff from Linux, 0 without insertTag from libmlx4'),
+    vlan: u16(0x28, 'with insertTag'),
     destinationMac: bytes(0x2a, 6),
   },
 );

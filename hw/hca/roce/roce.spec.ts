@@ -137,10 +137,9 @@ describe.each(forms)('RoCE %s', (roce) => {
 
   it.each([
     ['0xffff, as Linux writes it', { vlan: 0xffff, insertTag: 0 }, undefined],
-    ['0, as libmlx4 writes it', { vlan: 0, insertTag: 0 }, undefined],
+    ['what was in memory, as libmlx4 leaves it', { vlan: 0x10, insertTag: 0 }, undefined],
     ['0 with the bit that says so', { vlan: 0, insertTag: 1 }, 0],
-    ['VLAN 5 of Linux', { vlan: 5, insertTag: 0 }, 5],
-    ['VLAN 5 of libmlx4', { vlan: 5, insertTag: 1 }, 5],
+    ['VLAN 5 with that bit', { vlan: 5, insertTag: 1 }, 5],
   ])('sends datagrams with the tag of their segment: %s', async (_, { vlan, insertTag }, expected) => {
     const bench = await dataPathBench({ roce, ethernet: {} });
     const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];
@@ -166,7 +165,10 @@ describe.each(forms)('RoCE %s', (roce) => {
     from.fill(7);
     to.fill(0xee);
     await bench.run(5);
-    const vector = { sourceGidIndex: GID_INDEX, hopLimit: 9, destinationGid: gidOfNode(roce, 2) };
+    const vector = {
+      ...{ sourceGidIndex: GID_INDEX, hopLimit: 9, destinationGid: gidOfNode(roce, 2) },
+      insertTag: 1,
+    };
     const datagram = {
       ...datagramTo(b.qp.qpn, 0, vector),
       vlan: 0x6007,

@@ -60,8 +60,6 @@ const inline = inlineHeader.fields;
 /** LNH of a packet with a GRH. */
 const NEXT_IS_GRH = 3;
 const PATH_BITS_MASK = 0x7f;
-/** In the datagram segment, from the kernel; libmlx4 leaves 0 there, and says by a bit of the vector where that is a tag. */
-const NO_TAG_IN_SEGMENT = 0xffff;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
@@ -115,15 +113,14 @@ export class DatagramDecoder {
   #takeRoute(to: number, record: number, { slot }: QueuePair, tables: RoceTables): void {
     const { sram: bytes, sramView: view, qps, address } = this.#core;
     const datagrams = this.#datagrams;
-    const tag = datagram.vlan.get(view, to);
-    const isNone = tag === NO_TAG_IN_SEGMENT || (tag === 0 && vector.insertTag.get(view, to) === 0);
     const gid = vector.sourceGidIndex.get(view, to) % tables.isRoutable.length;
     const parts = {
       from: bytes,
       path: to,
       mac: to + datagram.destinationMac.field.offset,
       sourceMac: sourceMacOf(qps, slot, tables),
-      tag: isNone ? NO_TAG : tag,
+      // libmlx4 leaves there what its memory held before where there is no tag, and Linux 0xffff: the bit of the vector decides.
+      tag: vector.insertTag.get(view, to) === 0 ? NO_TAG : datagram.vlan.get(view, to),
       isRoutable: tables.isRoutable[gid] === 1,
       udpSourcePort: udpSourcePortOf(qps, slot),
     };
