@@ -9,7 +9,8 @@
  * in data bits 7:0, the first of the platform's vectors being 32.
  *
  * Promises: one pending interrupt per vector: a message that finds its vector pending merges into it, so a storm
- * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting.
+ * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting. A wire that changes in
+ * the instant in which it is sampled counts as it was before, whichever comes first.
  */
 import { assertRange, InvariantError, nsToPs, type Picoseconds } from '../base/index.ts';
 import { type BlockState, type LogicalProcess, PHASE_HARDWARE } from '../sim/index.ts';
@@ -24,6 +25,7 @@ export const messageWindowAddress = 0xfee0_0000;
 export const messageWindowBytes = 0x10_0000;
 
 const firstSystemVector = 32;
+const NEVER = Number.NEGATIVE_INFINITY;
 
 export interface InterruptStatistics {
   /** MSI-X vector of the platform, or `INTA` to `INTD`. */
@@ -52,10 +54,29 @@ class Line {
   isInService = false;
   /** Level of a wire; messages have none. */
   isAsserted = false;
+  /** The instant of its last change, and its level before that. */
+  #changedPs = NEVER;
+  #wasAsserted = false;
 
   constructor(name: number | string, core: number) {
     this.name = name;
     this.core = core;
+  }
+
+  /** The wire changes. */
+  setAsserted(isAsserted: boolean, nowPs: Picoseconds): void {
+    if (nowPs !== this.#changedPs) this.#wasAsserted = this.isAsserted;
+    this.#changedPs = nowPs;
+    this.isAsserted = isAsserted;
+  }
+
+  /** Its level as it is seen at an instant: a change counts from the next picosecond on. */
+  isHigh(nowPs: Picoseconds): boolean {
+    return nowPs === this.#changedPs ? this.#wasAsserted : this.isAsserted;
+  }
+
+  rebase(ps: number): void {
+    this.#changedPs -= ps;
   }
 }
 
@@ -85,7 +106,13 @@ export class InterruptController {
       ...Array.from({ length: config.vectorCount }, (_, vector) => new Line(vector, vector % coreCount)),
       ...['INTA', 'INTB', 'INTC', 'INTD'].map((name) => new Line(name, 0)),
     ];
+    process.addTimeKeeper(this);
     this.#deliverHandler = process.queue.addHandler((line, core) => this.#arrive(line, core), PHASE_HARDWARE);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    for (const line of this.#lines) line.rebase(ps);
   }
 
   // What the root complex calls.
@@ -106,7 +133,7 @@ export class InterruptController {
   intx(pin: number, isAsserted: boolean): void {
     const index = this.vectorCount + pin;
     const line = this.#lines[index]!;
-    line.isAsserted = isAsserted;
+    line.setAsserted(isAsserted, this.#process.nowPs);
     if (!isAsserted) return;
     this.#process.queue.schedule(
       this.#process.nowPs + this.#deliveryPs,
@@ -164,7 +191,8 @@ export class InterruptController {
     await cpu.settle();
     line.isInService = false;
     // A level that is still high interrupts again at the end of interrupt.
-    if (line.isAsserted && line.handler !== undefined && !line.isPending) this.#deliver(index, line.core);
+    const isHigh = line.isHigh(this.#process.nowPs);
+    if (isHigh && line.handler !== undefined && !line.isPending) this.#deliver(index, line.core);
   }
 
   /** Counts of every vector that has had an interrupt. */
@@ -211,7 +239,7 @@ export class InterruptController {
 
   #deliver(index: number, coreIndex: number): void {
     const line = this.#lines[index]!;
-    if (index >= this.vectorCount && !line.isAsserted) return;
+    if (index >= this.vectorCount && !line.isHigh(this.#process.nowPs)) return;
     line.delivered++;
     if (line.isPending) {
       line.merged++;
