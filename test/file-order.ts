@@ -55,6 +55,7 @@ const guests = [
   'test/guest/faults-work.spec.ts',
   'test/guest/two-guests.spec.ts',
   'test/guest/ethernet.spec.ts',
+  'test/guest/soft-roce-peer.spec.ts',
   'test/guest/roce.spec.ts',
   'test/guest/roce-v1.spec.ts',
   'test/guest/peer.spec.ts',

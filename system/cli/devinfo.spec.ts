@@ -26,7 +26,7 @@ hca_id:→mlx4_0
 →page_size_cap:→→→0xfffffe00
 →max_qp:→→→→163768
 →max_qp_wr:→→→16351
-→device_cap_flags:→→0x05221c26
+→device_cap_flags:→→0x05321c26
 →→→→→BAD_PKEY_CNTR
 →→→→→BAD_QKEY_CNTR
 →→→→→CHANGE_PHY_PORT
@@ -34,6 +34,7 @@ hca_id:→mlx4_0
 →→→→→SYS_IMAGE_GUID
 →→→→→RC_RNR_NAK_GEN
 →→→→→MEM_WINDOW
+→→→→→XRC
 →→→→→MEM_MGT_EXTENSIONS
 →→→→→MEM_WINDOW_TYPE_2B
 →→→→→RAW_IP_CSUM
@@ -75,7 +76,7 @@ hca_id:→mlx4_0
 →→→→→NO SUPPORT
 →completion timestamp_mask:→→→0x0000ffffffffffff
 →hca_core_clock:→→→427000kHZ
-→device_cap_flags_ex:→→0x5221C26
+→device_cap_flags_ex:→→0x5321C26
 →tso_caps:
 →→max_tso:→→→0
 →rss_caps:

@@ -58,8 +58,8 @@ export const hostMistakes: readonly Mistake[] = [
     what: 'A level that is still high at the end of its handler does not interrupt again.',
     kind: 'lost event',
     file: 'host/interrupt-controller.ts',
-    find: 'if (line.isAsserted && line.handler !== undefined && !line.isPending)',
-    replace: 'if (line.isAsserted && line.handler !== undefined && line.isPending)',
+    find: 'if (isHigh && line.handler !== undefined && !line.isPending)',
+    replace: 'if (isHigh && line.handler !== undefined && line.isPending)',
   },
   {
     name: 'deadline-outlives-wait',

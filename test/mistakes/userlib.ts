@@ -71,9 +71,8 @@ export const userlibMistakes: readonly Mistake[] = [
     kind: 'resource not returned',
     scene: 'shared-receives',
     file: 'userlib/cq.ts',
-    find: 'if (freeShared !== undefined && isSend.get(view, from) === 0) freeShared(wqeCounter.get(view, from));',
-    replace:
-      'if (freeShared !== undefined && isSend.get(view, from) === 1) freeShared(wqeCounter.get(view, from));',
+    find: 'if (freeShared !== undefined && entry.isSend === 0) freeShared(wqeCounter.get(view, from));',
+    replace: 'if (freeShared !== undefined && entry.isSend === 1) freeShared(wqeCounter.get(view, from));',
   },
   {
     name: 'moved-entry-keeps-its-owner',
