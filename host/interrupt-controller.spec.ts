@@ -222,20 +222,23 @@ describe('a legacy pin', () => {
   it.each([
     ['rises', true],
     ['falls', false],
-  ])('that %s in the instant in which what it said arrives counts as it was before, whichever comes first', async (_, isUp) => {
-    const counted = [];
-    for (const phase of [0, PHASE_LAST]) {
-      const test = newTestHost(timing);
-      const { host, process } = test;
-      host.interrupts.attachPin(0, async () => host.interrupts.intx(0, false));
-      at(process, 1000, () => host.interrupts.intx(0, true));
-      if (isUp) at(process, 2000, () => host.interrupts.intx(0, false));
-      at(process, 1000 + deliveryPs, () => host.interrupts.intx(0, isUp), phase);
-      await test.runTo(1_000_000);
-      counted.push(host.interrupts.counts());
-    }
-    // One that rises again says so anew.
-    const row = { vector: 'INTA', delivered: 1, handled: 1, spurious: 0, merged: 0, waiting: 0 };
-    expect(counted).toEqual([[row], [row]]);
-  });
+  ])(
+    'that %s in the instant in which what it said arrives counts as it was before, whichever comes first',
+    async (_, isUp) => {
+      const counted = [];
+      for (const phase of [0, PHASE_LAST]) {
+        const test = newTestHost(timing);
+        const { host, process } = test;
+        host.interrupts.attachPin(0, async () => host.interrupts.intx(0, false));
+        at(process, 1000, () => host.interrupts.intx(0, true));
+        if (isUp) at(process, 2000, () => host.interrupts.intx(0, false));
+        at(process, 1000 + deliveryPs, () => host.interrupts.intx(0, isUp), phase);
+        await test.runTo(1_000_000);
+        counted.push(host.interrupts.counts());
+      }
+      // One that rises again says so anew.
+      const row = { vector: 'INTA', delivered: 1, handled: 1, spurious: 0, merged: 0, waiting: 0 };
+      expect(counted).toEqual([[row], [row]]);
+    },
+  );
 });
