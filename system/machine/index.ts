@@ -61,7 +61,7 @@ export {
   wireFailures,
 } from './report/checks.ts';
 export { type ExactDigits, ExactFigures } from './report/exact-figures.ts';
-export { behind, checkOf, sumOf, vectorFailures } from './report/failures.ts';
+export { behind, checkOf, sumOf, unequal, vectorFailures } from './report/failures.ts';
 export { figuresSince, type ReportFigures } from './report/figures-since.ts';
 export { type FrameLedger, frameCableFailures } from './report/frame-ledger.ts';
 export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';

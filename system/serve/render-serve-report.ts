@@ -35,11 +35,12 @@ export function renderServeReport(report: ServeReport): string {
 
 /** Under the name of end 1 in the table of the cable. */
 function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: StrangerReport): string {
-  const { refused, unreadFrames, unfitFrames, discardedFrames } = lost;
+  const { refused, unreadFrames, unfitFrames, forgottenFrames, discardedFrames } = lost;
   const odd = [
     [refused, 'refused'],
     [unreadFrames, 'frames not taken'],
     [unfitFrames, 'frames that no cable carries'],
+    [forgottenFrames, 'frames that waited when they went'],
     [discardedFrames, 'frames while the link was down'],
   ].flatMap(([count, what]) => (count === 0 ? [] : [`, ${countText(Number(count))} ${what}`]));
   return (

@@ -153,6 +153,8 @@ export class ServeLoop {
         port: emulation.wireEnd.ledger,
         isQuiet: emulation.wireEnd.lp.isDrained,
         unfitFrames: emulation.wireEnd.unfitCount,
+        forgottenFrames: emulation.wireEnd.forgottenCount,
+        waitingFrames: emulation.wireEnd.waitingCount,
         socket: { ...this.frames!.counters },
       },
       defects: emulation.defects,

@@ -37,6 +37,7 @@ import {
   operationFailures,
   operationsOf,
   sumOf,
+  unequal,
   vectorFailures,
   type WireReport,
   wireFailures,
@@ -175,6 +176,9 @@ export interface StrangerReport {
   readonly unreadFrames: number;
   /** Frames of strangers that no cable carries: without a whole header, or longer than the MTU allows. */
   readonly unfitFrames: number;
+  /** Frames of strangers that waited for the cable when they went; and that do so now. */
+  readonly forgottenFrames: number;
+  readonly waitingFrames: number;
   /** Frames of strangers that found the link down. */
   readonly discardedFrames: number;
 }
@@ -210,6 +214,8 @@ interface StrangerParts {
   readonly port: FrameLedger;
   readonly isQuiet: boolean;
   readonly unfitFrames: number;
+  readonly forgottenFrames: number;
+  readonly waitingFrames: number;
   readonly socket: FrameSocketCounters;
 }
 
@@ -258,7 +264,8 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
       hcas,
       exact,
     ),
-    checks: checksOf(slots, peer, cabled, far, ends),
+    // After a defect the cable's end is another than that which the socket has counted for.
+    checks: checksOf(slots, peer, cabled, far, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
     run,
@@ -292,11 +299,32 @@ function strangerEndsOf(hca: HcaLedger, { port, isQuiet }: StrangerParts): [Cabl
   ];
 }
 
-const strangerOf = ({ port, unfitFrames, socket }: StrangerParts): StrangerReport => ({
-  ...socket,
-  unfitFrames,
-  discardedFrames: port.transmitted['discardedFrames'] ?? 0,
-});
+const strangerOf = (parts: StrangerParts): StrangerReport => {
+  const { port, unfitFrames, forgottenFrames, waitingFrames, socket } = parts;
+  return {
+    ...socket,
+    unfitFrames,
+    forgottenFrames,
+    waitingFrames,
+    discardedFrames: port.transmitted['discardedFrames'] ?? 0,
+  };
+};
+
+/** What passed the socket has passed the far end of the cable, but for what the report says became of it. */
+function socketFailures(parts: StrangerParts): string[] {
+  const { port, socket } = parts;
+  const { unfitFrames, forgottenFrames, waitingFrames, discardedFrames } = strangerOf(parts);
+  const taken = (port.transmitted['frames'] ?? 0) + discardedFrames;
+  const explained = taken + unfitFrames + forgottenFrames + waitingFrames;
+  return [
+    ...unequal('frames of strangers', explained, socket.framesFromClient),
+    ...unequal(
+      'frames to strangers',
+      socket.framesToClient + socket.unreadFrames,
+      port.received['deliveredFrames'] ?? 0,
+    ),
+  ];
+}
 
 function nodeOf(slot: SlotLedger): ServedNodeReport {
   const { hca, commandCycles } = slot;
@@ -340,6 +368,7 @@ function checksOf(
   cabled: readonly HcaLedger[],
   far: (node: number) => HcaLedger,
   ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
+  stranger: StrangerParts | undefined,
 ): ServeChecks {
   const host = peer && hostFailures(peer.host, peer.hca, far(peer.hca.node));
   const hcas = [...slots.map(({ hca }) => hca), ...(peer === undefined ? [] : [peer.hca])];
@@ -354,6 +383,7 @@ function checksOf(
     wire: checkOf([
       ...cabled.flatMap((hca) => wireFailures(hca, far(hca.node))),
       ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
+      ...(stranger === undefined ? [] : socketFailures(stranger)),
     ]),
     operations: checkOf([
       ...slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca)),

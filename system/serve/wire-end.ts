@@ -24,6 +24,8 @@ export class WireEnd {
   readonly #waiting: Uint8Array[] = [];
   /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU allows. */
   #unfitCount = 0;
+  /** Frames that waited when their stranger went. */
+  #forgottenCount = 0;
 
   /** @param onFrame takes what the HCA sends */
   constructor({ config, channels }: ServedPlan, node: number, onFrame: FrameTaken) {
@@ -51,6 +53,7 @@ export class WireEnd {
 
   /** A stranger is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
   setPlugged(isPlugged: boolean): void {
+    this.#forgottenCount += this.#waiting.length;
     this.#waiting.length = 0;
     this.#port.setEnabled(isPlugged);
   }
@@ -60,19 +63,27 @@ export class WireEnd {
     return this.#waiting.length < waitingMax;
   }
 
-  /** Takes a frame of the stranger, as far as there is room. */
+  /** Takes a frame of the stranger; there must be room. */
   take(bytes: Uint8Array, at: number, lengthBytes: number): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.#port.frameBytesMax) {
       this.#unfitCount++;
       return;
     }
-    if (!this.hasRoom) return;
     this.#waiting.push(bytes.slice(at, at + lengthBytes));
     this.#send();
   }
 
   get unfitCount(): number {
     return this.#unfitCount;
+  }
+
+  get forgottenCount(): number {
+    return this.#forgottenCount;
+  }
+
+  /** Frames of the stranger that wait for the cable. */
+  get waitingCount(): number {
+    return this.#waiting.length;
   }
 
   /** As the report has the ends of cables: what is handed to the stranger is done with. */

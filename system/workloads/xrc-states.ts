@@ -3,22 +3,16 @@ import {
   IBV_QP_AV,
   IBV_QP_DEST_QPN,
   IBV_QP_MAX_DEST_RD_ATOMIC,
-  IBV_QP_MAX_QP_RD_ATOMIC,
   IBV_QP_MIN_RNR_TIMER,
   IBV_QP_PATH_MTU,
-  IBV_QP_RETRY_CNT,
-  IBV_QP_RNR_RETRY,
   IBV_QP_RQ_PSN,
-  IBV_QP_SQ_PSN,
   IBV_QP_STATE,
-  IBV_QP_TIMEOUT,
   IBV_QPS_RTR,
-  IBV_QPS_RTS,
   type IbvQp,
   type IbvTargetQp,
   modifyQp,
 } from '../../userlib/index.ts';
-import { type RcAddress, type RcAttributes, toInit } from './rc-states.ts';
+import { type RcAddress, type RcAttributes, toInit, toRts } from './rc-states.ts';
 
 const connectionMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
@@ -37,26 +31,9 @@ export async function connectInitiator(
   sqPsn: number,
   attributes: RcAttributes,
 ): Promise<void> {
-  const { timeoutCode, retryCount, rnrRetryCount, readAtomicMax } = attributes;
   await toInit(qp);
   await modifyQp(qp, connectionOf(target, attributes), connectionMask);
-  await modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTS,
-      timeout: timeoutCode,
-      retryCnt: retryCount,
-      rnrRetry: rnrRetryCount,
-      sqPsn,
-      maxRdAtomic: readAtomicMax,
-    },
-    IBV_QP_STATE |
-      IBV_QP_TIMEOUT |
-      IBV_QP_RETRY_CNT |
-      IBV_QP_RNR_RETRY |
-      IBV_QP_SQ_PSN |
-      IBV_QP_MAX_QP_RD_ATOMIC,
-  );
+  await toRts(qp, sqPsn, attributes);
 }
 
 /** To where it receives, which is all that it does. */

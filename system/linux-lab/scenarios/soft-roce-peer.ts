@@ -27,7 +27,7 @@ async function gidIndex(stage: Stage, end: End, family: Family): Promise<number>
   return Number(line.split(' ')[0]);
 }
 
-/** A test of two sides, the HCA's the client: `{end}` stands for what names device and GID. Its last line with figures. */
+/** A test of two sides: `{device}` and `{gid}` stand for what names an end's. The client's last line with figures. */
 async function across(stage: Stage, command: string, family: Family, server: End): Promise<string> {
   const client: End = server === 1 ? 0 : 1;
   const sideOf = async (end: End): Promise<string> =>
@@ -41,7 +41,7 @@ async function across(stage: Stage, command: string, family: Family, server: End
   return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
 }
 
-/** What the other end is of both directions. */
+/** Who is the client, and the end that serves it. */
 const directions = [
   ['the HCA asks', 1],
   ['Soft-RoCE asks', 0],
