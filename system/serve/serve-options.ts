@@ -98,7 +98,10 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
   const faults = checkedFaults(options.faults ?? [], nodeCount);
   const cabling = cablingOf(options);
-  if (config.hca.capability.linkLayer === 'ethernet') checkEthernet(faults);
+  const { linkLayer, roce } = config.hca.capability;
+  if (linkLayer === 'ethernet') checkEthernet(faults);
+  else if (roce !== 'none')
+    throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
   if (wire !== undefined) checkWire(options, config, hcas);
   return {

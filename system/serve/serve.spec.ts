@@ -66,6 +66,11 @@ const settled = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
+it('RoCE is refused where ports are of InfiniBand: it would have no effect', () => {
+  const set = { 'hca.capability.roce': 'v1' };
+  expect(() => serveOrderOf({ socket: 'socket', set })).toThrow(/roce is "v1", expected none/);
+});
+
 describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
   const ethernet = { 'hca.capability.linkLayer': 'ethernet' };
 
