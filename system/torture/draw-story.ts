@@ -32,6 +32,7 @@ import {
   climates,
   type Flaw,
   type Link,
+  mtuBytes,
   type ProgramPlan,
   type QpPlan,
   type ReceivePlan,
@@ -135,7 +136,6 @@ interface ProgramDraft {
 
 const remoteAll = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 const areaIndex = { source: 0, target: 1, sink: 2, foreign: 3 } as const;
-const mtuBytes = (code: number): number => 128 << code;
 const verbsOf: Readonly<Record<Transport, readonly number[]>> = {
   RC: [
     IBV_WR_SEND,

@@ -9,5 +9,5 @@ export { runStory } from './run-story.ts';
 export { sceneNames } from './scenes/index.ts';
 export { shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
-export { plain, storyOfSeed } from './story-of-seed.ts';
+export { firstFreshSeed, plain, storyOfSeed } from './story-of-seed.ts';
 export type { StoryOutcome } from './torture-worker.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { drawStory } from './draw-story.ts';
 import { patienceOf, withBearableRnr } from './patience.ts';
-import type { Story } from './story.ts';
+import { type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
 /** A story with one QP of these attributes for each row, in one program. */
@@ -67,5 +67,29 @@ describe('RNR delays of broken stories', () => {
 
   it('are the longest where nothing is long enough', () => {
     expect(timersOf(withBearableRnr(storyOf('broken', [[31, 7, 1]])))).toEqual([0]);
+  });
+});
+
+describe('on a cable that stays bad', () => {
+  const bad = { packet: 'lost', chance: '10%', node: 0 };
+
+  it('a time-out for each packet of the longest message is waited for as well', () => {
+    const story = drawStory(121);
+    const sizes = [...sendsOf(story)].flatMap(({ program, qp, plan }) => {
+      const { transport, mtu, timeout } = story.programs[program]!.qps[qp]!;
+      const bytes = plan.sges.reduce((sum, { length }) => sum + length, 0);
+      return transport === 'RC' ? [4 * Math.ceil(bytes / (128 << mtu)) * 4_096_000 * 2 ** timeout] : [];
+    });
+    expect(Math.max(...sizes)).toBeGreaterThan(0);
+    expect(patienceOf({ ...story, faults: [bad] }) - patienceOf({ ...story, faults: [] })).toBe(
+      Math.max(...sizes),
+    );
+  });
+
+  it('three packets that get lost are no bad cable', () => {
+    const story = drawStory(121);
+    expect(patienceOf({ ...story, faults: [{ ...bad, shots: 3 }] })).toBe(
+      patienceOf({ ...story, faults: [] }),
+    );
   });
 });

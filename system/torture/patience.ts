@@ -1,7 +1,8 @@
 /** How long programs wait for events that may never come, by the attributes of the story's QPs. */
 import { psPerMs, psPerNs } from '../../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
-import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
+import { lossesOf } from './judges/cable-faults.ts';
+import { isOnDemandArea, lengthOf, mtuBytes, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
 /** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
@@ -28,7 +29,8 @@ const pageBytes = 4096;
 
 /**
  * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
- * RNR delays; one more of these for each page on demand that a message may meet; and something for slow hardware.
+ * RNR delays; one more of these for each page on demand that a message may meet; one time-out for each packet where the cable
+ * stays bad; and something for slow hardware.
  */
 export function patienceOf(story: Story): number {
   let most = 0;
@@ -40,7 +42,24 @@ export function patienceOf(story: Story): number {
           4 * (retryCount + 2) * ackTimeoutPs(timeout, story.set) + (rnrRetry + 2) * rnrDelayMaxPs(story),
         );
   const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
-  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs(story) : 0);
+  return (
+    basePatiencePs +
+    most +
+    (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs(story) : 0) +
+    (Number.isFinite(lossesOf(story)) ? 0 : badCablePs(story))
+  );
+}
+
+/** On a cable that stays bad each packet of the longest message may have to be waited for by a time-out of its own. */
+function badCablePs(story: Story): number {
+  let most = 0;
+  for (const { program, qp, plan } of sendsOf(story)) {
+    const { transport, mtu, timeout } = story.programs[program]!.qps[qp]!;
+    if (transport !== 'RC') continue;
+    const packets = Math.ceil(lengthOf(plan.sges) / mtuBytes(mtu));
+    most = Math.max(most, packets * 4 * ackTimeoutPs(timeout, story.set));
+  }
+  return most;
 }
 
 /** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */

@@ -16,6 +16,7 @@ import {
   type Again,
   type BindPlan,
   lengthOf,
+  mtuBytes,
   type ReceivePlan,
   type SendPlan,
   type SgePlan,
@@ -100,7 +101,7 @@ function describeQp(
     transport === 'RC' ? `, time-out ${timeout}, ${retryCount} retries, RNR ${rnrRetry}/${rnrTimer}` : '';
   const since =
     renewal === undefined ? '' : `, from turn ${renewal.turn} on for QP ${renewal.of} (${renewal.how})`;
-  return `${transport}, MTU ${128 << mtu}${reliable}, PSN ${psn}${since}`;
+  return `${transport}, MTU ${mtuBytes(mtu)}${reliable}, PSN ${psn}${since}`;
 }
 
 function describeStep(step: Step): string {

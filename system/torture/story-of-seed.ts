@@ -1,5 +1,6 @@
 /** Which story a seed is: one of players, or a scene. */
 import { Random } from '../../sim/index.ts';
+import { withBadCable } from './draw-bad-cable.ts';
 import { withCardTimers } from './draw-card-timers.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { withPacketRules } from './draw-packet-rules.ts';
@@ -37,14 +38,19 @@ const firstNewestSeed = 1_800_000_000;
 
 function playersOfSeed(seed: number): Story {
   if (seed < firstNewerSeed) return drawStory(seed);
-  return seed < firstNewestSeed ? newerStory(seed) : newestStory(seed);
+  if (seed < firstNewestSeed) return newerStory(seed);
+  const story = newestStory(seed);
+  return seed < firstFreshSeed ? story : withBadCable(new Random(seed, 'bad cable'), story);
 }
 
-/** From here on one more scene may be told: extended reliable connections. */
-const firstExtendedSeed = 1e12;
+/**
+ * From here on stories of players may have a bad cable, and one more scene may be told: extended reliable connections. Fresh seeds
+ * begin here, so that they are of all that there is.
+ */
+export const firstFreshSeed = 1e12;
 
 const scenesOfSeed = (seed: number): readonly Scene[] => {
-  if (seed >= firstExtendedSeed) return scenes;
+  if (seed >= firstFreshSeed) return scenes;
   const earlier = scenes.filter(({ isNewest }) => isNewest !== true);
   return seed < firstNewestSeed ? earlier.filter(({ isNew }) => isNew !== true) : earlier;
 };

@@ -308,6 +308,9 @@ export function* sendsOf(story: Story): Generator<{ program: number; qp: number;
 
 export const isOnDemandArea = ({ access }: AreaPlan): boolean => (access & IBV_ACCESS_ON_DEMAND) !== 0;
 
+/** Bytes of an MTU code, IBV_MTU_…. */
+export const mtuBytes = (code: number): number => 128 << code;
+
 export const lengthOf = (sges: readonly SgePlan[]): number =>
   sges.reduce((sum, { length }) => sum + length, 0);
 

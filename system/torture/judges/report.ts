@@ -19,7 +19,7 @@ import {
   IBV_WR_SEND_WITH_INV,
 } from '../../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
-import { isOnDemandArea, type SendPlan } from '../story.ts';
+import { isOnDemandArea, mtuBytes, type SendPlan } from '../story.ts';
 import { isLocal, rnrDelayPs } from '../verbs-model.ts';
 import { copiesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
@@ -193,8 +193,6 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
 
 const isDone = ({ end, post }: SendHistory): boolean =>
   end === undefined ? !post.isSignalled : end.status === IBV_WC_SUCCESS;
-
-const mtuBytes = (code: number): number => 128 << code;
 
 /** Packets that a message of this length is cut into. */
 const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
