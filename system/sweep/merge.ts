@@ -2,14 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigurationError } from '../../base/index.ts';
 import type { Results } from './results-file.ts';
-import type { RowStatus, SweepRow } from './row.ts';
+import { type SweepRow, worthOfStatus } from './row.ts';
 
 export interface NamedResults extends Results {
   readonly file: string;
 }
-
-/** Of two rows of a point the one that says more is taken. */
-const worth: Readonly<Record<RowStatus, number>> = { done: 2, refused: 1, failed: 0 };
 
 /**
  * One row of each point, by rising index.
@@ -24,7 +21,7 @@ export function mergedResults(parts: readonly NamedResults[]): Results {
     for (const row of rows) {
       const other = byIndex.get(row.index);
       if (other?.row.status === 'done' && row.status === 'done') checkEqual(other.row, row, other.file, file);
-      if (other === undefined || worth[row.status] > worth[other.row.status])
+      if (other === undefined || worthOfStatus[row.status] > worthOfStatus[other.row.status])
         byIndex.set(row.index, { row, file });
     }
   }

@@ -11,6 +11,9 @@ export type Figure = number | string | boolean;
  */
 export type RowStatus = 'done' | 'failed' | 'refused';
 
+/** Of two rows of a point the one that says more is taken. */
+export const worthOfStatus: Readonly<Record<RowStatus, number>> = { done: 2, refused: 1, failed: 0 };
+
 /** How one run ended. */
 export type Outcome =
   | { readonly status: 'done'; readonly figures: Readonly<Record<string, Figure>> }

@@ -111,6 +111,16 @@ describe('a sweep', () => {
     expect(rowsOf(file)).toEqual(rowsOf(await run(new CountingRunner(1))));
   });
 
+  it('takes over figures before failures, whichever results come first', async () => {
+    const good = rowsOf(await run(new CountingRunner(1)));
+    const bad = rowsOf(await run(new CountingRunner(1, [64, 128])));
+    for (const reused of [
+      [...good, ...bad],
+      [...bad, ...good],
+    ])
+      expect(rowsOf(await run(new CountingRunner(1), { reused }))).toEqual(good);
+  });
+
   it('runs one of several points that are the same machine and workload, and has a row for each', async () => {
     const twice = checkedSpec({
       workload: 'write-bw,iters=10,size=64',

@@ -13,7 +13,7 @@ import type { PerfOrder } from '../cli/perf-run.ts';
 import { canonicalJson } from '../machine/profile/index.ts';
 import type { SweepOrder, SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
-import { type Outcome, outcomeOf, rowOf, type SweepRow } from './row.ts';
+import { type Outcome, outcomeOf, rowOf, type SweepRow, worthOfStatus } from './row.ts';
 
 /** A point that is to run; what becomes of it is known by its hash. */
 export interface PointToRun {
@@ -96,7 +96,7 @@ export function workOf(
   { shard = { number: 1, count: 1 }, isFailedRetried = false, reused = [] }: RunChoice = {},
 ): Work {
   const isOver = ({ status }: SweepRow): boolean => status !== 'failed' || !isFailedRetried;
-  const over = new Map([...reused, ...rows.values()].filter(isOver).map((row) => [row.hash, row]));
+  const over = bestByHash([...reused, ...rows.values()].filter(isOver));
   const groups = new Map<string, SweepPoint[]>();
   const known: SweepRow[] = [];
   for (const point of points) {
@@ -109,6 +109,17 @@ export function workOf(
     else groups.set(point.hash, [...(groups.get(point.hash) ?? []), point]);
   }
   return { groups: byMachine([...groups.values()]), known };
+}
+
+/** Of several rows of a hash the one that says more, and of those the last. */
+function bestByHash(rows: readonly SweepRow[]): ReadonlyMap<string, SweepRow> {
+  const best = new Map<string, SweepRow>();
+  for (const row of rows) {
+    const other = best.get(row.hash);
+    if (other === undefined || worthOfStatus[row.status] >= worthOfStatus[other.status])
+      best.set(row.hash, row);
+  }
+  return best;
 }
 
 /** Points of the same machine after each other, in the order of each machine's first point: it need boot only once then. */
