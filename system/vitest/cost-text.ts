@@ -1,4 +1,5 @@
 /** Costs of operations as text: the lines of a baseline, and what a failed budget says. */
+import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { DeviceCost, OperationCost } from '../machine/costs/index.ts';
 
 /** Counts that a budget may name, of the own side. */
@@ -33,7 +34,7 @@ export interface BudgetLine {
   readonly counted: number;
 }
 
-/** The figures that a budget names, with what the operation has cost. @throws TypeError for a field that no cost has */
+/** The figures that a budget names, with what the operation has cost. @throws TypeError for a field or class that no cost has */
 export function budgetLines(budget: Budget, cost: OperationCost): BudgetLine[] {
   const { peer = {}, ...own } = budget;
   return [...linesOf(own, cost, '', ownFields), ...linesOf(peer, cost.peer, 'peer.', peerFields)];
@@ -48,9 +49,9 @@ function linesOf(
   const counts = cost as unknown as Readonly<Record<string, number>>;
   return Object.entries(budget).flatMap(([field, value]): BudgetLine[] => {
     if (field === 'readTlps' || field === 'writeTlps')
-      return Object.entries(value as Record<string, number>).map(([name, limit]) => ({
+      return Object.entries(value as Record<string, unknown>).map(([name, limit]) => ({
         field: `${prefix}${field}.${name}`,
-        budget: limit,
+        budget: checkedLimit(`${prefix}${field}.${name}`, name, limit),
         counted: cost[field][name] ?? 0,
       }));
     if (!fields.includes(field) || typeof value !== 'number')
@@ -59,6 +60,13 @@ function linesOf(
       );
     return [{ field: `${prefix}${field}`, budget: value, counted: counts[field]! }];
   });
+}
+
+/** A class that is misspelt would be counted as 0, and hold for ever. */
+function checkedLimit(place: string, name: string, limit: unknown): number {
+  const classes: readonly string[] = trafficClassNames;
+  if (classes.includes(name) && typeof limit === 'number') return limit;
+  throw new TypeError(`${place}: a budget of TLPs has numbers for ${classes.join(', ')}`);
 }
 
 /** A table of the figures: what was asked for, what was counted. */

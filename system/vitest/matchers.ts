@@ -5,7 +5,7 @@
  *     expect(op).toCostAtMost({ dmaReads: 4 });                                             no more than
  *     await expect(ops).toMatchBaseline('__budgets__/put.json');                            as the file has it; vitest -u writes it
  *
- * `op` is one operation or a list, of which each is held to it; an empty list fails.
+ * `op` is one operation or a list, of which each is held to it; an empty list fails, behind `not` too.
  */
 import { expect } from 'vitest';
 import type { OperationCost } from '../machine/costs/index.ts';
@@ -16,9 +16,11 @@ interface MatcherAnswer {
   readonly message: () => string;
 }
 
-/** @throws TypeError for what is no operation */
+/** @throws TypeError for what is no operation, and for an empty list */
 function costsOf(received: unknown): OperationCost[] {
   const costs = (Array.isArray(received) ? received : [received]) as OperationCost[];
+  if (costs.length === 0)
+    throw new TypeError('no operation of this kind was marked: nothing was held to the budget');
   for (const cost of costs)
     if (typeof cost?.name !== 'string' || typeof cost.peer !== 'object')
       throw new TypeError('expected an operation, or a list of them, as costs of a machine give them');
@@ -32,11 +34,6 @@ function compare(
   holds: (line: BudgetLine) => boolean,
 ): MatcherAnswer {
   const costs = costsOf(received);
-  if (costs.length === 0)
-    return {
-      pass: false,
-      message: () => 'no operation of this kind was marked: nothing was held to the budget',
-    };
   const dearer = costs.find((cost) => !budgetLines(budget, cost).every(holds));
   if (dearer === undefined)
     return { pass: true, message: () => `operation ${costs[0]!.name} costs what it was not to cost` };
