@@ -72,6 +72,8 @@ export interface PerfRow {
   readonly faults?: readonly FaultReport[];
   /** What the watch of the contract of use found, by host; left out when nothing is watched. */
   readonly races?: readonly Required<NodeReport>['races'][];
+  /** How many more there were, by host; left out when the lists have all. */
+  readonly lostRaces?: readonly number[];
   /** What the analysers found, when one was asked for. */
   readonly analyses?: readonly Analysis[];
   /** What was recorded, when a timeline was asked for. */
@@ -111,6 +113,7 @@ export default async function runPerf(
   const figures = before === undefined ? report : figuresSince(before, report);
   const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
+  const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
   const measured = resultOf(args, sides);
   const { config } = machine;
   const row = {
@@ -129,6 +132,7 @@ export default async function runPerf(
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),
+    ...(lostRaces.every((count) => count === 0) ? {} : { lostRaces }),
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
     ...(isReported ? { report } : {}),
   };

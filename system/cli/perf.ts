@@ -81,8 +81,8 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   } finally {
     bar.stop();
   }
-  for (const { args, races = [] } of results)
-    for (const line of raceLines(races.map((found) => ({ races: found }))))
+  for (const { args, races = [], lostRaces = [] } of results)
+    for (const line of raceLines(races.map((found, host) => ({ races: found, ...lostOf(lostRaces[host]) }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
   const notes = [...withoutEffect(test, options), ...cacheNotes(machine, results), ...lossNotes(results)];
@@ -126,6 +126,8 @@ function bottleneckText(rows: readonly PerfRow[]): string[] {
   );
   return lines.length === 0 ? [] : ['What binds:', ...lines];
 }
+
+const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces === 0 ? {} : { lostRaces });
 
 /** Messages that an unreliable service has lost. */
 const lossNotes = (rows: readonly PerfRow[]): string[] =>

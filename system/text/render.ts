@@ -79,11 +79,12 @@ const hasCause = ({ cpu }: NodeReport, cause: string): boolean =>
   cpu.cores.some(({ cycles }) => (cycles as Readonly<Record<string, number>>)[cause] !== 0);
 
 /** What the watch of the contract of use has found, by host; nothing when there was none. */
-export function raceLines(nodes: readonly Pick<NodeReport, 'races'>[]): string[] {
-  return nodes.flatMap(({ races }, node) => {
+export function raceLines(nodes: readonly Pick<NodeReport, 'races' | 'lostRaces'>[]): string[] {
+  return nodes.flatMap(({ races, lostRaces }, node) => {
     if (races === undefined) return [];
     if (races.length === 0) return [`Races on host ${node}: none`];
-    return races.map((race) => `Race on host ${node}: ${raceText(race)}`);
+    const more = lostRaces === undefined ? [] : [`Races on host ${node}: ${countText(lostRaces)} more`];
+    return [...races.map((race) => `Race on host ${node}: ${raceText(race)}`), ...more];
   });
 }
 

@@ -20,6 +20,11 @@ const breaches: Readonly<Record<string, Breach>> = {
     side.read(pair.buffer, 8, 8184);
     await take(pair.sendCq, 1);
   },
+  'reads more often than is listed': async (side, pair) => {
+    postSend(pair.qp, readOf([segment(pair.buffer, 4096, 4096)], remoteAt(pair, 0), { wrId: 12 }));
+    for (let count = 0; count < 1007; count++) side.read(pair.buffer, 1, 4096);
+    await take(pair.sendCq, 1);
+  },
   'frees in flight': async ({ program }, pair) => {
     postSend(pair.qp, writeOf([segment(pair.buffer, 8192, 4096)], remoteAt(pair, 0), { wrId: 13 }));
     program.memory.unmap(pair.buffer.address + 8192, 4096);

@@ -80,6 +80,7 @@ export function nodeReportOf(
     memory: nonZero({ ...host.memory }),
     ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
     ...(host.races === undefined ? {} : { races: host.races }),
+    ...(host.lostRaces === 0 ? {} : { lostRaces: host.lostRaces }),
     ...(host.unownedAccesses === undefined ? {} : { unownedAccesses: host.unownedAccesses }),
     interrupts: interruptsOf(host, adapter),
     pcie: linkOf(host.pcie, adapter.pcie),

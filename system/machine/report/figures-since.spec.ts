@@ -25,3 +25,24 @@ it('figures since an earlier report are those of the later one less what they we
   });
   expect(figuresSince(after, after).wire[0]!.busyPs).toBe(0);
 });
+
+it('finds the earlier row of a vector by the vector, since lists have only those that were used by then', () => {
+  const withInterrupts = (interrupts: object[]): Report =>
+    ({ nodes: [{ interrupts }], wire: [] }) as unknown as Report;
+  const before = withInterrupts([{ vector: 3, sent: 10 }]);
+  const after = withInterrupts([
+    { vector: 1, sent: 4 },
+    { vector: 3, sent: 11 },
+  ]);
+  expect(figuresSince(before, after).nodes[0]!.interrupts).toEqual([
+    { vector: 1, sent: 4 },
+    { vector: 3, sent: 1 },
+  ]);
+});
+
+it('leaves what was found as it is: an address less itself is none', () => {
+  const race = { program: { address: 0x1000, atPs: 7 }, device: { wrId: 5 } };
+  const unownedAccesses = { count: 1, first: [{ address: 0x2000 }] };
+  const report = { nodes: [{ races: [race], unownedAccesses }], wire: [] } as unknown as Report;
+  expect(figuresSince(report, report).nodes).toEqual([{ races: [race], unownedAccesses }]);
+});

@@ -17,13 +17,26 @@ export const figuresSince = (before: Report, after: Report): ReportFigures => ({
 function lessOf<Part>(after: Part, before: unknown): Part {
   if (typeof after === 'number') return (after - (typeof before === 'number' ? before : 0)) as Part;
   if (Array.isArray(after))
-    return after.map((member, index) => lessOf(member, (before as unknown[] | undefined)?.[index])) as Part;
+    return after.map((member, index) => lessOf(member, earlierOf(member, index, before))) as Part;
   if (typeof after !== 'object' || after === null) return after;
   const earlier = before as Readonly<Record<string, unknown>> | undefined;
   const members = Object.entries(after).map(([name, member]) => [
     name,
-    // The number of a vector counts nothing.
-    name === 'vector' ? member : lessOf(member, earlier?.[name]),
+    isNoCount(name) ? member : lessOf(member, earlier?.[name]),
   ]);
   return Object.fromEntries(members) as Part;
 }
+
+/** The number of a vector counts nothing; nor does what was found, wherever in the run: addresses and instants. */
+const isNoCount = (name: string): boolean =>
+  ['vector', 'races', 'lostRaces', 'unownedAccesses'].includes(name);
+
+/** What a member of a list was: rows of vectors by their vectors, for a list has only those that were used by then. */
+function earlierOf(member: unknown, index: number, before: unknown): unknown {
+  const rows = (before ?? []) as readonly unknown[];
+  const vector = vectorOf(member);
+  return vector === undefined ? rows[index] : rows.find((row) => vectorOf(row) === vector);
+}
+
+const vectorOf = (row: unknown): unknown =>
+  typeof row === 'object' && row !== null ? (row as Readonly<Record<string, unknown>>)['vector'] : undefined;

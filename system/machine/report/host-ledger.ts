@@ -57,6 +57,8 @@ export interface HostLedger {
   readonly iommu: IommuLedger | undefined;
   /** Breaches of the contract of use; undefined when they are not watched. */
   readonly races: readonly Race[] | undefined;
+  /** Those beyond the ones kept. */
+  readonly lostRaces: number;
   /** Accesses of the device to what was not its; undefined when they are not watched. */
   readonly unownedAccesses: UnownedAccessLedger | undefined;
   /** Bytes over the memory bus, by who moved them. */
@@ -126,6 +128,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     faultsFired: node.faultLog.counts(),
     iommu: iommuOf(node),
     races: node.races?.races.slice(),
+    lostRaces: node.races?.lostRaces ?? 0,
     unownedAccesses:
       node.accesses === undefined
         ? undefined

@@ -81,6 +81,8 @@ export interface NodeReport {
   readonly iommu?: IommuLedger;
   /** Programs that touched buffers which were the device's; left out when that is not watched. */
   readonly races?: readonly Race[];
+  /** How many more there were: a list has the first thousand. Left out when it has all. */
+  readonly lostRaces?: number;
   /** Accesses of the device to memory that was not given to it; left out when they are not watched. */
   readonly unownedAccesses?: UnownedAccessLedger;
   readonly interrupts: readonly InterruptRow[];
