@@ -267,6 +267,12 @@ describe('hca compare', () => {
   it('says what it leaves out', async () => {
     const { out } = await hca('compare', '--sizes', '64,1M', '--paths', 'pio', '--count', '1');
     expect(out).toContain('Left out, as word by word takes too long: programmed I/O of 1.000 MiB.');
+    expect(out).not.toContain('Fewer messages');
+  });
+
+  it('says where it moves fewer messages than were asked for', async () => {
+    const { out } = await hca('compare', '--sizes', '32K', '--paths', 'pio', '--count', '9');
+    expect(out).toContain('Fewer messages than --count: programmed I/O of 32.00 KiB: 2 (64.00 KiB at most).');
   });
 });
 

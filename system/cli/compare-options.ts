@@ -2,7 +2,13 @@
 import { InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../machine/profile/index.ts';
-import { type CompareArgs, type ComparePath, comparePaths, pathLimitBytes } from '../workloads/index.ts';
+import {
+  type CompareArgs,
+  type ComparePath,
+  comparePaths,
+  messageCountOf,
+  pathLimitBytes,
+} from '../workloads/index.ts';
 import { integer } from './options.ts';
 
 export interface CompareChoice {
@@ -44,10 +50,11 @@ const streamBytes = 256 * 1024;
 const countMax = 100;
 const latencyRounds = 4;
 
-/** A run for each size and path within the path's limit, by size; and those that are left out. */
+/** A run for each size and path within the path's limit, by size; those that are left out, and those with fewer messages than asked for. */
 export function compareArgsOf({ sizes, paths, count }: CompareChoice): {
   readonly runs: CompareArgs[];
   readonly leftOut: readonly { readonly path: ComparePath; readonly sizeBytes: number }[];
+  readonly shortened: readonly CompareArgs[];
 } {
   const all = sizes.flatMap((sizeBytes) => paths.map((path) => ({ path, sizeBytes })));
   const fits = ({ path, sizeBytes }: (typeof all)[number]): boolean => sizeBytes <= pathLimitBytes[path];
@@ -56,5 +63,6 @@ export function compareArgsOf({ sizes, paths, count }: CompareChoice): {
     const messages = Math.min(count ?? enough, Math.floor(pathLimitBytes[path] / sizeBytes));
     return { path, sizeBytes, totalBytes: messages * sizeBytes, latencyRounds, file: null };
   });
-  return { runs, leftOut: all.filter((run) => !fits(run)) };
+  const shortened = count === undefined ? [] : runs.filter((run) => messageCountOf(run) < count);
+  return { runs, leftOut: all.filter((run) => !fits(run)), shortened };
 }

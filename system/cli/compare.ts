@@ -1,8 +1,8 @@
 /** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
 import type { Command } from 'commander';
-import { bytesText } from '../text/format.ts';
+import { bytesText, countText } from '../text/format.ts';
 import { faultLinesOf } from '../text/render.ts';
-import { type CompareArgs, pathTitles } from '../workloads/index.ts';
+import { type CompareArgs, messageCountOf, pathLimitBytes, pathTitles } from '../workloads/index.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
@@ -33,7 +33,7 @@ export interface CompareOptions
 export async function compare(options: CompareOptions, command: Command): Promise<void> {
   // The path decides what is in the slot.
   const machine = hcaMachineOptionsOf(options);
-  const { runs, leftOut } = compareArgsOf(options);
+  const { runs, leftOut, shortened } = compareArgsOf(options);
   checkWritable(options.json);
   checkWritable(options.html);
   const timeline = timelineOrderOf(options);
@@ -56,12 +56,16 @@ export async function compare(options: CompareOptions, command: Command): Promis
     faults,
   }));
   for (const line of faultLinesOf(named)) screen.print(line);
-  if (leftOut.length > 0) screen.print(leftOutText(leftOut));
+  const notes = [
+    ...(leftOut.length === 0 ? [] : [leftOutText(leftOut)]),
+    ...(shortened.length === 0 ? [] : [shortenedText(shortened)]),
+  ];
+  for (const note of notes) screen.print(note);
   for (const { timeline: written } of rows) if (written !== undefined) screen.print(timelineText(written));
   const ran = {
     title: 'The same bytes from host 0 to host 1 by every path',
     machine,
-    sentences: compareSentences,
+    sentences: [...compareSentences, ...notes],
   };
   writePage(options, () => comparePage(headOf(command, ran), rows), screen);
   if (options.json !== undefined) {
@@ -118,4 +122,13 @@ const largestOf = (rows: readonly CompareRow[]): CompareRow[] => {
 function leftOutText(leftOut: ReturnType<typeof compareArgsOf>['leftOut']): string {
   const texts = leftOut.map(({ path, sizeBytes }) => `${pathTitles[path]} of ${bytesText(sizeBytes)}`);
   return `Left out, as word by word takes too long: ${texts.join(', ')}.`;
+}
+
+function shortenedText(shortened: readonly CompareArgs[]): string {
+  const texts = shortened.map((args) => {
+    const { path, sizeBytes } = args;
+    const most = `${countText(messageCountOf(args))} (${bytesText(pathLimitBytes[path])} at most)`;
+    return `${pathTitles[path]} of ${bytesText(sizeBytes)}: ${most}`;
+  });
+  return `Fewer messages than --count: ${texts.join(', ')}.`;
 }

@@ -40,6 +40,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import { reportFullCapture } from './capture-output.ts';
 import { guestPage } from './guest-page.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import type { ScenarioOutput } from './json-outputs.ts';
@@ -399,6 +400,7 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   const isWhole =
     commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
   show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, command, screen);
+  await reportFullCapture(started.machine, analysisOptionsOf(withoutTimelineFile(options)));
   const timeline = servedTimelineOrderOf(options);
   if (timeline !== undefined)
     screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));

@@ -20,6 +20,7 @@ import {
   analysisText,
   hasErrors,
 } from './analysis-options.ts';
+import { reportFullCapture } from './capture-output.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import {
   addFaultOptions,
@@ -138,6 +139,7 @@ async function serveGuests(options: ServeCommandOptions, command: Command): Prom
   if (options.report !== undefined) writeFileAtomically(options.report, jsonText(report));
   if (options.json !== undefined) writeJson(options.json, report);
   screen.print(renderServeReport(report));
+  await reportFullCapture(machine, analysis);
   const head = headOf(command, {
     title: `${hcas} served ${hcas === 1 ? 'HCA' : 'HCAs'}`,
     ...servedIn(report),

@@ -26,6 +26,7 @@ import {
   captureFile,
   checkCapture,
   checkCrossing,
+  droppedOf,
 } from './analysis/index.ts';
 import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
@@ -507,11 +508,7 @@ export class Machine implements AsyncDisposable {
 
   /** How many packets {@link capture} has of each end, and how many came when it was full. */
   async captureDrops(): Promise<DroppedRecords[]> {
-    return (await this.#captures()).map(({ name, packets, droppedPackets }) => ({
-      process: name,
-      kept: packets.length,
-      dropped: droppedPackets,
-    }));
+    return (await this.#captures()).map(droppedOf);
   }
 
   /** The report of everything so far. */

@@ -16,6 +16,7 @@ import {
   analysisOf,
   attachAnalyser,
   captureFile,
+  droppedOf,
 } from '../machine/analysis/index.ts';
 import {
   type HcaLedger,
@@ -28,6 +29,7 @@ import {
   type WireCapture,
   wireCaptureOf,
 } from '../machine/index.ts';
+import type { DroppedRecords } from '../machine/timeline/index.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
@@ -247,6 +249,11 @@ export class Emulation {
   capture(): Uint8Array<ArrayBuffer> | undefined {
     if (this.options.analysis?.capture === undefined) return undefined;
     return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config);
+  }
+
+  /** How many packets {@link capture} has of each end, and how many came when it was full. */
+  captureDrops(): DroppedRecords[] {
+    return [...this.#captures, ...this.#capturesNow()].map(droppedOf);
   }
 
   #capturesNow(): WireCapture[] {

@@ -13,6 +13,7 @@ import {
   queryPort,
   regMr,
 } from '../../userlib/index.ts';
+import type { AnalysisOptions } from '../machine/analysis/index.ts';
 import type { ProgramFunction } from '../machine/index.ts';
 import { renderServeReport } from './render-serve-report.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
@@ -23,8 +24,8 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const msPs = 1e9;
 
-const benchWith = (peer: ProgramFunction): Promise<SlotBench> =>
-  outsideOfMicrotasks(() => new SlotBench({ peer }));
+const benchWith = (peer: ProgramFunction, analysis?: AnalysisOptions): Promise<SlotBench> =>
+  outsideOfMicrotasks(() => new SlotBench({ peer, ...(analysis === undefined ? {} : { analysis }) }));
 
 function reportOf({ emulation }: SlotBench): ServeReport {
   const { config, faults, cabling, timeScale } = emulation.options;
@@ -78,6 +79,17 @@ describe('a simulated host beside a guest', () => {
     expect(renderServeReport(report)).toMatch(/Program peer of the peer ended after .* of simulated time: 2/);
     expect(renderServeReport(report)).toContain("guest's pace, which is host time");
     await driver.remove(slot.cpu);
+  });
+
+  it('counts what a capture has of each end, and what found it full', async () => {
+    const bench = await benchWith(untilActive, {
+      capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 700 },
+    });
+    const none = { kept: 0, dropped: 0 };
+    expect(bench.emulation.captureDrops()).toEqual([
+      { process: 'hca0', ...none },
+      { process: 'hca1', ...none },
+    ]);
   });
 
   it('exchanges values with what is outside, whether time follows the wall or not', async () => {

@@ -1,6 +1,7 @@
 /** Messages between the serving thread and the one that started it. */
 import type { ProcessObservations } from '../../sim/index.ts';
 import type { ErrorRecord, JsonValue } from '../machine/index.ts';
+import type { DroppedRecords } from '../machine/timeline/index.ts';
 import type { PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
@@ -30,5 +31,7 @@ export type ServeMessage =
       readonly report: ServeReport;
       /** Empty unless the order asks for a timeline. */
       readonly observations: readonly ProcessObservations[];
+      /** Of each end that the order has captured. */
+      readonly captureDrops: readonly DroppedRecords[];
     }
   | { readonly kind: 'failed'; readonly error: ErrorRecord };

@@ -35,8 +35,9 @@ function work(peer: PeerProgram | undefined): void {
   });
   const report = loop.report();
   const observations = loop.emulation.observations();
+  const captureDrops = loop.emulation.captureDrops();
   loop.close();
-  post({ kind: 'ended', report, observations });
+  post({ kind: 'ended', report, observations, captureDrops });
 }
 
 try {

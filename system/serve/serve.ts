@@ -11,7 +11,7 @@ import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
 import type { ProcessObservations } from '../../sim/index.ts';
 import { checkValue, errorOf, type JsonValue } from '../machine/index.ts';
-import { mergedTimeline, type Timeline } from '../machine/timeline/index.ts';
+import { type DroppedRecords, mergedTimeline, type Timeline } from '../machine/timeline/index.ts';
 import type { PeerState } from './peer-host.ts';
 import { isOfRelay, PeerRelay } from './peer-relay.ts';
 import { peerNetworkLine, qemuOptionLines } from './qemu-options.ts';
@@ -79,6 +79,7 @@ export class ServedMachine implements AsyncDisposable {
   readonly #isReady = Promise.withResolvers<void>();
   readonly #hasEnded = Promise.withResolvers<ServeReport>();
   #observations: readonly ProcessObservations[] = [];
+  #captureDrops: readonly DroppedRecords[] = [];
   readonly #reports = new Map<number, PromiseWithResolvers<ServeReport>>();
   #ticketCount = 0;
   #wakeDescriptor = -1;
@@ -181,6 +182,12 @@ export class ServedMachine implements AsyncDisposable {
     return mergedTimeline(this.#observations);
   }
 
+  /** How many packets the capture has of each end, once serving has ended, and how many came when it was full. */
+  async captureDrops(): Promise<readonly DroppedRecords[]> {
+    await this.ended;
+    return this.#captureDrops;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -215,6 +222,7 @@ export class ServedMachine implements AsyncDisposable {
         this.#isOver = true;
         this.#relay?.close();
         this.#observations = message.observations;
+        this.#captureDrops = message.captureDrops;
         for (const { resolve } of this.#reports.values()) resolve(message.report);
         this.#reports.clear();
         this.#hasEnded.resolve(message.report);

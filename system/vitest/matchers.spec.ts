@@ -1,5 +1,5 @@
 /** What budgets refuse to judge: what was never counted would hold for ever. */
-import { expect as plainExpect, it } from 'vitest';
+import { it, expect as plainExpect } from 'vitest';
 import type { OperationCost } from '../machine/costs/index.ts';
 import { expect } from './index.ts';
 

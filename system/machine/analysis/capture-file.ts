@@ -5,6 +5,7 @@
 import { erfRecord, LinkType, type WrittenPacket, writeCapture } from '../../../analyser/capture/index.ts';
 import { byteTimeOf, type EthernetConfig, type WireConfig } from '../../../wire/index.ts';
 import type { WireCapture } from '../node/wire-log.ts';
+import type { DroppedRecords } from '../timeline/index.ts';
 
 const PS_PER_SECOND = 1_000_000_000_000n;
 const BITS_PER_BYTE = 8n;
@@ -45,3 +46,10 @@ export function captureFile(
   packets.sort((left, right) => (left.timePs < right.timePs ? -1 : left.timePs > right.timePs ? 1 : 0));
   return writeCapture('HCA emulator: times are simulated', interfaces, packets);
 }
+
+/** How many packets a capture has of an end, and how many came when it was full. */
+export const droppedOf = ({ name, packets, droppedPackets }: WireCapture): DroppedRecords => ({
+  process: name,
+  kept: packets.length,
+  dropped: droppedPackets,
+});

@@ -1,5 +1,5 @@
 export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
-export { captureFile } from './capture-file.ts';
+export { captureFile, droppedOf } from './capture-file.ts';
 export {
   type AnalysisOptions,
   type CaptureEnd,

@@ -3,6 +3,7 @@
  */
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { GuestMemory } from '../../../guest/memory.ts';
+import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { JsonValue, ProgramFunction } from '../../machine/index.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { Emulation } from '../emulation.ts';
@@ -72,6 +73,7 @@ export interface SlotBenchOptions {
   readonly isRealTime?: boolean;
   /** The program of a simulated host on a cable: then all is to be done out of callbacks of the event loop. */
   readonly peer?: ProgramFunction;
+  readonly analysis?: AnalysisOptions;
 }
 
 export class SlotBench {
@@ -85,7 +87,7 @@ export class SlotBench {
 
   constructor(options: SlotBenchOptions = {}) {
     const { set = {}, hcaCount = 1, timeScale = 1, isRealTime = false } = options;
-    const { shortcuts = true, peer } = options;
+    const { shortcuts = true, peer, analysis } = options;
     const { cabling = peer === undefined ? 'loopback' : 'cable' } = options;
     this.emulation = new Emulation({
       config: configurationOf({ set }),
@@ -97,7 +99,7 @@ export class SlotBench {
       timeScale,
       wall: isRealTime ? () => performance.now() : () => this.wallMs,
       raise: (descriptor) => this.raised.push(descriptor),
-      analysis: undefined,
+      analysis,
       peer: peer && { name: 'peer', run: peer, args: null },
       onValue: (name, value) => this.values.push([name, value]),
     });
