@@ -134,6 +134,22 @@ describe('why a request failed', () => {
     expect([keyOf(1), keyOf(2)]).toEqual([`0x${(key ^ 1).toString(16)}`, `0x${(key ^ 2).toString(16)}`]);
   });
 
+  it.each([
+    ['', 'REM_ACCESS_ERR', /refused XRC_RDMA_READ_REQUEST, PSN \d+: remote access error/, ''],
+    ['no queue', 'REM_INV_REQ_ERR', /refused XRC_RDMA_READ_REQUEST, .*names no shared receive/, 'no such queue'],
+  ])('annex A14: is found for requests of XRC, as such%s', async (args, expected, text, found) => {
+    const { failures } = await whyOf({}, async (machine) => {
+      await machine.load(programOf('extended', 'sender', 0, { args }));
+      await machine.load(programOf('extended', 'owner', 1));
+      await machine.load(programOf('extended', 'guest', 1));
+    });
+    const [failure] = failures.filter(({ node }) => node === 0);
+    expect(failure!.status).toBe(expected);
+    expect(failure!.reasons[0]!.text).toMatch(text);
+    expect(failure!.reasons[0]!.found ?? '').toBe(found);
+    expect(failure!.reasons.length).toBe(args === '' ? 2 : 1);
+  });
+
   it('is found for receives: too short, and into memory that is not theirs', () => {
     const receives = protection.failures.filter(
       ({ queue, status }) => queue === 'receive' && status !== 'WR_FLUSH_ERR',

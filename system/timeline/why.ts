@@ -268,13 +268,34 @@ function accessReason({ track, atPs, values }: TimelineRecord): Reason {
   };
 }
 
+/**
+ * Place of what the responder refused of this QP, or -1. QPs of both hosts may have one number, and a QP may be connected to one of its own
+ * host: what was refused at the far end came back as a NAK over the cable, what was refused at the own end did not.
+ */
+function refusalOf(before: Earlier, node: number, qpn: number): number {
+  const lastNak = before.findLastIndex(
+    (record) =>
+      record.kind === 'packet' &&
+      nodeOf(record) === node &&
+      record.values[1] === qpn &&
+      record.values[5]! > nakOfSequence,
+  );
+  for (let end = before; ; ) {
+    const at = end.findLastIndex(({ kind, values }) => kind === 'requestRefused' && values[6] === qpn);
+    if (at < 0) return -1;
+    const refused = before.records[at]!;
+    const isAnswered = lastNak > at && before.records[lastNak]!.values[2] === refused.values[3];
+    if (nodeOf(refused) === node ? lastNak < at : isAnswered) return at;
+    end = before.until(at);
+  }
+}
+
+/** Syndrome of an AETH; those above are of refusals (IBTA vol 1, 9.7.5.1.2 and 9.7.5.2.2). */
+const nakOfSequence = 0x60;
+
 /** What the responder refused of this QP, and the check behind it. */
 function peerReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
-  const peers = [`hca${node ^ 1}`, `hca${node}`];
-  const at = before.findLastIndex(
-    ({ kind, track, values }) =>
-      kind === 'requestRefused' && peers.includes(track.process) && values[6] === qpn,
-  );
+  const at = refusalOf(before, node, qpn);
   if (at < 0) return [];
   const refused = before.records[at]!;
   const [ownQpn = 0, check = 0, opcode = 0, psn = 0, found = 0, heldTo = 0] = refused.values;
@@ -328,6 +349,24 @@ function peerReasons(before: Earlier, node: number, qpn: number): readonly Reaso
           text: `refused ${request}: the address is no multiple of 8`,
           found: hex(found),
           heldTo: 'a multiple of 8',
+        },
+      ];
+    case 'sharedQueue':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: it names no shared receive queue of the QP's domain, or another than its message began with`,
+          found: found < 0 ? 'no such queue' : `a queue of domain ${hex(found)}`,
+          heldTo: `domain ${hex(heldTo)} of the QP`,
+          clause: 'IBTA vol 1, annex A14',
+        },
+      ];
+    case 'broken':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: its receive queue cannot be read, or the CQ of the shared one has failed`,
+          clause: 'IBTA vol 1, 9.9.3',
         },
       ];
     case 'readResources':

@@ -172,10 +172,10 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   }
   const statuses = statusesOf(await take(cq, 6));
   const isRead = areEqual(side.read(area, 100, 2048), side.read(area, 100));
-  // Memory of the one process by the queue of the other.
+  // Memory of the one process by the queue of the other, or by none.
   const [first, second] = queues as [Queue, Queue];
   const foreign = { address: first.address, rkey: first.rkey };
-  const qpType = { xrc: { remoteSrqn: second.srqn } };
+  const qpType = { xrc: { remoteSrqn: program.args === 'no queue' ? 0xfffffe : second.srqn } };
   postSend(qp, readOf([segment(area, 0, 8)], foreign, { qpType }));
   const wrong = statusesOf(await take(cq, 1));
   for (let process = 0; process < 2; process++) await program.exchange.put('over', true);

@@ -152,7 +152,10 @@ export const interruptStepNumbers = Object.fromEntries(
   interruptSteps.map((name, number) => [name, number]),
 ) as Readonly<Record<InterruptStep, number>>;
 
-/** Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own. */
+/**
+ * Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own.
+ * `sharedQueue`: the SRQ that an XRC request names. `broken`: no fault of the request, a queue of the responder cannot go on.
+ */
 export const requestChecks = [
   'sequenceOrLength',
   'readResources',
@@ -160,6 +163,8 @@ export const requestChecks = [
   'atomicAlignment',
   'access',
   'receive',
+  'sharedQueue',
+  'broken',
 ] as const;
 export type RequestCheck = (typeof requestChecks)[number];
 

@@ -3,8 +3,8 @@
  * They are rare, so each is noted with all that it takes to say why.
  */
 import { EventType } from '../../../../abi/index.ts';
-import { type Hca, portNames } from '../../../../hw/hca/index.ts';
-import { opcodeRow } from '../../../../wire/index.ts';
+import { type Hca, portNames, type QueuePair } from '../../../../hw/hca/index.ts';
+import { Opcode, opcodeRow, startsMessage } from '../../../../wire/index.ts';
 import { around } from '../around.ts';
 import {
   answerBadKey,
@@ -68,10 +68,20 @@ const NONE = -1;
 /** A request that puts its QP into the error state, and the check that it failed; see request-checks.ts, request-memory.ts. */
 function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
   const { qps, received } = core;
+  // A send queue that cannot be read ends in the same way, and is no request of the peer's.
+  let isOwnQueue = false;
+  around(blocks.errors, 'queueFailed', (queueFailed) => (qp, cycle) => {
+    isOwnQueue = true;
+    queueFailed(qp, cycle);
+    isOwnQueue = false;
+  });
   around(blocks.errors, 'refused', (refused) => (qp, eventType, cycle) => {
+    if (isOwnQueue) return refused(qp, eventType, cycle);
     const pair = qps.rows[qp]!;
     const [check, found, heldTo] = ((): readonly [RequestCheck, number, number] => {
-      if (eventType === EventType.WQ_ACCESS_ERROR) return ['access', 0, 0];
+      const foreign = pair.serviceBits === xrcService ? foreignQueue(core, pair) : undefined;
+      if (eventType === EventType.WQ_ACCESS_ERROR) return foreign ?? ['access', 0, 0];
+      if (eventType === EventType.WQ_CATAS_ERROR) return ['broken', 0, 0];
       if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
       const name = opcodeRow(received.opcode)?.name ?? '';
       const isAtomic = name === 'RC_COMPARE_SWAP' || name === 'RC_FETCH_ADD';
@@ -95,7 +105,8 @@ function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: H
       atPs,
       qps.numberOf[qp]!,
       requestCheckNumbers[check],
-      received.opcode,
+      // The receiver has made that of RC of an opcode of XRC.
+      received.opcode | pair.serviceBits,
       received.psn,
       found,
       heldTo,
@@ -103,6 +114,20 @@ function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: H
     );
     refused(qp, eventType, cycle);
   });
+}
+
+/** Upper bits of the opcodes of XRC. */
+const xrcService = Opcode.XRC_SEND_FIRST;
+
+/** The domain of the SRQ that an XRC request names, and that of the QP, where they are not the same; undefined where they are. */
+function foreignQueue(
+  { srqs, received }: Hca['dataPath']['core'],
+  pair: QueuePair,
+): readonly [RequestCheck, number, number] | undefined {
+  const srq = srqs.slotOf(received.sharedReceiveQueue);
+  const domain = srq === -1 ? NONE : srqs.xrcDomain[srq]!;
+  const isOther = !startsMessage(received.opcode) && srqs.numberOf[srq] !== pair.srqn;
+  return domain !== pair.xrcDomain || isOther ? ['sharedQueue', domain, pair.xrcDomain] : undefined;
 }
 
 /** Rights of a QP for its peer, as QPC has them (hw/hca/objects/qp-table.ts). */

@@ -1,0 +1,45 @@
+/** Which refusal an error completion leads to, where numbers of QPs say little: both hosts give the same ones. */
+import { expect, it } from 'vitest';
+import { CqeSyndrome } from '../../abi/index.ts';
+import { Opcode } from '../../wire/index.ts';
+import type { Timeline, TimelineKindName, TimelineRecord } from '../machine/timeline/index.ts';
+import { failuresOf } from './why.ts';
+
+const qpn = 5;
+const nak = 0x61;
+/** Of checks, that of the right of a QP. */
+const qpRight = 2;
+
+const record = (kind: TimelineKindName, process: string, ...values: number[]): TimelineRecord =>
+  ({ kind, values, atPs: 0, durationPs: 0, track: { process, name: '' } }) as unknown as TimelineRecord;
+
+const refused = (node: number, ownQpn: number, psn: number): TimelineRecord =>
+  record('requestRefused', `hca${node}`, ownQpn, qpRight, Opcode.RC_RDMA_WRITE_ONLY, psn, 2, 0, qpn);
+const nakTo = (node: number, psn: number): TimelineRecord =>
+  record('packet', `hca${node}`, Opcode.RC_ACKNOWLEDGE, qpn, psn, 0, 0, nak);
+const failed = (node: number): TimelineRecord =>
+  record('errorCompletion', `hca${node}`, qpn, 0, CqeSyndrome.REMOTE_INVAL_REQ_ERR, 1);
+
+/** Which responder the first failure of host 0 is led to. */
+function responderOf(...records: TimelineRecord[]): string | undefined {
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [failure] = failuresOf(timeline, () => undefined).filter(({ node }) => node === 0);
+  return failure!.reasons[0]?.where;
+}
+
+it('a refusal whose NAK came over the cable is the far end’s, whatever was refused here meanwhile', () => {
+  const own = refused(0, 9, 33);
+  const far = refused(1, 7, 10);
+  const farAnswered = [nakTo(1, 33), failed(1)];
+  expect(responderOf(far, own, nakTo(0, 10), failed(0), ...farAnswered)).toBe('hca1 responder of QP 0x7');
+  expect(responderOf(own, far, ...farAnswered, nakTo(0, 10), failed(0))).toBe('hca1 responder of QP 0x7');
+});
+
+it('a refusal without one is that of a QP which is connected to its own host', () => {
+  const far = refused(1, 7, 33);
+  expect(responderOf(refused(0, 9, 10), far, failed(0))).toBe('hca0 responder of QP 0x9');
+});
+
+it('a refusal of which neither holds is not taken for the cause', () => {
+  expect(responderOf(refused(1, 7, 33), failed(0))).toBeUndefined();
+});
