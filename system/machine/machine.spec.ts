@@ -165,6 +165,14 @@ describe('what cannot be run is refused', () => {
         () => Machine.create({ set: { 'hca.capability.linkLayer': 'ethernet' } }),
         'hca.capability.linkLayer is "ethernet", expected infiniband',
       ],
+      [
+        () => Machine.create({ set: { 'hca.capability.roce': 'v2' } }),
+        'hca.capability.roce is "v2", expected none where ports are of InfiniBand',
+      ],
+      [
+        () => Machine.create({ set: { 'machine.adapter': 'nic', 'net.driver.mtu': 9000 } }),
+        'net.driver.mtu is 9000, expected at most ethernet.mtuBytes (1500)',
+      ],
     ];
     for (const [look, words] of refused) {
       const error: unknown = await Promise.resolve(look()).catch((thrown: unknown) => thrown);

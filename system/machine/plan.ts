@@ -133,10 +133,14 @@ export function planMachine(choice: PlanChoice): MachinePlan {
 
 /** Simulated hosts have a driver for InfiniBand alone: an HCA of Ethernet is for guests. */
 function checkLinkLayer({ machine, hca }: MachineConfig): void {
-  if (machine.adapter !== 'hca' || hca.capability.linkLayer === 'infiniband') return;
+  if (machine.adapter !== 'hca') return;
+  const { linkLayer, roce } = hca.capability;
+  if (linkLayer === 'infiniband' && roce !== 'none')
+    throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
+  if (linkLayer === 'infiniband') return;
   throw new ConfigurationError(
     'hca.capability.linkLayer',
-    hca.capability.linkLayer,
+    linkLayer,
     'infiniband: simulated hosts have no driver for Ethernet, which is for guests (hca serve, hca guest)',
   );
 }

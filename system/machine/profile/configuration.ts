@@ -157,6 +157,13 @@ function checkConfiguration(config: MachineConfig): void {
   checkFunctionConfig(config.pcie.function, endpointPort);
   checkRootComplexConfig(rootComplex, link, rootPort);
   if (config.machine.adapter === 'hca') checkWireConfig(config.wire);
+  const { machine, net, ethernet } = config;
+  if (machine.adapter === 'nic' && machine.nicDriver !== 'none' && net.driver.mtu > ethernet.mtuBytes)
+    throw new ConfigurationError(
+      'net.driver.mtu',
+      net.driver.mtu,
+      `at most ethernet.mtuBytes (${ethernet.mtuBytes})`,
+    );
   if (enumeration.maxPayloadBytes > link.maxPayloadBytes) {
     throw new ConfigurationError(
       'pcie.enumeration.maxPayloadBytes',

@@ -1,6 +1,5 @@
 /** The statistics of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../../abi/index.ts';
-import { TrafficClass } from '../../../hw/dma/index.ts';
 import {
   type ContextCache,
   type FarTimes,
@@ -13,7 +12,7 @@ import type { BlockAccount, ExactPs } from '../../../sim/index.ts';
 import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
 import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
-import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
 
 export interface BlockLedger {
   readonly busyCycles: number;
@@ -177,7 +176,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     blocks: blocksOf(node, cycle),
     caches: cachesOf(node),
     vectors: vectorsOf(node),
-    unsentMessages: unsentMessagesOf(node),
+    unsentMessages: unsentMessagesOf(hca.dmaWrite),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
@@ -315,12 +314,6 @@ function cacheOf(evictions: number, counts: readonly (readonly [string, number, 
     evictions,
     users: Object.fromEntries(users),
   };
-}
-
-/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
-function unsentMessagesOf({ hca }: HcaNode): number {
-  const sender = hca.dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
-  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;
 }
 
 function vectorsOf({ hca }: HcaNode): VectorLedger[] {

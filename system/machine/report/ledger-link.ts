@@ -1,5 +1,5 @@
 /** The statistics of one end of a PCIe link, copied: what it transmitted in all, and what it received by traffic class. */
-import { trafficClassNames } from '../../../hw/dma/index.ts';
+import { type DmaWriteEngine, TrafficClass, trafficClassNames } from '../../../hw/dma/index.ts';
 import { type PcieLinkPort, STALL_REASONS } from '../../../hw/pcie/index.ts';
 
 /** TLPs, and bytes on the link: header, payload and framing. */
@@ -67,3 +67,9 @@ export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: bo
 }
 
 const sumOf = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
+
+/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
+export function unsentMessagesOf({ requesters }: Pick<DmaWriteEngine, 'requesters'>): number {
+  const sender = requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;
+}

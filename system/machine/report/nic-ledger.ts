@@ -1,9 +1,8 @@
 /** The statistics of one NIC, copied as plain data at the end of a run. */
-import { TrafficClass } from '../../../hw/dma/index.ts';
 import type { ExactPs } from '../../../sim/index.ts';
 import type { NicNode } from '../node/nic-node.ts';
 import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';
-import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
 
 export type NicCounts = Readonly<Record<string, number>>;
 
@@ -44,7 +43,7 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
     blocks: Object.fromEntries(nic.accounts.map((account) => [account.name, blockLedgerOf(account, cycle)])),
     vectors: vectorsOf(nic),
-    unsentMessages: unsentMessagesOf(nic),
+    unsentMessages: unsentMessagesOf(nic.dmaWrite),
     pcie: linkEndLedgerOf(nic.linkPort, lp.nowPs, lp.isDrained),
     transmitted: { ...port.transmitted },
     received: { ...port.received },
@@ -56,12 +55,6 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     bufferedFrames: nic.blocks.receiveBuffer.count,
     faultsFired: faultLog.counts(),
   };
-}
-
-/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
-function unsentMessagesOf({ dmaWrite }: NicNode['nic']): number {
-  const sender = dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
-  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;
 }
 
 function vectorsOf({ pcieFunction, blocks }: NicNode['nic']): VectorLedger[] {
