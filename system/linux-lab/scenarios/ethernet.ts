@@ -2,33 +2,28 @@
  * Adapters whose ports are of Ethernet, under the stock mlx4_en: two guests on a cable reach each other, and what the driver reads of the
  * device's counters is what the cable carried.
  */
+import {
+  addresses,
+  addVlans,
+  guests,
+  inBoth,
+  jumboMtu,
+  interfaceName as name,
+  taggedAddresses,
+  untilCarrier,
+} from './ethernet-ends.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-const addresses = ['10.2.0.1', '10.2.0.2'] as const;
-const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
-const guests = [0, 1] as const;
-/** The interface of the adapter in a guest, which has no other. */
-const name = 'eth0';
-const vlanId = 7;
-const jumboMtu = 9000;
-
 /** What mlx4_en says at the level of warnings of any adapter, and of one without segmentation. */
 const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port/;
-
-/** In both guests, the one after the other. */
-async function inBoth(stage: Stage, command: (guest: 0 | 1) => string): Promise<string[]> {
-  const outputs = [];
-  for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
-  return outputs;
-}
 
 /** The cable comes up when both its ends are open. */
 async function bringUp(stage: Stage): Promise<string> {
   const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
   await inBoth(stage, () => `modprobe mlx4_en; until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
   await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
-  await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+  await untilCarrier(stage);
   for (const guest of guests) {
     const warnings = (await stage.warningsSince(marks[guest]!, guest)).filter((line) => !usual.test(line));
     if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
@@ -109,13 +104,7 @@ const steps: readonly Step[] = [
   {
     title: 'pings go over a VLAN, whose tag the device puts in and takes out',
     async run(stage) {
-      const link = `${name}.${vlanId}`;
-      await inBoth(
-        stage,
-        (guest) =>
-          `modprobe 8021q; ip link add link ${name} name ${link} type vlan id ${vlanId} && ` +
-          `ip addr add ${taggedAddresses[guest]}/24 dev ${link} && ip link set ${link} up`,
-      );
+      await addVlans(stage);
       return await pingBothWays(stage, taggedAddresses, [56, 1472]);
     },
   },
@@ -123,7 +112,7 @@ const steps: readonly Step[] = [
     title: `with an MTU of ${jumboMtu} bytes they go in one frame`,
     async run(stage) {
       await inBoth(stage, () => `ip link set ${name} mtu ${jumboMtu}`);
-      await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+      await untilCarrier(stage);
       return await pingBothWays(stage, addresses, [jumboMtu - 28]);
     },
   },

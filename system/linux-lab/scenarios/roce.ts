@@ -2,30 +2,31 @@
  * RoCE under the stock mlx4_ib, beside mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
  * which stands in the table of a guest once for each version of RoCE that the adapter has.
  */
+import {
+  addresses,
+  addVlans,
+  type GidFamily,
+  type Guest,
+  gidIndex,
+  gidTypes,
+  guests,
+  inBoth,
+  jumboMtu,
+  lastFigures,
+  interfaceName as name,
+  proDeviceId,
+  taggedAddresses,
+  untilCarrier,
+  type RoceVersion as Version,
+} from './ethernet-ends.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-const guests = [0, 1] as const;
-type Guest = (typeof guests)[number];
-const addresses = ['10.2.0.1', '10.2.0.2'] as const;
-const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
-/** The interface of the adapter in a guest, which has no other. */
-const name = 'eth0';
-const vlanId = 7;
-const jumboMtu = 9000;
-const ports = '/sys/class/infiniband/mlx4_0/ports/1';
+const device = 'mlx4_0';
+const ports = `/sys/class/infiniband/${device}/ports/1`;
 
 /** What mlx4_en and mlx4_ib say at the level of warnings of any adapter, and of one without segmentation and counters. */
 const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port|mlx4_ib_add: /;
-
-type Version = 'v1' | 'v2';
-const typeOf = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
-
-async function inBoth(stage: Stage, command: (guest: Guest) => string): Promise<string[]> {
-  const outputs = [];
-  for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
-  return outputs;
-}
 
 /**
  * Interfaces, then verbs. Without IPv6 a GID table has no address twice: libmlx4 takes the indices of datagrams' GIDs for those of the
@@ -36,50 +37,35 @@ async function bringUp(stage: Stage): Promise<string> {
   await inBoth(stage, () => `modprobe mlx4_en; until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
   await inBoth(stage, () => `echo 1 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`);
   await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
-  await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+  await untilCarrier(stage);
   await inBoth(stage, () => 'modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm');
   await inBoth(stage, () => `until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`);
   for (const guest of guests) {
     const warnings = (await stage.warningsSince(marks[guest]!, guest)).filter((line) => !usual.test(line));
     if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
   }
-  const device = await stage.check('ibv_devinfo');
+  const said = await stage.check('ibv_devinfo');
   const [layer, state, mtu, part] = [
     /link_layer:\s+(\S+)/,
     /state:\s+(\S+)/,
     /active_mtu:\s+(\d+)/,
     /part_id:\s+(\d+)/,
-  ].map((pattern) => pattern.exec(device)?.[1]);
-  if (layer !== 'Ethernet' || state !== 'PORT_ACTIVE') throw new ScenarioFailure(device);
+  ].map((pattern) => pattern.exec(said)?.[1]);
+  if (layer !== 'Ethernet' || state !== 'PORT_ACTIVE') throw new ScenarioFailure(said);
   return `${layer}, ${state}, MTU ${mtu}, part ${part}`;
 }
 
-/** Index of the GID in a guest's table that is this address, of this version. */
-async function gidIndex(stage: Stage, guest: Guest, version: Version, address: RegExp): Promise<number> {
-  const table = await stage.check(
-    `cd ${ports}; for i in $(seq 0 15); do echo "$i $(cat gids/$i) $(cat gid_attrs/types/$i 2>/dev/null)"; done`,
-    { guest },
-  );
-  const line = table.split('\n').find((each) => address.test(each) && each.endsWith(typeOf[version]));
-  if (line === undefined) throw new ScenarioFailure(`no GID of ${address} and ${version} in:\n${table}`);
-  return Number(line.split(' ')[0]);
-}
-
-const ipv4 = /0000:0000:0000:0000:0000:ffff:0a02/;
-const ipv6 = /fe80:/;
-
 /** A test of two sides over GIDs of this kind; its last line with figures. `{gid}` stands for the index. */
-async function across(stage: Stage, command: string, version: Version, address: RegExp): Promise<string> {
+async function across(stage: Stage, command: string, version: Version, family: GidFamily): Promise<string> {
   const [client, server] = [
-    await gidIndex(stage, 0, version, address),
-    await gidIndex(stage, 1, version, address),
+    await gidIndex(stage, { guest: 0, device }, version, family),
+    await gidIndex(stage, { guest: 1, device }, version, family),
   ];
   const output = await stage.pairAcross({
     server: command.replace('{gid}', String(server)),
     client: `${command.replace('{gid}', String(client))} ${addresses[1]}`,
   });
-  const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
-  return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
+  return lastFigures(output);
 }
 
 const pingPongs = [
@@ -99,10 +85,10 @@ async function allOf(
   stage: Stage,
   commands: readonly string[],
   version: Version,
-  address: RegExp,
+  family: GidFamily,
 ): Promise<string> {
   let last = '';
-  for (const command of commands) last = await across(stage, command, version, address);
+  for (const command of commands) last = await across(stage, command, version, family);
   return last;
 }
 
@@ -119,17 +105,17 @@ function trafficSteps(version: Version): Step[] {
   return [
     {
       title: `RoCE ${version} from IPv4 addresses: the ping-pong programs of rdma-core, data checked`,
-      run: (stage) => allOf(stage, pingPongs, version, ipv4),
+      run: (stage) => allOf(stage, pingPongs, version, 'IPv4'),
     },
     {
       title: `RoCE ${version} from IPv4 addresses: perftest writes, reads, sends, and counts up`,
-      run: (stage) => allOf(stage, perftests, version, ipv4),
+      run: (stage) => allOf(stage, perftests, version, 'IPv4'),
     },
     {
       title: `RoCE ${version} from link-local addresses of IPv6: the ping-pong programs`,
       async run(stage) {
         await useIpv6(stage);
-        return await allOf(stage, pingPongs, version, ipv6);
+        return await allOf(stage, pingPongs, version, 'IPv6');
       },
     },
     {
@@ -141,12 +127,12 @@ function trafficSteps(version: Version): Step[] {
 
 /** By the connection manager, which takes the version that it is set to. */
 async function connect(stage: Stage, version: Version, to: string): Promise<string> {
-  const mode = '/sys/kernel/config/rdma_cm/mlx4_0';
+  const mode = `/sys/kernel/config/rdma_cm/${device}`;
   await inBoth(
     stage,
     () =>
       `modprobe configfs; mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p ${mode} && ` +
-      `echo '${typeOf[version]}' >${mode}/ports/1/default_roce_mode`,
+      `echo '${gidTypes[version]}' >${mode}/ports/1/default_roce_mode`,
   );
   const last = await ping(stage, to);
   for (const program of ['ucmatose', 'udaddy']) {
@@ -182,7 +168,7 @@ const otherSteps: readonly Step[] = [
       await stage.check('iperf3 -s -D -I /run/iperf3.pid && sleep 0.5', { guest: 1 });
       const client = `iperf3 -c ${addresses[1]} -t 300 --forceflush`;
       await stage.check(`${client} >/run/iperf3.log 2>&1 & echo $! >/run/iperf3-client.pid; sleep 1`);
-      const last = await across(stage, 'ib_write_bw -n 200 -x {gid}', 'v1', ipv4);
+      const last = await across(stage, 'ib_write_bw -n 200 -x {gid}', 'v1', 'IPv4');
       await stage.check('kill $(cat /run/iperf3-client.pid); grep -q sec /run/iperf3.log');
       await stage.check('kill $(cat /run/iperf3.pid)', { guest: 1 });
       return last;
@@ -191,13 +177,7 @@ const otherSteps: readonly Step[] = [
   {
     title: 'rping goes over a VLAN',
     async run(stage) {
-      const link = `${name}.${vlanId}`;
-      await inBoth(
-        stage,
-        (guest) =>
-          `modprobe 8021q; ip link add link ${name} name ${link} type vlan id ${vlanId} && ` +
-          `ip addr add ${taggedAddresses[guest]}/24 dev ${link} && ip link set ${link} up`,
-      );
+      await addVlans(stage);
       return await ping(stage, taggedAddresses[1]);
     },
   },
@@ -205,11 +185,11 @@ const otherSteps: readonly Step[] = [
     title: 'with jumbo frames a packet carries 4096 bytes',
     async run(stage) {
       await inBoth(stage, () => `ip link set ${name} mtu ${jumboMtu}`);
-      await inBoth(stage, () => `until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`);
+      await untilCarrier(stage);
       await inBoth(stage, () => `until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`);
-      const device = await stage.check('ibv_devinfo');
-      if (!/active_mtu:\s+4096/.test(device)) throw new ScenarioFailure(device);
-      return await across(stage, 'ib_write_bw -n 100 -m 4096 -x {gid}', 'v1', ipv4);
+      const said = await stage.check('ibv_devinfo');
+      if (!/active_mtu:\s+4096/.test(said)) throw new ScenarioFailure(said);
+      return await across(stage, 'ib_write_bw -n 100 -m 4096 -x {gid}', 'v1', 'IPv4');
     },
   },
   {
@@ -217,7 +197,7 @@ const otherSteps: readonly Step[] = [
     async run(stage) {
       await inBoth(stage, () => 'rmmod rdma_ucm ib_umad mlx4_ib && rmmod mlx4_en && rmmod mlx4_core');
       await bringUp(stage);
-      const last = await across(stage, 'ibv_rc_pingpong -c -n 50 -g {gid}', 'v1', ipv4);
+      const last = await across(stage, 'ibv_rc_pingpong -c -n 50 -g {gid}', 'v1', 'IPv4');
       // An open interface asks for its statistics four times a second: closed, it is quiet while interrupts are compared.
       await inBoth(stage, () => `ip link set ${name} down; sleep 1`);
       return last;
@@ -258,6 +238,6 @@ export const roce: Scenario = {
   ...common,
   name: 'roce',
   title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1 and v2',
-  set: { ...ethernetPort, 'hca.capability.roce': 'v2', 'pcie.function.deviceId': 0x1007 },
+  set: { ...ethernetPort, 'hca.capability.roce': 'v2', 'pcie.function.deviceId': proDeviceId },
   steps: [bringUpStep, ...trafficSteps('v2'), ...trafficSteps('v1').slice(1, 2), ...otherSteps.slice(2)],
 };

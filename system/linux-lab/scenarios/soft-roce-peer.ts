@@ -2,30 +2,20 @@
  * Strangers at the other end of the cable: an HCA with RoCE version 2 in guest 0, and in guest 1 an ordinary network card under Linux's own
  * Soft-RoCE (rdma_rxe), which judges every packet by itself. Each is the server of the other.
  */
+import {
+  addresses,
+  type Guest as End,
+  type GidFamily as Family,
+  gidIndex,
+  jumboMtu,
+  lastFigures,
+  proDeviceId,
+} from './ethernet-ends.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 /** The two ends, by guest. */
 const devices = ['mlx4_0', 'rxe0'] as const;
-type End = 0 | 1;
-/** Room for packets with 4096 bytes. */
-const mtuBytes = 9000;
-const addresses = ['10.2.0.1', '10.2.0.2'] as const;
-/** GIDs of RoCE version 2, as sysfs has them. */
-const families = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
-type Family = keyof typeof families;
-
-/** Index of an end's GID of that family. */
-async function gidIndex(stage: Stage, end: End, family: Family): Promise<number> {
-  const table = await stage.check(
-    `cd /sys/class/infiniband/${devices[end]}/ports/1; for i in $(seq 0 15); do echo "$i $(cat gids/$i) $(cat gid_attrs/types/$i 2>/dev/null)"; done`,
-    { guest: end },
-  );
-  const prefix = ` ${families[family]}`;
-  const line = table.split('\n').find((each) => each.includes(prefix) && each.endsWith('RoCE v2'));
-  if (line === undefined) throw new ScenarioFailure(`no GID of ${family} in:\n${table}`);
-  return Number(line.split(' ')[0]);
-}
 
 /** A test of two sides: `{device}` and `{gid}` stand for what names an end's. The client's last line with figures. */
 async function across(stage: Stage, command: string, family: Family, server: End): Promise<string> {
@@ -33,12 +23,11 @@ async function across(stage: Stage, command: string, family: Family, server: End
   const sideOf = async (end: End): Promise<string> =>
     command
       .replace('{device}', `-d ${devices[end]}`)
-      .replace('{gid}', String(await gidIndex(stage, end, family)));
+      .replace('{gid}', String(await gidIndex(stage, { guest: end, device: devices[end] }, 'v2', family)));
   await stage.check(`test-server '${await sideOf(server)}'`, { guest: server });
   const output = await stage.check(`${await sideOf(client)} guest${server}`, { guest: client });
   await stage.check('test-server-end', { guest: server });
-  const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
-  return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
+  return lastFigures(output);
 }
 
 /** Who is the client, and the end that serves it. */
@@ -89,7 +78,7 @@ const steps: readonly Step[] = [
     title: 'both ends of the cable are up, and pings go both ways',
     async run(stage) {
       await stage.check(
-        `ip link set $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*) mtu ${mtuBytes}; until grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state; do sleep 0.1; done`,
+        `ip link set $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*) mtu ${jumboMtu}; until grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state; do sleep 0.1; done`,
       );
       await stage.check(`ping -c 3 ${addresses[1]}`);
       return await stage.check(`ping -c 3 -q ${addresses[0]} | tail -1`, { guest: 1 });
@@ -146,8 +135,8 @@ export const softRocePeer: Scenario = {
   set: {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': 'v2',
-    'pcie.function.deviceId': 0x1007,
-    'ethernet.mtuBytes': mtuBytes,
+    'pcie.function.deviceId': proDeviceId,
+    'ethernet.mtuBytes': jumboMtu,
   },
   steps,
 };

@@ -1,0 +1,68 @@
+/** What scenarios over an Ethernet cable share: both ends, their addresses, and the indices of their GIDs. */
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+/** Guests at the two ends of a cable. */
+export const guests = [0, 1] as const;
+export type Guest = (typeof guests)[number];
+
+/** Of the interfaces by guest; the same behind a tag. */
+export const addresses = ['10.2.0.1', '10.2.0.2'] as const;
+export const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
+/** The interface of the adapter in a guest, which has no other. */
+export const interfaceName = 'eth0';
+export const vlanId = 7;
+export const jumboMtu = 9000;
+/** Of a ConnectX-3 Pro, which has RoCE version 2. */
+export const proDeviceId = 0x1007;
+
+/** In both guests, the one after the other. */
+export async function inBoth(stage: Stage, command: (guest: Guest) => string): Promise<string[]> {
+  const outputs = [];
+  for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
+  return outputs;
+}
+
+/** Waits until the links of both interfaces are up. */
+export const untilCarrier = (stage: Stage): Promise<string[]> =>
+  inBoth(stage, () => `until [ "$(cat /sys/class/net/${interfaceName}/carrier)" = 1 ]; do sleep 0.1; done`);
+
+/** Interfaces of a VLAN, with addresses, in both guests. */
+export function addVlans(stage: Stage): Promise<string[]> {
+  const link = `${interfaceName}.${vlanId}`;
+  return inBoth(
+    stage,
+    (guest) =>
+      `modprobe 8021q; ip link add link ${interfaceName} name ${link} type vlan id ${vlanId} && ` +
+      `ip addr add ${taggedAddresses[guest]}/24 dev ${link} && ip link set ${link} up`,
+  );
+}
+
+export type RoceVersion = 'v1' | 'v2';
+/** Types of GIDs as sysfs has them. */
+export const gidTypes = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
+/** Beginnings of GIDs as sysfs has them: of {@link addresses}, and of link-local addresses. */
+export const gidBegins = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
+export type GidFamily = keyof typeof gidBegins;
+
+/** Index of the GID of this family and version in the table of a guest's device. */
+export async function gidIndex(
+  stage: Stage,
+  { guest, device }: { readonly guest: Guest; readonly device: string },
+  version: RoceVersion,
+  family: GidFamily,
+): Promise<number> {
+  const table = await stage.check(
+    `cd /sys/class/infiniband/${device}/ports/1; for i in $(seq 0 15); do echo "$i $(cat gids/$i) $(cat gid_attrs/types/$i 2>/dev/null)"; done`,
+    { guest },
+  );
+  const begin = ` ${gidBegins[family]}`;
+  const line = table.split('\n').find((each) => each.includes(begin) && each.endsWith(gidTypes[version]));
+  if (line === undefined) throw new ScenarioFailure(`no GID of ${family} and ${version} in:\n${table}`);
+  return Number(line.split(' ')[0]);
+}
+
+/** The last line with figures of what a test said. */
+export function lastFigures(output: string): string {
+  const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
+  return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;
+}
