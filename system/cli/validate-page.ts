@@ -102,7 +102,7 @@ const groupTable = (groups: readonly GroupResult[]) => ({
   rows: groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
     group === 'all' ? 'all' : `${group}: ${groupTitles[group]}`,
     ...[rows, holds, misses, failed, notRun].map(String),
-    shareText(share),
+    holds + misses + failed === 0 ? '–' : shareText(share),
   ]),
 });
 

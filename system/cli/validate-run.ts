@@ -10,9 +10,13 @@ export interface ValidateOrder {
   readonly set: NonNullable<MachineOptions['set']>;
 }
 
-export default async function runPoint({ point, set }: ValidateOrder): Promise<Figures> {
-  const { machine, workload } = point;
-  const options: MachineOptions = { profile: machine.profile, set: { ...set, ...machine.set } };
+/** The machine of an order: what is changed goes before what the point has of its own. */
+export const machineOf = ({ point: { machine }, set }: ValidateOrder) =>
+  ({ profile: machine.profile, set: { ...machine.set, ...set } }) satisfies MachineOptions;
+
+export default async function runPoint(order: ValidateOrder): Promise<Figures> {
+  const { workload } = order.point;
+  const options = machineOf(order);
   return workload.kind === 'perf' ? perfFigures(workload, options) : measure(workload, options);
 }
 

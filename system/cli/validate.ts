@@ -23,7 +23,7 @@ import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 import { validatePage, validateSentences } from './validate-page.ts';
-import type { ValidateOrder } from './validate-run.ts';
+import { machineOf, type ValidateOrder } from './validate-run.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
 
 const validateSchema = 'hca-validate/1';
@@ -58,8 +58,8 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
   const set = machineOptionsOf({ set: changes }).set!;
   const file = join(packageFolder, 'reference', 'measurements.csv');
   const cases = chosen(casesOf(parsedMeasurements(readFileSync(file, 'utf8'))), options);
-  const points = pointsOf(cases);
-  for (const { machine } of points) configurationOf({ ...machine, set: { ...set, ...machine.set } });
+  const orders = pointsOf(cases).map((point) => ({ point, set }));
+  for (const order of orders) configurationOf(machineOf(order));
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
@@ -72,7 +72,7 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
     );
     return;
   }
-  const outcomes = await outcomesOf(points.map((point) => ({ point, set })));
+  const outcomes = await outcomesOf(orders);
   const results = cases.map((one) => resultOf(one, outcomes));
   const groups = groupsOf(results);
   for (const table of familyTables(cases, results)) screen.print(table);

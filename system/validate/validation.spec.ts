@@ -82,6 +82,8 @@ describe('rows are chosen', () => {
     ]);
     expect(idsOf(chosen(cases, { group: 'J' }))).toEqual(['J-001', 'J-002', 'J-003']);
     expect(idsOf(chosen(cases, { group: 'rnr' }))).toHaveLength(9);
+    // Most names have an a.
+    expect(new Set(idsOf(chosen(cases, { group: 'A' })).map((id) => id[0]))).toEqual(new Set(['A']));
     expect(idsOf(chosen(cases, { rows: 'A', group: 'atomic rate' }))).toEqual(['A-087']);
   });
 
@@ -109,6 +111,12 @@ describe('a verdict', () => {
     expect(verdictOf(0, 0.05, 'rate').holds).toBe(true);
     expect(verdictOf(0, 3, 'rate').holds).toBe(false);
     expect(verdictOf(1, Number.NaN, 'rate').holds).toBe(false);
+  });
+
+  it('of a group has the median of its errors: of two the mean', () => {
+    const row = (error: number) => ({ ...resultOf(cases[0]!, new Map()), group: 'A', error });
+    const medianOf = (...errors: number[]) => groupsOf(errors.map(row)).at(-1)!.medianError;
+    expect([medianOf(), medianOf(-0.4), medianOf(0.1, -0.3), medianOf(0.5, 0, -0.2)]).toEqual([0, 0.4, 0.2, 0.2]);
   });
 
   it('counts what was not run for neither side, and a failed simulation as missed', () => {

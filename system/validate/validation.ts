@@ -79,8 +79,9 @@ function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
 }
 
 function named(cases: readonly Case[], name: string): (one: Case) => boolean {
+  const isGroup = Object.hasOwn(groupTitles, name);
   const matches = ({ row, family }: Case): boolean =>
-    groupOf(row) === name || family.name.toLowerCase().includes(name.toLowerCase());
+    isGroup ? groupOf(row) === name : family.name.toLowerCase().includes(name.toLowerCase());
   if (name !== '' && cases.some(matches)) return matches;
   const names = [...new Set(cases.map(({ family }) => family.name))];
   const hint = hintFor(name, names);
@@ -188,6 +189,10 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
   ];
 }
 
+/** Of an even number of values the mean of the two in the middle; 0 of none. */
+const medianOf = (sorted: readonly number[]): number =>
+  ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
+
 function summed(group: string, rows: readonly RowResult[]): GroupResult {
   const count = (verdict: RowVerdict): number => rows.filter((row) => row.verdict === verdict).length;
   const [holds, misses, failed, notRun] = rowVerdicts.map(count) as [number, number, number, number];
@@ -204,6 +209,6 @@ function summed(group: string, rows: readonly RowResult[]): GroupResult {
     failed,
     notRun,
     share: run === 0 ? 0 : holds / run,
-    medianError: sorted[sorted.length >> 1] ?? 0,
+    medianError: medianOf(sorted),
   };
 }
