@@ -136,7 +136,12 @@ describe('why a request failed', () => {
 
   it.each([
     ['', 'REM_ACCESS_ERR', /refused XRC_RDMA_READ_REQUEST, PSN \d+: remote access error/, ''],
-    ['no queue', 'REM_INV_REQ_ERR', /refused XRC_RDMA_READ_REQUEST, .*names no shared receive/, 'no such queue'],
+    [
+      'no queue',
+      'REM_INV_REQ_ERR',
+      /refused XRC_RDMA_READ_REQUEST, .*names no shared receive/,
+      'no such queue',
+    ],
   ])('annex A14: is found for requests of XRC, as such%s', async (args, expected, text, found) => {
     const { failures } = await whyOf({}, async (machine) => {
       await machine.load(programOf('extended', 'sender', 0, { args }));

@@ -116,7 +116,9 @@ describe('a verdict', () => {
   it('of a group has the median of its errors: of two the mean', () => {
     const row = (error: number) => ({ ...resultOf(cases[0]!, new Map()), group: 'A', error });
     const medianOf = (...errors: number[]) => groupsOf(errors.map(row)).at(-1)!.medianError;
-    expect([medianOf(), medianOf(-0.4), medianOf(0.1, -0.3), medianOf(0.5, 0, -0.2)]).toEqual([0, 0.4, 0.2, 0.2]);
+    expect([medianOf(), medianOf(-0.4), medianOf(0.1, -0.3), medianOf(0.5, 0, -0.2)]).toEqual([
+      0, 0.4, 0.2, 0.2,
+    ]);
   });
 
   it('counts what was not run for neither side, and a failed simulation as missed', () => {
