@@ -10,7 +10,7 @@ export const addresses = ['10.2.0.1', '10.2.0.2'] as const;
 export const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
 /** The interface of the adapter in a guest, which has no other. */
 export const interfaceName = 'eth0';
-export const vlanId = 7;
+const vlanId = 7;
 export const jumboMtu = 9000;
 /** Of a ConnectX-3 Pro, which has RoCE version 2. */
 export const proDeviceId = 0x1007;
@@ -41,7 +41,7 @@ export type RoceVersion = 'v1' | 'v2';
 /** Types of GIDs as sysfs has them. */
 export const gidTypes = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
 /** Beginnings of GIDs as sysfs has them: of {@link addresses}, and of link-local addresses. */
-export const gidBegins = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
+const gidBegins = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
 export type GidFamily = keyof typeof gidBegins;
 
 /** Index of the GID of this family and version in the table of a guest's device. */
