@@ -43,3 +43,12 @@ it('a refusal without one is that of a QP which is connected to its own host', (
 it('a refusal of which neither holds is not taken for the cause', () => {
   expect(responderOf(refused(1, 7, 33), failed(0))).toBeUndefined();
 });
+
+it('what a request was flushed after has its status, that of a window that could not be bound too', () => {
+  const ended = (wqe: number, syndrome: number) => record('errorCompletion', 'hca0', qpn, wqe, syndrome, 1);
+  const records = [ended(0, CqeSyndrome.MW_BIND_ERR), ended(1, CqeSyndrome.WR_FLUSH_ERR)];
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [bound, flushed] = failuresOf(timeline, () => undefined);
+  expect(bound!.status).toBe('MW_BIND_ERR');
+  expect(flushed!.reasons[0]!.text).toContain('ended with MW_BIND_ERR');
+});

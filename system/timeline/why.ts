@@ -67,6 +67,7 @@ const statuses: Readonly<Record<number, string>> = {
   [CqeSyndrome.LOCAL_QP_OP_ERR]: 'LOC_QP_OP_ERR',
   [CqeSyndrome.LOCAL_PROT_ERR]: 'LOC_PROT_ERR',
   [CqeSyndrome.WR_FLUSH_ERR]: 'WR_FLUSH_ERR',
+  [CqeSyndrome.MW_BIND_ERR]: 'MW_BIND_ERR',
   [CqeSyndrome.BAD_RESP_ERR]: 'BAD_RESP_ERR',
   [CqeSyndrome.LOCAL_ACCESS_ERR]: 'LOC_ACCESS_ERR',
   [CqeSyndrome.REMOTE_INVAL_REQ_ERR]: 'REM_INV_REQ_ERR',
@@ -74,7 +75,9 @@ const statuses: Readonly<Record<number, string>> = {
   [CqeSyndrome.REMOTE_OP_ERR]: 'REM_OP_ERR',
   [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]: 'RETRY_EXC_ERR',
   [CqeSyndrome.RNR_RETRY_EXC_ERR]: 'RNR_RETRY_EXC_ERR',
+  [CqeSyndrome.REMOTE_ABORTED_ERR]: 'REM_ABORT_ERR',
 };
+const statusOf = (syndrome: number): string => statuses[syndrome] ?? `syndrome ${hex(syndrome)}`;
 
 /** Where each post stands in its program: by node and number of the post. */
 export type PostedAt = (node: number, ordinal: number) => string | undefined;
@@ -136,7 +139,7 @@ function failureOf(records: readonly TimelineRecord[], place: number, postedAt: 
     qpn,
     queue: isSend === 1 ? 'send' : 'receive',
     wqeCounter,
-    status: statuses[syndrome] ?? `syndrome ${hex(syndrome)}`,
+    status: statusOf(syndrome),
     atPs: Number(record.atPs),
     ...(posted === undefined
       ? {}
@@ -209,7 +212,7 @@ function flushReasons(before: Earlier, { values, track }: TimelineRecord): reado
   if (cause === undefined) return [];
   const what =
     cause.kind === 'errorCompletion'
-      ? `WQE ${hex(cause.values[1]!)} of its ${cause.values[3] === 1 ? 'send' : 'receive'} queue ended with ${statuses[cause.values[2]!]}`
+      ? `WQE ${hex(cause.values[1]!)} of its ${cause.values[3] === 1 ? 'send' : 'receive'} queue ended with ${statusOf(cause.values[2]!)}`
       : 'it refused a request of its peer';
   return [
     {
@@ -320,7 +323,7 @@ function peerReasons(before: Earlier, node: number, qpn: number): readonly Reaso
           values[0] === ownQpn &&
           values[3] === 0,
       );
-      const status = receive === undefined ? 'an error' : statuses[receive.values[2]!];
+      const status = receive === undefined ? 'an error' : statusOf(receive.values[2]!);
       return [
         {
           ...reason,
