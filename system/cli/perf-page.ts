@@ -76,6 +76,9 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
   ];
 }
 
+/** WRITE and SEND go to and fro, READ and atomics are answered. */
+const isHalved = ({ args: { verb } }: PerfRow): boolean => verb === 'write' || verb === 'send';
+
 const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvResult } => row.args.kv !== undefined;
 
 const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<LatencyResult, 'firstPs'>) =>
@@ -98,7 +101,7 @@ function figuresOf(rows: readonly PerfRow[]): PageTable {
     };
   if (rows.every(isLatency))
     return {
-      title: 'Latency, one way as perftest counts it',
+      title: `Latency, ${rows.every(isHalved) ? 'half a round trip' : 'a whole round trip'} as perftest counts it`,
       head: ['size', 'messages', ...timeHeads, 'interrupts'],
       rows: rows.map((row) => [
         nameOf(row),

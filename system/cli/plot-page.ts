@@ -147,8 +147,10 @@ const marksOf = (lines: readonly Line[]): NonNullable<Chart['marks']> =>
     return { x, text: group.length === lines.length ? `knee ${x}` : `knee ${x}: ${which}` };
   });
 
+/** A sweep has more points than a call has arguments. */
 function scaleOf(values: readonly number[]): Scale {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
+  const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
   return low > 0 && high / low >= logarithmicRatio ? 'logarithmic' : 'linear';
 }
 

@@ -85,6 +85,12 @@ describe('a heat map', () => {
 });
 
 describe('a Pareto front', () => {
+  it('is drawn of as many points as a sweep may have', () => {
+    const many = Array.from({ length: 200_000 }, (_, index) => ({ ...rows[0]!, index }));
+    const options: PlotOptions = { x: 'messagesPerSecond', y: ['typicalPs'], where: [] };
+    expect(plotPage(plotOf({ ...results, rows: many }, options)).tables[1]!.rows).toHaveLength(200_000);
+  });
+
   it('is drawn over all points, which are listed', () => {
     const page = pageOf({ x: 'typicalPs', by: 'speed' });
     expect(page.charts[0]!.lines.map(({ name }) => name)).toEqual([
