@@ -5,8 +5,9 @@
  *     client ──recv──► frames ──► onFrame, while hasRoom            descriptor: the client, or without one the listening socket
  *     client ◄──send── waiting bytes ◄── send                       nextDescriptor: the client while bytes wait, else the listening socket
  *
- * As a cable does, it never makes the sender wait: what the client does not take, and finds no room here, is dropped and counted. A client
- * whose frames find no room is not read. Driven by a Reactor; `send` may be called at any time.
+ * As a cable does, it never makes the sender wait: what the client does not take, and finds no room here, is dropped and counted. A sender
+ * that can wait holds on by itself while {@link FrameServer.waitingBytes} are many. A client whose frames find no room is not read. Driven
+ * by a Reactor; `send` may be called at any time.
  */
 
 import { CONNECTION_BROKEN, Connection, END_OF_STREAM, NOTHING_YET } from '../native/connection.ts';
@@ -113,6 +114,12 @@ export class FrameServer implements PolledServer {
 
   get nextAttentionMs(): number {
     return this.#client === undefined ? Number.POSITIVE_INFINITY : this.#pauseLeftMs();
+  }
+
+  /** Bytes for the client that its socket has not taken, after an attempt to send them. */
+  waitingBytes(): number {
+    if (this.#client !== undefined && this.#hasWaiting) this.#flush(this.#client);
+    return this.#waitingEnd - this.#waitingStart;
   }
 
   /** Accepts a client, or takes what it has sent. Whether it may have more in a moment. */

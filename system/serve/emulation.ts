@@ -203,6 +203,11 @@ export class Emulation {
     }
   }
 
+  /** In place of {@link work}: no time passes from here to the next access, or to the next work. */
+  standStill(): void {
+    this.time.standStill();
+  }
+
   /** A guest is there; or was a moment ago, and the simulated host's program has not ended: it may learn that it is gone. */
   #isServing(nowMs: number): boolean {
     if (this.slots.some(({ isConnected }) => isConnected)) {

@@ -61,6 +61,20 @@ export const servingParameters = {
     'choice: above what a command or a retry of a working driver takes, below the patience of who waits for it',
     'A register that a guest reads over and over, or a request that the device does not get done, is named after so long.',
   ),
+  strangerWaitingBytes: number(
+    65_536,
+    'bytes',
+    [0, 524_288],
+    'choice: below the 212,992 bytes that its socket holds (Linux, net.core.wmem_default), far above what a slice brings forth',
+    'While more bytes than this wait for the stranger at the end of the cable to read, no simulated time passes by itself.',
+  ),
+  strangerHoldMs: number(
+    2000,
+    'ms of wall clock',
+    [0, 60_000],
+    'choice: a hundred times what Linux in an emulated machine takes for them, below the 5 s for which nothing may hang',
+    'After so long time passes again all the same, and what finds no room is dropped, until the stranger has read.',
+  ),
   peerGraceMs: number(
     3000,
     'ms of wall clock',

@@ -36,6 +36,12 @@ export function renderServeReport(report: ServeReport): string {
 /** Under the name of end 1 in the table of the cable. */
 function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: StrangerReport): string {
   const { refused, unreadFrames, unfitFrames, forgottenFrames, discardedFrames } = lost;
+  const { holds, expiredHolds, heldMs } = lost;
+  const expired = expiredHolds === 0 ? '' : `, ${countText(expiredHolds)} of them in vain`;
+  const held =
+    holds === 0
+      ? ''
+      : `; time stood still ${countText(holds)} times for ${Math.round(heldMs)} ms until they had read${expired}`;
   const odd = [
     [refused, 'refused'],
     [unreadFrames, 'frames not taken'],
@@ -45,7 +51,7 @@ function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: St
   ].flatMap(([count, what]) => (count === 0 ? [] : [`, ${countText(Number(count))} ${what}`]));
   return (
     `At the other end of the cable (1): ${countText(clients)} plugged in; ${countText(framesFromClient)} frames of theirs, ` +
-    `${countText(framesToClient)} to them${odd.join('')}`
+    `${countText(framesToClient)} to them${odd.join('')}${held}`
   );
 }
 

@@ -4,7 +4,8 @@
  *     ┌─► poll the sockets: at once while the devices are busy, else until the next thing is due ─┐
  *     └── work: time passes, until the devices are idle or for sliceMs of wall time ◄─────────────┘
  *
- * So a guest waits for the devices a slice at most, and idle devices cost nothing.
+ * So a guest waits for the devices a slice at most, and idle devices cost nothing. While a stranger at the end of the cable has much to read
+ * there is no work: stranger-pace.ts.
  */
 import { performance } from 'node:perf_hooks';
 import { defaultsOf } from '../../base/index.ts';
@@ -12,10 +13,11 @@ import { FrameServer, Reactor, raiseInterrupt, VfioUserServer } from '../../gues
 import { replaceFile } from '../../runtime/files.ts';
 import type { ValueTaken } from '../machine/index.ts';
 import { Emulation } from './emulation.ts';
-import { servingParameters } from './parameters.ts';
+import { type ServingConfig, servingParameters } from './parameters.ts';
 import type { PeerProgram, PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
+import { StrangerPace } from './stranger-pace.ts';
 
 /** Receives what the loop reports while it runs, in words. */
 export type NoticeListener = (text: string) => void;
@@ -28,6 +30,8 @@ export interface ServeLoopParts {
   readonly onPeerEnd?: (state: PeerState) => void;
   /** The program of a simulated host; left out: there is none. */
   readonly peer?: PeerProgram | undefined;
+  /** Left out: the defaults. */
+  readonly serving?: ServingConfig;
 }
 
 /** Longest wait for the sockets: a client that sends nothing must be checked now and then. */
@@ -42,6 +46,7 @@ export class ServeLoop {
   /** The socket that is the other end of the cable, if there is one. */
   readonly frames: FrameServer | undefined;
   readonly reactor: Reactor;
+  readonly #pace: StrangerPace;
   /** Wall time spent on the model, on guests' accesses, and waiting. */
   workMs = 0;
   pollMs = 0;
@@ -61,13 +66,14 @@ export class ServeLoop {
    * Listens from now on. With a simulated host, only out of a callback of the event loop.
    * @throws ConfigurationError, NativeUnavailableError
    */
-  constructor(order: ServeOrder, { onNotice, onValue, onPeerEnd = () => {}, peer }: ServeLoopParts) {
-    const serving = defaultsOf(servingParameters);
+  constructor(order: ServeOrder, parts: ServeLoopParts) {
+    const { onNotice, onValue, onPeerEnd = () => {}, peer, serving = defaultsOf(servingParameters) } = parts;
     this.#order = order;
     this.#notice = onNotice;
     this.#onPeerEnd = onPeerEnd;
     this.#peerGraceMs = serving.peerGraceMs;
     this.#sliceMs = serving.sliceUs / 1000;
+    this.#pace = new StrangerPace(serving);
     const { config, cabling, faults, shortcuts, timeScale, analysis } = order;
     this.emulation = new Emulation({
       config,
@@ -123,13 +129,29 @@ export class ServeLoop {
       const polledMs = performance.now();
       if (dueMs === 0) this.pollMs += polledMs - startMs;
       else this.waitMs += polledMs - startMs;
-      dueMs = this.emulation.work(this.#sliceMs);
+      const holdMs = this.#holdMs(polledMs);
+      if (holdMs > 0) this.emulation.standStill();
+      dueMs = holdMs > 0 ? holdMs : this.emulation.work(this.#sliceMs);
       this.workMs += performance.now() - polledMs;
       if (this.emulation.hasFailed) this.#recover();
       for (const text of this.emulation.waits()) this.#notice(text);
       this.#watchPeer();
       between();
     }
+  }
+
+  /** Milliseconds for which time is to stand still, for the stranger to read. */
+  #holdMs(nowMs: number): number {
+    const { frames } = this;
+    if (frames === undefined) return 0;
+    const waitingBytes = frames.waitingBytes();
+    const { expiredHolds } = this.#pace.counters;
+    const holdMs = this.#pace.holdMs(waitingBytes, nowMs);
+    if (this.#pace.counters.expiredHolds > expiredHolds)
+      this.#notice(
+        `the stranger at ${frames.path} does not read: ${waitingBytes} bytes wait, and what finds no room is dropped`,
+      );
+    return holdMs;
   }
 
   /** The statistics of everything, brought up to now. */
@@ -156,6 +178,7 @@ export class ServeLoop {
         forgottenFrames: emulation.wireEnd.forgottenCount,
         waitingFrames: emulation.wireEnd.waitingCount,
         socket: { ...this.frames!.counters },
+        pace: { ...this.#pace.counters },
       },
       defects: emulation.defects,
       analyses: emulation.analyses(),

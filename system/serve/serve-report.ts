@@ -48,6 +48,7 @@ import type { Defect } from './defect.ts';
 import type { PeerState } from './peer-host.ts';
 import type { Cabling } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
+import type { StrangerPaceCounters } from './stranger-pace.ts';
 
 const serveReportSchema = 'hca-serve-report/1';
 
@@ -174,6 +175,11 @@ export interface StrangerReport {
   readonly framesToClient: number;
   /** Frames of the HCA that no stranger took: there was none, or it did not read. */
   readonly unreadFrames: number;
+  /** How often simulated time stood still until the stranger had read, and for how much of the wall clock in all. */
+  readonly holds: number;
+  readonly heldMs: number;
+  /** Of these, how often it passed again although the stranger had not read: what found no room then is among `unreadFrames`. */
+  readonly expiredHolds: number;
   /** Frames of strangers that no cable carries: without a whole header, or longer than the MTU allows. */
   readonly unfitFrames: number;
   /** Frames of strangers that waited for the cable when they went; and that do so now. */
@@ -217,6 +223,7 @@ interface StrangerParts {
   readonly forgottenFrames: number;
   readonly waitingFrames: number;
   readonly socket: FrameSocketCounters;
+  readonly pace: StrangerPaceCounters;
 }
 
 interface PeerParts {
@@ -300,9 +307,10 @@ function strangerEndsOf(hca: HcaLedger, { port, isQuiet }: StrangerParts): [Cabl
 }
 
 const strangerOf = (parts: StrangerParts): StrangerReport => {
-  const { port, unfitFrames, forgottenFrames, waitingFrames, socket } = parts;
+  const { port, unfitFrames, forgottenFrames, waitingFrames, socket, pace } = parts;
   return {
     ...socket,
+    ...pace,
     unfitFrames,
     forgottenFrames,
     waitingFrames,

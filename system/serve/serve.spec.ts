@@ -98,7 +98,7 @@ describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
     const { discardedFrames, ...counted } = report.stranger!;
     expect(counted).toEqual({
       ...{ clients: 1, refused: 0, framesFromClient: 2, framesToClient: 0, unreadFrames: 0 },
-      ...{ unfitFrames: 1, forgottenFrames: 0, waitingFrames: 0 },
+      ...{ unfitFrames: 1, forgottenFrames: 0, waitingFrames: 0, holds: 0, heldMs: 0, expiredHolds: 0 },
     });
     expect(discardedFrames + (report.nodes[0]!.hca.ethernet!.dropped['portClosed'] ?? 0)).toBe(1);
     expect(report).toMatchObject({ cabling: 'socket', checks: { balanced: true }, defects: [] });

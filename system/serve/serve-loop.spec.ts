@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { defaultsOf } from '../../base/index.ts';
+import { nativeUnavailableReason } from '../../guest/index.ts';
+import { Connection } from '../../guest/native/connection.ts';
+import { nativeLibrary } from '../../guest/native/library.ts';
+import { connectTo } from '../../guest/native/listener.ts';
+import { servingParameters } from './parameters.ts';
+import { renderServeReport } from './render-serve-report.ts';
+import { ServeLoop } from './serve-loop.ts';
+import { serveOrderOf } from './serve-options.ts';
+import { BenchGuestMemory } from './testing/slot-bench.ts';
+
+const unavailable = nativeUnavailableReason();
+const folder = mkdtempSync(join(tmpdir(), 'hca-loop-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const holdMs = 40;
+
+/** A loop with a guest in its slot and a stranger at its cable. */
+function loopWithStranger() {
+  const wire = join(folder, 'wire');
+  const set = { 'hca.capability.linkLayer': 'ethernet' };
+  const notices: string[] = [];
+  const loop = new ServeLoop(serveOrderOf({ socket: join(folder, 'slot'), wire, set }), {
+    onNotice: (text) => notices.push(text),
+    serving: { ...defaultsOf(servingParameters), strangerHoldMs: holdMs },
+  });
+  const frames = loop.frames!;
+  loop.emulation.slots[0]!.clientConnected(new BenchGuestMemory(2 ** 20));
+  const stranger = new Connection(connectTo(wire), 0);
+  const buffer = new ArrayBuffer(2 ** 21);
+  const address = nativeLibrary().addressOf(buffer);
+  const frame = new Uint8Array(1000);
+  return {
+    loop,
+    notices,
+    /** The stranger reads what there is. */
+    read: () => stranger.receive(address, buffer.byteLength),
+    /** As what comes out of the cable. */
+    bringForth: (count: number): void => {
+      for (let at = 0; at < count; at++) frames.send(frame, 0, frame.length);
+    },
+    /** Carries out turn after turn, and after each of them what comes next of the story: to its end. */
+    play: (story: Generator<void>): void =>
+      loop.run(() => {
+        if (story.next().done) loop.stop();
+        else loop.reactor.wake();
+      }),
+    close: (): void => {
+      stranger.close();
+      loop.close();
+    },
+  };
+}
+
+describe.skipIf(unavailable !== undefined)('the loop, with a stranger at the end of the cable', () => {
+  it('lets no time pass while a stranger has much to read, and drops nothing of it', () => {
+    const { loop, read, bringForth, play, close } = loopWithStranger();
+    const { time } = loop.emulation;
+    play(
+      (function* () {
+        while (!loop.frames!.hasClient) yield;
+        bringForth(600);
+        yield;
+        const { sliceCount } = time;
+        for (let turn = 0; turn < 5; turn++) yield;
+        expect(time.sliceCount).toBe(sliceCount);
+        while (read() > 0) yield;
+        yield;
+        expect(time.sliceCount).toBeGreaterThan(sliceCount);
+      })(),
+    );
+    expect(loop.report().stranger).toMatchObject({
+      framesToClient: 600,
+      unreadFrames: 0,
+      holds: 1,
+      expiredHolds: 0,
+    });
+    close();
+  });
+
+  it('lets it pass all the same after so long where the stranger reads nothing, and says what was dropped', () => {
+    const { loop, notices, read, bringForth, play, close } = loopWithStranger();
+    const { time } = loop.emulation;
+    play(
+      (function* () {
+        while (!loop.frames!.hasClient) yield;
+        bringForth(2000);
+        const { sliceCount } = time;
+        while (time.sliceCount < sliceCount + 3) yield;
+        bringForth(10);
+        while (read() > 0) yield;
+        bringForth(600);
+        yield;
+      })(),
+    );
+    const report = loop.report();
+    const { unreadFrames, framesToClient, holds, expiredHolds, heldMs } = report.stranger!;
+    expect([holds, expiredHolds]).toEqual([2, 1]);
+    expect(heldMs).toBeGreaterThanOrEqual(holdMs);
+    expect(unreadFrames).toBeGreaterThan(10);
+    expect(unreadFrames + framesToClient).toBe(2610);
+    expect(notices.filter((text) => text.includes('does not read'))).toHaveLength(1);
+    expect(renderServeReport(report)).toMatch(
+      / frames not taken; time stood still 2 times for \d+ ms until they had read, 1 of them in vain\n/,
+    );
+    close();
+  });
+});
