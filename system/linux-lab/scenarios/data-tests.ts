@@ -48,23 +48,38 @@ const resultLine = (output: string): string | undefined =>
     ?.trim()
     .replace(/\s+/g, ' ');
 
-/** The ping-pong programs of rdma-core. */
-export function pingPongSteps(route: Route): Step[] {
-  const rc = 'ibv_rc_pingpong {device}';
+const rc = 'ibv_rc_pingpong {device}';
+
+/** The plainest ping-pongs of rdma-core, which every arrangement of adapters takes. */
+export function plainPingPongSteps(route: Route): Step[] {
   return [
     stepOf(route, 'ibv_rc_pingpong: polling', [`${rc} -n 200`]),
     stepOf(route, 'ibv_rc_pingpong: events, data checked', [`${rc} -e -c -n 200`]),
     stepOf(route, 'ibv_rc_pingpong: by GID, with a GRH', [`${rc} -c -n 100 -g 0`]),
-    stepOf(
-      route,
-      'ibv_rc_pingpong: 1 byte to 1 MiB, data checked',
-      pingPongSizes.map((size) => `${rc} -c -n 10 -s ${size}`),
-    ),
-    stepOf(
-      route,
-      'ibv_rc_pingpong: MTU 256 to 4096, data checked',
-      pathMtus.map((mtu) => `${rc} -c -n 10 -m ${mtu} -s ${mtuMessageBytes}`),
-    ),
+  ];
+}
+
+/** Messages of any length. */
+export function sizesStep(route: Route): Step {
+  return stepOf(
+    route,
+    'ibv_rc_pingpong: 1 byte to 1 MiB, data checked',
+    pingPongSizes.map((size) => `${rc} -c -n 10 -s ${size}`),
+  );
+}
+
+/** Packets of any length. */
+export function mtuStep(route: Route): Step {
+  return stepOf(
+    route,
+    'ibv_rc_pingpong: MTU 256 to 4096, data checked',
+    pathMtus.map((mtu) => `${rc} -c -n 10 -m ${mtu} -s ${mtuMessageBytes}`),
+  );
+}
+
+/** Its ping-pongs over other services. */
+export function servicesSteps(route: Route): Step[] {
+  return [
     stepOf(route, 'ibv_uc_pingpong and ibv_ud_pingpong: data checked', [
       'ibv_uc_pingpong {device} -c -n 100',
       'ibv_ud_pingpong {device} -c -n 100',
@@ -80,8 +95,8 @@ export function pingPongSteps(route: Route): Step[] {
   ];
 }
 
-/** perftest: every operation, and the forms in which it can be asked for. */
-export function perftestSteps(route: Route): Step[] {
+/** perftest: every operation. */
+export function operationsSteps(route: Route): Step[] {
   return [
     stepOf(route, 'ib_write_lat and ib_write_bw', [
       'ib_write_lat {device} -n 200',
@@ -101,11 +116,27 @@ export function perftestSteps(route: Route): Step[] {
       'ib_atomic_bw {device} -n 500 -A CMP_AND_SWAP',
       'ib_atomic_bw {device} -n 500 -A FETCH_AND_ADD',
     ]),
+  ];
+}
+
+/** perftest: what keeps a path busy. */
+export function loadSteps(route: Route): Step[] {
+  return [
     stepOf(route, 'several QPs', [
       'ib_write_bw {device} -n 200 -q 8',
       'ib_read_bw {device} -n 200 -q 4',
       'ib_send_bw {device} -n 200 -q 4',
     ]),
+    stepOf(route, 'both directions at once', [
+      'ib_write_bw {device} -n 300 -b',
+      'ib_send_bw {device} -n 300 -b',
+    ]),
+  ];
+}
+
+/** perftest: the forms in which an operation can be asked for. */
+export function formsSteps(route: Route): Step[] {
+  return [
     stepOf(route, 'inline data', [
       'ib_write_bw {device} -n 500 -s 64 -I 64',
       'ib_send_lat {device} -n 200 -s 32 -I 64',
@@ -114,10 +145,6 @@ export function perftestSteps(route: Route): Step[] {
       'ib_send_bw {device} -n 200 -e',
       'ib_send_lat {device} -n 100 -e',
       'ib_read_lat {device} -n 100 -e',
-    ]),
-    stepOf(route, 'both directions at once', [
-      'ib_write_bw {device} -n 300 -b',
-      'ib_send_bw {device} -n 300 -b',
     ]),
     stepOf(route, 'unreliable services', [
       'ib_write_bw {device} -n 300 -c UC',
@@ -134,18 +161,16 @@ export function perftestSteps(route: Route): Step[] {
 }
 
 /**
- * perftest over all sizes from 2 bytes to 8 MiB, which takes half a minute for each operation: by bandwidth, or by latency. Latency is reported in cycles: for
- * every size in other units the tool measures the processor's clock anew, for a quarter of a second.
+ * perftest over all sizes. Latency is reported in cycles: for every size in other units the tool measures the processor's clock anew, for a
+ * quarter of a second.
  */
-export function allSizesSteps(
-  route: Route,
-  measure: 'bw' | 'lat',
-  operations: readonly ('write' | 'read' | 'send')[],
-): Step[] {
-  const options = measure === 'lat' ? '-a -n 5 -C' : '-a -n 5';
-  return operations.map((operation) =>
-    stepOf(route, `ib_${operation}_${measure} -a: 2 bytes to 8 MiB`, [
-      `ib_${operation}_${measure} {device} ${options}`,
-    ]),
+export function allSizesStep(route: Route): Step {
+  return stepOf(route, 'ib_write_lat -a: 2 bytes to 8 MiB', ['ib_write_lat {device} -a -n 5 -C']);
+}
+
+/** Long messages, as perftest reads and sends them: of longer ones most of the time is its filling of buffers, byte by byte. */
+export function longSteps(route: Route): Step[] {
+  return (['read', 'send'] as const).map((operation) =>
+    stepOf(route, `ib_${operation}_bw: 2 MiB`, [`ib_${operation}_bw {device} -s ${2 ** 21} -n 5`]),
   );
 }

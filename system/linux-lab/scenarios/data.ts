@@ -1,7 +1,21 @@
-/** Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. */
+/**
+ * Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. What stock programs can ask an
+ * adapter for is asked of the first; over cables goes what a cable can make a difference to.
+ */
 import { countersStep } from './counters.ts';
-import { allSizesSteps, perftestSteps, pingPongSteps, type Route } from './data-tests.ts';
-import type { Scenario, Step } from './scenario.ts';
+import {
+  allSizesStep,
+  formsSteps,
+  loadSteps,
+  longSteps,
+  mtuStep,
+  operationsSteps,
+  plainPingPongSteps,
+  type Route,
+  servicesSteps,
+  sizesStep,
+} from './data-tests.ts';
+import type { Scenario } from './scenario.ts';
 import { embeddedManagerSteps, ownManagerStep } from './subnet-manager.ts';
 
 const loopbackRoute: Route = {
@@ -20,8 +34,6 @@ const guestsRoute: Route = {
   run: (stage, test) => stage.pairAcross(test),
 };
 
-const everyKind = (route: Route): Step[] => [...pingPongSteps(route), ...perftestSteps(route)];
-
 export const loopback: Scenario = {
   name: 'loopback',
   title: 'every kind of traffic over one adapter that talks to itself',
@@ -31,21 +43,33 @@ export const loopback: Scenario = {
   faults: [],
   isLoaded: true,
   steps: [
-    ...everyKind(loopbackRoute),
-    ...allSizesSteps(loopbackRoute, 'bw', ['read', 'send']),
+    ...plainPingPongSteps(loopbackRoute),
+    sizesStep(loopbackRoute),
+    ...servicesSteps(loopbackRoute),
+    ...operationsSteps(loopbackRoute),
+    ...loadSteps(loopbackRoute),
+    ...formsSteps(loopbackRoute),
+    ...longSteps(loopbackRoute),
     ownManagerStep,
   ],
 };
 
 export const cable: Scenario = {
   name: 'cable',
-  title: 'every kind of traffic between two adapters of a guest',
+  title: 'traffic of every size and service between two adapters of a guest',
   hcas: 2,
   isCabled: true,
   guests: 1,
   faults: [],
   isLoaded: true,
-  steps: [countersStep, ...everyKind(cableRoute), ...allSizesSteps(cableRoute, 'lat', ['write'])],
+  steps: [
+    countersStep,
+    sizesStep(cableRoute),
+    mtuStep(cableRoute),
+    ...servicesSteps(cableRoute),
+    ...loadSteps(cableRoute),
+    allSizesStep(cableRoute),
+  ],
 };
 
 export const twoGuests: Scenario = {
@@ -56,9 +80,5 @@ export const twoGuests: Scenario = {
   guests: 2,
   faults: [],
   isLoaded: true,
-  steps: [
-    ...pingPongSteps(guestsRoute).slice(0, 3),
-    ...perftestSteps(guestsRoute).slice(0, 4),
-    ...embeddedManagerSteps,
-  ],
+  steps: [...plainPingPongSteps(guestsRoute), ...operationsSteps(guestsRoute), ...embeddedManagerSteps],
 };

@@ -9,7 +9,8 @@ import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-const reloadCount = 3;
+/** Beside the one in which commands are counted. */
+const reloadCount = 2;
 
 /** What has to be in a listing, each with a word on what it means. @throws ScenarioFailure naming what is missing */
 function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void {

@@ -72,14 +72,14 @@ const pingPongs = [
   'ibv_rc_pingpong -c -n 100 -g {gid}',
   'ibv_uc_pingpong -c -n 100 -g {gid}',
   'ibv_ud_pingpong -c -n 100 -s 1000 -g {gid}',
-];
+] as const;
 const perftests = [
   'ib_write_bw -n 100 -x {gid}',
   'ib_read_bw -n 100 -x {gid}',
   'ib_send_bw -n 100 -x {gid}',
   'ib_send_lat -n 50 -c UD -s 512 -x {gid}',
   'ib_atomic_bw -n 100 -x {gid}',
-];
+] as const;
 
 async function allOf(
   stage: Stage,
@@ -112,10 +112,10 @@ function trafficSteps(version: Version): Step[] {
       run: (stage) => allOf(stage, perftests, version, 'IPv4'),
     },
     {
-      title: `RoCE ${version} from link-local addresses of IPv6: the ping-pong programs`,
+      title: `RoCE ${version} from link-local addresses of IPv6: ping-pongs of connections and of datagrams`,
       async run(stage) {
         await useIpv6(stage);
-        return await allOf(stage, pingPongs, version, 'IPv6');
+        return await allOf(stage, [pingPongs[0], pingPongs[2]], version, 'IPv6');
       },
     },
     {
@@ -124,6 +124,11 @@ function trafficSteps(version: Version): Step[] {
     },
   ];
 }
+
+const olderStep: Step = {
+  title: 'RoCE v1 beside it, from IPv4 addresses: perftest writes, reads, datagrams',
+  run: (stage) => allOf(stage, [perftests[0], perftests[1], perftests[3]], 'v1', 'IPv4'),
+};
 
 /** By the connection manager, which takes the version that it is set to. */
 async function connect(stage: Stage, version: Version, to: string): Promise<string> {
@@ -239,5 +244,5 @@ export const roce: Scenario = {
   name: 'roce',
   title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1 and v2',
   set: { ...ethernetPort, 'hca.capability.roce': 'v2', 'pcie.function.deviceId': proDeviceId },
-  steps: [bringUpStep, ...trafficSteps('v2'), ...trafficSteps('v1').slice(1, 2), ...otherSteps.slice(2)],
+  steps: [bringUpStep, ...trafficSteps('v2'), olderStep, ...otherSteps.slice(2)],
 };
