@@ -45,30 +45,31 @@ const longest = [
   'test/bad-input-protection.spec.ts',
 ] as const;
 
-/** The Linux guests and browsers: first what waits a minute for nothing, then what moves data for minutes; last what is short. */
+/** The Linux guests and browsers: first what waits a minute for nothing, then what takes longest; last what is short. */
 const guests = [
   'test/guest/faults-silence.spec.ts',
-  'test/guest/loopback.spec.ts',
-  'test/guest/cable.spec.ts',
   'test/page/lab.spec.ts',
+  'test/guest/roce.spec.ts',
+  'test/guest/roce-v1.spec.ts',
+  'test/guest/soft-roce-peer.spec.ts',
+  'test/guest/loopback.spec.ts',
   'test/guest/probe-debian.spec.ts',
   'test/guest/faults-work.spec.ts',
   'test/guest/two-guests.spec.ts',
-  'test/guest/ethernet.spec.ts',
-  'test/guest/soft-roce-peer.spec.ts',
-  'test/guest/roce.spec.ts',
-  'test/guest/roce-v1.spec.ts',
-  'test/guest/peer.spec.ts',
   'test/guest/rough-guests.spec.ts',
+  'test/guest/cable.spec.ts',
+  'test/guest/ethernet.spec.ts',
   'test/guest/soft-roce.spec.ts',
-  'test/page/page.spec.ts',
-  'test/guest/own-files.spec.ts',
-  'test/guest/pyverbs.spec.ts',
   'test/guest/probe-backports.spec.ts',
   'test/guest/faults-probe.spec.ts',
   'test/guest/subnet-manager.spec.ts',
-  'test/guest/sweep-slurm.spec.ts',
+  'test/guest/peer.spec.ts',
   'test/guest/sweep-bullmq.spec.ts',
+  'test/guest/pyverbs.spec.ts',
+  'test/guest/sweep-slurm.spec.ts',
+  'test/page/page.spec.ts',
+  'test/page/report-page.spec.ts',
+  'test/guest/own-files.spec.ts',
 ] as const;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
