@@ -6,7 +6,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EINVAL, ENOMEM } from '../userlib/index.ts';
 import { expectUntouched } from './expectations.ts';
-import { bothPartitions, bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
+import { bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
 import type { Told } from './programs/companion.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
@@ -116,11 +116,11 @@ const expected: Readonly<Record<string, readonly [unknown, unknown]>> = {
   ],
 };
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe('queues', () => {
   let outcome: Outcome;
   beforeAll(async () => {
     const programs = [programOf('queues', 'provoker', 0), programOf('queues', 'partner', 1)];
-    outcome = await runPrograms([...programs, ...bystanders()], { partition });
+    outcome = await runPrograms([...programs, ...bystanders()]);
   });
 
   it.each(Object.keys(expected))('%s', (name) => {

@@ -4,17 +4,13 @@
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';
-import { bothPartitions, bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
+import { bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
 import type { Told } from './programs/companion.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 /** Runs the scenarios of these names. */
-function run(
-  partition: (typeof bothPartitions)[number],
-  names: string[],
-  set: Record<string, number | string>,
-) {
+function run(names: string[], set: Record<string, number | string>) {
   const args = { args: names };
   return runPrograms(
     [
@@ -25,7 +21,7 @@ function run(
         : []),
       ...bystanders(),
     ],
-    { partition, set },
+    { set },
   );
 }
 
@@ -35,11 +31,11 @@ const partnerOf = ({ results }: Outcome, name: string): unknown =>
   (results[1] as unknown as Record<string, unknown>)[name];
 const undisturbed = { companionIsRight: true, bystanderWentOn: true };
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe('resources', () => {
   let outcome: Outcome;
   beforeAll(async () => {
     const names = ['deregisteredLocally', 'deregisteredRemotely', 'processEnded', 'pinLimit'];
-    outcome = await run(partition, names, { 'host.memory.memlockLimitKib': 1024 });
+    outcome = await run(names, { 'host.memory.memlockLimitKib': 1024 });
   });
 
   // Each of the twelve requests completes once, in order: some well, one with the error, the rest flushed.
@@ -108,10 +104,10 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
   });
 });
 
-describe.each(bothPartitions)('in partition %s, with small tables in the device', (partition) => {
+describe('with small tables in the device', () => {
   let outcome: Outcome;
   beforeAll(async () => {
-    outcome = await run(partition, ['outOfMemory', 'outOfIcm'], {
+    outcome = await run(['outOfMemory', 'outOfIcm'], {
       'driver.logCqs': 8,
       'driver.logSrqs': 7,
       'driver.logMpts': 9,

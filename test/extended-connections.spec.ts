@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EINVAL } from '../userlib/index.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
+import { type Outcome, programOf, runPrograms } from './machines.ts';
 import { patternOf } from './programs/requests.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
@@ -17,7 +17,7 @@ const received = {
   busy: { xrcd: 'EBUSY', cq: 'EBUSY' },
 };
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe('extended reliable connections', () => {
   let outcome: Outcome;
   beforeAll(async () => {
     const programs = [
@@ -25,7 +25,7 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
       programOf('extended', 'owner', 1),
       programOf('extended', 'guest', 1),
     ];
-    outcome = await runPrograms(programs, { partition });
+    outcome = await runPrograms(programs);
   });
 
   it('annex A14: one initiator reaches the queues of two processes through one target', () => {

@@ -49,45 +49,42 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
     expect((await machine.results()).slice(-2)).toEqual([nothing, nothing]);
     expectBalanced(await machine.report());
   });
+});
 
-  it('a process that is killed while it opens the device leaves nothing open', async () => {
-    const killNs = Array.from({ length: 60 }, (_, index) => 100 * index);
-    await using machine = await smallMachine({ partition });
-    await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
-    await machine.run();
-    const [left] = (await machine.results()) as unknown as [Record<string, number>[]];
-    expect(left).toHaveLength(killNs.length);
-    expect(new Set(left.map((taken) => JSON.stringify(taken))).size).toBe(1);
-    await machine.removeDrivers();
-    expectBalanced(await machine.report());
-  });
+it('a process that is killed while it opens the device leaves nothing open', async () => {
+  const killNs = Array.from({ length: 60 }, (_, index) => 100 * index);
+  await using machine = await smallMachine();
+  await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
+  await machine.run();
+  const [left] = (await machine.results()) as unknown as [Record<string, number>[]];
+  expect(left).toHaveLength(killNs.length);
+  expect(new Set(left.map((taken) => JSON.stringify(taken))).size).toBe(1);
+  await machine.removeDrivers();
+  expectBalanced(await machine.report());
+});
 
-  it('no process rings for the queues of another: refused, counted, and without effect', async () => {
-    const { results, report } = await runPrograms(
-      [
-        programOf('lifecycle', 'owner', 0),
-        programOf('lifecycle', 'ownerPeer', 1),
-        programOf('lifecycle', 'intruder', 0),
-      ],
-      { partition },
-    );
-    const [owner, peer, rings] = results;
-    expect(owner).toEqual({
-      undone: [],
-      // The own doorbell has all done that was posted.
-      ids: ['1 SUCCESS', '2 SUCCESS', '3 SUCCESS'],
-      isWoken: false,
-      areRight: true,
-    });
-    expect(peer).toBe('RTS');
-    const { violations } = report.nodes[0]!.hca;
-    // Every other ring of the intruder, and two of the owner on its second page; one arm.
-    expect(rings).toBeGreaterThan(10);
-    expect(violations['doorbellForeignUar']).toBe(Math.ceil(Number(rings) / 2) + 2);
-    expect(violations['doorbellUnknownQp']).toBe(Math.floor(Number(rings) / 2));
-    expect(violations['armForeignUar']).toBe(1);
-    expectBalanced(report);
+it('no process rings for the queues of another: refused, counted, and without effect', async () => {
+  const { results, report } = await runPrograms([
+    programOf('lifecycle', 'owner', 0),
+    programOf('lifecycle', 'ownerPeer', 1),
+    programOf('lifecycle', 'intruder', 0),
+  ]);
+  const [owner, peer, rings] = results;
+  expect(owner).toEqual({
+    undone: [],
+    // The own doorbell has all done that was posted.
+    ids: ['1 SUCCESS', '2 SUCCESS', '3 SUCCESS'],
+    isWoken: false,
+    areRight: true,
   });
+  expect(peer).toBe('RTS');
+  const { violations } = report.nodes[0]!.hca;
+  // Every other ring of the intruder, and two of the owner on its second page; one arm.
+  expect(rings).toBeGreaterThan(10);
+  expect(violations['doorbellForeignUar']).toBe(Math.ceil(Number(rings) / 2) + 2);
+  expect(violations['doorbellUnknownQp']).toBe(Math.floor(Number(rings) / 2));
+  expect(violations['armForeignUar']).toBe(1);
+  expectBalanced(report);
 });
 
 describe.each(['none', 'software', 'functionLevel'])(

@@ -4,7 +4,10 @@ import type { Partition } from '../system/machine/partition/placement.ts';
 import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
 import type { Report } from '../system/machine/report/schema.ts';
 
-/** The partitions that every condition is tested in: one thread, and cut wherever it can be cut. */
+/**
+ * One thread, and cut wherever it can be cut, which takes several times the processor time: for what crosses the cuts in a way of its own. That
+ * all else is the same in both is held by `partitions.spec.ts`, and by stories, which are played again in partitions that are drawn.
+ */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
 
 /** A program of `test/programs/`, by the name of its file. */

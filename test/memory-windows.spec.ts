@@ -1,14 +1,14 @@
 /** Memory windows and invalidation by the verbs of programs, from bind to deregistration (InfiniBand vol 1, 10.6.5, 10.6.7). */
 import { describe, expect, it, vi } from 'vitest';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, programOf, runPrograms } from './machines.ts';
+import { programOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-describe.each(bothPartitions)('memory windows, partition %s', (partition) => {
+describe('memory windows', () => {
   it('give access to a part of a region until it is taken back, by either side', async () => {
     const programs = [programOf('windows', 'user', 0), programOf('windows', 'owner', 1)];
-    const { results, report } = await runPrograms(programs, { partition });
+    const { results, report } = await runPrograms(programs);
     expect(results[0]).toEqual([
       'write: SUCCESS',
       'write: REM_ACCESS_ERR',

@@ -3,6 +3,7 @@
  * bytes that move are those that the program sees, and nothing stays pinned.
  */
 import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../system/machine/machine.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
@@ -11,8 +12,12 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const config = { cutoffBytes: 1000 };
 
-describe.each(bothPartitions)('cached registrations (%s)', (partition) => {
-  async function run(names: readonly string[], args: object = { config }, set = {}): Promise<Outcome> {
+describe('cached registrations', () => {
+  async function run(
+    names: readonly string[],
+    args: object = { config },
+    { set = {}, partition = 'single' }: Pick<MachineOptions, 'set' | 'partition'> = {},
+  ): Promise<Outcome> {
     const programs = names.map((name, at) =>
       programOf('cached-regions', name, at % 2, { args: args as JsonValue }),
     );
@@ -34,29 +39,35 @@ describe.each(bothPartitions)('cached registrations (%s)', (partition) => {
     },
   );
 
-  it('are made anew after madvise, mmap over them, mremap and munmap, of the whole range or of a page of it', async () => {
-    const { results } = await run(['changer', 'follower']);
-    expect(results[1]).toEqual([true, true, true, true, true, true, true]);
-    expect(results[0]).toMatchObject({ hits: expect.any(Number), failure: 'VerbsError EFAULT' });
-    const { hits, misses, invalidations } = results[0] as unknown as Record<string, number>;
-    expect(hits! + misses!).toBe(6);
-    // Replaced three times; moved, or only grown in place.
-    expect(invalidations).toBeGreaterThanOrEqual(3);
-    expect(misses).toBe(invalidations! + 1);
-  });
+  it.each(bothPartitions)(
+    'are made anew after madvise, mmap over them, mremap and munmap, of the range or a page of it: %s',
+    async (partition) => {
+      const { results } = await run(['changer', 'follower'], { config }, { partition });
+      expect(results[1]).toEqual([true, true, true, true, true, true, true]);
+      expect(results[0]).toMatchObject({ hits: expect.any(Number), failure: 'VerbsError EFAULT' });
+      const { hits, misses, invalidations } = results[0] as unknown as Record<string, number>;
+      expect(hits! + misses!).toBe(6);
+      // Replaced three times; moved, or only grown in place.
+      expect(invalidations).toBeGreaterThanOrEqual(3);
+      expect(misses).toBe(invalidations! + 1);
+    },
+  );
 
-  it('that are invalidated under a transfer serve it to its end, and are gone then', async () => {
-    const { results } = await run(['hasty', 'longReceiver']);
-    expect(results[0]).toEqual({ isPinned: true, afterwards: 0, sizes: [0, 1] });
-    expect(results[1]).toEqual([true, true]);
-  });
+  it.each(bothPartitions)(
+    'that are invalidated under a transfer serve it to its end, and are gone then: %s',
+    async (partition) => {
+      const { results } = await run(['hasty', 'longReceiver'], { config }, { partition });
+      expect(results[0]).toEqual({ isPinned: true, afterwards: 0, sizes: [0, 1] });
+      expect(results[1]).toEqual([true, true]);
+    },
+  );
 
   it('are given back when the limit of pins is reached, and only a buffer beyond it fails', async () => {
     const limit = { 'host.memory.memlockLimitKib': 560 };
     const { results } = await run(
       ['limited', 'limitedReceiver'],
       { config: { ...config, eagerBytes: 1024 } },
-      limit,
+      { set: limit },
     );
     const { evictions, failure } = results[0] as unknown as Record<string, JsonValue>;
     expect(failure).toBe('VerbsError ENOMEM');

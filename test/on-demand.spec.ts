@@ -24,12 +24,14 @@ const pressed = (share: number) => ({
 const sumOf = (figures: Readonly<Record<string, number>>): number =>
   Object.values(figures).reduce((sum, figure) => sum + figure, 0);
 
-describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
+describe('on-demand regions', () => {
   it.each([
-    ['both sides', true, true],
-    ['the sender alone', true, false],
-    ['the receiver alone', false, true],
-  ])('serve every operation on %s, dear at first touch', async (_name, sender, receiver) => {
+    ['both sides', true, true, 'single'],
+    ['both sides', true, true, 'per-device'],
+    ['the sender alone', true, false, 'single'],
+    ['the receiver alone', false, true, 'single'],
+  ] as const)('serve every operation on %s, dear at first touch (%s, %s, %s)', async (...how) => {
+    const [, sender, receiver, partition] = how;
     const programs = programsOf('on-demand', 'everyOperation', { sender, receiver });
     const { results, report } = await runPrograms(programs, { partition });
     const [client, server] = results as unknown as [Operated, unknown];
@@ -62,11 +64,10 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
   });
 
   it('keep every byte when they are larger than memory, through swap', async () => {
-    // Where threads wait for each other, each page takes several times as long.
-    const share = partition === 'single' ? 1 / 4 : 1 / 8;
-    // The driver has given the device three quarters of what there is: the rest holds a quarter or half of the region.
+    const share = 1 / 4;
+    // The driver has given the device three quarters of what there is: the rest holds a quarter of the region.
     const programs = programsOf('on-demand', 'largerThanMemory', share);
-    const { results, report } = await runPrograms(programs, { partition, set: pressed(1 / 4) });
+    const { results, report } = await runPrograms(programs, { set: pressed(1 / 4) });
     expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);
     expectBalanced(report);
     const { memory, onDemand } = report.nodes[1]!;
@@ -77,7 +78,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
   });
 
   it('leave a forked child what it saw, and give the parent what comes', async () => {
-    const { results, report } = await runPrograms(programsOf('on-demand', 'forked'), { partition });
+    const { results, report } = await runPrograms(programsOf('on-demand', 'forked'));
     expect(results).toEqual([{ statuses: ['SUCCESS', 'SUCCESS'] }, { isRight: true, seen: [true, true] }]);
     expectBalanced(report);
     expect(report.nodes[1]!.onDemand!.driver.pagesInvalidated).toBeGreaterThan(2);
@@ -91,7 +92,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
     'end in the error of the one who unmaps the %s in flight, and of no other',
     async (what, ...expected) => {
       const [statuses, received, events] = expected;
-      const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what), { partition });
+      const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what));
       const [client, server] = results as unknown as Record<string, unknown>[];
       expect(client).toMatchObject({ statuses, again: ['SUCCESS'], isRight: true });
       expect(server).toMatchObject({ received, isRight: true, events });
@@ -100,16 +101,14 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
   );
 
   it('go on over pages that the program gives back with MADV_DONTNEED', async () => {
-    const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', 'dontNeed'), {
-      partition,
-    });
+    const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', 'dontNeed'));
     expect(results[0]).toMatchObject({ statuses: ['SUCCESS', 'SUCCESS'], again: ['SUCCESS'], state: 'RTS' });
     expect(results[1]).toMatchObject({ isRight: true, events: [], state: 'RTS' });
     expectBalanced(report);
   });
 
   it('are seen by the device as the program left them when it posted', async () => {
-    const { results, report } = await runPrograms(programsOf('on-demand', 'replaced'), { partition });
+    const { results, report } = await runPrograms(programsOf('on-demand', 'replaced'));
     expect(results[0]).toEqual({ wrong: [] });
     expectBalanced(report);
     const { device, driver } = report.nodes[0]!.onDemand!;
@@ -117,18 +116,21 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
     expect(driver.pagesInvalidated).toBeGreaterThan(30);
   });
 
-  it('refuse what cannot be paged in, with the status that pinned memory would give', async () => {
-    const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });
-    const [client, server] = results as unknown as { statuses: string[]; events: string[] }[];
-    expect(client!.statuses).toEqual(['REM_ACCESS_ERR', 'LOC_PROT_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']);
-    expect(server).toEqual({ statuses: ['LOC_PROT_ERR'], events: ['QP_ACCESS_ERR', 'QP_ACCESS_ERR'] });
-    expectBalanced(report);
-    const refused = report.nodes.map(({ onDemand }) => onDemand!.device.refused);
-    expect(refused).toEqual([
-      { requester: 1, responder: 0, response: 0 },
-      { requester: 0, responder: 3, response: 0 },
-    ]);
-  });
+  it.each(bothPartitions)(
+    'refuse what cannot be paged in, with the status of pinned memory: %s',
+    async (partition) => {
+      const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });
+      const [client, server] = results as unknown as { statuses: string[]; events: string[] }[];
+      expect(client!.statuses).toEqual(['REM_ACCESS_ERR', 'LOC_PROT_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']);
+      expect(server).toEqual({ statuses: ['LOC_PROT_ERR'], events: ['QP_ACCESS_ERR', 'QP_ACCESS_ERR'] });
+      expectBalanced(report);
+      const refused = report.nodes.map(({ onDemand }) => onDemand!.device.refused);
+      expect(refused).toEqual([
+        { requester: 1, responder: 0, response: 0 },
+        { requester: 0, responder: 3, response: 0 },
+      ]);
+    },
+  );
 });
 
 describe('on-demand regions without a limit of their own', () => {

@@ -4,7 +4,6 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../system/machine/machine.ts';
-import type { Partition } from '../system/machine/partition/placement.ts';
 import type { ProgramOptions } from '../system/machine/program.ts';
 import type { NicReport } from '../system/machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
@@ -43,10 +42,10 @@ function expectWhole({ results }: Outcome, at: number): void {
   expect(second!.hash).toBe(first!.hash);
 }
 
-describe.each(bothPartitions)(
-  'kernel sockets over a conventional NIC, in partition %s',
-  (partition: Partition) => {
-    it('carry streams both ways under loss and corruption, every byte in its place', async () => {
+describe('kernel sockets over a conventional NIC', () => {
+  it.each(bothPartitions)(
+    'carry streams both ways under loss and corruption, every byte in its place: %s',
+    async (partition) => {
       const outcome = await run([...streamOf(small), ...streamOf(other)], {
         partition,
         set: {
@@ -60,102 +59,98 @@ describe.each(bothPartitions)(
       expectWhole(outcome, 2);
       expect(kernelOf(outcome, 0)['retransmissions']).toBeGreaterThan(0);
       expectBalanced(outcome.report);
-    });
+    },
+  );
 
-    it('survive an overrun of ring and packet buffer: what is missed is sent again', async () => {
-      const outcome = await run(streamOf({ ...small, pausePs: 100_000_000 }), {
-        partition,
-        set: {
-          'net.driver.receiveRing': 8,
-          'net.driver.interruptIntervalNs': 200_000,
-          'nic.receiveBufferKib': 16,
-          'net.stack.initialWindowSegments': 64,
-          'net.stack.retransmitMinUs': 1_000,
-        },
-      });
-      expectWhole(outcome, 0);
-      expect(deviceOf(outcome, 1)['missed']).toBeGreaterThan(0);
-      expectBalanced(outcome.report);
+  it('survive an overrun of ring and packet buffer: what is missed is sent again', async () => {
+    const outcome = await run(streamOf({ ...small, pausePs: 100_000_000 }), {
+      set: {
+        'net.driver.receiveRing': 8,
+        'net.driver.interruptIntervalNs': 200_000,
+        'nic.receiveBufferKib': 16,
+        'net.stack.initialWindowSegments': 64,
+        'net.stack.retransmitMinUs': 1_000,
+      },
     });
+    expectWhole(outcome, 0);
+    expect(deviceOf(outcome, 1)['missed']).toBeGreaterThan(0);
+    expectBalanced(outcome.report);
+  });
 
-    it('recover from lost interrupts by the watchdog', async () => {
-      const outcome = await run(streamOf(small), {
-        partition,
-        faults: [
-          { interrupt: 'lost', vector: 0, nth: '2-3', node: 0 },
-          { interrupt: 'lost', vector: 0, nth: '2-3', node: 1 },
-        ],
-      });
-      expectWhole(outcome, 0);
-      expect(
-        (kernelOf(outcome, 0)['recoveredInterrupts'] ?? 0) +
-          (kernelOf(outcome, 1)['recoveredInterrupts'] ?? 0),
-      ).toBeGreaterThan(0);
-      expectBalanced(outcome.report);
+  it('recover from lost interrupts by the watchdog', async () => {
+    const outcome = await run(streamOf(small), {
+      faults: [
+        { interrupt: 'lost', vector: 0, nth: '2-3', node: 0 },
+        { interrupt: 'lost', vector: 0, nth: '2-3', node: 1 },
+      ],
     });
+    expectWhole(outcome, 0);
+    expect(
+      (kernelOf(outcome, 0)['recoveredInterrupts'] ?? 0) + (kernelOf(outcome, 1)['recoveredInterrupts'] ?? 0),
+    ).toBeGreaterThan(0);
+    expectBalanced(outcome.report);
+  });
 
-    it('refuse, reset and report as POSIX says, while another connection goes on', async () => {
-      const outcome = await run(
-        [
-          programOf('traditional', 'refused', 0),
-          programOf('traditional', 'resetClient', 0),
-          programOf('traditional', 'resetServer', 1),
-          ...streamOf(other),
-        ],
-        { partition },
-      );
-      expect(outcome.results.slice(0, 2)).toEqual([
-        { nobody: 'ECONNREFUSED', nowhere: 'EHOSTUNREACH' },
-        { read: 'ECONNRESET', written: 'EPIPE' },
-      ]);
-      expectWhole(outcome, 3);
-      expectBalanced(outcome.report);
-    });
+  it('refuse, reset and report as POSIX says, while another connection goes on', async () => {
+    const outcome = await run(
+      [
+        programOf('traditional', 'refused', 0),
+        programOf('traditional', 'resetClient', 0),
+        programOf('traditional', 'resetServer', 1),
+        ...streamOf(other),
+      ],
+      {},
+    );
+    expect(outcome.results.slice(0, 2)).toEqual([
+      { nobody: 'ECONNREFUSED', nowhere: 'EHOSTUNREACH' },
+      { read: 'ECONNRESET', written: 'EPIPE' },
+    ]);
+    expectWhole(outcome, 3);
+    expectBalanced(outcome.report);
+  });
 
-    it('have copied what was sent: buffers that are freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
-      const outcome = await run(
-        [programOf('traditional', 'freesAfterSend', 0), programOf('traditional', 'readsNowhere', 1)],
-        { partition },
-      );
-      expectWhole(outcome, 0);
-      expect(outcome.results).toMatchObject([{ unmapped: 'EFAULT' }, { unmapped: 'EFAULT' }]);
-      expectBalanced(outcome.report);
-    });
+  it('have copied what was sent: buffers that are freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
+    const outcome = await run(
+      [programOf('traditional', 'freesAfterSend', 0), programOf('traditional', 'readsNowhere', 1)],
+      {},
+    );
+    expectWhole(outcome, 0);
+    expect(outcome.results).toMatchObject([{ unmapped: 'EFAULT' }, { unmapped: 'EFAULT' }]);
+    expectBalanced(outcome.report);
+  });
 
-    it('go on slowly when the kernel has hardly any packet buffers', async () => {
-      const outcome = await run(streamOf(small), {
-        partition,
-        set: {
-          'net.driver.receiveRing': 8,
-          'net.driver.buffersMax': 16,
-          'net.stack.retransmitMinUs': 1_000,
-          'net.stack.memoryTries': 1000,
-        },
-      });
-      expectWhole(outcome, 0);
-      expectBalanced(outcome.report);
+  it('go on slowly when the kernel has hardly any packet buffers', async () => {
+    const outcome = await run(streamOf(small), {
+      set: {
+        'net.driver.receiveRing': 8,
+        'net.driver.buffersMax': 16,
+        'net.stack.retransmitMinUs': 1_000,
+        'net.stack.memoryTries': 1000,
+      },
     });
+    expectWhole(outcome, 0);
+    expectBalanced(outcome.report);
+  });
 
-    it('leave an application its share of a core in a storm of interrupts', async () => {
-      const work = { rounds: 3_000 };
-      const outcome = await run(
-        [
-          programOf('traditional', 'works', 1, { core: 0, args: work }),
-          ...streamOf({ bytes: 120_000, port: 80, callBytes: 64, from: 0 }, 1),
-        ],
-        { partition, set: { 'net.driver.interruptIntervalNs': 0, 'net.stack.isDelayed': false } },
-      );
-      const { tookPs } = outcome.results[0] as { readonly tookPs: number };
-      const alonePs = work.rounds * 1_000_000;
-      const { cycles } = outcome.report.nodes[1]!.cpu.cores[0]!;
-      // What it shares its core with is there, and gets no more than half of it (net.driver.softirqSharePercent).
-      expect(cycles.interrupt + cycles.softirq + cycles.protocol).toBeGreaterThan(100_000);
-      expect(tookPs).toBeLessThan(2.5 * alonePs);
-      expectWhole(outcome, 1);
-      expectBalanced(outcome.report);
-    });
-  },
-);
+  it('leave an application its share of a core in a storm of interrupts', async () => {
+    const work = { rounds: 3_000 };
+    const outcome = await run(
+      [
+        programOf('traditional', 'works', 1, { core: 0, args: work }),
+        ...streamOf({ bytes: 120_000, port: 80, callBytes: 64, from: 0 }, 1),
+      ],
+      { set: { 'net.driver.interruptIntervalNs': 0, 'net.stack.isDelayed': false } },
+    );
+    const { tookPs } = outcome.results[0] as { readonly tookPs: number };
+    const alonePs = work.rounds * 1_000_000;
+    const { cycles } = outcome.report.nodes[1]!.cpu.cores[0]!;
+    // What it shares its core with is there, and gets no more than half of it (net.driver.softirqSharePercent).
+    expect(cycles.interrupt + cycles.softirq + cycles.protocol).toBeGreaterThan(100_000);
+    expect(tookPs).toBeLessThan(2.5 * alonePs);
+    expectWhole(outcome, 1);
+    expectBalanced(outcome.report);
+  });
+});
 
 describe('a machine with NICs', () => {
   it('does the same in every partition, and whatever the order of what is simultaneous', async () => {

@@ -194,7 +194,7 @@ describe('what cannot be run is refused', () => {
 
 describe('a run that cannot end well ends with its error and its time', () => {
   it('when a program throws', async () => {
-    for (const partition of partitions) {
+    for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition });
       await machine.load({ node: 0, name: 'breaker', run: { url: programs, exportName: 'breakDown' } });
       await machine.load({ node: 1, run: { url: programs, exportName: 'nap' } });
@@ -222,7 +222,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
   });
 
   it('when a program awaits what is not simulated and never comes, after the patience that was asked for', async () => {
-    for (const partition of partitions) {
+    for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition, programPatienceMs: 200 });
       await machine.load({ node: 1, run: { url: programs, exportName: 'nap' } });
       await machine.load({ node: 0, name: 'stuck', run: { url: programs, exportName: 'awaitNothing' } });
@@ -257,7 +257,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
   });
 
   it('when programs wait for what never comes', async () => {
-    for (const partition of partitions) {
+    for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition });
       await machine.load({ node: 1, run: { url: programs, exportName: 'waitForever' } });
       await expect(machine.run(), partition).rejects.toMatchObject({
@@ -268,7 +268,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
   });
 
   it('when programs have not ended after as many steps as the options allow', async () => {
-    for (const partition of partitions) {
+    for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition, stepLimit: 50_000 });
       await machine.load({ node: 1, name: 'restless', run: { url: programs, exportName: 'runForever' } });
       await expect(machine.run(), partition).rejects.toMatchObject({

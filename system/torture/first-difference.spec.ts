@@ -34,7 +34,6 @@ describe('the state of the blocks', () => {
     const states: unknown[][] = [];
     const ways = [
       { partition: 'single' },
-      { partition: 'per-node' },
       { partition: 'per-device' },
       { partition: 'single', isPlain: true },
     ] as const;
