@@ -1,8 +1,8 @@
 /** Faults of packets by rule, in stories of players: bounded, lawful, and counted by the judges as what they can do at most. */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
+import { copiesOf, isDisordered, lossesOf } from './cable-faults.ts';
 import { drawStory } from './draw-story.ts';
-import { copiesOf, isDisordered, lossesOf } from './judges/cable-faults.ts';
 import { judgeLiveness } from './judges/liveness.ts';
 import { playStory, runStory } from './run-story.ts';
 import { isOnDemandArea, type Story, sendsOf } from './story.ts';

@@ -1,7 +1,7 @@
 /** How long programs wait for events that may never come, by the attributes of the story's QPs. */
 import { psPerMs, psPerNs } from '../../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
-import { lossesOf } from './judges/cable-faults.ts';
+import { lossesOf } from './cable-faults.ts';
 import { isOnDemandArea, lengthOf, mtuBytes, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 

@@ -18,6 +18,7 @@ import {
   IBV_WR_SEND_WITH_INV,
   wcStatusStr,
 } from '../../../userlib/index.ts';
+import { copiesOf, lossesOf } from '../cable-faults.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { ackTimeoutPs } from '../patience.ts';
@@ -35,7 +36,6 @@ import {
   receiveOpcodeOf,
   rnrDelayPs,
 } from '../verbs-model.ts';
-import { copiesOf, lossesOf } from './cable-faults.ts';
 import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
 import { isEverTaken, windowStateOf } from './windows.ts';
 

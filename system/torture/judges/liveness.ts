@@ -9,11 +9,11 @@
  * Without a time-out (code 0) what is lost is never noticed; on demand, or while a queue is stopped, other things are waited for.
  */
 import { psPerMs } from '../../../base/index.ts';
+import { lossesOf } from '../cable-faults.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type Story } from '../story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
-import { lossesOf } from './cable-faults.ts';
 import { backOf, type Flow, flowsOf } from './traffic.ts';
 
 /** Slow hardware, commands, and what else a program does before it polls again. */

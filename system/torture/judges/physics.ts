@@ -6,10 +6,10 @@
  */
 import { psPerMs, psPerSecond } from '../../../base/index.ts';
 import { IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
+import { lossesOf } from '../cable-faults.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
-import { lossesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Gigabits of data of one lane. */

@@ -18,10 +18,10 @@ import {
   IBV_WR_SEND_WITH_IMM,
   IBV_WR_SEND_WITH_INV,
 } from '../../../userlib/index.ts';
+import { copiesOf } from '../cable-faults.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, mtuBytes, type SendPlan } from '../story.ts';
 import { isLocal, rnrDelayPs } from '../verbs-model.ts';
-import { copiesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */

@@ -8,12 +8,12 @@ import {
   IBV_WC_WR_FLUSH_ERR,
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../../userlib/index.ts';
+import { copiesOf, isDisordered } from '../cable-faults.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations, PostSeen } from '../observations.ts';
 import type { Played } from '../run-story.ts';
 import { lengthOf, type QpPlan, type ReceivePlan, type SendPlan, type Story } from '../story.ts';
 import { receiveOpcodeOf } from '../verbs-model.ts';
-import { copiesOf, isDisordered } from './cable-faults.ts';
 import { firstDifference, gatheredOf } from './contents.ts';
 
 /** One request to send: plan, post, end. */

@@ -1,6 +1,6 @@
 /** What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3). */
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Story } from '../story.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
+import type { Story } from './story.ts';
 
 /** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/faults.md). */
 const rules = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots'];
