@@ -113,7 +113,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     numbers: numberSpacesOf(limits, profile),
     mtts,
     router,
-    xrcDomains: new XrcDomains(),
+    xrcDomains: new XrcDomains(() => platform.newSignal()),
     pager: new Pager({ platform, config, commands, lifecycle, router, asyncEq }),
     asyncEq,
     completionEqs,

@@ -13,7 +13,8 @@ import type { Device } from './device.ts';
 import { givePages, takePages } from './donation.ts';
 import { KernelError, require } from './kernel-error.ts';
 import { kernelProcess } from './kernel-process.ts';
-import type { Cpu } from './platform.ts';
+import { Mutex } from './mutex.ts';
+import type { Cpu, Signal } from './platform.ts';
 import { OpenFlag } from './uapi.ts';
 import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
@@ -44,15 +45,29 @@ interface Parts {
   readonly cq: CompletionQueue;
 }
 
-/** The domains of a device. */
+/** The domains of a device. One call at a time, of whatever process: what is being made or closed is neither there nor gone. */
 export class XrcDomains {
   readonly #parts = new Map<XrcDomain, Parts>();
+  readonly #lock: Mutex;
+
+  constructor(newSignal: () => Signal) {
+    this.#lock = new Mutex(newSignal);
+  }
 
   /**
    * Opens the domain of a file, which may be that of another process, or a new one without a file.
    * @throws KernelError EOPNOTSUPP, EAGAIN for a domain that is not there and is not to be made, EINVAL, ENOMEM
    */
-  async open(cpu: Cpu, device: Device, uarPage: number, file: number, flags: number): Promise<XrcDomain> {
+  open(cpu: Cpu, device: Device, uarPage: number, file: number, flags: number): Promise<XrcDomain> {
+    return this.#lock.run(cpu, () => this.#open(cpu, device, uarPage, file, flags));
+  }
+
+  /** Closes it once; with its last opener it is gone. */
+  close(cpu: Cpu, device: Device, domain: XrcDomain): Promise<void> {
+    return this.#lock.run(cpu, () => this.#close(cpu, device, domain));
+  }
+
+  async #open(cpu: Cpu, device: Device, uarPage: number, file: number, flags: number): Promise<XrcDomain> {
     if (!hasCapability(device.limits.capabilityFlags, CapabilityFlag.XRC))
       throw new KernelError('EOPNOTSUPP', 'the device has no XRC');
     const known = file < 0 ? undefined : [...this.#parts.keys()].find((domain) => domain.file === file);
@@ -67,8 +82,7 @@ export class XrcDomains {
     return this.#make(cpu, device, uarPage, file);
   }
 
-  /** Closes it once; with its last opener it is gone. */
-  async close(cpu: Cpu, device: Device, domain: XrcDomain): Promise<void> {
+  async #close(cpu: Cpu, device: Device, domain: XrcDomain): Promise<void> {
     domain.openers--;
     if (domain.openers > 0) return;
     const { page, cq } = this.#parts.get(domain)!;
