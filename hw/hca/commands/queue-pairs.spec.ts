@@ -252,6 +252,23 @@ describe('RTS2SQD_QP', () => {
     expect(bench.control.state.draining.size).toBe(0);
   });
 
+  it('sends no drained event when the QP is reset while its send queue drains', () => {
+    const { dataPath } = bench;
+    must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
+    bringTo(QpState.RTS);
+    dataPath.busyQps.add(0);
+    must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: 0x8000_0000 + qpn });
+    // A QP in reset drains nothing; what it had under way is in the pipelines still.
+    dataPath.qpIsDraining = (slot) => dataPath.busyQps.has(slot) && !dataPath.calls.includes('qpDestroyed 0');
+    bench.post('2RST_QP', { inputModifier: qpn, opcodeModifier: 2 });
+    bench.run(10_000);
+    expect(dataPath.calls).toContain('qpDestroyed 0');
+    dataPath.busyQps.clear();
+    bench.run();
+    expect(bench.control.events.writtenCount).toBe(0);
+    expect(bench.control.state.draining.size).toBe(0);
+  });
+
   it('looks more and more seldom at a queue that drains for long, and is a thousandth late at most', () => {
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
     bringTo(QpState.RTS);

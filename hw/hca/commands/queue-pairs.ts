@@ -216,10 +216,11 @@ export function* resetQueuePair(device: DeviceState, request: CommandRequest): S
   const index = contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
+  // What it had to do is dropped, not done: there is no event of that.
+  device.draining.delete(slot);
   dataPath.qpDestroyed(slot);
   dataPath.beginFence();
   yield* until(() => !dataPath.qpIsBusy(slot) && dataPath.isFencePassed());
-  device.draining.delete(slot);
   qps.free(slot);
   device.qpnOfIndex.delete(index);
   return undefined;
