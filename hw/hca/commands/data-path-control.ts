@@ -44,8 +44,10 @@ export interface DataPathControl {
   /** ARM_SRQ: the limit in the context bytes changed. */
   srqArmed(slot: SrqSlot): void;
   srqSync(slot: SrqSlot): void;
-  /** True while a WQE or the doorbell record of the SRQ is being read. */
+  /** True while a WQE or the doorbell record of the SRQ is being read, or an XRC target's packet for it is worked on. */
   srqIsBusy(slot: SrqSlot): boolean;
+  /** The SRQ is not busy any more: XRC targets that had a message for it have nothing of it left. */
+  srqGone(slot: SrqSlot): void;
 
   /** An MPT entry was activated, deactivated or changed in host memory: forget the cached copy. */
   mptChanged(index: number): void;

@@ -13,7 +13,7 @@ describe('shared receive queue commands', () => {
     const context = srqc.decode(must(bench, 'QUERY_SRQ', { inputModifier: srqn, outBytes: 48 }).outBox);
     expect([context.srqn, context.limitWatermark, context.logWqes]).toEqual([srqn, 16, 8]);
     must(bench, 'HW2SW_SRQ', { inputModifier: srqn, opcodeModifier: 1 });
-    expect(bench.dataPath.calls).toEqual(['srqCreated 0', 'srqArmed 0', 'srqDestroyed 0']);
+    expect(bench.dataPath.calls).toEqual(['srqCreated 0', 'srqArmed 0', 'srqDestroyed 0', 'srqGone 0']);
     for (const name of ['QUERY_SRQ', 'ARM_SRQ', 'HW2SW_SRQ'] as const) {
       expect(bench.command(name, { inputModifier: srqn, opcodeModifier: 1 }).status).toBe(BAD_RES_STATE);
     }

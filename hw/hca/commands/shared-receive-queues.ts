@@ -52,6 +52,7 @@ export function* destroySharedQueue(device: DeviceState, request: CommandRequest
   const context = contextOf(device, slot);
   dataPath.srqDestroyed(slot);
   yield* until(() => !dataPath.srqIsBusy(slot));
+  dataPath.srqGone(slot);
   srqs.free(slot);
   if (request.opcodeModifier === 0) yield* writeOutBox(request, context);
   return undefined;

@@ -12,7 +12,7 @@ import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import { type KeyEntry, type KeySteps, type KeyUnit, releaseRegion } from '../keys/index.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';
-import { type CqSlot, noLine, noRecord, type QpSlot, type SrqSlot } from '../objects/index.ts';
+import { type CqSlot, noLine, noRecord, type QpSlot, type SrqSlot, XRC_SERVICE } from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion, Requester, RetryTimers } from '../requester/index.ts';
 import type { ResponseEngine } from '../responder/index.ts';
@@ -201,8 +201,26 @@ export class DataPathObjects implements DataPathControl {
   }
 
   srqIsBusy(slot: SrqSlot): boolean {
-    const queue = this.#ports.receives.srqQueue(slot);
-    return this.#ports.receives.isBusy(queue) || !this.#ports.asyncEvents.isEmpty;
+    const { receives, receiver, asyncEvents } = this.#ports;
+    const isServed = (qp: QpSlot): boolean => receiver.isServing(qp);
+    return (
+      receives.isBusy(receives.srqQueue(slot)) || !asyncEvents.isEmpty || this.#targetsOf(slot).some(isServed)
+    );
+  }
+
+  srqGone(slot: SrqSlot): void {
+    for (const target of this.#targetsOf(slot)) this.#core.qps.leaveQueue(target);
+  }
+
+  /** XRC targets whose last message was for this SRQ. */
+  #targetsOf(slot: SrqSlot): QpSlot[] {
+    const { qps, srqs } = this.#core;
+    const srqn = srqs.numberOf[slot]!;
+    const isOf = (qp: QpSlot): boolean => {
+      const pair = qps.rows[qp]!;
+      return pair.serviceBits === XRC_SERVICE && pair.srqn === srqn;
+    };
+    return [...qps.liveSlots()].filter(isOf);
   }
 
   srqSync(slot: SrqSlot): void {

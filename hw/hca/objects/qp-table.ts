@@ -119,6 +119,14 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.srqn = !isXrc && f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
   }
 
+  /** The SRQ of an XRC target's message is gone, with the receive that was taken of it, and so may be its CQ. */
+  leaveQueue(slot: QpSlot): void {
+    const pair = this.rows[slot]!;
+    pair.srqn = NONE;
+    pair.hasReceiveWqe = 0;
+    pair.receiveCqn = f.receiveCqn.get(this.view, this.offsetOf(slot));
+  }
+
   /** Writes the live fields into the context bytes. */
   override sync(slot: QpSlot): void {
     const view = this.view;

@@ -216,6 +216,60 @@ describe('an XRC connection', () => {
     expect(second.cq.drain()).toEqual([]);
   });
 
+  /** The SRQ goes, as HW2SW_SRQ has it, and another gets its number at once, with a receive of its own. */
+  function replaced({ bench }: ExtendedConnection, { srq }: Process): void {
+    const { core, control } = bench.b.dataPath;
+    const context = core.srqs.bytes.slice(core.srqs.offsetOf(srq.slot), core.srqs.offsetOf(srq.slot) + 64);
+    bench.b.act(() => {
+      control.srqDestroyed(srq.slot);
+      expect(control.srqIsBusy(srq.slot)).toBe(false);
+      control.srqGone(srq.slot);
+      core.srqs.free(srq.slot);
+      const slot = core.srqs.allocate(srq.srqn);
+      core.srqs.bytes.set(context, core.srqs.offsetOf(slot));
+      control.srqCreated(slot);
+    });
+  }
+
+  it('refuses the rest of a message whose SRQ is gone, also where another has its number', async () => {
+    const given = await extendedConnection();
+    const { bench, target, processes } = given;
+    const [first] = processes as [Process];
+    first.receive();
+    const inject = (opcode: number, psn: number): void =>
+      bench.a.act(() =>
+        bench.a.port.inject(
+          { qpn: target.qpn, payload: new Uint8Array(1024), flags: 1, opcode, srqn: first.srq.srqn, psn },
+          bench.a.lp.nowPs,
+        ),
+      );
+    inject(Opcode.XRC_SEND_FIRST, psnA(0));
+    await bench.run(5);
+    replaced(given, first);
+    await bench.run(5);
+    inject(Opcode.XRC_SEND_LAST, psnA(1));
+    await bench.until(() => target.state === QpState.ERR, 50);
+    await bench.run(20);
+    // What had been taken was the old queue's: it is neither completed nor flushed.
+    expect(first.cq.drain()).toEqual([]);
+  });
+
+  it('has nothing to do with the CQ of an SRQ that is gone', async () => {
+    const given = await extendedConnection();
+    const { bench, initiator, target, processes, local } = given;
+    const [first] = processes as [Process];
+    first.receive();
+    initiator.send({ opcode: SEND, segments: [local.part(0, 8)], remoteSrqn: first.srq.srqn });
+    await answersOf(given, 1);
+    await bench.run(5);
+    replaced(given, first);
+    await bench.run(5);
+    const { core, blocks } = bench.b.dataPath;
+    bench.b.act(() => blocks.errors.cqFailed(core.cqs.slotOf(first.cq.cqn), 1, bench.b.domain.cycle));
+    await bench.run(5);
+    expect(target.state).toBe(QpState.RTS);
+  });
+
   it('sheet 6.6: completes a receive that is too short in error, in the CQ of its SRQ', async () => {
     const given = await extendedConnection();
     const { bench, initiator, processes, local } = given;

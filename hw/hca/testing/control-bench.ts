@@ -62,6 +62,7 @@ class RecordingDataPath implements DataPathControl {
   cqIsResizing = (): boolean => this.isResizing;
   srqCreated = (slot: number): void => this.#note('srqCreated', slot);
   srqDestroyed = (slot: number): void => this.#note('srqDestroyed', slot);
+  srqGone = (slot: number): void => this.#note('srqGone', slot);
   srqArmed = (slot: number): void => this.#note('srqArmed', slot);
   srqSync = (): void => undefined;
   srqIsBusy = (slot: number): boolean => this.busySrqs.has(slot);
