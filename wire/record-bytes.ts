@@ -290,7 +290,9 @@ export class RecordBytes {
     const payload = base + transportHeaderBytes(opcode);
     const payloadBytes = icrcAt - payload - bth.fields.padCount.get(view, base);
     const payloadMax = isKnownOpcode(opcode) && !hasPayload(opcode) ? 0 : PAYLOAD_BYTES_MAX;
-    const isTransport = bth.fields.transportVersion.get(view, base) === 0;
+    // Of a link of InfiniBand its length says that; of RoCE nothing else does (9.2).
+    const isInDwords = ((icrcAt - payload) & 3) === 0;
+    const isTransport = bth.fields.transportVersion.get(view, base) === 0 && isInDwords;
     if (!isTransport || payloadBytes < 0 || payloadBytes > payloadMax) return false;
     this.#unpackBase(view, base, payloadBytes, offset);
     this.#unpackHeaders(view, base + bth.sizeBytes, opcode, offset);

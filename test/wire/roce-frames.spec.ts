@@ -128,6 +128,28 @@ describe('a frame of RoCE', () => {
     );
   });
 
+  it('IBTA 9.2: is malformed when payload and pad are no whole dwords, though its ICRC is right', () => {
+    const withPayload = packets.filter(({ read }) => read.ipv4 !== undefined && read.payload.length > 0);
+    expect(withPayload.length).toBeGreaterThan(50);
+    for (const { bytes, read } of withPayload) {
+      for (let more = 1; more < 4; more++) {
+        const frame = Uint8Array.from([...bytes.subarray(0, -4), ...Array(more).fill(7), 0, 0, 0, 0]);
+        const view = new DataView(frame.buffer);
+        const ip = read.vlan === undefined ? 14 : 18;
+        view.setUint16(ip + 2, view.getUint16(ip + 2) + more);
+        view.setUint16(ip + 24, view.getUint16(ip + 24) + more);
+        view.setUint16(ip + 10, 0);
+        let sum = 0;
+        for (let at = ip; at < ip + 20; at += 2) sum += view.getUint16(at);
+        while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+        view.setUint16(ip + 10, ~sum & 0xffff);
+        view.setUint32(frame.length - 4, ownIcrcOfFrame(frame), true);
+        const verdict = roceBytes().roce.unpack(frame, 0, frame.length, OFFSET);
+        expect([PACKET_RIGHT, ICRC_WRONG]).not.toContain(verdict);
+      }
+    }
+  });
+
   it('with an ICRC that is wrong is said to have that', () => {
     for (const { bytes } of packets.slice(0, 50)) {
       const frame = bytes.slice();
