@@ -125,13 +125,20 @@ export class EventFifo {
     return false;
   }
 
-  /** Entries whose bytes have not left wait again. Returns their EQs, each as often as it had some. */
-  takeBack(): number[] {
+  /**
+   * Entries whose bytes have not left wait again, and dropped ones that stood behind such. Returns the EQs of the former, each as often as
+   * it had some, and how many the latter are.
+   */
+  takeBack(): { readonly eqns: readonly number[]; readonly droppedCount: number } {
     const eqns: number[] = [];
-    for (let at = this.#released; at < this.#taken; at++)
-      if (this.#isDone[at % this.depth] === 0) eqns.push(this.#eqn[at % this.depth]!);
+    const takenCount = this.#taken - this.#released;
+    for (let at = this.#released; at < this.#taken; at++) {
+      const entry = at % this.depth;
+      if (this.#isDone[entry] === 0) eqns.push(this.#eqn[entry]!);
+      this.#isDone[entry] = 0;
+    }
     this.#taken = this.#released;
-    return eqns;
+    return { eqns, droppedCount: takenCount - eqns.length };
   }
 
   clear(): void {

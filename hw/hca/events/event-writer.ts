@@ -300,7 +300,9 @@ export class EventWriter {
    */
   writeAnew(): void {
     const { eqs } = this.#setup;
-    for (const eqn of this.#fifo.takeBack()) {
+    const { eqns, droppedCount } = this.#fifo.takeBack();
+    this.droppedCount -= droppedCount;
+    for (const eqn of eqns) {
       const slot = eqs.slotOf(eqn);
       if (slot < 0) continue;
       eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & 0xff_ffff;
