@@ -14,6 +14,7 @@ export default defineConfig({
     setupFiles: [nodeRuntime],
     include: [
       'hw/hca/receiver/hostile-packets.spec.ts',
+      'hw/hca/receiver/multicast-stories.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
       'driver/cm/hostile-messages.spec.ts',
       'host/mm/random-stories.spec.ts',
