@@ -144,5 +144,6 @@ export function cellSchema(cell: Cell): AnySchema {
 
 export function emptyCell(cell: Cell): CellValue {
   if (cell.content === 'gap') return null;
-  return cell.content === 'bytes' ? new Uint8Array(cell.sizeBytes) : 0n;
+  if (cell.content === 'bytes') return new Uint8Array(cell.sizeBytes);
+  return isNumberCell(cell) ? 0 : 0n;
 }

@@ -22,14 +22,7 @@ import {
   Schema,
 } from 'typed-binary';
 import { FieldValueError } from './assert.ts';
-import {
-  type Cell,
-  type CellValues,
-  cellSchema,
-  cutIntoCells,
-  emptyCell,
-  isNumberCell,
-} from './layout-cells.ts';
+import { type Cell, type CellValues, cellSchema, cutIntoCells, emptyCell } from './layout-cells.ts';
 import {
   type BigField,
   type BitRange,
@@ -54,6 +47,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   /** Made at the first use: most layouts of a run are only reached through their accessors. */
   private madeCellOfByte: readonly Cell[] | undefined;
   private madeWire: Schema<CellValues> | undefined;
+  private madeEmpty: CellValues | undefined;
 
   constructor(layoutName: string, sizeBytes: number, byteOrder: ByteOrder, table: F) {
     super();
@@ -77,6 +71,12 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     return this.madeWire;
   }
 
+  /** Every cell zero. What is put into one takes its place: none is written to. */
+  private get empty(): CellValues {
+    this.madeEmpty ??= Object.fromEntries(this.cells.map((cell) => [cell.key, emptyCell(cell)]));
+    return this.madeEmpty;
+  }
+
   override read(input: ISerialInput): Parsed<ValuesOf<F>> {
     this.requireByteOrder(input.endianness);
     const cellValues = this.wire.read(input) as CellValues;
@@ -90,13 +90,8 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   /** Like `write`, but fields left out are zero. */
   writeInitial(output: ISerialOutput, values: InitialOf<F>): void {
     this.requireByteOrder(output.endianness);
-    const cellValues: CellValues = {};
-    for (const cell of this.cells) cellValues[cell.key] = emptyCell(cell);
+    const cellValues: CellValues = { ...this.empty };
     this.putTable(this.table, cellValues, values, 0, this.layoutName);
-    for (const cell of this.cells) {
-      const value = cellValues[cell.key];
-      if (typeof value === 'bigint' && isNumberCell(cell)) cellValues[cell.key] = Number(value);
-    }
     this.wire.write(output, cellValues as Parsed<CellValues>);
   }
 
@@ -121,11 +116,11 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   private takeField(field: Field, cells: CellValues, shift: number): unknown {
     switch (field.kind) {
       case 'number':
-        return Number(this.takeInteger(field.alignmentBits, field.pieces, cells, shift));
+        return this.takeNumber(field.pieces, cells, shift) * 2 ** field.alignmentBits;
       case 'bigint':
-        return this.takeInteger(field.alignmentBits, [field.range], cells, shift);
+        return this.takeBits(field.range, cells, shift) << BigInt(field.alignmentBits);
       case 'float':
-        return floatOfBits(this.takeInteger(0, [field.range], cells, shift));
+        return floatOfBits(this.takeBits(field.range, cells, shift));
       case 'bytes':
         return cells[this.cellOfByte[field.offset + shift]!.key] as Uint8Array;
       case 'nested':
@@ -139,86 +134,107 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     }
   }
 
-  private takeInteger(
-    alignmentBits: number,
-    ranges: readonly BitRange[],
-    cells: CellValues,
-    shift: number,
-  ): bigint {
-    let value = 0n;
-    for (const range of ranges) {
-      const cell = this.cellOfByte[range.offset + shift]!;
-      const width = BigInt(range.high - range.low + 1);
-      const bits = BigInt.asUintN(
-        Number(width),
-        BigInt(cells[cell.key] as number | bigint) >> this.placeOf(range, cell, shift),
-      );
-      value = (value << width) | bits;
+  /** The first piece has the highest bits. */
+  private takeNumber(pieces: readonly BitRange[], cells: CellValues, shift: number): number {
+    let value = 0;
+    for (const piece of pieces) {
+      const cell = this.cellOfByte[piece.offset + shift]!;
+      const content = cells[cell.key] as number | bigint;
+      const size = 2 ** (piece.high - piece.low + 1);
+      const bits =
+        typeof content === 'number'
+          ? Math.floor(content / 2 ** this.placeOf(piece, cell, shift)) % size
+          : Number(this.takeBits(piece, cells, shift));
+      value = value * size + bits;
     }
-    return value << BigInt(alignmentBits);
+    return value;
+  }
+
+  private takeBits(range: BitRange, cells: CellValues, shift: number): bigint {
+    const cell = this.cellOfByte[range.offset + shift]!;
+    const content = BigInt(cells[cell.key] as number | bigint);
+    return BigInt.asUintN(range.high - range.low + 1, content >> BigInt(this.placeOf(range, cell, shift)));
   }
 
   private putTable(table: FieldTable, cells: CellValues, values: object, shift: number, path: string): void {
-    for (const [name, value] of Object.entries(values)) {
+    const given = values as Readonly<Record<string, unknown>>;
+    for (const name of Object.keys(given)) {
+      const value = given[name];
       const field = table[name];
       if (field === undefined || field.kind === 'reserved') {
         throw new FieldValueError(`${path}.${name}`, value, 'the name of a field that is not reserved');
       }
-      if (value !== undefined) this.putField(field, cells, value, shift, `${path}.${name}`);
+      if (value !== undefined) this.putField(field, cells, value, shift, path, name);
     }
   }
 
-  private putField(field: Field, cells: CellValues, value: unknown, shift: number, path: string): void {
+  /** @param name of a field, or the number of an element: {@link pathOf} joins it to the path where that is asked for */
+  private putField(
+    field: Field,
+    cells: CellValues,
+    value: unknown,
+    shift: number,
+    path: string,
+    name: string | number,
+  ): void {
     switch (field.kind) {
       case 'number':
-        this.putInteger(field.pieces, cells, checkedInteger(path, field, value), shift);
+        this.putNumber(field.pieces, cells, checkedNumber(path, name, field, value), shift);
         return;
       case 'bigint':
-        this.putInteger([field.range], cells, checkedInteger(path, field, value), shift);
+        this.putBits(field.range, cells, checkedBigint(path, name, field, value), shift);
         return;
       case 'float':
-        this.putInteger([field.range], cells, bitsOfFloat(checkedFloat(path, value)), shift);
+        this.putBits(field.range, cells, bitsOfFloat(checkedFloat(path, name, value)), shift);
         return;
       case 'bytes':
-        cells[this.cellOfByte[field.offset + shift]!.key] = checkedBytes(path, field, value);
+        cells[this.cellOfByte[field.offset + shift]!.key] = checkedBytes(path, name, field, value);
         return;
       case 'nested':
-        this.putTable(field.layout.table, cells, value as object, shift + field.offset, path);
+        this.putTable(field.layout.table, cells, value as object, shift + field.offset, pathOf(path, name));
         return;
       case 'array': {
-        const elements = checkedArray(path, field.count, value);
-        elements.forEach((element, index) => {
-          this.putField(
-            field.element,
-            cells,
-            element,
-            shift + index * field.strideBytes,
-            `${path}[${index}]`,
-          );
+        const array = pathOf(path, name);
+        checkedArray(array, field.count, value).forEach((element, index) => {
+          this.putField(field.element, cells, element, shift + index * field.strideBytes, array, index);
         });
         return;
       }
       case 'reserved':
-        throw new FieldValueError(path, value, 'nothing: the field is reserved');
+        throw new FieldValueError(pathOf(path, name), value, 'nothing: the field is reserved');
     }
   }
 
-  private putInteger(ranges: readonly BitRange[], cells: CellValues, stored: bigint, shift: number): void {
+  /** The last piece has the lowest bits. */
+  private putNumber(pieces: readonly BitRange[], cells: CellValues, stored: number, shift: number): void {
     let rest = stored;
-    for (const range of [...ranges].reverse()) {
-      const cell = this.cellOfByte[range.offset + shift]!;
-      const width = range.high - range.low + 1;
-      const bits = BigInt.asUintN(width, rest) << this.placeOf(range, cell, shift);
-      cells[cell.key] = (cells[cell.key] as bigint) | bits;
-      rest >>= BigInt(width);
+    for (let at = pieces.length - 1; at >= 0; at--) {
+      const piece = pieces[at]!;
+      const size = 2 ** (piece.high - piece.low + 1);
+      const bits = rest % size;
+      rest = Math.floor(rest / size);
+      const cell = this.cellOfByte[piece.offset + shift]!;
+      const before = cells[cell.key] as number | bigint;
+      const place = this.placeOf(piece, cell, shift);
+      cells[cell.key] =
+        typeof before === 'number'
+          ? (before | (bits * 2 ** place)) >>> 0
+          : before | (BigInt(bits) << BigInt(place));
     }
+  }
+
+  private putBits(range: BitRange, cells: CellValues, bits: bigint, shift: number): void {
+    const cell = this.cellOfByte[range.offset + shift]!;
+    const placed = bits << BigInt(this.placeOf(range, cell, shift));
+    const before = cells[cell.key] as number | bigint;
+    cells[cell.key] = typeof before === 'number' ? (before | Number(placed)) >>> 0 : before | placed;
   }
 
   /** How far the range's lowest bit lies above the cell's lowest bit. */
-  private placeOf(range: BitRange, cell: Cell, shift: number): bigint {
+  private placeOf(range: BitRange, cell: Cell, shift: number): number {
     const start = range.offset + shift - cell.offset;
     const bytesBelow = this.byteOrder === 'big' ? cell.sizeBytes - start - range.unitBytes : start;
-    return BigInt(bytesBelow * 8 + range.low);
+    return bytesBelow * 8 + range.low;
   }
 }
 
@@ -282,27 +298,40 @@ function requireRoom<F extends FieldTable>(schema: LayoutSchema<F>, bytes: Uint8
   }
 }
 
-/** The integer to store: checked for type, range and alignment, with the alignment bits removed. */
-function checkedInteger(path: string, field: NumberField | BigField, value: unknown): bigint {
-  const limit = 1n << BigInt(valueBits(field));
-  const step = 1n << BigInt(field.alignmentBits);
-  const refused = (): FieldValueError => {
-    const kind = field.kind === 'number' ? 'an integer' : 'a bigint';
-    return new FieldValueError(
-      path,
-      value,
-      `${kind} from 0 to 0x${(limit - step).toString(16)} in steps of ${step}`,
-    );
-  };
-  const isRightType = field.kind === 'number' ? Number.isSafeInteger(value) : typeof value === 'bigint';
-  if (!isRightType) throw refused();
-  const integer = BigInt(value as number | bigint);
-  if (integer < 0n || integer >= limit || integer % step !== 0n) throw refused();
-  return integer / step;
+/** Where a value belongs: `layout.field`, `layout.array[2]`. Joined where it is asked for, since most values are good. */
+const pathOf = (path: string, name: string | number): string =>
+  typeof name === 'number' ? `${path}[${name}]` : `${path}.${name}`;
+
+/** The number to store: checked for type, range and alignment, with the alignment bits removed. */
+function checkedNumber(path: string, name: string | number, field: NumberField, value: unknown): number {
+  const limit = 2 ** valueBits(field);
+  const step = 2 ** field.alignmentBits;
+  if (
+    !Number.isSafeInteger(value) ||
+    (value as number) < 0 ||
+    (value as number) >= limit ||
+    (value as number) % step !== 0
+  )
+    throw new FieldValueError(pathOf(path, name), value, `an integer ${rangeText(field)}`);
+  return (value as number) / step;
 }
 
-function checkedFloat(path: string, value: unknown): number {
-  if (typeof value !== 'number') throw new FieldValueError(path, value, 'a number');
+/** As {@link checkedNumber}, of a 64-bit unit. */
+function checkedBigint(path: string, name: string | number, field: BigField, value: unknown): bigint {
+  const limit = 1n << BigInt(valueBits(field));
+  const step = 1n << BigInt(field.alignmentBits);
+  if (typeof value !== 'bigint' || value < 0n || value >= limit || value % step !== 0n)
+    throw new FieldValueError(pathOf(path, name), value, `a bigint ${rangeText(field)}`);
+  return value / step;
+}
+
+function rangeText(field: NumberField | BigField): string {
+  const step = 1n << BigInt(field.alignmentBits);
+  return `from 0 to 0x${((1n << BigInt(valueBits(field))) - step).toString(16)} in steps of ${step}`;
+}
+
+function checkedFloat(path: string, name: string | number, value: unknown): number {
+  if (typeof value !== 'number') throw new FieldValueError(pathOf(path, name), value, 'a number');
   return value;
 }
 
@@ -318,9 +347,9 @@ function bitsOfFloat(value: number): bigint {
   return floatCell.getBigUint64(0);
 }
 
-function checkedBytes(path: string, field: BytesField, value: unknown): Uint8Array {
+function checkedBytes(path: string, name: string | number, field: BytesField, value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array) || value.length !== field.lengthBytes) {
-    throw new FieldValueError(path, value, `${field.lengthBytes} bytes`);
+    throw new FieldValueError(pathOf(path, name), value, `${field.lengthBytes} bytes`);
   }
   return value;
 }

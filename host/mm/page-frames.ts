@@ -45,7 +45,6 @@ export class PageFrames {
     this.#references = new Int32Array(this.frameCount);
     this.#references.fill(1, 0, this.reservedCount);
     memory.reach(this.reservedCount * pageBytes);
-    memory.touch(0, this.reservedCount);
     this.#pins = new Int32Array(this.frameCount);
     this.#isUsed = new Uint8Array(this.frameCount);
     this.#places = places;
