@@ -88,6 +88,7 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
   const maxSge = Math.min(queues.maxSendSge, queues.maxRecvSge);
   const maxQpRdAtom = responderResourcesOf(profile);
   const maxMcastQpAttach = mcgMembersMax(log2Exact(mcgEntryBytes));
+  const atomicCap = hasCapability(limits.capabilityFlags, CapabilityFlag.ATOMIC) ? atomicWithinHca : 0;
   return {
     fwVer: [firmware.firmwareMajor, firmware.firmwareMinor, firmware.firmwareSubminor].join('.'),
     nodeGuid: node.nodeGuid,
@@ -110,7 +111,9 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxQpRdAtom,
     maxResRdAtom: maxQpRdAtom * maxQp,
     maxQpInitRdAtom: 2 ** limits.logMaxRequesterReads,
-    atomicCap: hasCapability(limits.capabilityFlags, CapabilityFlag.ATOMIC) ? atomicWithinHca : 0,
+    atomicCap,
+    // As mlx4_ib: there is no bit of their own.
+    maskedAtomicCap: atomicCap,
     maxMcastGrp: counts.mcg,
     maxMcastQpAttach,
     maxTotalMcastQpAttach: maxMcastQpAttach * counts.mcg,

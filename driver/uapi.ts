@@ -216,6 +216,8 @@ export interface DeviceAttr {
   readonly maxQpInitRdAtom: number;
   /** 0 none, 1 within the HCA, 2 with the host's CPUs as well. */
   readonly atomicCap: number;
+  /** The same of masked atomics (masked_atomic_cap of the kernel's attributes). */
+  readonly maskedAtomicCap: number;
   readonly maxMcastGrp: number;
   readonly maxMcastQpAttach: number;
   readonly maxTotalMcastQpAttach: number;

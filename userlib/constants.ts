@@ -84,7 +84,7 @@ export const {
 } = AsyncEventType;
 export const { IBV_PORT_NOP, IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_ARMED, IBV_PORT_ACTIVE } = PortStateVerb;
 
-/** Work request opcodes (ibv_wr_opcode). */
+/** Work request opcodes (ibv_wr_opcode); masked atomics as the kernel's verbs number them, since libibverbs has none. */
 export const WrOpcode = {
   IBV_WR_RDMA_WRITE: 0,
   IBV_WR_RDMA_WRITE_WITH_IMM: 1,
@@ -96,6 +96,8 @@ export const WrOpcode = {
   IBV_WR_LOCAL_INV: 7,
   IBV_WR_BIND_MW: 8,
   IBV_WR_SEND_WITH_INV: 9,
+  IBV_WR_MASKED_ATOMIC_CMP_AND_SWP: 12,
+  IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD: 13,
 } as const;
 export type WrOpcode = (typeof WrOpcode)[keyof typeof WrOpcode];
 export const {
@@ -109,6 +111,8 @@ export const {
   IBV_WR_LOCAL_INV,
   IBV_WR_BIND_MW,
   IBV_WR_SEND_WITH_INV,
+  IBV_WR_MASKED_ATOMIC_CMP_AND_SWP,
+  IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD,
 } = WrOpcode;
 
 /** Flags of a send work request (ibv_send_flags). */
@@ -159,7 +163,7 @@ export const {
   IBV_WC_GENERAL_ERR,
 } = WcStatus;
 
-/** What has completed (ibv_wc_opcode). */
+/** What has completed (ibv_wc_opcode; of masked atomics ib_wc_opcode). */
 export const WcOpcode = {
   IBV_WC_SEND: 0,
   IBV_WC_RDMA_WRITE: 1,
@@ -168,6 +172,8 @@ export const WcOpcode = {
   IBV_WC_FETCH_ADD: 4,
   IBV_WC_BIND_MW: 5,
   IBV_WC_LOCAL_INV: 6,
+  IBV_WC_MASKED_COMP_SWAP: 9,
+  IBV_WC_MASKED_FETCH_ADD: 10,
   IBV_WC_RECV: 128,
   IBV_WC_RECV_RDMA_WITH_IMM: 129,
 } as const;
@@ -180,6 +186,8 @@ export const {
   IBV_WC_FETCH_ADD,
   IBV_WC_BIND_MW,
   IBV_WC_LOCAL_INV,
+  IBV_WC_MASKED_COMP_SWAP,
+  IBV_WC_MASKED_FETCH_ADD,
   IBV_WC_RECV,
   IBV_WC_RECV_RDMA_WITH_IMM,
 } = WcOpcode;

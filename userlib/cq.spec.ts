@@ -124,6 +124,8 @@ describe('pollCq', () => {
     [WqeOpcode.RDMA_READ, WcOpcode.IBV_WC_RDMA_READ, 4096],
     [WqeOpcode.ATOMIC_CS, WcOpcode.IBV_WC_COMP_SWAP, 8],
     [WqeOpcode.ATOMIC_FA, WcOpcode.IBV_WC_FETCH_ADD, 8],
+    [WqeOpcode.MASKED_ATOMIC_CS, WcOpcode.IBV_WC_MASKED_COMP_SWAP, 8],
+    [WqeOpcode.MASKED_ATOMIC_FA, WcOpcode.IBV_WC_MASKED_FETCH_ADD, 8],
   ])('sheet 6.6: reports the send opcode 0x%s as %i with %i bytes', async (opcode, expected, byteLen) => {
     post(1);
     process.complete(cq, 0, { ...sent(0, opcode), byteCount: 4096 });

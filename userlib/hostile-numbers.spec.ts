@@ -16,6 +16,7 @@ import {
   IBV_SEND_SIGNALED,
   IBV_SRQ_LIMIT,
   IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_MASKED_ATOMIC_CMP_AND_SWP,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -207,6 +208,12 @@ describe('postSend refuses with EINVAL, and has posted nothing,', () => {
         const request = { ...atomic, [name]: operand as bigint };
         const wr: IbvSendWr = { ...base, opcode: IBV_WR_ATOMIC_CMP_AND_SWP, wr: { atomic: request } };
         expect(postSend(qp, wr), `${name} ${String(operand)}`).toBe(EINVAL);
+      }
+      const masks = { compareAddMask: 1n, swapMask: 1n };
+      for (const name of ['compareAdd', 'swap', 'compareAddMask', 'swapMask']) {
+        const request = { ...atomic, ...masks, [name]: operand as bigint };
+        const wr: IbvSendWr = { ...base, opcode: IBV_WR_MASKED_ATOMIC_CMP_AND_SWP, wr: { atomic: request } };
+        expect(postSend(qp, wr), `masked: ${name} ${String(operand)}`).toBe(EINVAL);
       }
     }
     expect(trace()).toEqual(before);

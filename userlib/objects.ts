@@ -227,7 +227,15 @@ export interface IbvSendWr {
   bindMw?: { mw: IbvMw; rkey: number; bindInfo: IbvMwBindInfo };
   wr?: {
     rdma?: { remoteAddr: number; rkey: number };
-    atomic?: { remoteAddr: number; compareAdd: bigint; swap: bigint; rkey: number };
+    atomic?: {
+      remoteAddr: number;
+      compareAdd: bigint;
+      swap: bigint;
+      rkey: number;
+      /** Of masked atomics: the bits that are compared, or the highest bits of the fields; and the bits that are replaced. */
+      compareAddMask?: bigint;
+      swapMask?: bigint;
+    };
     ud?: { ah: IbvAh; remoteQpn: number; remoteQkey: number };
   };
   /** Of an XRC initiator: the peer's SRQ. */

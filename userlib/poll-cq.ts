@@ -36,9 +36,16 @@ wcOpcodeBySendOpcode[WqeOpcode.RDMA_WRITE_IMM] = WcOpcode.IBV_WC_RDMA_WRITE;
 wcOpcodeBySendOpcode[WqeOpcode.RDMA_READ] = WcOpcode.IBV_WC_RDMA_READ;
 wcOpcodeBySendOpcode[WqeOpcode.ATOMIC_CS] = WcOpcode.IBV_WC_COMP_SWAP;
 wcOpcodeBySendOpcode[WqeOpcode.ATOMIC_FA] = WcOpcode.IBV_WC_FETCH_ADD;
+wcOpcodeBySendOpcode[WqeOpcode.MASKED_ATOMIC_CS] = WcOpcode.IBV_WC_MASKED_COMP_SWAP;
+wcOpcodeBySendOpcode[WqeOpcode.MASKED_ATOMIC_FA] = WcOpcode.IBV_WC_MASKED_FETCH_ADD;
 wcOpcodeBySendOpcode[WqeOpcode.BIND_MW] = WcOpcode.IBV_WC_BIND_MW;
 wcOpcodeBySendOpcode[WqeOpcode.LOCAL_INVAL] = WcOpcode.IBV_WC_LOCAL_INV;
 const atomicBytes = 8;
+const isAtomicBySendOpcode = new Uint8Array(32);
+isAtomicBySendOpcode[WqeOpcode.ATOMIC_CS] = 1;
+isAtomicBySendOpcode[WqeOpcode.ATOMIC_FA] = 1;
+isAtomicBySendOpcode[WqeOpcode.MASKED_ATOMIC_CS] = 1;
+isAtomicBySendOpcode[WqeOpcode.MASKED_ATOMIC_FA] = 1;
 
 const statusBySyndrome = new Uint8Array(256).fill(WcStatus.IBV_WC_GENERAL_ERR);
 statusBySyndrome[CqeSyndrome.LOCAL_LENGTH_ERR] = WcStatus.IBV_WC_LOC_LEN_ERR;
@@ -200,9 +207,7 @@ function completeReceive(cq: IbvCq, qp: IbvQp, counter: number): number {
 function decodeSend(view: DataView, address: number, opcode: number, wc: IbvWc): void {
   wc.opcode = wcOpcodeBySendOpcode[opcode]!;
   if (wc.opcode === WcOpcode.IBV_WC_RDMA_READ) wc.byteLen = fields.byteCount.get(view, address);
-  else if (wc.opcode === WcOpcode.IBV_WC_COMP_SWAP || wc.opcode === WcOpcode.IBV_WC_FETCH_ADD) {
-    wc.byteLen = atomicBytes;
-  } else wc.byteLen = 0;
+  else wc.byteLen = isAtomicBySendOpcode[opcode] === 1 ? atomicBytes : 0;
 }
 
 function decodeReceive(view: DataView, address: number, opcode: number, wc: IbvWc): void {

@@ -8,7 +8,14 @@
  * allocated. Every number must fit its type in C (numbers.ts). Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
  * Sources: interface sheet 6.2, 6.3, 6.9; golden captures, observations 1, 7, 9.
  */
-import { blueFlameCopyBytes, uarOffset, WqeOpcode, wqeStamp, wqeUnitBytes } from '../abi/index.ts';
+import {
+  blueFlameCopyBytes,
+  dataPointer,
+  uarOffset,
+  WqeOpcode,
+  wqeStamp,
+  wqeUnitBytes,
+} from '../abi/index.ts';
 import { copyShort } from '../base/index.ts';
 import { QpStateVerb } from '../driver/index.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
@@ -23,7 +30,7 @@ const sendDoorbellOffset = uarOffset.sendDoorbell;
 /** The WQE that is written now, used again and again: a post is not interrupted. */
 const nextWqe = new NextWqe();
 
-const { ATOMIC_CS, LOCAL_INVAL } = WqeOpcode;
+const { ATOMIC_CS, LOCAL_INVAL, MASKED_ATOMIC_CS } = WqeOpcode;
 const pageBytes = 4096;
 /** Of QPNs and SRQNs. */
 const number24Max = 0xff_ffff;
@@ -119,7 +126,7 @@ function check(qp: IbvQp, ring: SendRing, row: SendRow | undefined, wr: IbvSendW
   if (row.hasRemoteSrqn && !isNumber24(wr.qpType?.xrc.remoteSrqn)) return EINVAL;
   if (row.hasInvalidateKey)
     return wr.invalidateRkey !== undefined && isUint32(wr.invalidateRkey) ? 0 : EINVAL;
-  if (row.isAtomic) return numSge === 1 ? checkAtomic(row, wr) : EINVAL;
+  if (row.isAtomic) return numSge === 1 && fitsSlot(ring, row) ? checkAtomic(row, wr) : EINVAL;
   if (row.isDatagram) return checkDatagram(wr);
   if (!row.hasRemoteAddress) return 0;
   const remote = wr.wr?.rdma;
@@ -141,8 +148,18 @@ function checkKeyOperation(row: SendRow, wr: IbvSendWr): number {
 function checkAtomic(row: SendRow, wr: IbvSendWr): number {
   const request = wr.wr?.atomic;
   if (request === undefined || !isAddress(request.remoteAddr) || !isUint32(request.rkey)) return EINVAL;
-  return isUint64(request.compareAdd) && (row.opcode !== ATOMIC_CS || isUint64(request.swap)) ? 0 : EINVAL;
+  const isSwap = row.opcode === ATOMIC_CS || row.opcode === MASKED_ATOMIC_CS;
+  const hasOperands = isUint64(request.compareAdd) && (!isSwap || isUint64(request.swap));
+  if (!hasOperands || !row.isMasked) return hasOperands ? 0 : EINVAL;
+  const { compareAddMask, swapMask } = request;
+  return isMask(compareAddMask) && (!isSwap || isMask(swapMask)) ? 0 : EINVAL;
 }
+
+/** A queue made without masked atomics may have too little room for their operands. */
+const fitsSlot = (ring: SendRing, row: SendRow): boolean =>
+  !row.isMasked || row.dataOffset + dataPointer.sizeBytes <= ring.strideBytes;
+
+const isMask = (mask: bigint | undefined): boolean => mask !== undefined && isUint64(mask);
 
 function checkDatagram(wr: IbvSendWr): number {
   const request = wr.wr?.ud;

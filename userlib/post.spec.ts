@@ -7,6 +7,8 @@ import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
 import {
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
+  IBV_WR_MASKED_ATOMIC_CMP_AND_SWP,
+  IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
@@ -24,7 +26,7 @@ import { TestProcess, uarBusAddress, userOffset } from './testing.ts';
 import { EINVAL, ENOMEM } from './verbs-error.ts';
 
 const { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTS } = QpStateVerb;
-const { IBV_QPT_RC, IBV_QPT_UD } = QpTypeVerb;
+const { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND } = QpTypeVerb;
 
 let process: TestProcess;
 let context: IbvContext;
@@ -284,6 +286,54 @@ describe('postSend', () => {
   });
 });
 
+describe('masked atomics', () => {
+  const atomic = {
+    remoteAddr: 0x1_0000_5000,
+    rkey: 0x1234,
+    compareAdd: 0x0102_0304_0506_0708n,
+    swap: 0x1112_1314_1516_1718n,
+    compareAddMask: 0x2122_2324_2526_2728n,
+    swapMask: 0x3132_3334_3536_3738n,
+  };
+  const request = (opcode: number) =>
+    write({ opcode, wr: { atomic }, sgList: [{ addr: 0x1000, length: 8, lkey: 0x1100 }] });
+  const bytesOf = (qp: IbvQp, units: number): string => {
+    const { address } = qp.sendRing.slotAt(0);
+    return Buffer.from(process.bytes.slice(address + 16, address + 16 * units)).toString('hex');
+  };
+  const remote = '0000000100005000' + '0000123400000000';
+  const result = '0000000800001100' + '0000000000001000';
+
+  it('sheet 6.3: have swap, compare and the masks of both behind the remote address, or addend and boundaries', async () => {
+    const swapping = await newQp({ maxSendSge: 4 });
+    expect(postSend(swapping, request(IBV_WR_MASKED_ATOMIC_CMP_AND_SWP))).toBe(0);
+    expect(wqeAt(swapping, 0)).toMatchObject({ opcode: 0x14, ds: 5 });
+    expect(bytesOf(swapping, 5)).toBe(
+      `${remote}1112131415161718010203040506070831323334353637382122232425262728${result}`,
+    );
+    const adding = await newQp({ maxSendSge: 1 });
+    expect(postSend(adding, request(IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD))).toBe(0);
+    expect(wqeAt(adding, 0)).toMatchObject({ opcode: 0x15, ds: 4 });
+    expect(bytesOf(adding, 4)).toBe(`${remote}01020304050607082122232425262728${result}`);
+  });
+
+  it('need room for the masks, which a queue has that was asked for it, and a service that carries them', async () => {
+    const cap = { maxSendWr: 4, maxSendSge: 1 } as const;
+    const make = async (hasMaskedAtomics: boolean, qpType: QpTypeVerb = IBV_QPT_RC): Promise<IbvQp> => {
+      const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType, cap: { ...cap }, hasMaskedAtomics });
+      qp.state = IBV_QPS_RTS;
+      return qp;
+    };
+    expect(postSend(await make(false), request(IBV_WR_MASKED_ATOMIC_CMP_AND_SWP))).toBe(EINVAL);
+    expect(postSend(await make(true), request(IBV_WR_MASKED_ATOMIC_CMP_AND_SWP))).toBe(0);
+    for (const type of [IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND])
+      for (const opcode of [IBV_WR_MASKED_ATOMIC_CMP_AND_SWP, IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD])
+        expect(
+          postSend(await make(true, type), { ...request(opcode), qpType: { xrc: { remoteSrqn: 1 } } }),
+        ).toBe(EINVAL);
+  });
+});
+
 describe('postSend refuses', () => {
   it('a full queue with ENOMEM, and posts what came before in the list', async () => {
     const qp = await newQp({ maxSendWr: 16 });
@@ -304,6 +354,13 @@ describe('postSend refuses', () => {
     ['a write without an address', { wr: {} }],
     ['an inline read', { opcode: IBV_WR_RDMA_READ, sendFlags: IBV_SEND_INLINE }],
     ['an atomic of two buffers', { opcode: 5, numSge: 0 }],
+    [
+      'a masked atomic without masks',
+      {
+        opcode: IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+        wr: { atomic: { remoteAddr: 8, rkey: 1, compareAdd: 1n, swap: 0n } },
+      },
+    ],
   ])('%s with EINVAL, and half-posts nothing', async (_what, wrong) => {
     const qp = await newQp();
     process.stores.length = 0;

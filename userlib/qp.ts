@@ -26,6 +26,8 @@ export interface IbvQpInitAttr {
   readonly qpType: QpTypeVerb;
   /** 1: every send completes with a completion. */
   readonly sqSigAll?: number;
+  /** WQEs have room for a masked compare and swap, as those of the kernel's QPs have. */
+  readonly hasMaskedAtomics?: boolean;
 }
 
 /** Longest inline data a program may ask for, as libmlx4 has it. */
@@ -47,7 +49,14 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
         `qpType is ${String(init.qpType)}, expected IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD`,
       );
     const hasSrq = init.srq !== undefined && init.srq !== null;
-    const send = sendSizesOf(init.qpType, cap.maxSendWr, cap.maxSendSge, cap.maxInlineData);
+    const { qpType, hasMaskedAtomics } = init;
+    const send = sendSizesOf(
+      qpType,
+      cap.maxSendWr,
+      cap.maxSendSge,
+      cap.maxInlineData,
+      qpType === QpTypeVerb.IBV_QPT_RC && hasMaskedAtomics,
+    );
     const isInitiator = init.qpType === QpTypeVerb.IBV_QPT_XRC_SEND;
     const receive = hasSrq || isInitiator ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
     await context.cpu.settle();

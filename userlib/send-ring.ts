@@ -14,6 +14,7 @@ import {
   datagramSegment,
   dataPointer,
   inlineHeader,
+  maskedCompareSwapSegment,
   remoteAddressSegment,
   sendDoorbell,
   wqeStamp,
@@ -57,12 +58,14 @@ export function sendSizesOf(
   maxSendWr: number,
   maxSendSge: number,
   maxInlineData: number,
+  hasMaskedAtomics = false,
 ): SendSizes {
   const inlineTotal = maxInlineData + inlineHeadersOf(type, maxInlineData) * inlineHeader.sizeBytes;
   const inlinePointers = Math.ceil(inlineTotal / dataPointer.sizeBytes);
   const pointers = Math.max(maxSendSge, inlinePointers);
   let bytes = pointers * dataPointer.sizeBytes + addressBytesOf(type);
-  const atomicBytes = atomicSegment.sizeBytes + remoteAddressSegment.sizeBytes + dataPointer.sizeBytes;
+  const operandBytes = (hasMaskedAtomics ? maskedCompareSwapSegment : atomicSegment).sizeBytes;
+  const atomicBytes = operandBytes + remoteAddressSegment.sizeBytes + dataPointer.sizeBytes;
   const isReliable = type === QpTypeVerb.IBV_QPT_RC || type === QpTypeVerb.IBV_QPT_XRC_SEND;
   if (isReliable) bytes = Math.max(bytes, atomicBytes);
   bytes = Math.max(bytes, bindSegment.sizeBytes) + controlSegment.sizeBytes;

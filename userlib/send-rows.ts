@@ -1,7 +1,7 @@
 /**
  * How the library turns work requests into WQEs: a row for each opcode that the service of a QP carries.
  *
- *   reliable: sends, writes, reads, atomics, work on keys     unreliable: no reads, no atomics     datagrams: sends
+ *   reliable: sends, writes, reads, atomics (masked ones by RC alone), work on keys     unreliable: sends, writes     datagrams: sends
  */
 import {
   atomicSegment,
@@ -9,6 +9,7 @@ import {
   controlSegment,
   datagramSegment,
   localInvalidateSegment,
+  maskedCompareSwapSegment,
   remoteAddressSegment,
   WqeOpcode,
 } from '../abi/index.ts';
@@ -21,6 +22,7 @@ export interface SendRow {
   readonly isDatagram: boolean;
   readonly hasRemoteAddress: boolean;
   readonly isAtomic: boolean;
+  readonly isMasked: boolean;
   readonly hasImmediate: boolean;
   /** It names an SRQ of the peer (XRC). */
   readonly hasRemoteSrqn: boolean;
@@ -37,7 +39,7 @@ export interface SendRow {
 /** By work request opcode; undefined: EINVAL. */
 export type SendRows = readonly (SendRow | undefined)[];
 
-type Kind = 'send' | 'sendInvalidate' | 'write' | 'read' | 'atomic' | 'invalidate' | 'bind';
+type Kind = 'send' | 'sendInvalidate' | 'write' | 'read' | 'atomic' | 'masked' | 'invalidate' | 'bind';
 
 const opcodes: readonly (readonly [WrOpcode, WqeOpcode, Kind, boolean])[] = [
   [WrOpcode.IBV_WR_RDMA_WRITE, WqeOpcode.RDMA_WRITE, 'write', false],
@@ -47,14 +49,17 @@ const opcodes: readonly (readonly [WrOpcode, WqeOpcode, Kind, boolean])[] = [
   [WrOpcode.IBV_WR_RDMA_READ, WqeOpcode.RDMA_READ, 'read', false],
   [WrOpcode.IBV_WR_ATOMIC_CMP_AND_SWP, WqeOpcode.ATOMIC_CS, 'atomic', false],
   [WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD, WqeOpcode.ATOMIC_FA, 'atomic', false],
+  [WrOpcode.IBV_WR_MASKED_ATOMIC_CMP_AND_SWP, WqeOpcode.MASKED_ATOMIC_CS, 'masked', false],
+  [WrOpcode.IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD, WqeOpcode.MASKED_ATOMIC_FA, 'masked', false],
   [WrOpcode.IBV_WR_LOCAL_INV, WqeOpcode.LOCAL_INVAL, 'invalidate', false],
   [WrOpcode.IBV_WR_BIND_MW, WqeOpcode.BIND_MW, 'bind', false],
   [WrOpcode.IBV_WR_SEND_WITH_INV, WqeOpcode.SEND_INVAL, 'sendInvalidate', false],
 ];
 
 const kindsOf = (type: QpTypeVerb): readonly Kind[] => {
-  if (type === QpTypeVerb.IBV_QPT_RC || type === QpTypeVerb.IBV_QPT_XRC_SEND)
-    return ['send', 'sendInvalidate', 'write', 'read', 'atomic', 'invalidate', 'bind'];
+  const reliable = ['send', 'sendInvalidate', 'write', 'read', 'atomic', 'invalidate', 'bind'] as const;
+  if (type === QpTypeVerb.IBV_QPT_RC) return [...reliable, 'masked'];
+  if (type === QpTypeVerb.IBV_QPT_XRC_SEND) return reliable;
   return type === QpTypeVerb.IBV_QPT_UD ? ['send'] : ['send', 'write'];
 };
 
@@ -71,18 +76,20 @@ export function sendRowsOf(type: QpTypeVerb): SendRows {
 }
 
 function makeRows(type: QpTypeVerb): SendRows {
-  const rows: (SendRow | undefined)[] = Array.from({ length: WrOpcode.IBV_WR_SEND_WITH_INV + 1 });
+  const rows: (SendRow | undefined)[] = Array.from({ length: 1 + Math.max(...Object.values(WrOpcode)) });
   const isDatagram = type === QpTypeVerb.IBV_QPT_UD;
   for (const [request, opcode, kind, hasImmediate] of opcodes) {
     if (!kindsOf(type).includes(kind)) continue;
     const hasInvalidateKey = kind === 'sendInvalidate';
     const isKeyOperation = kind === 'invalidate' || kind === 'bind';
-    const hasRemoteAddress = kind === 'write' || kind === 'read' || kind === 'atomic';
-    const isAtomic = kind === 'atomic';
+    const isMasked = kind === 'masked';
+    const isAtomic = isMasked || kind === 'atomic';
+    const hasRemoteAddress = kind === 'write' || kind === 'read' || isAtomic;
     let dataOffset = controlSegment.sizeBytes;
     if (isDatagram) dataOffset += datagramSegment.sizeBytes;
     if (hasRemoteAddress) dataOffset += remoteAddressSegment.sizeBytes;
-    if (isAtomic) dataOffset += atomicSegment.sizeBytes;
+    if (opcode === WqeOpcode.MASKED_ATOMIC_CS) dataOffset += maskedCompareSwapSegment.sizeBytes;
+    else if (isAtomic) dataOffset += atomicSegment.sizeBytes;
     if (kind === 'invalidate') dataOffset += localInvalidateSegment.sizeBytes;
     if (kind === 'bind') dataOffset += bindSegment.sizeBytes;
     rows[request] = {
@@ -90,6 +97,7 @@ function makeRows(type: QpTypeVerb): SendRows {
       isDatagram,
       hasRemoteAddress,
       isAtomic,
+      isMasked,
       hasImmediate,
       hasRemoteSrqn: type === QpTypeVerb.IBV_QPT_XRC_SEND && !isKeyOperation,
       hasInvalidateKey,

@@ -1,7 +1,7 @@
 /**
  * WQEs, built in place: the bytes libmlx4 would write, at an offset of the store buffer. Nothing is allocated.
  *
- *   control 16 | [datagram 48 on UD] | [remote address 16] | [atomic 16] | data pointers, or inline data
+ *   control 16 | [datagram 48 on UD] | [remote address 16] | [atomic 16 or 32] | data pointers, or inline data
  *
  * All offsets come from the layouts; whole dwords are put together and stored once, high byte first, as WQEs have them.
  * Source: interface sheet 6.3, 6.4.
@@ -16,6 +16,7 @@ import {
   dataPointer,
   inlineHeader,
   localInvalidateSegment,
+  maskedCompareSwapSegment,
   remoteAddressSegment,
   WqeOpcode,
   wqeUnitBytes,
@@ -47,6 +48,7 @@ const remoteAddressPlace = remoteAddressSegment.fields.address.wordOffset;
 const remoteKeyPlace = remoteAddressSegment.fields.rkey.wordOffset;
 const remoteBytes = remoteAddressSegment.sizeBytes;
 const atomic = atomicSegment.fields;
+const masked = maskedCompareSwapSegment.fields;
 const bind = bindSegment.fields;
 const datagram = datagramSegment.fields;
 const byteCountPlace = dataPointer.fields.byteCount.wordOffset;
@@ -144,9 +146,17 @@ function writeRemote(view: DataView, at: number, address: number, rkey: number):
 function writeAtomic(view: DataView, at: number, opcode: number, wr: IbvSendWr): number {
   const request = wr.wr!.atomic!;
   const behind = writeRemote(view, at, request.remoteAddr, request.rkey);
+  if (opcode === WqeOpcode.MASKED_ATOMIC_CS) {
+    masked.swap.set(view, behind, request.swap);
+    masked.compare.set(view, behind, request.compareAdd);
+    masked.swapMask.set(view, behind, request.swapMask!);
+    masked.compareMask.set(view, behind, request.compareAddMask!);
+    return behind + maskedCompareSwapSegment.sizeBytes;
+  }
   const isSwap = opcode === WqeOpcode.ATOMIC_CS;
+  const isMaskedAdd = opcode === WqeOpcode.MASKED_ATOMIC_FA;
   atomic.swapOrAdd.set(view, behind, isSwap ? request.swap : request.compareAdd);
-  atomic.compare.set(view, behind, isSwap ? request.compareAdd : 0n);
+  atomic.compare.set(view, behind, isSwap ? request.compareAdd : isMaskedAdd ? request.compareAddMask! : 0n);
   return behind + atomicSegment.sizeBytes;
 }
 

@@ -98,11 +98,28 @@ const reth = layout(
   { virtualAddress: u64(0), rKey: u32(8), dmaLength: u32(12) },
 );
 
-/** Atomic extended transport header, 9.3.4. FETCH_ADD carries its addend in the swap field. */
+/** Atomic extended transport header, 9.3.4. FETCH_ADD carries its addend in the swap field; a masked one its boundaries behind it. */
 const atomicEth = layout(
   'AtomicETH',
   { sizeBytes: 28, byteOrder: 'big', source: 'IBTA vol 1, 9.3.4' },
   { virtualAddress: u64(0), rKey: u32(8), swapOrAdd: u64(12), compare: u64(20) },
+);
+
+/**
+ * The same of a masked compare and swap. That the further operands stand in an extended transport header is published, their places
+ * are not: here they follow each other as in the WQE.
+ */
+const maskedAtomicEth = layout(
+  'MaskedAtomicETH',
+  { sizeBytes: 44, byteOrder: 'big', source: 'sheet 6.3' },
+  {
+    virtualAddress: u64(0),
+    rKey: u32(8),
+    swap: u64(12),
+    compare: u64(20),
+    swapMask: u64(28),
+    compareMask: u64(36),
+  },
 );
 
 /** Acknowledge extended transport header, 9.3.5. */
@@ -140,6 +157,7 @@ export const extendedHeaders = {
   DETH: deth,
   RETH: reth,
   AtomicETH: atomicEth,
+  MaskedAtomicETH: maskedAtomicEth,
   AETH: aeth,
   AtomicAckETH: atomicAckEth,
   ImmDt: immDt,

@@ -28,6 +28,7 @@ describe('the header layouts', () => {
       DETH: 8,
       RETH: 16,
       AtomicETH: 28,
+      MaskedAtomicETH: 44,
       AETH: 4,
       AtomicAckETH: 8,
       ImmDt: 4,
@@ -71,12 +72,24 @@ describe('the opcode table', () => {
     [0x16, 'SEND_LAST_WITH_INVALIDATE', 'IETH'],
     [0x17, 'SEND_ONLY_WITH_INVALIDATE', 'IETH'],
   ];
+  const masked: [number, string, string][] = [
+    [0x18, 'MASKED_COMPARE_SWAP', 'MaskedAtomicETH'],
+    [0x19, 'MASKED_FETCH_ADD', 'AtomicETH'],
+  ];
 
   it('IBTA 9.2: has the RC opcodes with their headers', () => {
     const ours = opcodeTable
       .filter(({ service }) => service === 'RC')
       .map(({ opcode, name, headers }) => [opcode, name.slice(3), headers.join(' ')]);
-    expect(ours).toEqual(specification);
+    expect(ours).toEqual([...specification, ...masked]);
+  });
+
+  it('has masked atomics where RC has no opcode of the standard', () => {
+    const taken = specification.map(([opcode]) => opcode);
+    expect(masked.filter(([opcode]) => taken.includes(opcode) || opcode > 0x1f)).toEqual([]);
+    // LRH 8 + BTH 12 + ICRC 4 + VCRC 2; address 8, R_Key 4, and two or four operands of 8.
+    expect(packetBytesOf(Opcode.RC_MASKED_FETCH_ADD, 0, false)).toBe(26 + 12 + 16);
+    expect(packetBytesOf(Opcode.RC_MASKED_COMPARE_SWAP, 0, false)).toBe(26 + 12 + 32);
   });
 
   it('IBTA 9.2: repeats sends and writes for UC at 0x20, and single-packet sends for UD at 0x64', () => {
@@ -165,6 +178,7 @@ describe('the opcode table', () => {
 
   it('keeps atomic operands apart from payload', () => {
     expect(operandBytes(Opcode.RC_COMPARE_SWAP)).toBe(16);
+    expect(operandBytes(Opcode.RC_MASKED_COMPARE_SWAP)).toBe(32);
     expect(operandBytes(Opcode.RC_ATOMIC_ACKNOWLEDGE)).toBe(8);
     expect(operandBytes(Opcode.RC_SEND_ONLY)).toBe(0);
   });

@@ -1,7 +1,7 @@
 /**
  * A packet as a record of a wire channel (see sim/channel.ts), declared field by field: the transport headers that a receiver asks for,
- * unpacked. Behind the record lies the payload; the operands of an atomic (swap or add, then compare) or the original value of its
- * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then, each at the next multiple of 4 if it
+ * unpacked. Behind the record lies the payload; the operands of an atomic (swap or add, compare, masks of both) or the original value of
+ * its answer come first, as little-endian 64-bit numbers, and count as header bytes. Then, each at the next multiple of 4 if it
  * is there, the XRCETH of an XRC request as a word, and the GRH, byte for byte (headers.ts).
  *
  * A packet of an Ethernet port (RoCE) always has the 40 bytes of the GRH: as they are, or as IPv6 header, or 20 zeros and an IPv4

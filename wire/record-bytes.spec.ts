@@ -41,7 +41,7 @@ const packets = fc.record({
   payload: fc.uint8Array({ maxLength: 300 }),
   words: fc.array(fc.integer(), { minLength: 12, maxLength: 12 }),
   address: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
-  operands: fc.uint8Array({ minLength: 16, maxLength: 16 }),
+  operands: fc.uint8Array({ minLength: 32, maxLength: 32 }),
   grh: fc.uint8Array({ minLength: 40, maxLength: 40 }),
   flags: fc.subarray(flagBits),
   lane: fc.nat(15),
@@ -55,7 +55,7 @@ const empty: Made = {
   payload: new Uint8Array(0),
   words: new Array<number>(12).fill(0),
   address: 0,
-  operands: new Uint8Array(16),
+  operands: new Uint8Array(32),
   grh: new Uint8Array(40),
   flags: [FLAG_GRH],
   lane: 0,
@@ -130,13 +130,13 @@ describe('the bytes of a record', () => {
           expect(read.headers.RETH.virtualAddress).toBe(BigInt(made.address));
         if (made.row.service === 'XRC' && made.row.isRequest)
           expect(read.headers.XRCETH?.sharedReceiveQueue).toBe(made.sharedQueue);
-        const { AtomicETH: atomic } = read.headers;
-        if (atomic !== undefined) {
-          const view = new DataView(made.operands.buffer, made.operands.byteOffset);
-          expect([atomic.swapOrAdd, atomic.compare]).toEqual([
-            view.getBigUint64(0, true),
-            view.getBigUint64(8, true),
-          ]);
+        const { AtomicETH: atomic, MaskedAtomicETH: masked } = read.headers;
+        const view = new DataView(made.operands.buffer, made.operands.byteOffset);
+        const operands = [0, 8, 16, 24].map((at) => view.getBigUint64(at, true));
+        if (atomic !== undefined) expect([atomic.swapOrAdd, atomic.compare]).toEqual(operands.slice(0, 2));
+        if (masked !== undefined) {
+          const { swap, compare, swapMask, compareMask } = masked;
+          expect([swap, compare, swapMask, compareMask]).toEqual(operands);
         }
       }),
     );

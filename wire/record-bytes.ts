@@ -67,6 +67,7 @@ import {
 const {
   RETH: reth,
   AtomicETH: atomicEth,
+  MaskedAtomicETH: maskedAtomicEth,
   AETH: aeth,
   AtomicAckETH: atomicAckEth,
   IETH: ieth,
@@ -207,6 +208,13 @@ export class RecordBytes {
         this.#packAddress(offset, view, at);
         this.#packOperand(word, 0, view, at + atomicEth.fields.swapOrAdd.wordOffset);
         this.#packOperand(word, 2, view, at + atomicEth.fields.compare.wordOffset);
+        return;
+      case 'MaskedAtomicETH':
+        this.#packAddress(offset, view, at);
+        this.#packOperand(word, 0, view, at + maskedAtomicEth.fields.swap.wordOffset);
+        this.#packOperand(word, 2, view, at + maskedAtomicEth.fields.compare.wordOffset);
+        this.#packOperand(word, 4, view, at + maskedAtomicEth.fields.swapMask.wordOffset);
+        this.#packOperand(word, 6, view, at + maskedAtomicEth.fields.compareMask.wordOffset);
         return;
       case 'AtomicAckETH':
         this.#packOperand(word, 0, view, at + atomicAckEth.fields.originalData.wordOffset);
@@ -387,6 +395,13 @@ export class RecordBytes {
         this.#unpackAddress(view, at, offset);
         this.#unpackOperand(view, at + atomicEth.fields.swapOrAdd.wordOffset, word, 0);
         this.#unpackOperand(view, at + atomicEth.fields.compare.wordOffset, word, 2);
+        return;
+      case 'MaskedAtomicETH':
+        this.#unpackAddress(view, at, offset);
+        this.#unpackOperand(view, at + maskedAtomicEth.fields.swap.wordOffset, word, 0);
+        this.#unpackOperand(view, at + maskedAtomicEth.fields.compare.wordOffset, word, 2);
+        this.#unpackOperand(view, at + maskedAtomicEth.fields.swapMask.wordOffset, word, 4);
+        this.#unpackOperand(view, at + maskedAtomicEth.fields.compareMask.wordOffset, word, 6);
         return;
       case 'AtomicAckETH':
         this.#unpackOperand(view, at + atomicAckEth.fields.originalData.wordOffset, word, 0);

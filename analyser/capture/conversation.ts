@@ -267,7 +267,8 @@ function operationWords(opcode: number): string {
 }
 
 function requestWords({ bth, headers, payload }: WirePacket): string {
-  const { RETH: reth, AtomicETH: atomic, ImmDt: immediate, IETH: invalidated, DETH: deth } = headers;
+  const { RETH: reth, ImmDt: immediate, IETH: invalidated, DETH: deth } = headers;
+  const atomic = headers.AtomicETH ?? headers.MaskedAtomicETH;
   const parts = [`${operationWords(bth.opcode)}, PSN ${bth.psn}`];
   const management = deth === undefined ? undefined : cmWords(payload);
   if (management !== undefined) parts.push(management);

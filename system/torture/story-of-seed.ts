@@ -40,18 +40,19 @@ function playersOfSeed(seed: number): Story {
   if (seed < firstNewerSeed) return drawStory(seed);
   if (seed < firstNewestSeed) return newerStory(seed);
   const story = newestStory(seed);
-  return seed < firstFreshSeed ? story : withBadCable(new Random(seed, 'bad cable'), story);
+  return seed < firstExtendedSeed ? story : withBadCable(new Random(seed, 'bad cable'), story);
 }
 
-/**
- * From here on stories of players may have a bad cable, and one more scene may be told: extended reliable connections. Fresh seeds
- * begin here, so that they are of all that there is.
- */
-export const firstFreshSeed = 1e12;
+/** From here on stories of players may have a bad cable, and one more scene may be told: extended reliable connections. */
+const firstExtendedSeed = 1e12;
+/** From here on the scenes that came last may be told. Fresh seeds begin here, so that they are of all that there is. */
+export const firstFreshSeed = 3e12;
 
 const scenesOfSeed = (seed: number): readonly Scene[] => {
   if (seed >= firstFreshSeed) return scenes;
-  const earlier = scenes.filter(({ isNewest }) => isNewest !== true);
+  const notLatest = scenes.filter(({ isLatest }) => isLatest !== true);
+  if (seed >= firstExtendedSeed) return notLatest;
+  const earlier = notLatest.filter(({ isNewest }) => isNewest !== true);
   return seed < firstNewestSeed ? earlier.filter(({ isNew }) => isNew !== true) : earlier;
 };
 

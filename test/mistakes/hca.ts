@@ -274,9 +274,9 @@ export const hcaMistakes: readonly Mistake[] = [
     name: 'fetch-add-without-carry',
     what: 'FETCH_ADD adds the two halves of the word without the carry between them.',
     kind: 'wrong length',
-    file: 'hw/hca/responder/atomic-unit.ts',
-    find: 'newHigh = (high + operandHigh + (low + operandLow > 0xffffffff ? 1 : 0)) >>> 0;',
-    replace: 'newHigh = (high + operandHigh) >>> 0;',
+    file: 'hw/hca/responder/atomic-arithmetic.ts',
+    find: 'const carry = sumLow > 0xffff_ffff ? 1 : 0;',
+    replace: 'const carry = 0;',
   },
   {
     name: 'burst-counted-for-all',

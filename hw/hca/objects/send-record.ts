@@ -99,8 +99,8 @@ export class SendRecord {
   /** Size of its WQE. */
   wqeBytes = 0;
   readonly inlineData: Uint8Array;
-  /** Operands of an atomic as low and high words: swap or add, then compare. */
-  readonly operands = new Int32Array(4);
+  /** Operands of an atomic as low and high words: swap or add, compare, and the masks of both. */
+  readonly operands = new Int32Array(8);
   /** Responses of a READ received. */
   responsesReceived = 0;
   /** A local error found when the WQE was started or its payload read: a CQE syndrome, or 0. */

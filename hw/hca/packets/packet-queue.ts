@@ -34,8 +34,8 @@ export class PacketSlot {
   aeth = 0;
   immediate = 0;
   payloadBytes = 0;
-  /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
-  readonly operands = new Int32Array(4);
+  /** Operands of an atomic request (4 words, 8 with masks) or the result of an atomic (2 words). */
+  readonly operands = new Int32Array(8);
   /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
   pendingReads = 0;
   isSealed = 0;

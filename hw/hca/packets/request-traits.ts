@@ -34,6 +34,15 @@ export const HAS_INVALIDATE = 1 << 7;
 /** The kind of message, from MESSAGE_UNKNOWN on, is in the bits above. */
 const KIND_SHIFT = 8;
 
+/** READ and the atomics. */
+const singleOpcodes: readonly number[] = [
+  Opcode.RC_RDMA_READ_REQUEST,
+  Opcode.RC_COMPARE_SWAP,
+  Opcode.RC_FETCH_ADD,
+  Opcode.RC_MASKED_COMPARE_SWAP,
+  Opcode.RC_MASKED_FETCH_ADD,
+];
+
 const OPCODE_COUNT = 256;
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;
@@ -51,11 +60,7 @@ function messageKindOf(opcode: number): number {
   if (opcode <= Opcode.RC_SEND_ONLY_WITH_IMMEDIATE) return MESSAGE_SEND;
   if (opcode <= Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE) return MESSAGE_WRITE;
   if (asksForInvalidation(opcode)) return MESSAGE_SEND;
-  const isSingle =
-    opcode === Opcode.RC_RDMA_READ_REQUEST ||
-    opcode === Opcode.RC_COMPARE_SWAP ||
-    opcode === Opcode.RC_FETCH_ADD;
-  return isSingle ? MESSAGE_NONE : MESSAGE_UNKNOWN;
+  return singleOpcodes.includes(opcode) ? MESSAGE_NONE : MESSAGE_UNKNOWN;
 }
 
 function asksForInvalidation(opcode: number): boolean {

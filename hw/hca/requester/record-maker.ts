@@ -16,8 +16,17 @@ import {
   UC_OPCODE_BASE,
   UD_OPCODE_BASE,
   type WqeLine,
+  XRC_SERVICE,
 } from '../objects/index.ts';
-import { DatagramDecoder, decodeControl, decodeWqe, FrameDecoder } from '../send-queue/index.ts';
+import {
+  DatagramDecoder,
+  decodeControl,
+  decodeWqe,
+  EXECUTABLE_BY_RC,
+  EXECUTABLE_BY_UC,
+  EXECUTABLE_BY_XRC,
+  FrameDecoder,
+} from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
@@ -45,7 +54,7 @@ export class RecordMaker {
     request.firstPsn = pair.nextPsn;
     const syndrome =
       pair.opcodeBase === 0
-        ? decodeWqe(sramView, sram, at, request)
+        ? decodeWqe(sramView, sram, at, request, reliableServiceOf(pair))
         : this.#decodeUnreliable(pair, line, at, request);
     request.qp = pair.slot;
     request.isDone = 0;
@@ -87,7 +96,7 @@ export class RecordMaker {
   #decodeUnreliable(pair: QueuePair, line: WqeLine, at: number, request: SendRecord): number {
     const { sram, sramView } = this.#core;
     const base = pair.opcodeBase;
-    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, false);
+    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, EXECUTABLE_BY_UC);
     if (base === ETHERNET_OPCODE_BASE) return this.#frames.decode(at, line, request);
     if (base !== UD_OPCODE_BASE) {
       decodeControl(sramView, at, request);
@@ -98,6 +107,9 @@ export class RecordMaker {
       : this.#datagrams.decode(at, request, pair);
   }
 }
+
+const reliableServiceOf = ({ serviceBits }: QueuePair): number =>
+  serviceBits === XRC_SERVICE ? EXECUTABLE_BY_XRC : EXECUTABLE_BY_RC;
 
 /** A datagram is one packet. */
 function messageBytesMax(pair: QueuePair): number {

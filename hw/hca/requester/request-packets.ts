@@ -260,6 +260,10 @@ function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): num
       return Opcode.RC_COMPARE_SWAP;
     case WqeOpcode.ATOMIC_FA:
       return Opcode.RC_FETCH_ADD;
+    case WqeOpcode.MASKED_ATOMIC_CS:
+      return Opcode.RC_MASKED_COMPARE_SWAP;
+    case WqeOpcode.MASKED_ATOMIC_FA:
+      return Opcode.RC_MASKED_FETCH_ADD;
     case WqeOpcode.RDMA_WRITE:
     case WqeOpcode.RDMA_WRITE_IMM: {
       const withImmediate = wqeOpcode === WqeOpcode.RDMA_WRITE_IMM;

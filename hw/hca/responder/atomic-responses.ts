@@ -19,7 +19,7 @@ import {
 import type { QpSlot } from '../objects/index.ts';
 import { AtomicResults } from './atomic-replay.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
-import { type ResponderResources, responderPlaces } from './responder-resources.ts';
+import { OPERAND_WORDS, type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
   type ResponsePackets,
   STALL_ATOMIC,
@@ -75,7 +75,7 @@ export class AtomicResponses {
         unit.abandon();
         return REFUSED;
       }
-      unit.compute(resources.opcode[entry]!, resources.operands, entry * 4);
+      unit.compute(resources.opcode[entry]!, resources.operands, entry * OPERAND_WORDS);
       return this.#core.config.atomicCycles;
     }
     if (unit.isWritten) {
@@ -93,7 +93,8 @@ export class AtomicResponses {
   /** Answers the repeated atomic `entry`. */
   replay(qp: QpSlot, entry: number, cycle: Cycles): typeof ANSWERED | typeof WAIT {
     const { operands } = this.#resources;
-    return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
+    const word = entry * OPERAND_WORDS;
+    return this.#answer(qp, entry, operands[word]!, operands[word + 1]!, cycle);
   }
 
   /**

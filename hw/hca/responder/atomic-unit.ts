@@ -11,10 +11,14 @@ import type { Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
+import { AtomicValue } from './atomic-arithmetic.ts';
 
 export const ATOMIC_BYTES = 8;
 /** Bytes of the HCA's memory: the old value, and the new one behind it. */
 const ATOMIC_SRAM_BYTES = 64;
+
+/** The mask of all bits of a word. */
+const ONES = -1;
 
 const IDLE = 0;
 const READING = 1;
@@ -32,6 +36,7 @@ export class AtomicUnit {
   #state = IDLE;
   #readStatus = 0;
   #address = 0;
+  readonly #value = new AtomicValue();
 
   /** @param user woken when memory has answered */
   constructor(core: HcaCore, user: Wakeable) {
@@ -97,25 +102,30 @@ export class AtomicUnit {
     this.#state = READING;
   }
 
-  /** Computes the new value and begins to write it; operands are four words at `word`: swap or add, compare. */
+  /** Computes the new value and begins to write it; operands are words from `word` on: swap or add, compare, masks of both. */
   compute(opcode: number, operands: Int32Array, word: number): void {
     const { sram, sramView: view, dmaWrite } = this.#core;
-    const low = view.getUint32(this.#sram, true);
-    const high = view.getUint32(this.#sram + 4, true);
-    const operandLow = operands[word]! >>> 0;
-    const operandHigh = operands[word + 1]! >>> 0;
-    let newLow = low;
-    let newHigh = high;
-    if (opcode === Opcode.RC_FETCH_ADD) {
-      newLow = (low + operandLow) >>> 0;
-      newHigh = (high + operandHigh + (low + operandLow > 0xffffffff ? 1 : 0)) >>> 0;
-    } else if (low === operands[word + 2]! >>> 0 && high === operands[word + 3]! >>> 0) {
-      newLow = operandLow;
-      newHigh = operandHigh;
+    const value = this.#value;
+    value.set(this.resultLow, this.resultHigh);
+    const [low, high] = [operands[word]!, operands[word + 1]!];
+    const [otherLow, otherHigh] = [operands[word + 2]!, operands[word + 3]!];
+    if (opcode === Opcode.RC_FETCH_ADD) value.add(low, high, 0, 0);
+    else if (opcode === Opcode.RC_MASKED_FETCH_ADD) value.add(low, high, otherLow, otherHigh);
+    else {
+      const isMasked = opcode === Opcode.RC_MASKED_COMPARE_SWAP;
+      const maskLow = isMasked ? operands[word + 6]! : ONES;
+      const maskHigh = isMasked ? operands[word + 7]! : ONES;
+      if (value.isEqual(otherLow, otherHigh, maskLow, maskHigh))
+        value.replace(
+          low,
+          high,
+          isMasked ? operands[word + 4]! : ONES,
+          isMasked ? operands[word + 5]! : ONES,
+        );
     }
     const place = this.#sram + ATOMIC_BYTES;
-    view.setUint32(place, newLow, true);
-    view.setUint32(place + 4, newHigh, true);
+    view.setUint32(place, value.low, true);
+    view.setUint32(place + 4, value.high, true);
     dmaWrite.request(this.#writeRequester, this.#address, ATOMIC_BYTES, sram, place, 0);
     this.#state = WRITING;
   }

@@ -23,6 +23,9 @@ export const KIND_REPLAY = 2;
 
 const NONE = -1;
 
+/** Words of the operands of an atomic: four numbers of 64 bits at most. */
+export const OPERAND_WORDS = 8;
+
 /** Of one QP. Fields that are not Wide hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
@@ -63,7 +66,7 @@ export class ResponderResources {
   /** Under which it reaches its memory. */
   pd = new Int32Array(0);
   bytes = new Float64Array(0);
-  /** Operands of an atomic as four words, or the result to repeat as two. */
+  /** Operands of an atomic, {@link OPERAND_WORDS} for each entry, or the result to repeat as two. */
   operands = new Int32Array(0);
   opcode = new Uint8Array(0);
   /** Packets of a READ's answer already sent. */
@@ -228,8 +231,8 @@ export class ResponderResources {
   }
 
   setResult(entry: number, low: number, high: number): void {
-    this.operands[entry * 4] = low;
-    this.operands[entry * 4 + 1] = high;
+    this.operands[entry * OPERAND_WORDS] = low;
+    this.operands[entry * OPERAND_WORDS + 1] = high;
   }
 
   /** Cycle from which the QP has something to answer, Infinity when nothing. Its acknowledgement comes after its READs. */
@@ -291,7 +294,7 @@ export class ResponderResources {
     this.key = enlarged(this.key, entries);
     this.pd = enlarged(this.pd, entries);
     this.bytes = enlarged(this.bytes, entries);
-    this.operands = enlarged(this.operands, entries * 4);
+    this.operands = enlarged(this.operands, entries * OPERAND_WORDS);
     this.opcode = enlarged(this.opcode, entries);
     this.sent = enlarged(this.sent, entries);
     this.writesBefore = enlarged(this.writesBefore, entries);

@@ -175,12 +175,12 @@ export class Responder {
 
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
   #repeat(cycle: Cycles): void {
-    const { qp, pair, opcode, psn } = this.#request;
+    const { qp, pair, opcode, kind, psn } = this.#request;
     this.#core.transport.count('duplicateRequest');
     this.#core.diagnostics.count('rqDuplicate');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       this.#responses.repeatRead(this.#request, cycle);
-    } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
+    } else if (kind === MESSAGE_NONE) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
       // An ACK that names a later READ or atomic would say that their answers are lost, which are on their way.

@@ -12,7 +12,14 @@
 import { EventType, QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
-import { NakCode, nakSyndrome, Opcode, PACKET_PAYLOAD_OFFSET, psnDistance } from '../../../wire/index.ts';
+import {
+  NakCode,
+  nakSyndrome,
+  Opcode,
+  operandBytes,
+  PACKET_PAYLOAD_OFFSET,
+  psnDistance,
+} from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
@@ -28,6 +35,7 @@ import {
   KIND_ATOMIC,
   KIND_READ,
   KIND_REPLAY,
+  OPERAND_WORDS,
   type PendingResponses,
   ResponderResources,
 } from './responder-resources.ts';
@@ -155,7 +163,7 @@ export class ResponseEngine {
     this.#setRead(request, entry, cycle);
   }
 
-  /** Accepts an atomic; its operands are four words after the header: swap or add, compare. */
+  /** Accepts an atomic; its operands are words after the header: swap or add, compare, masks of both. */
   addAtomic({ qp, pd, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_ATOMIC, psn, true, this.#writer.requestedCount);
@@ -166,7 +174,9 @@ export class ResponseEngine {
     resources.opcode[entry] = opcode;
     const words = packet.rxWords;
     const word = (packet.offset + PACKET_PAYLOAD_OFFSET) >> 2;
-    for (let index = 0; index < 4; index++) resources.operands[entry * 4 + index] = words[word + index]!;
+    const to = entry * OPERAND_WORDS;
+    const count = operandBytes(opcode) >> 2;
+    for (let index = 0; index < count; index++) resources.operands[to + index] = words[word + index]!;
     this.#enter(this.#resources.rows[qp]!, cycle + 1);
   }
 

@@ -16,6 +16,16 @@ export {
   PARKED_WINDOW,
   SendScheduler,
 } from './send-scheduler.ts';
-export { decodeControl, decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+export {
+  decodeControl,
+  decodeWqe,
+  EXECUTABLE_BY_RC,
+  EXECUTABLE_BY_UC,
+  EXECUTABLE_BY_XRC,
+  isFenced,
+  isReadOrAtomic,
+  opcodeOf,
+  takesCredit,
+} from './wqe-decoder.ts';
 export { WqeFetch } from './wqe-fetch.ts';
 export { WqeLines } from './wqe-lines.ts';

@@ -9,6 +9,7 @@ import {
   controlSegment,
   dataPointer,
   inlineHeader,
+  maskedCompareSwapSegment,
   remoteAddressSegment,
   WqeOpcode,
   wqeOpcodeRows,
@@ -18,12 +19,13 @@ import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
 import { decodeKeyOperation, isKeyOperation } from './key-operation-decoder.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
-const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM, SEND_INVAL } =
-  WqeOpcode;
+const { MASKED_ATOMIC_CS, MASKED_ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM } = WqeOpcode;
+const { ATOMIC_CS, ATOMIC_FA, SEND, SEND_IMM, SEND_INVAL } = WqeOpcode;
 
 const control = controlSegment.fields;
 const remote = remoteAddressSegment.fields;
 const atomic = atomicSegment.fields;
+const masks = maskedCompareSwapSegment.fields;
 const pointer = dataPointer.fields;
 const inline = inlineHeader.fields;
 
@@ -55,8 +57,9 @@ const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
 
 /** What is asked of an opcode, as bits of {@link traitsByOpcode}. */
-const EXECUTABLE = 1;
-const EXECUTABLE_UNRELIABLY = 2;
+export const EXECUTABLE_BY_RC = 1;
+export const EXECUTABLE_BY_UC = 2;
+export const EXECUTABLE_BY_XRC = 128;
 const HAS_REMOTE_ADDRESS = 4;
 const IS_ATOMIC = 8;
 const READ_OR_ATOMIC = 16;
@@ -68,20 +71,22 @@ const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => 
 
 /**
  * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ, atomics, SEND with Invalidate and
- * operations on keys, too. Other opcodes are known, and refused as local QP operation errors.
+ * operations on keys, too; masked atomics unless it is of XRC. Other opcodes are known, and refused as local QP operation errors.
  */
 function traitsOf(opcode: number): number {
   if (wqeOpcodeRows[opcode] === undefined) return 0;
   const isSend = opcode === SEND || opcode === SEND_IMM;
-  const isAtomic = opcode === ATOMIC_CS || opcode === ATOMIC_FA;
+  const isMasked = opcode === MASKED_ATOMIC_CS || opcode === MASKED_ATOMIC_FA;
+  const isAtomic = isMasked || opcode === ATOMIC_CS || opcode === ATOMIC_FA;
   const isAnswered = isAtomic || opcode === RDMA_READ;
   const hasCredit = isSend || opcode === RDMA_WRITE_IMM;
   const isExecutable = hasCredit || opcode === RDMA_WRITE || opcode === NOP;
   const changesKeys = isKeyOperation(opcode);
   const isOfReliable = isAnswered || changesKeys || opcode === SEND_INVAL;
   return (
-    (isExecutable || isOfReliable ? EXECUTABLE : 0) |
-    (isExecutable ? EXECUTABLE_UNRELIABLY : 0) |
+    (isExecutable || isOfReliable ? EXECUTABLE_BY_RC : 0) |
+    (isExecutable || (isOfReliable && !isMasked) ? EXECUTABLE_BY_XRC : 0) |
+    (isExecutable ? EXECUTABLE_BY_UC : 0) |
     (opcode >= RDMA_WRITE && !isSend && !changesKeys ? HAS_REMOTE_ADDRESS : 0) |
     (isAtomic ? IS_ATOMIC : 0) |
     (isAnswered ? READ_OR_ATOMIC : 0) |
@@ -110,6 +115,7 @@ export function takesCredit(opcode: number): boolean {
 
 /**
  * Fills `request` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
+ * @param service EXECUTABLE_BY_ bit of the QP's service
  * @returns 0, or the CQE syndrome of what is wrong with the WQE
  */
 export function decodeWqe(
@@ -117,11 +123,11 @@ export function decodeWqe(
   bytes: Uint8Array,
   at: number,
   request: SendRecord,
-  isReliable = true,
+  service = EXECUTABLE_BY_RC,
 ): number {
   const sizeBytes = decodeControl(view, at, request);
   const traits = traitsByOpcode[request.opcode]!;
-  if ((traits & (isReliable ? EXECUTABLE : EXECUTABLE_UNRELIABLY)) === 0) return LOCAL_QP_OP_ERR;
+  if ((traits & service) === 0) return LOCAL_QP_OP_ERR;
   if ((traits & CHANGES_KEYS) !== 0) return decodeKeyOperation(view, at, sizeBytes, request);
   let next = wqeUnitBytes;
   if ((traits & HAS_REMOTE_ADDRESS) !== 0) {
@@ -143,13 +149,21 @@ function decodeAtomic(
   sizeBytes: number,
   request: SendRecord,
 ): number {
-  if (first + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
   const { operands } = request;
+  const hasMasks = request.opcode === MASKED_ATOMIC_CS;
+  const behind = first + (hasMasks ? maskedCompareSwapSegment : atomicSegment).sizeBytes;
+  if (behind > sizeBytes) return LOCAL_QP_OP_ERR;
   operands[0] = atomic.swapOrAdd.getLowWord(view, at + first);
   operands[1] = atomic.swapOrAdd.getHighWord(view, at + first);
   operands[2] = atomic.compare.getLowWord(view, at + first);
   operands[3] = atomic.compare.getHighWord(view, at + first);
-  const syndrome = loadData(view, bytes, at, first + wqeUnitBytes, sizeBytes, request);
+  if (hasMasks) {
+    operands[4] = masks.swapMask.getLowWord(view, at + first);
+    operands[5] = masks.swapMask.getHighWord(view, at + first);
+    operands[6] = masks.compareMask.getLowWord(view, at + first);
+    operands[7] = masks.compareMask.getHighWord(view, at + first);
+  }
+  const syndrome = loadData(view, bytes, at, behind, sizeBytes, request);
   if (syndrome !== 0) return syndrome;
   return request.isInline === 1 || request.messageBytes !== ATOMIC_BYTES ? LOCAL_LENGTH_ERR : 0;
 }

@@ -50,6 +50,8 @@ export const operationNames: Readonly<Record<number, string>> = {
   [WqeOpcode.RDMA_READ]: 'READ',
   [WqeOpcode.ATOMIC_CS]: 'CMP_SWAP',
   [WqeOpcode.ATOMIC_FA]: 'FETCH_ADD',
+  [WqeOpcode.MASKED_ATOMIC_CS]: 'MASKED_CMP_SWAP',
+  [WqeOpcode.MASKED_ATOMIC_FA]: 'MASKED_FETCH_ADD',
   [WqeOpcode.BIND_MW]: 'BIND_MW',
   [WqeOpcode.FMR]: 'FAST_REG_MR',
   [WqeOpcode.LOCAL_INVAL]: 'LOCAL_INV',

@@ -49,6 +49,8 @@ export interface SendRequest {
   readonly isFenced?: boolean;
   readonly swapOrAdd?: bigint;
   readonly compare?: bigint;
+  /** Of a masked compare and swap. */
+  readonly masks?: { readonly swap: bigint; readonly compare: bigint };
   /** Of a datagram QP: where it goes. */
   readonly datagram?: Initial<typeof datagramSegment>;
   /** Of an XRC initiator: the peer's SRQ. */
@@ -278,6 +280,11 @@ export function encodeWqe(request: SendRequest, owner: number): Uint8Array {
   if (request.swapOrAdd !== undefined) {
     atomicSegment.fields.swapOrAdd.set(view, next, request.swapOrAdd);
     atomicSegment.fields.compare.set(view, next, request.compare ?? 0n);
+    next += 16;
+  }
+  if (request.masks !== undefined) {
+    view.setBigUint64(next, request.masks.swap);
+    view.setBigUint64(next + 8, request.masks.compare);
     next += 16;
   }
   for (const segment of request.segments ?? []) {

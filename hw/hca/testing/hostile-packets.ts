@@ -70,8 +70,8 @@ export interface HostilePacket {
   readonly virtualLane: number;
 }
 
-/** Extended headers of an opcode, by the table of IBTA vol 1, 9.2, written out once more. */
-function headersOf(opcode: number): ('reth' | 'atomic' | 'aeth' | 'original' | 'immediate' | 'deth')[] {
+/** Extended headers of an opcode, by the table of IBTA vol 1, 9.2, written out once more, and of masked atomics. */
+function headersOf(opcode: number): (keyof typeof headerBytes)[] {
   const operation = opcode & 0x1f;
   const service = opcode >> 5;
   if (service === 3) return operation === 5 ? ['deth', 'immediate'] : ['deth'];
@@ -81,10 +81,20 @@ function headersOf(opcode: number): ('reth' | 'atomic' | 'aeth' | 'original' | '
   if (operation === 13 || operation === 15 || operation === 16 || operation === 17) return ['aeth'];
   if (operation === 18) return ['aeth', 'original'];
   if (operation === 19 || operation === 20) return ['atomic'];
+  if (service === 0 && operation === 24) return ['masked'];
+  if (service === 0 && operation === 25) return ['atomic'];
   return operation === 22 || operation === 23 ? ['immediate'] : [];
 }
 
-const headerBytes = { reth: 16, atomic: 28, aeth: 4, original: 8, immediate: 4, deth: 8 } as const;
+const headerBytes = {
+  reth: 16,
+  atomic: 28,
+  masked: 44,
+  aeth: 4,
+  original: 8,
+  immediate: 4,
+  deth: 8,
+} as const;
 
 /** The packet of a draw. */
 export function hostilePacket(draw: PacketDraw, targets: Targets): HostilePacket {
@@ -93,7 +103,7 @@ export function hostilePacket(draw: PacketDraw, targets: Targets): HostilePacket
   const headers = headersOf(opcode);
   const hasGrh = (flags & 0x70) === 0x70;
   const extended = headers.reduce((sum, name) => sum + headerBytes[name], 0);
-  const hasPayload = !headers.some((name) => name === 'atomic' || name === 'original');
+  const hasPayload = !headers.some((name) => name === 'atomic' || name === 'masked' || name === 'original');
   const payload = hasPayload || wrong === 1 ? draw.payloadDwords * 4 : 0;
   const base = LRH + (hasGrh ? GRH : 0);
   const bytes = new Uint8Array(base + BTH + extended + payload + CRCS);
@@ -180,6 +190,7 @@ function writeHeader(
       view.setUint32(at + 12, lengthOf(draw, payloadBytes));
       return;
     case 'atomic':
+    case 'masked':
       writeAddress(view, at, draw, targets);
       view.setUint32(at + 16, word);
       view.setUint32(at + 24, flags);

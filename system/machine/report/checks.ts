@@ -390,7 +390,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
           ...behind(
             `${what}, atomic requests`,
             of(/CMP_SWAP|FETCH_ADD/, pickCount),
-            sent(/^RC_(COMPARE_SWAP|FETCH_ADD)$/).packets,
+            sent(/^RC_(MASKED_)?(COMPARE_SWAP|FETCH_ADD)$/).packets,
             isComplete,
           ),
           ...behind(

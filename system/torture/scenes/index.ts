@@ -22,6 +22,7 @@ import { leftBehind } from './left-behind.ts';
 import { linkDown } from './link-down.ts';
 import { lostLookups } from './lost-lookups.ts';
 import { lostPackets } from './lost-packets.ts';
+import { maskedAtomics } from './masked-atomics.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { namedQueues } from './named-queues.ts';
@@ -76,6 +77,7 @@ export const scenes: readonly Scene[] = [
   linkDown,
   lostLookups,
   lostPackets,
+  maskedAtomics,
   measuredLatencies,
   moderatedEvents,
   namedQueues,

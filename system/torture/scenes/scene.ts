@@ -67,6 +67,8 @@ export interface Scene {
   readonly isNew?: true;
   /** Likewise, later than those. */
   readonly isNewest?: true;
+  /** And later than those. */
+  readonly isLatest?: true;
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];

@@ -84,7 +84,7 @@ function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: H
       if (eventType === EventType.WQ_CATAS_ERROR) return ['broken', 0, 0];
       if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
       const name = opcodeRow(received.opcode)?.name ?? '';
-      const isAtomic = name === 'RC_COMPARE_SWAP' || name === 'RC_FETCH_ADD';
+      const isAtomic = /^RC_(MASKED_)?(COMPARE_SWAP|FETCH_ADD)$/.test(name);
       const isRead = name === 'RC_RDMA_READ_REQUEST';
       const underWay = blocks.responses.newCount(qp);
       if ((isAtomic || isRead) && underWay >= pair.readResourcesMax)
