@@ -93,7 +93,7 @@ const counts = {
 const ownership = {
   owner: bits8(cqeOwnerOffset, 7, 7, 'pass bit of the producer counter'),
   isSend: bits8(cqeOwnerOffset, 6, 6),
-  inlineScatter: notModelled(bits8(cqeOwnerOffset, 5, 5)),
+  inlineScatter: bits8(cqeOwnerOffset, 5, 5, 'the message is in the receive WQE'),
   opcode: bits8(cqeOwnerOffset, 4, 0),
 } as const;
 

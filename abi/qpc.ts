@@ -126,7 +126,7 @@ const bufferAndOptions = {
   qosPort: notModelled(u8(0xbf)),
   keepVlanTag: bits32(0xc0, 30, 30, 'Linux names it strip VLAN; polarity inferred'),
   keepFcs: notModelled(bits32(0xc0, 29, 29)),
-  inlineReceive: notModelled(bits32(0xc0, 25, 25)),
+  inlineReceive: bits32(0xc0, 25, 25, 'small messages are put in their receive WQE'),
   headerSeparation: notModelled(bits32(0xc0, 24, 24)),
   baseKey: notModelled(u32(0xc4)),
   logPageSize4k: bits8(0xc8, 5, 0, 'log2 of the queue buffer page in 4 KiB'),

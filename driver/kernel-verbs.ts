@@ -100,6 +100,8 @@ export interface CreateQp {
   /** 0 WQEs with an SRQ. */
   readonly receiveWqes: number;
   readonly logReceiveStride: number;
+  /** Messages of up to so many bytes may be put in their receive WQE, which has room for them; 0 or left out: none. */
+  readonly inlineReceiveBytes?: number;
   readonly bufferAddress: number;
   readonly bufferBytes: number;
   /** -1 without a receive queue. */

@@ -35,6 +35,7 @@ export interface QpGeometry {
   /** 0 with an SRQ. */
   readonly receiveWqes: number;
   readonly logReceiveStride: number;
+  readonly receivesInline: boolean;
   readonly translation: Translation;
   readonly recordAddress: number;
 }
@@ -128,6 +129,7 @@ function standingFields(geometry: QpGeometry): Context {
     ackRequestFrequency,
     sendCqn: geometry.sendCqn,
     receiveCqn: geometry.receiveCqn,
+    ...(geometry.receivesInline ? { inlineReceive: 1 } : {}),
     ...(hasSrq ? { ric: 1, srqAttached: 1, srqn: geometry.srqn } : {}),
   };
 }

@@ -3,6 +3,7 @@
  * the verbs' attribute table before a command goes out. Source: interface sheet 3.17, 4.2, 5.1, 6.1.
  */
 import {
+  dataPointer,
   portOfScheduleQueue,
   QpState,
   type qpc,
@@ -98,6 +99,7 @@ export async function createQp(
     logSendStride: request.logSendStride,
     receiveWqes: request.receiveWqes,
     logReceiveStride: request.logReceiveStride,
+    receivesInline: inlineBytesOf(request) > 0,
     translation: buffer.translation,
     recordAddress: record?.physicalAddress ?? 0,
   };
@@ -134,6 +136,7 @@ export async function createTargetQp(
     qpn,
     ...{ pdn, xrcdn, uarPage, sendCqn: cqn, receiveCqn: cqn, srqn: -1 },
     ...{ logSendWqes: logWqes, logSendStride: logStride, receiveWqes: 0, logReceiveStride: 0 },
+    receivesInline: false,
     translation: buffer.translation,
     recordAddress: 0,
   };
@@ -199,6 +202,12 @@ export async function destroyQp(
   else await releaseIdleQueue(cpu, device, qp.idleQueue);
 }
 
+const inlineBytesOf = ({ inlineReceiveBytes }: CreateQp): number => inlineReceiveBytes ?? 0;
+
+/** As mlx4_ib: a list of the most data pointers is as long. */
+export const maxInlineReceiveBytes = ({ limits }: Device): number =>
+  limits.maxReceiveScatterGather * dataPointer.sizeBytes;
+
 function checkSizes(device: Device, request: CreateQp): void {
   const { limits } = device;
   const logMax = limits.logMaxQpWqes;
@@ -221,6 +230,14 @@ function checkSizes(device: Device, request: CreateQp): void {
       logReceiveStride <= 11), `logReceiveStride is ${logReceiveStride}, expected 4 to 11`);
   require(request.srq < 0 ||
     receiveWqes === 0, `receiveWqes is ${receiveWqes}, expected 0 for a QP with an SRQ`);
+  const inlineBytes = inlineBytesOf(request);
+  const inlineMax = maxInlineReceiveBytes(device);
+  require(inlineBytes <= inlineMax, `inlineReceiveBytes is ${inlineBytes}, expected at most ${inlineMax}`);
+  require(inlineBytes === 0 ||
+    (receiveWqes > 0 &&
+      inlineBytes <=
+        2 **
+          logReceiveStride), `inlineReceiveBytes is ${inlineBytes}, expected a receive queue with WQEs of that size`);
   const bytes = 2 ** (logSendWqes + logSendStride) + receiveWqes * 2 ** logReceiveStride;
   require(request.bufferBytes >=
     bytes, `bufferBytes is ${request.bufferBytes}, expected at least ${bytes} for both queues`);

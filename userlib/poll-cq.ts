@@ -22,7 +22,7 @@ import {
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
-import type { BufferWatch } from './platform.ts';
+import type { BufferWatch, UserMemory, VerbsCpu } from './platform.ts';
 import { freeSharedWqe } from './post-recv.ts';
 import { EINVAL, VerbsError } from './verbs-error.ts';
 
@@ -41,6 +41,7 @@ wcOpcodeBySendOpcode[WqeOpcode.MASKED_ATOMIC_FA] = WcOpcode.IBV_WC_MASKED_FETCH_
 wcOpcodeBySendOpcode[WqeOpcode.BIND_MW] = WcOpcode.IBV_WC_BIND_MW;
 wcOpcodeBySendOpcode[WqeOpcode.LOCAL_INVAL] = WcOpcode.IBV_WC_LOCAL_INV;
 const atomicBytes = 8;
+const pageBytes = 4096;
 const isAtomicBySendOpcode = new Uint8Array(32);
 isAtomicBySendOpcode[WqeOpcode.ATOMIC_CS] = 1;
 isAtomicBySendOpcode[WqeOpcode.ATOMIC_FA] = 1;
@@ -159,6 +160,45 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   wc.status = WcStatus.IBV_WC_SUCCESS;
   if (isSend) decodeSend(view, address, opcode, wc);
   else decodeReceive(view, address, opcode, wc);
+  if (!isSend && fields.inlineScatter.get(view, address) === 1) takeInline(cq, wc);
+  return true;
+}
+
+/** The message is in the WQE: the processor copies it to the buffers of the list, which the library has kept. */
+function takeInline(cq: IbvCq, wc: IbvWc): void {
+  const ring = cq.context.qpTable.get(wc.qpNum)?.receiveRing;
+  const lists = ring?.inlineLists;
+  if (ring === null || ring === undefined || lists === undefined) return;
+  const { cpu } = cq;
+  const { memory, costs, copied } = cq.context.platform;
+  const slot = (ring.tail - 1) & (ring.wqeCount - 1);
+  let from = ring.slots[slot]!;
+  const left = lists.fill(slot, wc.byteLen, (address, lengthBytes) => {
+    if (!copyTo(cpu, memory, address, from, lengthBytes)) wc.status = WcStatus.IBV_WC_LOC_PROT_ERR;
+    from += lengthBytes;
+  });
+  if (left > 0) wc.status = WcStatus.IBV_WC_LOC_LEN_ERR;
+  const bytes = wc.byteLen - left;
+  cpu.charge('copy', costs.copyFixed + Math.ceil(bytes / costs.copyBytesPerCycle));
+  copied?.call(cq.context.platform, bytes);
+}
+
+/** Copies from physical memory to the program's. @returns false where that is not mapped: a C program would end there */
+function copyTo(
+  cpu: VerbsCpu,
+  memory: UserMemory,
+  address: number,
+  from: number,
+  lengthBytes: number,
+): boolean {
+  for (let done = 0; done < lengthBytes; ) {
+    const bytes = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
+    const to = memory.physicalAddress(address + done);
+    if (to < 0) return false;
+    const offset = cpu.pushMemoryStore(to, bytes);
+    cpu.storeBytes.set(memory.bytesNow.subarray(from + done, from + done + bytes), offset);
+    done += bytes;
+  }
   return true;
 }
 

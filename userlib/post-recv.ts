@@ -28,7 +28,8 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
     else if (!isValid(current, ring.maxSge)) error = EINVAL;
     if (error !== 0) break;
     const slot = (ring.head + count) & (ring.wqeCount - 1);
-    writeList(cpu, ring.slots[slot]!, current, ring.maxSge);
+    writeList(cpu, ring.slots[slot]!, current, ring.pointersMax);
+    ring.inlineLists?.keep(slot, current);
     ring.wrIds[slot] = current.wrId;
     context.platform.tap?.watch?.receivePosted(`RQ of QP ${qp.qpNum}`, -1, current, cpu.ownPs);
     count++;
@@ -92,8 +93,8 @@ const isValid = ({ numSge, sgList }: IbvRecvWr, maxSge: number): boolean =>
   isInt32(numSge) && numSge >= 0 && numSge <= maxSge && isListValid(sgList, numSge);
 
 /** The pointers, and an end mark if there is room for more. */
-function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, maxSge: number): void {
-  const isShorter = wr.numSge < maxSge;
+function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, pointersMax: number): void {
+  const isShorter = wr.numSge < pointersMax;
   const entries = wr.numSge + (isShorter ? 1 : 0);
   if (entries === 0) return;
   let at = cpu.pushMemoryStore(address, entries * pointerBytes);

@@ -4,7 +4,7 @@
  *
  *   buffer:  the queue with the larger stride first; with equal strides the send queue      (interface sheet 6.1)
  */
-import { receiveRecord, srqNextSegment } from '../abi/index.ts';
+import { dataPointer, receiveRecord, srqNextSegment } from '../abi/index.ts';
 import { asInteger, log2Ceil } from '../base/index.ts';
 import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
@@ -28,6 +28,8 @@ export interface IbvQpInitAttr {
   readonly sqSigAll?: number;
   /** WQEs have room for a masked compare and swap, as those of the kernel's QPs have. */
   readonly hasMaskedAtomics?: boolean;
+  /** Messages of up to so many bytes come in their receive WQE, and are copied when they are polled (mlx4dv_qp_init_attr). */
+  readonly inlRecvSz?: number;
 }
 
 /** Longest inline data a program may ask for, as libmlx4 has it. */
@@ -58,7 +60,16 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       qpType === QpTypeVerb.IBV_QPT_RC && hasMaskedAtomics,
     );
     const isInitiator = init.qpType === QpTypeVerb.IBV_QPT_XRC_SEND;
-    const receive = hasSrq || isInitiator ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
+    const inlRecvSz = init.inlRecvSz ?? 0;
+    checkArguments('ibv_create_qp', ['inlRecvSz', inlRecvSz, inlineReceiveMax(context)]);
+    const hasReceiveQueue = !hasSrq && !isInitiator;
+    if (!hasReceiveQueue && inlRecvSz > 0)
+      throw new VerbsError(
+        'ibv_create_qp',
+        'EINVAL',
+        `inlRecvSz is ${inlRecvSz}, expected 0 without a receive queue`,
+      );
+    const receive = hasReceiveQueue ? receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge, inlRecvSz) : undefined;
     await context.cpu.settle();
     const layout = bufferLayout(send, receive);
     const buffer = QueueMemory.map(context.platform.memory, layout.bytes);
@@ -160,6 +171,7 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
     logSendStride: send.logStride,
     receiveWqes: receive?.wqeCount ?? 0,
     logReceiveStride: receive?.logStride ?? 0,
+    inlineReceiveBytes: receive?.inlineBytes ?? 0,
     bufferAddress: buffer.address,
     bufferBytes: layout.bytes,
     doorbellRecordAddress: record?.address ?? -1,
@@ -226,6 +238,9 @@ function checkedCap(context: IbvContext, init: IbvQpInitAttr): QpCap {
   );
   return cap;
 }
+
+/** Longest inline receive (mlx4dv_query_device). */
+const inlineReceiveMax = ({ info }: IbvContext): number => info.maxRecvSge * dataPointer.sizeBytes;
 
 const grantedCap = (send: SendSizes, receive: ReceiveSizes | undefined): QpCap => ({
   maxSendWr: send.maxPost,

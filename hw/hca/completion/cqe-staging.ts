@@ -29,6 +29,7 @@ const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 
 const ownerShift = cqe.fields.owner.shift;
 const isSendBit = 1 << cqe.fields.isSend.shift;
+const inlineShift = cqe.fields.inlineScatter.shift;
 
 /** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
 export interface CqeWriter extends Wakeable {
@@ -69,7 +70,8 @@ export class CqeStaging {
     const isError = completion.syndrome !== 0;
     const ownerBit = (queue.producer >>> queue.logEntries) & 1;
     const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
-    const ownership = (ownerBit << ownerShift) | (completion.isSend ? isSendBit : 0) | opcode;
+    const inlineBit = isError ? 0 : completion.isInlined << inlineShift;
+    const ownership = (ownerBit << ownerShift) | (completion.isSend ? isSendBit : 0) | inlineBit | opcode;
     sramView.setUint8(offset + cqeOwnerOffset, ownership);
     if (isError) {
       this.#core.diagnostics.completionFailed(completion.isSend, completion.syndrome);

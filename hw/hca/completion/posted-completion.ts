@@ -15,6 +15,8 @@ export class PostedCompletion {
   opcode = 0;
   wqeCounter = 0;
   byteCount: Wide = 0;
+  /** Of a receive: the message is in the WQE. */
+  isInlined = 0;
   immediate = 0;
   isSolicited = 0;
   /** 0, or that of an error CQE. */
@@ -39,6 +41,7 @@ export class PostedCompletion {
     this.opcode = 0;
     this.wqeCounter = 0;
     this.byteCount = 0;
+    this.isInlined = 0;
     this.immediate = 0;
     this.isSolicited = 0;
     this.syndrome = 0;

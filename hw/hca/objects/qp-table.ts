@@ -182,6 +182,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     const isXrc = pair.serviceBits === XRC_SERVICE;
     const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0 && !hasNoSize && !isXrc;
     pair.hasReceiveQueue = hasQueue ? 1 : 0;
+    pair.receivesInline = hasQueue && !isRing ? f.inlineReceive.get(view, at) : 0;
     const isReceiveFirst = hasQueue && rqBytes > sqBytes;
     pair.sqOffset = first + (isReceiveFirst ? rqBytes * 2 ** pair.rqLogCount : 0);
     pair.rqOffset = first + (isReceiveFirst ? 0 : sqBytes * 2 ** pair.sqLogCount);

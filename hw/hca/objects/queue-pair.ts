@@ -56,6 +56,8 @@ export class QueuePair {
   rqLogCount = 0;
   rqStrideBytes = 0;
   hasReceiveQueue = 0;
+  /** Messages that fit are put in their receive WQE. */
+  receivesInline = 0;
   sendCqn: Cqn = 0;
   receiveCqn: Cqn = 0;
   /** SRQ number, or -1. Of XRC that which the peer's last message named, of which the receive CQ is, too. */
@@ -142,6 +144,8 @@ export class QueuePair {
   /** A receive WQE was taken and not yet completed. */
   hasReceiveWqe = 0;
   receiveWqeCounter = 0;
+  /** The message is put in the WQE itself; its list is not used. */
+  isInlined = 0;
   /** Where the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it. */
   firstSegment = NONE;
   segmentCount = 0;

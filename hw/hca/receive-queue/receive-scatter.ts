@@ -1,10 +1,11 @@
 /**
  * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
- * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
+ * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver. A small message of a
+ * QP that asks for it goes into the WQE itself: no key is looked up for it, and software copies it where the list says.
  */
 
 import { dataPointer, invalidLkey } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import type { Cycles, Wide } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -17,7 +18,7 @@ import {
   SIDE_RESPONDER,
   type TranslationPort,
 } from '../memory/index.ts';
-import { type QpSlot, SEGMENTS_MAX } from '../objects/index.ts';
+import { type QpSlot, type QueuePair, SEGMENTS_MAX } from '../objects/index.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
@@ -30,6 +31,9 @@ export interface ReceiveScatterPorts {
 }
 
 export class ReceiveScatter {
+  /** Messages put in their receive WQE, and their bytes. */
+  inlinedCount = 0;
+  inlinedBytes: Wide = 0;
   readonly #core: HcaCore;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
@@ -60,9 +64,18 @@ export class ReceiveScatter {
     const pair = qps.rows[qp]!;
     pair.receiveWqeCounter = this.#receives.foundCounter;
     pair.hasReceiveWqe = 1;
+    pair.isInlined = 0;
     this.#loadSegments(qp);
     pair.messageBytes = 0;
     return DONE;
+  }
+
+  /** A message of so many bytes, which comes at once, is put in the WQE just taken if the QP asks for that and it fits. */
+  takeInline(pair: QueuePair, lengthBytes: number): void {
+    if (pair.receivesInline === 0 || lengthBytes === 0 || lengthBytes > pair.rqStrideBytes) return;
+    pair.isInlined = 1;
+    this.inlinedCount++;
+    this.inlinedBytes += lengthBytes;
   }
 
   /** Back to the list's beginning: another message takes the WQE that an abandoned one had. */
@@ -72,6 +85,7 @@ export class ReceiveScatter {
     pair.segmentIndex = 0;
     pair.segmentUsed = 0;
     pair.messageBytes = 0;
+    pair.isInlined = 0;
   }
 
   /**
@@ -81,6 +95,7 @@ export class ReceiveScatter {
   place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
+    if (pair.isInlined === 1) return this.#placeInWqe(pair, left, source, sourceOffset, cycle);
     const segment = pair.segmentIndex;
     if (segment >= pair.segmentCount) return FULL;
     const index = pair.firstSegment + segment;
@@ -106,9 +121,13 @@ export class ReceiveScatter {
   /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
   skip(qp: QpSlot, lengthBytes: number): boolean {
     const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
+    if (pair.isInlined === 1) {
+      pair.messageBytes += lengthBytes;
+      return true;
+    }
     let left = lengthBytes;
     while (left > 0) {
-      const pair = qps.rows[qp]!;
       const segment = pair.segmentIndex;
       if (segment >= pair.segmentCount) return false;
       const index = pair.firstSegment + segment;
@@ -119,8 +138,35 @@ export class ReceiveScatter {
     return true;
   }
 
+  /** The same into the WQE itself, behind what is there of the message. */
+  #placeInWqe(
+    pair: QueuePair,
+    left: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    cycle: Cycles,
+  ): number {
+    const index = pair.receiveWqeCounter & ((1 << pair.rqLogCount) - 1);
+    const byte = pair.rqOffset + index * pair.rqStrideBytes + pair.messageBytes;
+    const { bufferMttOffset, bufferPageBytes } = pair;
+    const { translator } = this.#core;
+    const found = translator.translateBuffer(PORT_RECEIVER, bufferMttOffset, bufferPageBytes, byte, left);
+    if (found >= BAD_KEY) return REFUSED;
+    const moved = this.#move(found, left, source, sourceOffset, cycle);
+    if (moved === WAIT) return WAIT;
+    this.#translation.usedBuffer();
+    pair.messageBytes += moved;
+    return moved;
+  }
+
   /** Requests the DMA write of what the translator has `found`. Returns the bytes, or WAIT. */
   write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
+    const moved = this.#move(found, wanted, source, sourceOffset, cycle);
+    if (moved !== WAIT) this.#translation.used();
+    return moved;
+  }
+
+  #move(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
     const { translator } = this.#core;
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
@@ -133,7 +179,6 @@ export class ReceiveScatter {
     // No more than is wanted: narrowed (build/README.md).
     const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
-    this.#translation.used();
     return bytes;
   }
 

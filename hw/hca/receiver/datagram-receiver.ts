@@ -112,6 +112,8 @@ export class DatagramReceiver {
       }
       if (taken === UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
       if (taken === NONE_POSTED || taken === UNREADABLE) return 0;
+      const lengthBytes = grhBytes + this.#word(offset, WORD_PAYLOAD_BYTES);
+      this.#scatter.takeInline(this.#core.qps.rows[qp]!, lengthBytes);
       this.#placed = 0;
       this.#syndrome = 0;
       this.#step = STEP_PLACE;
@@ -233,6 +235,7 @@ export class DatagramReceiver {
     completion.opcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
     completion.wqeCounter = pair.receiveWqeCounter;
     completion.byteCount = this.#syndrome === 0 ? this.#placed : 0;
+    completion.isInlined = pair.isInlined;
     completion.immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex;
     completion.isSolicited = (flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
     completion.syndrome = this.#syndrome;

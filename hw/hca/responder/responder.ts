@@ -56,6 +56,7 @@ import {
   HAS_IMMEDIATE,
   HAS_INVALIDATE,
   MESSAGE_NONE,
+  MESSAGE_SEND,
   MESSAGE_WRITE,
   STALL_COMPLETION,
   STALL_KEYS,
@@ -196,6 +197,7 @@ export class Responder {
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was abandoned.
       this.#scatter.rewind(qp);
+      this.#takeInline();
       return DONE;
     }
     const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
@@ -208,7 +210,14 @@ export class Responder {
       this.#request.refuseForGood(NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
       return REFUSED;
     }
+    if (taken === DONE) this.#takeInline();
     return taken;
+  }
+
+  /** A SEND of one packet may be put in its receive WQE. */
+  #takeInline(): void {
+    const { pair, kind, traits, payloadBytes } = this.#request;
+    if (kind === MESSAGE_SEND && (traits & ENDS_MESSAGE) !== 0) this.#scatter.takeInline(pair, payloadBytes);
   }
 
   /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
@@ -338,6 +347,7 @@ export class Responder {
     completion.opcode = isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode;
     completion.wqeCounter = pair.receiveWqeCounter;
     completion.byteCount = isWrite ? pair.writeBytes : pair.messageBytes;
+    completion.isInlined = pair.isInlined;
     if (withImmediate || withKey) completion.immediate = request.packet.word(WORD_IMMEDIATE);
     completion.isSolicited = (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
     completion.sourceLid = request.packet.lids >>> 16;

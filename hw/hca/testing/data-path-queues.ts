@@ -25,6 +25,8 @@ export interface Completion {
   readonly sourceLid: number;
   /** 0, or the syndrome of an error CQE. */
   readonly syndrome: number;
+  /** The message is in the receive WQE; left out otherwise. */
+  readonly isInline?: true;
 }
 
 let nextNumber = 0x40;
@@ -87,6 +89,7 @@ export class Cq {
       immediate: cqe.fields.immediate.get(view, at),
       sourceLid: cqe.fields.sourceLid.get(view, at),
       syndrome: isError ? errorCqe.fields.syndrome.get(view, at) : 0,
+      ...(cqe.fields.inlineScatter.get(view, at) === 1 ? { isInline: true } : {}),
     };
   }
 

@@ -108,6 +108,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     doorbells: hca.doorbells,
     ...(hca.ethernet === undefined ? {} : { ethernet: framesOf(hca.ethernet) }),
     loopback: hca.loopback,
+    ...(hca.inlineReceives.messages === 0 ? {} : { inlineReceives: hca.inlineReceives }),
     transport: hca.transport,
     violations: hca.violations,
   };

@@ -119,6 +119,12 @@ export interface LoopbackLedger {
 }
 
 /** On-demand paging as the device saw it; each record by who waited: requester, responder, response. */
+/** Messages put in their receive WQEs, and their bytes. */
+export interface InlineReceiveLedger {
+  readonly messages: number;
+  readonly bytes: number;
+}
+
 export interface PageFaultLedger {
   readonly requests: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
@@ -157,6 +163,8 @@ export interface HcaLedger {
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
   /** Packets that are to leave, or have come and are not done with. */
   readonly heldPackets: number;
+  /** Messages put in their receive WQEs. */
+  readonly inlineReceives: InlineReceiveLedger;
   /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
   readonly transport: Readonly<Record<string, number>>;
   /** What software or the peer did against the interface, by name. */
@@ -197,6 +205,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       (sum, { heldCount }) => sum + heldCount,
       0,
     ),
+    inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
     transport: transportOf(node),
     violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
   };

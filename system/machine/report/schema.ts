@@ -11,7 +11,13 @@ import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type { CacheLedger, LoopbackLedger, PacketLedger, PageFaultLedger } from './hca-ledger.ts';
+import type {
+  CacheLedger,
+  InlineReceiveLedger,
+  LoopbackLedger,
+  PacketLedger,
+  PageFaultLedger,
+} from './hca-ledger.ts';
 import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
@@ -104,6 +110,8 @@ export interface NodeReport {
     readonly ethernet?: FrameLedger;
     /** Packets of the port to itself. */
     readonly loopback: LoopbackLedger;
+    /** Messages put in their receive WQEs, and their bytes: written without a key; left out when there were none. */
+    readonly inlineReceives?: InlineReceiveLedger;
     /** What the transport did to recover: NAKs by kind and direction, timeouts, what was left over; zeros left out. */
     readonly transport: Readonly<Record<string, number>>;
     /** What software or the peer did against the interface, by name; empty when nothing. */
