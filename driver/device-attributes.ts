@@ -44,6 +44,10 @@ const maxSgeRd = (512 - 16 - 16) / dataPointerBytes;
 const timestampBits = 48n;
 const atomicWithinHca = 1;
 
+/** As mlx4_ib: a list of the most data pointers is as long. */
+export const inlineReceiveBytesMax = ({ limits }: Device): number =>
+  limits.maxReceiveScatterGather * dataPointerBytes;
+
 /** Whatever mlx4_ib sets without asking, and the counters that the device has. */
 function capFlagsOf(limits: DeviceLimits): number {
   const { capabilityFlags } = limits;
@@ -103,6 +107,7 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxQpWr: queues.maxQpWr,
     deviceCapFlags: capFlagsOf(limits),
     maxSge,
+    maxInlRecvSz: inlineReceiveBytesMax(device),
     maxSgeRd: Math.min(maxSge, maxSgeRd),
     maxCq: available(counts.cqc, limits.logReservedCqs),
     maxCqe: queues.maxCqe,

@@ -193,6 +193,28 @@ describe('queue pairs', () => {
     });
   });
 
+  it('Linux, mlx4_ib: sets the bit of inline receive where it was asked for, of a size that a list may have', async () => {
+    const bitOf = async (overrides: Partial<CreateQp>): Promise<number> => {
+      const { handle } = await createQp(overrides);
+      await context.modifyQp(
+        machine.cpu,
+        handle,
+        { qpState: 1, pkeyIndex: 0, portNum: 1, qpAccessFlags: 0 },
+        0x39,
+      );
+      return qpMailbox.decode(machine.last('RST2INIT_QP').input).context.inlineReceive;
+    };
+    expect(await bitOf({})).toBe(0);
+    expect(await bitOf({ inlineReceiveBytes: 16 })).toBe(1);
+    const most = driver.device.limits.maxReceiveScatterGather * 16;
+    for (const wrong of [
+      { inlineReceiveBytes: most + 1, logReceiveStride: 11 },
+      { inlineReceiveBytes: 17, logReceiveStride: 4 },
+      { inlineReceiveBytes: 16, receiveWqes: 0 },
+    ])
+      await expect(createQp(wrong)).rejects.toMatchObject({ code: 'EINVAL' });
+  });
+
   it('sheet 4.2: map 256 KiB of every table on demand, and unmap it with the last one', async () => {
     // 1024 QPs of 256 bytes fill one chunk of QPC; RDMARC has 512 bytes per QP, so 512 QPs a chunk.
     const chunks = driver.device.icm.rdmarc.mappedChunks;

@@ -3,7 +3,6 @@
  * the verbs' attribute table before a command goes out. Source: interface sheet 3.17, 4.2, 5.1, 6.1.
  */
 import {
-  dataPointer,
   portOfScheduleQueue,
   QpState,
   type qpc,
@@ -17,6 +16,7 @@ import {
 import type { Decoded } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
+import { inlineReceiveBytesMax } from './device-attributes.ts';
 import type { IcmTable } from './icm.ts';
 import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
@@ -204,10 +204,6 @@ export async function destroyQp(
 
 const inlineBytesOf = ({ inlineReceiveBytes }: CreateQp): number => inlineReceiveBytes ?? 0;
 
-/** As mlx4_ib: a list of the most data pointers is as long. */
-export const maxInlineReceiveBytes = ({ limits }: Device): number =>
-  limits.maxReceiveScatterGather * dataPointer.sizeBytes;
-
 function checkSizes(device: Device, request: CreateQp): void {
   const { limits } = device;
   const logMax = limits.logMaxQpWqes;
@@ -231,7 +227,7 @@ function checkSizes(device: Device, request: CreateQp): void {
   require(request.srq < 0 ||
     receiveWqes === 0, `receiveWqes is ${receiveWqes}, expected 0 for a QP with an SRQ`);
   const inlineBytes = inlineBytesOf(request);
-  const inlineMax = maxInlineReceiveBytes(device);
+  const inlineMax = inlineReceiveBytesMax(device);
   require(inlineBytes <= inlineMax, `inlineReceiveBytes is ${inlineBytes}, expected at most ${inlineMax}`);
   require(inlineBytes === 0 ||
     (receiveWqes > 0 &&

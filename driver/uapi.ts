@@ -205,6 +205,8 @@ export interface DeviceAttr {
   /** Mask of DeviceCapFlag. */
   readonly deviceCapFlags: number;
   readonly maxSge: number;
+  /** Longest message that may come in its receive WQE (mlx4dv_query_device). */
+  readonly maxInlRecvSz: number;
   /** Of a READ. */
   readonly maxSgeRd: number;
   readonly maxCq: number;

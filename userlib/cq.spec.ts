@@ -92,6 +92,79 @@ describe('pollCq', () => {
     expect(process.charged.poll).toBe(450);
   });
 
+  describe('with a message in its receive WQE', () => {
+    const init = async (lengths: readonly number[], inlRecvSz = 64) => {
+      const cap = { maxSendWr: 16, maxSendSge: 1, maxRecvWr: 2, maxRecvSge: 2 };
+      qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType: QpTypeVerb.IBV_QPT_RC, cap, inlRecvSz });
+      qp.state = IBV_QPS_RTS;
+      const list = lengths.map((length) => ({ addr: process.map(5000) + 4090, length, lkey: 0x1100 }));
+      postRecv(qp, { wrId: 5, sgList: list, numSge: list.length });
+      return list;
+    };
+    /** The device writes over the list, and says so in bit 5 of the CQE's last byte. */
+    const receive = (lengthBytes: number): void => {
+      const message = Uint8Array.from({ length: lengthBytes }, (_, at) => at + 1);
+      process.bytes.set(message, qp.receiveRing!.slots[0]!);
+      process.complete(cq, 0, {
+        qpn: qp.qpNum,
+        opcode: ReceiveOpcode.SEND,
+        byteCount: lengthBytes,
+        inlineScatter: 1,
+      });
+    };
+    const bytesAt = (address: number, length: number): number[] =>
+      Array.from(
+        { length },
+        (_, at) => process.bytes[process.platform.memory.physicalAddress(address + at)]!,
+      );
+
+    it('MLNX_OFED, libmlx4: copies it to the buffers of the list, across a page, and charges the copy', async () => {
+      const [first, second] = await init([10, 100]);
+      receive(50);
+      process.charged.copy = 0;
+      expect(await pollCq(cq, 1, wc)).toBe(1);
+      expect(wc[0]).toMatchObject({ wrId: 5, status: 0, opcode: WcOpcode.IBV_WC_RECV, byteLen: 50 });
+      expect(bytesAt(first!.addr, 10)).toEqual(Array.from({ length: 10 }, (_, at) => at + 1));
+      expect(bytesAt(second!.addr, 41)).toEqual([...Array.from({ length: 40 }, (_, at) => at + 11), 0]);
+      expect(process.charged.copy).toBeGreaterThan(0);
+    });
+
+    it('MLNX_OFED, libmlx4: has a length error where the list is shorter', async () => {
+      await init([10, 20]);
+      receive(50);
+      await pollCq(cq, 1, wc);
+      expect(wc[0]).toMatchObject({ wrId: 5, status: WcStatus.IBV_WC_LOC_LEN_ERR });
+    });
+
+    it('ends every list, since a message may have been where its data pointers end', async () => {
+      await init([10]);
+      const { slots } = qp.receiveRing!;
+      process.bytes.fill(0xaa, slots[1]!, slots[1]! + 64);
+      postRecv(qp, { wrId: 6, sgList: [], numSge: 0 });
+      expect(toHex(process.bytes.subarray(slots[1]!, slots[1]! + 8))).toBe('0000000000000100');
+      expect(toHex(process.bytes.subarray(slots[0]! + 16, slots[0]! + 24))).toBe('0000000000000100');
+    });
+
+    it('sizes the WQEs for it, and refuses what is longer than the longest list, or has no receive queue', async () => {
+      const { maxRecvSge } = context.info;
+      const cap = { maxSendWr: 1, maxSendSge: 1, maxRecvWr: 1, maxRecvSge: 1 };
+      const make = (inlRecvSz: number, srq: IbvSrq | null = null) =>
+        createQp(pd, {
+          sendCq: cq,
+          recvCq: cq,
+          srq,
+          qpType: QpTypeVerb.IBV_QPT_RC,
+          cap: { ...cap },
+          inlRecvSz,
+        });
+      const made = await make(16 * maxRecvSge);
+      expect(made.receiveRing!.pointersMax).toBeGreaterThanOrEqual(maxRecvSge);
+      await expect(make(16 * maxRecvSge + 1)).rejects.toMatchObject({ code: 'EINVAL' });
+      const srq = await createSrq(pd, { attr: { maxWr: 4, maxSge: 1 } });
+      await expect(make(16, srq)).rejects.toMatchObject({ code: 'EINVAL' });
+    });
+  });
+
   it('takes no more than asked', async () => {
     for (const counter of [0, 1, 2]) {
       post(counter);

@@ -22,7 +22,7 @@ import {
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
-import type { BufferWatch, UserMemory, VerbsCpu } from './platform.ts';
+import type { BufferWatch, UserMemory } from './platform.ts';
 import { freeSharedWqe } from './post-recv.ts';
 import { EINVAL, VerbsError } from './verbs-error.ts';
 
@@ -174,7 +174,7 @@ function takeInline(cq: IbvCq, wc: IbvWc): void {
   const slot = (ring.tail - 1) & (ring.wqeCount - 1);
   let from = ring.slots[slot]!;
   const left = lists.fill(slot, wc.byteLen, (address, lengthBytes) => {
-    if (!copyTo(cpu, memory, address, from, lengthBytes)) wc.status = WcStatus.IBV_WC_LOC_PROT_ERR;
+    if (!copyTo(memory, address, from, lengthBytes)) wc.status = WcStatus.IBV_WC_LOC_PROT_ERR;
     from += lengthBytes;
   });
   if (left > 0) wc.status = WcStatus.IBV_WC_LOC_LEN_ERR;
@@ -183,20 +183,16 @@ function takeInline(cq: IbvCq, wc: IbvWc): void {
   copied?.call(cq.context.platform, bytes);
 }
 
-/** Copies from physical memory to the program's. @returns false where that is not mapped: a C program would end there */
-function copyTo(
-  cpu: VerbsCpu,
-  memory: UserMemory,
-  address: number,
-  from: number,
-  lengthBytes: number,
-): boolean {
+/**
+ * Copies from physical memory to the program's. The bytes are there at once, as of all copies.
+ * @returns false where memory is not mapped: a C program would end there
+ */
+function copyTo(memory: UserMemory, address: number, from: number, lengthBytes: number): boolean {
   for (let done = 0; done < lengthBytes; ) {
     const bytes = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
     const to = memory.physicalAddress(address + done);
     if (to < 0) return false;
-    const offset = cpu.pushMemoryStore(to, bytes);
-    cpu.storeBytes.set(memory.bytesNow.subarray(from + done, from + done + bytes), offset);
+    memory.bytesNow.copyWithin(to, from + done, from + done + bytes);
     done += bytes;
   }
   return true;

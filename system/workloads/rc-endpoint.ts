@@ -95,10 +95,11 @@ export async function createRcQps(
   count: number,
   cqs: { readonly send: IbvCq; readonly receive: IbvCq },
   cap: Partial<QpCap>,
+  inlRecvSz = 0,
 ): Promise<IbvQp[]> {
   const qps: IbvQp[] = [];
   for (let index = 0; index < count; index++) {
-    const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: IBV_QPT_RC, cap: { ...cap } };
+    const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: IBV_QPT_RC, cap: { ...cap }, inlRecvSz };
     qps.push(await createQp(pd, init));
   }
   return qps;

@@ -297,6 +297,15 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: 'operands[4] = masks.compareMask.getLowWord(view, at + first);',
   },
   {
+    name: 'inline-beyond-the-stride',
+    what: 'A message that is a little longer than its receive WQE is put in it, over the next one.',
+    kind: 'wrong length',
+    scene: 'inline-receives',
+    file: 'hw/hca/receive-queue/receive-scatter.ts',
+    find: 'lengthBytes > pair.rqStrideBytes) return;',
+    replace: 'lengthBytes > pair.rqStrideBytes + 2) return;',
+  },
+  {
     name: 'burst-counted-for-all',
     what: 'The packets of a burst are counted over all QPs, so that each gets one packet a turn after the first burst.',
     kind: 'counter not reset',

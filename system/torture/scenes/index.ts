@@ -15,6 +15,7 @@ import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
 import { fullReceiveBuffers } from './full-receive-buffers.ts';
+import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
@@ -70,6 +71,7 @@ export const scenes: readonly Scene[] = [
   framesOutOfOrder,
   fullCompletionQueue,
   fullReceiveBuffers,
+  inlineReceives,
   interruptsInService,
   lateAnswers,
   lateReceives,

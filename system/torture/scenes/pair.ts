@@ -61,6 +61,8 @@ export interface PairOptions {
   /** The CQ raises its events on a channel of its own. */
   readonly hasChannel?: true;
   readonly cap?: Partial<QpCap>;
+  /** Messages of up to so many bytes come in their receive WQE. */
+  readonly inlRecvSz?: number;
   readonly attributes?: Partial<RcAttributes>;
   /** Entry of the port's P_Key table that the QPs use; the first when left out. */
   readonly pkeyIndex?: number;
@@ -123,10 +125,11 @@ export const lastBytesIn = ({ cpu }: ProgramContext): Promise<void> => cpu.sleep
 /** Opens the device, makes the objects and connects to the program at the other host that calls this as well. */
 export async function connectWithPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
   const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, beforeReady } = options;
+  const { inlRecvSz = 0 } = options;
   const endpoint = await openEndpoint(program);
   const channel = options.hasChannel ? await createCompChannel(endpoint.context) : null;
   const cq = await createCq(endpoint.context, cqEntries, null, channel);
-  const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
+  const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap, inlRecvSz);
   const area = await createBuffer(endpoint, areaBytes, access);
   for (const qp of qps) await toInit(qp, allAccess, options.pkeyIndex);
   beforeReady?.({ endpoint, cq, qps, area });
