@@ -11,6 +11,7 @@ export * from './doorbells.ts';
 export * from './eqc.ts';
 export * from './eqe.ts';
 export * from './ethernet-statistics.ts';
+export * from './flow-rules.ts';
 export * from './hcr.ts';
 export * from './icm.ts';
 export * from './init-hca.ts';

@@ -75,10 +75,10 @@ const memoryTables = {
 } as const;
 
 const flowSteering = {
-  flowSteeringBase: notModelled(u64(0x1d0)),
-  logFlowSteeringEntryBytes: notModelled(u8(0x1e3)),
+  flowSteeringBase: u64(0x1d0),
+  logFlowSteeringEntryBytes: u8(0x1e3),
   highRateSteering: notModelled(bits8(0x1e8, 7, 6)),
-  logFlowSteeringEntries: notModelled(u8(0x1eb)),
+  logFlowSteeringEntries: u8(0x1eb),
   ethernetSteering: notModelled(u8(0x1f1)),
   ethernetL2Addresses: notModelled(u16(0x1f2)),
   ipoibSteering: notModelled(u8(0x1f5)),

@@ -56,6 +56,7 @@ const guests = [
   'test/guest/probe-debian.spec.ts',
   'test/guest/faults-work.spec.ts',
   'test/guest/two-guests.spec.ts',
+  'test/guest/raw-packets.spec.ts',
   'test/guest/rough-guests.spec.ts',
   'test/guest/cable.spec.ts',
   'test/guest/ethernet.spec.ts',

@@ -115,7 +115,14 @@ export function placedTables(profile: Profile, capabilities: Capabilities | unde
     ),
     row('dMPT', profile.dmptBase, size('dmpt', capabilities?.dmptEntryBytes), 2 ** profile.logDmpts),
     row('MTT', profile.mttBase, size('mtt', capabilities?.mttEntryBytes), Number.POSITIVE_INFINITY),
-    row('MCG', profile.mcgBase, 2 ** profile.logMcgEntryBytes, 2 ** profile.logMcgEntries),
+    profile.deviceManagedSteering === 1
+      ? row(
+          'flow steering',
+          profile.flowSteeringBase,
+          2 ** profile.logFlowSteeringEntryBytes,
+          2 ** profile.logFlowSteeringEntries,
+        )
+      : row('MCG', profile.mcgBase, 2 ** profile.logMcgEntryBytes, 2 ** profile.logMcgEntries),
   ];
 }
 

@@ -29,6 +29,7 @@ export function renderReport(report: Report): string {
     ...(report.config.machine.adapter === 'nic' ? [nicTable(report.nodes)] : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
     ...transportTable(report.nodes),
+    ...inlineReceiveTable(report.nodes),
     wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
     ...raceLines(report.nodes),
@@ -214,6 +215,17 @@ export function transportTable(
   });
   if (rows.length === 0) return [];
   return [tableOf('What the transport did to recover', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
+}
+
+/** Messages put in their receive WQEs; nothing where there were none. */
+function inlineReceiveTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'inlineReceives'> }[]): string[] {
+  const rows = nodes.flatMap(({ hca: { inlineReceives } }, node) =>
+    inlineReceives === undefined
+      ? []
+      : [[`hca ${node}`, countText(inlineReceives.messages), bytesText(inlineReceives.bytes)]],
+  );
+  const title = 'Messages put in their receive WQE, without a key';
+  return rows.length === 0 ? [] : [tableOf(title, ['', 'messages', 'bytes'], rows)];
 }
 
 function interruptTable(nodes: readonly NodeReport[]): string {

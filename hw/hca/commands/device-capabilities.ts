@@ -198,12 +198,18 @@ const xrcDomains = { reservedXrcDomains: 2, logMaxXrcDomains: 16 };
 
 const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags, ...xrcDomains };
 
+/** As many as an entry of 256 bytes holds behind its head of 32, four to each 16 bytes. */
+const maxQpsPerSteeringEntry = 56;
+
 /** Receive-side scaling: by either hash, over as many rings as a driver makes. */
 const ethernetCapabilities = {
   capabilityFlags: ethernetFlags,
   rssXor: 1,
   rssToeplitz: 1,
   logRssTable: logRingTable,
+  // Linux takes rules where it is told to, by a parameter of its module.
+  flowSteering: 1,
+  maxQpsPerSteeringEntry,
 };
 
 /** With RoCE they have what ports of InfiniBand have, too. */

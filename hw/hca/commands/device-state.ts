@@ -76,6 +76,8 @@ export class DeviceState {
   readonly liveMpts = new Set<number>();
   /** QPN that occupies each context of the QPC table: two QPNs may share an index, not a context. */
   readonly qpnOfIndex = new Map<number, number>();
+  /** Number of the next rule of flow steering. */
+  nextFlowRule = 1;
   /** QPs that owe software an event when their send queue has drained. */
   readonly draining = new Set<number>();
 
@@ -95,7 +97,10 @@ export class DeviceState {
   /** CLOSE_HCA: every context is forgotten; mappings stay. */
   closeHca(cycle: Cycles): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
-    for (const port of ports) port.close(cycle);
+    for (const port of ports) {
+      port.close(cycle);
+      port.ethernet?.steering.manage(false);
+    }
     dataPath.resetAll();
     for (const table of [qps, cqs, srqs, eqs]) table.clear();
     events.reset(cycle);
@@ -109,6 +114,7 @@ export class DeviceState {
     this.liveMpts.clear();
     this.qpnOfIndex.clear();
     this.draining.clear();
+    this.nextFlowRule = 1;
     if (this.phase === SystemPhase.INITIALISED) this.phase = SystemPhase.FIRMWARE;
   }
 

@@ -177,7 +177,8 @@ export function* dumpEthernetStatistics(device: DeviceState, request: CommandReq
   return undefined;
 }
 
-function sideOf({ parts }: DeviceState, portNumber: number): EthernetSide {
+/** The Ethernet side of a port; one of InfiniBand has none. */
+export function sideOf({ parts }: DeviceState, portNumber: number): EthernetSide {
   const port = parts.ports[(portNumber & portMask) - 1] ?? reject(CommandStatus.BAD_PARAM);
   return port.ethernet ?? reject(CommandStatus.BAD_OP);
 }

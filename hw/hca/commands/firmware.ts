@@ -173,13 +173,15 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
   icm.placeTables(places);
   device.profileBytes = box.slice();
   device.profile = profile;
+  const isManaged = profile.deviceManagedSteering === 1;
+  for (const { ethernet } of device.parts.ports) ethernet?.steering.manage(isManaged);
   device.phase = SystemPhase.INITIALISED;
   return undefined;
 }
 
 /**
  * Refuses every size beyond what QUERY_DEV_CAP offers, and every mode that it does not offer: other EQ schemes, entries
- * larger than 32 bytes, strides, unicast or device-managed steering, memory windows, UAR pages above 4 KiB.
+ * larger than 32 bytes, strides, unicast steering, device-managed steering of InfiniBand, memory windows, UAR pages above 4 KiB.
  */
 function checkProfile(device: DeviceState, profile: HcaProfile): void {
   const { capabilities } = device.parts;
@@ -189,15 +191,42 @@ function checkProfile(device: DeviceState, profile: HcaProfile): void {
   demand(profile.logEqs <= capabilities.logMaxEqs, CommandStatus.BAD_PARAM);
   demand(profile.logDmpts <= capabilities.logMaxMpts, CommandStatus.BAD_PARAM);
   demand(profile.logRdmarcPerQp <= capabilities.logMaxResponderReads, CommandStatus.BAD_PARAM);
-  demand(profile.logMcgEntries <= capabilities.logMaxGroups, CommandStatus.BAD_PARAM);
-  demand(profile.logMcgHashEntries <= profile.logMcgEntries, CommandStatus.BAD_PARAM);
-  demand(profile.logMcgEntryBytes >= mcgLogEntryBytesMin, CommandStatus.BAD_PARAM);
-  demand(profile.logMcgEntryBytes <= mcgLogEntryBytesMax, CommandStatus.BAD_PARAM);
+  checkSteering(device, profile);
   demand(profile.systemEqs === 0, CommandStatus.BAD_PARAM);
   for (const mode of modesNotOffered) demand(profile[mode] === 0, CommandStatus.BAD_PARAM);
   demand(profile.logUarPage4k === 0, CommandStatus.BAD_PARAM);
   demand(2 ** profile.logUars <= uarPageCount(capabilities), CommandStatus.BAD_PARAM);
 }
+
+/** Linux' table of rules has so many entries of every card (MLX4_FS_NUM_MCG). */
+const ruleEntriesLogMax = 17;
+
+/** A table of groups, or rules in its place, which ports of Ethernet have. */
+function checkSteering(device: DeviceState, profile: HcaProfile): void {
+  const { capabilities } = device.parts;
+  const isManaged = profile.deviceManagedSteering === 1;
+  demand(!isManaged || capabilities.linkLayer === 'ethernet', CommandStatus.BAD_PARAM);
+  const { entryBytesLog, entriesLog } = steeringTableOf(profile);
+  const entriesLogMax = isManaged ? ruleEntriesLogMax : capabilities.logMaxGroups;
+  demand(entriesLog <= entriesLogMax, CommandStatus.BAD_PARAM);
+  demand(profile.logMcgHashEntries <= entriesLog, CommandStatus.BAD_PARAM);
+  demand(entryBytesLog >= mcgLogEntryBytesMin, CommandStatus.BAD_PARAM);
+  demand(entryBytesLog <= mcgLogEntryBytesMax, CommandStatus.BAD_PARAM);
+}
+
+/** The table of groups, or that of rules: either is the device's own, and takes no more than its place. */
+const steeringTableOf = (profile: HcaProfile) =>
+  profile.deviceManagedSteering === 1
+    ? {
+        base: profile.flowSteeringBase,
+        entryBytesLog: profile.logFlowSteeringEntryBytes,
+        entriesLog: profile.logFlowSteeringEntries,
+      }
+    : {
+        base: profile.mcgBase,
+        entryBytesLog: profile.logMcgEntryBytes,
+        entriesLog: profile.logMcgEntries,
+      };
 
 const modesNotOffered = [
   'cqe64',
@@ -205,7 +234,6 @@ const modesNotOffered = [
   'logEqeStrideMinus5',
   'logCqeStrideMinus5',
   'unicastSteering',
-  'deviceManagedSteering',
   'counters',
   'checksum',
   'qos',
@@ -232,6 +260,7 @@ function placesOf(profile: HcaProfile) {
     logEntries,
   });
   const { qpc, auxc, altc, rdmarc, srqc, cqc, eqc, dmpt, mtt } = icmTables;
+  const steering = steeringTableOf(profile);
   return {
     qpc: place(profile.qpcBase, qpc.entryBytes, profile.logQps),
     auxc: place(profile.auxcBase, auxc.entryBytes, profile.logQps),
@@ -242,7 +271,7 @@ function placesOf(profile: HcaProfile) {
     eqc: place(profile.eqcBase, eqc.entryBytes, profile.logEqs),
     dmpt: place(profile.dmptBase, dmpt.entryBytes, profile.logDmpts),
     mtt: place(profile.mttBase, mtt.entryBytes, mttLogEntriesMax),
-    mcg: place(profile.mcgBase, 2 ** profile.logMcgEntryBytes, profile.logMcgEntries),
+    mcg: place(steering.base, 2 ** steering.entryBytesLog, steering.entriesLog),
   };
 }
 

@@ -28,12 +28,14 @@ export function* hashGroup(device: DeviceState, request: CommandRequest): Steps<
 }
 
 export function* readGroup(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demandTable(device);
   const index = entryIndex(device, request);
   yield* writeOutBox(request, device.groups.get(index) ?? new Uint8Array(entryBytes(device)));
   return undefined;
 }
 
 export function* writeGroup(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demandTable(device);
   demand(request.opcodeModifier <= writeDefault, CommandStatus.BAD_OP);
   const isDefault = request.opcodeModifier !== writeEntry;
   const index = isDefault ? defaultIndex(device, request) : entryIndex(device, request);
@@ -43,6 +45,11 @@ export function* writeGroup(device: DeviceState, request: CommandRequest): Steps
   demand(memberCount <= 2 ** logMaxQpsPerGroup, CommandStatus.EXCEED_LIM);
   (isDefault ? device.defaultGroups : device.groups).set(index, entry);
   return undefined;
+}
+
+/** With device-managed steering there are rules in its place. */
+function demandTable({ profile }: DeviceState): void {
+  demand(profile!.deviceManagedSteering === 0, CommandStatus.BAD_OP);
 }
 
 /** Each port has two default entries, for multicast and for unicast. */

@@ -33,6 +33,7 @@ import {
   unmapFirmwareArea,
   unmapIcm,
 } from './firmware.ts';
+import { attachFlow, detachFlow } from './flow-steering.ts';
 import {
   activateRegion,
   deactivateRegion,
@@ -102,6 +103,8 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   SET_PORT: row(INITIALISED, 'portCycles', setPort),
   SET_VLAN_FLTR: row(INITIALISED, 'portCycles', filterVlans),
   SET_MCAST_FLTR: row(INITIALISED, 'portCycles', filterGroups),
+  FLOW_ATTACH: row(INITIALISED, 'portCycles', attachFlow),
+  FLOW_DETACH: row(INITIALISED, 'portCycles', detachFlow),
   CONFIG_DEV: row(INITIALISED, 'portCycles', configureRoce),
   DUMP_ETH_STATS: row(INITIALISED, 'queryCycles', dumpEthernetStatistics),
   MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
@@ -147,9 +150,9 @@ const rows: { readonly [Name in CommandName]?: Row } = {
 
 /** Commands that only ports of Ethernet have. */
 const ethernetCommands: ReadonlySet<number> = new Set(
-  (['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV'] as const).map(
-    (name) => commands[name].opcode,
-  ),
+  (
+    ['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV', 'FLOW_ATTACH', 'FLOW_DETACH'] as const
+  ).map((name) => commands[name].opcode),
 );
 
 const rowByOpcode = new Map<number, Row>();

@@ -6,11 +6,15 @@
  *     to another MAC        ──> dropped; with promiscuity everything that nothing else takes goes to the QP named with it
  *     with a tag            ──> dropped unless the VLAN filter has its VID, or the port is promiscuous
  *
+ * Where software has asked for device-managed steering, its rules choose in place of the tables (flow-rules.ts); filters stay.
+ *
  * The VLAN table is kept and chooses nothing: what takes part in the choice beside the MAC is in no source, and Linux makes one QP
  * of each MAC. Sources: interface sheet 3.12, 3.18, 8.3.
  */
 import { portTableEntries, vlanIdCount } from '../../../abi/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
+import { FlowRules } from './flow-rules.ts';
 
 /** Frames that were not received, and why. */
 const frameDropReasons = [
@@ -56,6 +60,9 @@ export class FrameSteering {
   readonly groups = new Set<number>();
   isGroupFilterOn = false;
   receiveQps: ReceiveQps | undefined;
+  /** Rules choose, and no table. */
+  isManaged = false;
+  readonly flows = new FlowRules();
   /** Longest frame with FCS that software has room for. */
   longestBytes = Number.POSITIVE_INFINITY;
   /** What became of frames that {@link qpnOf} found no QP for, and of others; since the model was built. */
@@ -65,6 +72,7 @@ export class FrameSteering {
 
   /** QPN for the frame whose header is at `bytes[at]`, with FCS of so many bytes, with a tag of `vlanId` or -1; -1: it is dropped. */
   qpnOf(bytes: Uint8Array, at: number, frameBytes: number, vlanId: number): number {
+    if (this.isManaged) return this.#qpnByRule(bytes, at, frameBytes, vlanId);
     const qps = this.receiveQps;
     if (qps === undefined) return this.#none('portClosed');
     if (frameBytes > this.longestBytes) return this.#none('tooLong');
@@ -77,6 +85,14 @@ export class FrameSteering {
     const index = this.macs.indexOf(mac);
     if (index !== -1) return qps.baseQpn + index;
     return qps.isPromiscuous ? qps.promiscuousQpn : this.#none('foreignMac');
+  }
+
+  #qpnByRule(bytes: Uint8Array, at: number, frameBytes: number, vlanId: number): number {
+    if (frameBytes > this.longestBytes) return this.#none('tooLong');
+    if (vlanId > 0 && this.vlanFilter[vlanId] === 0) return this.#none('vlanFilter');
+    const qpn = this.flows.qpnOf(bytes, at, frameBytes - ETHERNET_FCS_BYTES);
+    if (qpn !== NO_QP) return qpn;
+    return this.#none((bytes[at]! & GROUP_BIT) === 0 ? 'foreignMac' : 'multicastFilter');
   }
 
   /** True for frames to a MAC of the table or to a group: of RoCE, where QPs and groups choose further. */
@@ -102,6 +118,13 @@ export class FrameSteering {
     this.isGroupFilterOn = false;
     this.receiveQps = undefined;
     this.longestBytes = Number.POSITIVE_INFINITY;
+    this.manage(false);
+  }
+
+  /** INIT_HCA: who chooses from now on. */
+  manage(isManaged: boolean): void {
+    this.isManaged = isManaged;
+    this.flows.clear();
   }
 
   /** See Block.inspect. */
@@ -114,6 +137,7 @@ export class FrameSteering {
       isGroupFilterOn: this.isGroupFilterOn,
       receiveQps: this.receiveQps === undefined ? 'none' : { ...this.receiveQps },
       longestBytes: this.longestBytes,
+      ...(this.isManaged ? { flows: this.flows.inspect() } : {}),
     };
   }
 

@@ -24,6 +24,7 @@ export const programs: readonly string[] = [
     `usr/bin/ib_${kind}_bw`,
     `usr/bin/ib_${kind}_lat`,
   ]),
+  ...['bw', 'lat'].map((figure) => `usr/bin/raw_ethernet_${figure}`),
   'usr/sbin/nvme',
   ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
   ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate', 'opensm'].map(

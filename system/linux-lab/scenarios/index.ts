@@ -7,6 +7,7 @@ import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
+import { rawPackets } from './raw-packets.ts';
 import { roce, roceV1 } from './roce.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   ethernet,
   roce,
   roceV1,
+  rawPackets,
   peer,
   subnetManager,
   faultsAtProbe,

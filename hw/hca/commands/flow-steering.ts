@@ -1,0 +1,155 @@
+/**
+ * FLOW_ATTACH and FLOW_DETACH: rules by which software steers the frames of an Ethernet port, once INIT_HCA has asked for
+ * device-managed steering. Source: interface sheet 3.18.
+ */
+import {
+  CommandStatus,
+  FlowRecordId,
+  FlowRuleType,
+  flowEthernet,
+  flowIpv4,
+  flowPorts,
+  flowRecordHead,
+  flowRule,
+  flowRuleBytesMax,
+} from '../../../abi/index.ts';
+import { joinWords } from '../../../base/index.ts';
+import { type FlowConditions, type FlowMatch, flowRulesMax } from '../port/index.ts';
+import {
+  type CommandRequest,
+  demand,
+  type OutImmediate,
+  readInBox,
+  reject,
+  type Steps,
+} from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
+import { sideOf } from './ethernet-ports.ts';
+
+const TCP = 6;
+const UDP = 17;
+const ANY = -1;
+/** Places in the headers, by which a mask of bytes compares. */
+const macPlaces = { destination: 0, source: 6 } as const;
+const ipv4Places = { source: 12, destination: 16 } as const;
+const portPlaces = { source: 0, destination: 2 } as const;
+
+export function* attachFlow(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+  demand(device.profile!.deviceManagedSteering === 1, CommandStatus.BAD_OP);
+  const lengthBytes = request.inputModifier * 4;
+  demand(lengthBytes >= flowRule.sizeBytes && lengthBytes <= flowRuleBytesMax, CommandStatus.BAD_PARAM);
+  const box = yield* readInBox(request, lengthBytes);
+  const { priority, type, isLast, port, qpn } = flowRule.decode(box);
+  const { steering } = sideOf(device, port);
+  const isRegular = type === FlowRuleType.REGULAR;
+  const isKnown = isRegular || type === FlowRuleType.ALL_DEFAULT || type === FlowRuleType.GROUP_DEFAULT;
+  demand(isKnown, CommandStatus.BAD_PARAM);
+  const records = recordsOf(box);
+  // A rule of no condition would be a default one.
+  demand(isRegular === records.length > 0, CommandStatus.BAD_PARAM);
+  demand(steering.flows.count < flowRulesMax, CommandStatus.EXCEED_LIM);
+  const id = device.nextFlowRule++;
+  const isOfGroups = type === FlowRuleType.GROUP_DEFAULT;
+  const conditions = isRegular ? conditionsOf(records) : undefined;
+  steering.flows.add({ id, priority, qpn, conditions, isOfGroups }, isLast === 1);
+  return { high: 0, low: id };
+}
+
+export function detachFlow({ parts, profile }: DeviceState, request: CommandRequest): undefined {
+  demand(profile!.deviceManagedSteering === 1, CommandStatus.BAD_OP);
+  const id = joinWords(request.inParamHigh, request.inParamLow);
+  const isThere = parts.ports.some(({ ethernet }) => ethernet?.steering.flows.remove(id) === true);
+  demand(isThere, CommandStatus.BAD_INDEX);
+  return undefined;
+}
+
+interface Record {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+}
+
+/** The records behind the head; one that does not fit, or that has no layout, refuses the rule. */
+function recordsOf(box: Uint8Array): Record[] {
+  const records: Record[] = [];
+  for (let at = flowRule.sizeBytes; at < box.length; ) {
+    demand(at + flowRecordHead.sizeBytes <= box.length, CommandStatus.BAD_PARAM);
+    const { id, sizeDwords } = flowRecordHead.decode(box, at);
+    const sizeBytes = recordBytes[id] ?? reject(CommandStatus.BAD_PARAM);
+    demand(sizeDwords * 4 === sizeBytes && at + sizeBytes <= box.length, CommandStatus.BAD_PARAM);
+    records.push({ id, bytes: box.subarray(at, at + sizeBytes) });
+    at += sizeBytes;
+  }
+  return records;
+}
+
+const recordBytes: { readonly [id: number]: number | undefined } = {
+  [FlowRecordId.ETHERNET]: flowEthernet.sizeBytes,
+  [FlowRecordId.IPV4]: flowIpv4.sizeBytes,
+  [FlowRecordId.TCP]: flowPorts.sizeBytes,
+  [FlowRecordId.UDP]: flowPorts.sizeBytes,
+};
+
+function conditionsOf(records: readonly Record[]): FlowConditions {
+  const matches: FlowMatch[] = [];
+  let [protocol, etherType, vlan, vlanMask] = [ANY, ANY, 0, 0];
+  let needsIpv4 = false;
+  for (const { id, bytes } of records) {
+    if (id === FlowRecordId.ETHERNET) {
+      const record = flowEthernet.decode(bytes);
+      matches.push(...macMatches(record));
+      if (record.etherTypeEnabled !== 0) etherType = record.etherType;
+      vlan = record.vlan;
+      vlanMask = record.vlanMask;
+    } else {
+      needsIpv4 = true;
+      if (id === FlowRecordId.IPV4) matches.push(...wordMatches('network', bytes, ipv4Fields));
+      else {
+        protocol = id === FlowRecordId.TCP ? TCP : UDP;
+        matches.push(...wordMatches('transport', bytes, portFields));
+      }
+    }
+  }
+  return { matches, protocol, needsIpv4, etherType, vlan, vlanMask };
+}
+
+function macMatches(record: {
+  readonly destinationMac: Uint8Array;
+  readonly destinationMacMask: Uint8Array;
+  readonly sourceMac: Uint8Array;
+  readonly sourceMacMask: Uint8Array;
+}): FlowMatch[] {
+  const { destinationMac, destinationMacMask, sourceMac, sourceMacMask } = record;
+  return [
+    { part: 'link', place: macPlaces.destination, value: destinationMac, mask: destinationMacMask },
+    { part: 'link', place: macPlaces.source, value: sourceMac, mask: sourceMacMask },
+  ];
+}
+
+/** Where a value and its mask stand in a record, of how many bytes, and the place of what they are compared with. */
+interface Compared {
+  readonly value: number;
+  readonly mask: number;
+  readonly lengthBytes: number;
+  readonly place: number;
+}
+
+const ipv4Fields: readonly Compared[] = [
+  { value: 0x08, mask: 0x0c, lengthBytes: 4, place: ipv4Places.destination },
+  { value: 0x10, mask: 0x14, lengthBytes: 4, place: ipv4Places.source },
+];
+const portFields: readonly Compared[] = [
+  { value: 0x0a, mask: 0x0e, lengthBytes: 2, place: portPlaces.destination },
+  { value: 0x12, mask: 0x16, lengthBytes: 2, place: portPlaces.source },
+];
+
+const wordMatches = (
+  part: 'network' | 'transport',
+  bytes: Uint8Array,
+  fields: readonly Compared[],
+): FlowMatch[] =>
+  fields.map(({ value, mask, lengthBytes, place }) => ({
+    part,
+    place,
+    value: bytes.slice(value, value + lengthBytes),
+    mask: bytes.slice(mask, mask + lengthBytes),
+  }));

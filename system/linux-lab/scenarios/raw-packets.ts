@@ -1,0 +1,99 @@
+/**
+ * Raw-packet QPs of the stock mlx4_ib: programs make whole frames and take those that a rule steers to them. Rules are device-managed
+ * steering, for which Linux asks if a parameter of its module says so; then mlx4_en takes its frames by rules, too.
+ */
+import {
+  addresses,
+  guests,
+  inBoth,
+  lastFigures,
+  interfaceName as name,
+  proDeviceId,
+  untilCarrier,
+} from './ethernet-ends.ts';
+import type { Scenario } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+const device = 'mlx4_0';
+
+/** Fewer than the default has Linux choose device-managed steering. */
+const managed = 'log_num_mgm_entry_size=-1';
+
+/** MLX4_STEERING_MODE_DEVICE_MANAGED, as mlx4_en names it. */
+const deviceManaged = 2;
+
+async function bringUp(stage: Stage): Promise<string> {
+  const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
+  await inBoth(stage, () => `modprobe mlx4_core ${managed} && modprobe mlx4_en`);
+  await inBoth(stage, () => `until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
+  await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
+  await untilCarrier(stage);
+  await inBoth(stage, () => 'modprobe -a mlx4_ib ib_uverbs');
+  for (const guest of guests) {
+    const said = await stage.messagesSince(marks[guest]!, guest);
+    if (!said.includes(`Steering Mode ${deviceManaged}`)) throw new ScenarioFailure(said);
+  }
+  return 'device-managed steering';
+}
+
+const ping = async (stage: Stage): Promise<string> => {
+  const said = await stage.check(`ping -c 3 -i 0.2 ${addresses[1]}`);
+  if (!/ 0% packet loss/.test(said)) throw new ScenarioFailure(said);
+  return said.trim().split('\n').at(-1)!;
+};
+
+/** A program of perftest that sends from guest 0 to guest 1, each named by its MAC. */
+async function raw(stage: Stage, command: string): Promise<string> {
+  const macs = await inBoth(stage, () => `cat /sys/class/net/${name}/address`);
+  const [own, other] = [macs[0]!.trim(), macs[1]!.trim()];
+  // The sides do not talk by another way: who takes is there first, and is done when all has come.
+  const log = '/tmp/raw-packets';
+  const server = `${command} -d ${device} --server -B ${other} -E ${own}`;
+  await stage.check(`(${server} >${log} 2>&1; echo "ended $?" >>${log}) & sleep 3`, { guest: 1 });
+  const output = await stage.check(`${command} -d ${device} --client -B ${own} -E ${other}`);
+  const taken = await stage.check(
+    `for i in $(seq 100); do grep -q ended ${log} && break; sleep 0.2; done; cat ${log}`,
+    {
+      guest: 1,
+    },
+  );
+  if (!taken.includes('ended 0')) throw new ScenarioFailure(`${output}\n${taken}`);
+  return `${lastFigures(output)}; taken: ${lastFigures(taken)}`;
+}
+
+export const rawPackets: Scenario = {
+  name: 'raw-packets',
+  title: 'two guests that send and take raw packets, steered by rules',
+  hcas: 2,
+  isCabled: true,
+  guests: 2,
+  faults: [],
+  isLoaded: false,
+  set: {
+    'hca.capability.linkLayer': 'ethernet',
+    'ethernet.gigabitsPerSecond': 40,
+    'hca.capability.roce': 'v2',
+    'pcie.function.deviceId': proDeviceId,
+  },
+  steps: [
+    { title: 'mlx4_core asks for device-managed steering, and interfaces come up', run: bringUp },
+    { title: 'ping finds the other end: its frames are steered by rules', run: ping },
+    {
+      title: 'raw_ethernet_bw sends frames of 1000 bytes',
+      run: (stage) => raw(stage, 'raw_ethernet_bw -n 100 -s 1000'),
+    },
+    {
+      title: 'raw_ethernet_lat sends frames to and fro',
+      run: (stage) => raw(stage, 'raw_ethernet_lat -n 100 -s 64'),
+    },
+    {
+      title: 'rules are gone with their programs: ping finds the other end again, also with promiscuity',
+      async run(stage) {
+        await inBoth(stage, () => `ip link set ${name} promisc on`);
+        const last = await ping(stage);
+        await inBoth(stage, () => `ip link set ${name} down; sleep 1`);
+        return last;
+      },
+    },
+  ],
+};
