@@ -113,6 +113,8 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
           mac: macOf(nodeIndex, index + 1),
           ...ethernet.config,
           roce: capabilities.roce,
+          receiveChecksums: capabilities.receiveChecksums,
+          logMaxLsoBytes: capabilities.logMaxLsoBytes,
           errors: index === 0 ? ethernet.errors : undefined,
         },
       }),

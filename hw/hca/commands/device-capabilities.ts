@@ -43,6 +43,19 @@ export const capabilityParameters = {
     'interface sheet 3.7: flag 30 of a ConnectX-3, memory-management flag 19 of a ConnectX-3 Pro',
     'RDMA over ports of Ethernet: v1 in frames of its own, v2 beside it by IP and UDP. Ports of InfiniBand have none.',
   ),
+  logMaxLsoBytes: number(
+    0,
+    'log2',
+    [0, 20],
+    'interface sheet 3.7: 0 is none; Linux has use for 16',
+    'Most payload of one segmentation (LSO) on a port of Ethernet; 0: the card segments nothing.',
+  ),
+  receiveChecksums: choice(
+    'none',
+    ['none', 'verified', 'complete'],
+    'interface sheet 6.6, 3.19 (CONFIG_DEV, RX checksum mode 1)',
+    'Of frames received on a port of Ethernet: that TCP and UDP are right, and with complete the sum of every IP packet.',
+  ),
   portCount: number(1, 'ports', [1, 2], SHEET, 'Ports.'),
   firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
   logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
@@ -224,10 +237,36 @@ const routableRoceCapabilities = {
   memoryManagementFlags: (memoryManagementFlags | flagsOf(MemoryManagementFlag.ROCE_V1_V2)) >>> 0,
 };
 
-function linkLayerCapabilities({ linkLayer, roce }: CapabilityConfig) {
-  if (linkLayer === 'infiniband') return infinibandCapabilities;
-  return { none: ethernetCapabilities, v1: roceCapabilities, v2: routableRoceCapabilities }[roce];
+/** The memory-management flags of ports of Ethernet without RoCE. */
+const noMemoryManagement = { memoryManagementFlags: 0 };
+
+function linkLayerCapabilities(config: CapabilityConfig) {
+  if (config.linkLayer === 'infiniband') return infinibandCapabilities;
+  const byRoce = { none: ethernetCapabilities, v1: roceCapabilities, v2: routableRoceCapabilities };
+  return withOffloads({ ...noMemoryManagement, ...byRoce[config.roce] }, config);
 }
+
+interface OffloadFlags {
+  readonly capabilityFlags: bigint;
+  readonly memoryManagementFlags: number;
+}
+
+/** Linux takes LSO from the flag of long headers, and the modes of received checksums from CONFIG_DEV. */
+function withOffloads<Report extends OffloadFlags>(report: Report, config: CapabilityConfig) {
+  const { logMaxLsoBytes } = config;
+  const lsoFlags = logMaxLsoBytes > 0 ? capabilityFlagsOf(CapabilityFlag.BIG_LSO_HDR) : 0n;
+  const configFlags = hasChecksumSums(config) ? flagsOf(MemoryManagementFlag.CONFIG_DEV) : 0;
+  return {
+    ...report,
+    logMaxLsoBytes,
+    capabilityFlags: report.capabilityFlags | lsoFlags,
+    memoryManagementFlags: (report.memoryManagementFlags | configFlags) >>> 0,
+  };
+}
+
+/** True where completions have the sum of every IP packet, of which software learns by CONFIG_DEV. */
+export const hasChecksumSums = ({ linkLayer, receiveChecksums }: CapabilityConfig): boolean =>
+  linkLayer === 'ethernet' && receiveChecksums === 'complete';
 
 export function capabilityReport(config: CapabilityConfig): Uint8Array {
   return queryDevCap.encode({

@@ -13,7 +13,7 @@ import {
 } from '../../../abi/ports-ethernet.ts';
 import { QpState, qpc, rssContext, rssOffsetInQpc, ServiceType } from '../../../abi/qpc.ts';
 import { queryDevCap } from '../../../abi/query-dev-cap.ts';
-import { fromHex } from '../../../base/bytes.ts';
+import { fromHex, toHex } from '../../../base/bytes.ts';
 import { broughtUp, createCq, createEq, firstQpn, initMailbox, must } from '../testing/bring-up.ts';
 import type { ControlBench } from '../testing/control-bench.ts';
 
@@ -54,6 +54,35 @@ describe('an Ethernet port', () => {
     const report = queryDevCap.decode(must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox);
     expect([41, 42].map((bit) => (report.capabilityFlags >> BigInt(bit)) & 1n)).toEqual([0n, 0n]);
     expect(report).toMatchObject({ logMaxLsoBytes: 0, rssToeplitz: 1, rssXor: 1, logRssTable: 7 });
+  });
+
+  /** Bytes of QUERY_DEV_CAP: size of an LSO, flags 15 to 8 and 7 to 0, flags of memory management 31 to 24. */
+  it.each([
+    [{}, [0x00, 0x00, 0x00]],
+    [{ logMaxLsoBytes: 16 }, [0x10, 0x80, 0x00]],
+    [{ receiveChecksums: 'verified' }, [0x00, 0x00, 0x00]],
+    [{ receiveChecksums: 'complete', logMaxLsoBytes: 17 }, [0x11, 0x80, 0x20]],
+  ] as const)('sheet 3.7: reports as offloads with %o what Linux makes features of', (offloads, bytes) => {
+    const bench = broughtUp({}, { linkLayer: 'ethernet', ...offloads });
+    const { outBox } = must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 });
+    expect([0x2d, 0x46, 0x94].map((place) => outBox[place])).toEqual(bytes);
+  });
+
+  it('sheet 3.7: reports none of them on a port of InfiniBand', () => {
+    const report = (offloads: object): Uint8Array =>
+      must(broughtUp({}, offloads), 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox;
+    expect(report({ receiveChecksums: 'complete', logMaxLsoBytes: 17 })).toEqual(report({}));
+  });
+
+  it('sheet 3.19: answers by CONFIG_DEV that it gives the sums of all packets, if it does', () => {
+    const query = (receiveChecksums: 'none' | 'verified' | 'complete') =>
+      broughtUp({}, { linkLayer: 'ethernet', receiveChecksums }).command('CONFIG_DEV', {
+        opcodeModifier: 1,
+        outBytes: 0x84,
+      });
+    const { status, outBox } = query('complete');
+    expect([status, toHex(outBox)]).toEqual([OK, `${'00'.repeat(0x83)}11`]);
+    for (const form of ['none', 'verified'] as const) expect(query(form).status).toBe(BAD_OP);
   });
 
   it('sheet 3.11: is up as soon as its link is, without a subnet manager, and down with CLOSE_PORT', () => {

@@ -22,6 +22,7 @@ import {
 } from '../../../abi/index.ts';
 import type { EthernetSide, HcaPort, RoceSide } from '../port/index.ts';
 import { type CommandRequest, demand, readInBox, reject, type Steps, writeOutBox } from './command-steps.ts';
+import { hasChecksumSums } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 
 const portMask = 0xff;
@@ -117,10 +118,28 @@ function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandReques
   return undefined;
 }
 
+/** Opcode modifiers of CONFIG_DEV. */
 const configureForm = 0;
+const queryForm = 1;
+/** Of received checksums: completions have the sum of every packet of IP, and no bit that says that TCP or UDP is right. */
+const sumOfEveryPacket = 1;
+
+/** CONFIG_DEV: there to configure RoCE v2, and to query how checksums of received frames are given. */
+export function* configureDevice(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  if (request.opcodeModifier !== queryForm) return yield* configureRoce(device, request);
+  const { capabilities, ports } = device.parts;
+  demand(hasChecksumSums(capabilities), CommandStatus.BAD_OP);
+  const report = configDev.encode({
+    rxChecksumModePort1: sumOfEveryPacket,
+    rxChecksumModePort2: sumOfEveryPacket,
+    roceUdpPort: ports[0]?.ethernet?.roce?.udpPort ?? 0,
+  });
+  yield* writeOutBox(request, report);
+  return undefined;
+}
 
 /** The UDP port of RoCE v2, of all ports. Nothing else that the command configures is offered. */
-export function* configureRoce({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
+function* configureRoce({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
   const sides = parts.ports.map(({ ethernet }) => ethernet?.roce);
   demand(
     sides.every((side) => side?.hasVersion2 === true),

@@ -100,6 +100,13 @@ describe('CONFIG_DEV', () => {
     expect(udpPort()).toBe(4791);
   });
 
+  it('sheet 3.19: answers with the UDP port, where received checksums make it answer', () => {
+    const bench = broughtUp({}, { linkLayer: 'ethernet', roce: 'v2', receiveChecksums: 'complete' });
+    expect(configure(bench, { updateRocePort: 1, roceUdpPort: 5000 })).toBe(OK);
+    const { outBox } = must(bench, 'CONFIG_DEV', { opcodeModifier: 1, outBytes: configDev.sizeBytes });
+    expect(configDev.decode(outBox)).toMatchObject({ roceUdpPort: 5000, rxChecksumModePort1: 1 });
+  });
+
   it('sheet 3.19: refuses what is not offered, and is not there without RoCE v2', () => {
     expect(configure(deviceWith('v2'), { updateVxlanPort: 1 })).toBe(BAD_PARAM);
     expect(configure(deviceWith('v2'), { updateRxPortCheck: 1 })).toBe(BAD_PARAM);

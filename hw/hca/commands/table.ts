@@ -15,7 +15,7 @@ import {
   queryCompletionQueue,
 } from './completion-queues.ts';
 import { type DeviceState, SystemPhase } from './device-state.ts';
-import { configureRoce, dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
+import { configureDevice, dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
 import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
 import {
   closeDevice,
@@ -105,7 +105,7 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   SET_MCAST_FLTR: row(INITIALISED, 'portCycles', filterGroups),
   FLOW_ATTACH: row(INITIALISED, 'portCycles', attachFlow),
   FLOW_DETACH: row(INITIALISED, 'portCycles', detachFlow),
-  CONFIG_DEV: row(INITIALISED, 'portCycles', configureRoce),
+  CONFIG_DEV: row(INITIALISED, 'portCycles', configureDevice),
   DUMP_ETH_STATS: row(INITIALISED, 'queryCycles', dumpEthernetStatistics),
   MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
   SET_NODE: row(INITIALISED, 'managementCycles', setNodeDescription),

@@ -110,8 +110,9 @@ export class CqeStaging {
     f.sourceLid.set(sramView, offset, completion.sourceLid);
     f.byteCount.set(sramView, offset, completion.byteCount);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
-    if ((completion.source | completion.tag) === 0) return;
+    if ((completion.source | completion.tag | completion.ipStatus) === 0) return;
     if (completion.isRoce === 1) return this.#fillRoce(completion, offset);
+    if (completion.ipStatus !== 0) this.#fillChecksum(completion, offset);
     if (completion.tag !== 0) return this.#fillTag(completion, offset);
     sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
     f.serviceLevel.set(sramView, offset, completion.serviceLevel);
@@ -122,6 +123,13 @@ export class CqeStaging {
     const { cVlanPresent, vlanPriority } = ethernetCqe.fields;
     cVlanPresent.set(sramView, offset, 1);
     sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
+  }
+
+  #fillChecksum(completion: PostedCompletion, offset: number): void {
+    const { sramView } = this.#core;
+    const { ipStatus, checksum } = ethernetCqe.fields;
+    ipStatus.set(sramView, offset, completion.ipStatus);
+    checksum.set(sramView, offset, completion.checksum);
   }
 
   #fillRoce(completion: PostedCompletion, offset: number): void {

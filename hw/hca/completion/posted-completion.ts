@@ -27,6 +27,9 @@ export class PostedCompletion {
   serviceLevel = 0;
   /** Of a frame: the tag that was taken out of it, with bit 16; 0 for none. */
   tag = 0;
+  /** Of a frame: what it is of IP, as bits of CqeIpStatus, and the sum; 0 where nothing is said of checksums. */
+  ipStatus = 0;
+  checksum = 0;
   /** Of a datagram of RoCE, whose tag is as that of a frame: the MAC that it comes from, its upper 16 and lower 32 bits. */
   isRoce = 0;
   sourceMacHigh = 0;
@@ -49,6 +52,8 @@ export class PostedCompletion {
     this.source = 0;
     this.serviceLevel = 0;
     this.tag = 0;
+    this.ipStatus = 0;
+    this.checksum = 0;
     this.isRoce = 0;
   }
 }

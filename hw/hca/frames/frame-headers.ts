@@ -1,5 +1,5 @@
 /**
- * What the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP that software leaves to it.
+ * What the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP.
  *
  *     destination 6 | source 6 | [ 8100 or 88a8 | tag 2 ] | type 2 | payload
  *
@@ -16,9 +16,12 @@ const PROTOCOL_TCP = 6;
 const PROTOCOL_UDP = 17;
 const TCP_CHECKSUM_PLACE = 16;
 const UDP_CHECKSUM_PLACE = 6;
+const UDP_LENGTH_PLACE = 4;
+export const TCP_HEADER_BYTES = 20;
+const UDP_HEADER_BYTES = 8;
 const IPV4_CHECKSUM_PLACE = 10;
-const IPV4_HEADER_BYTES = 20;
-const IPV6_HEADER_BYTES = 40;
+export const IPV4_HEADER_BYTES = 20;
+export const IPV6_HEADER_BYTES = 40;
 export const IPV4_ADDRESSES_PLACE = 12;
 export const IPV6_ADDRESSES_PLACE = 8;
 /** Source and destination. */
@@ -27,9 +30,9 @@ export const IPV6_ADDRESS_BYTES = 32;
 const FRAGMENT_MASK = 0x3fff;
 const NO_TAG = -1;
 
-const u16At = (bytes: Uint8Array, at: number): number => (bytes[at]! << 8) | bytes[at + 1]!;
+export const u16At = (bytes: Uint8Array, at: number): number => (bytes[at]! << 8) | bytes[at + 1]!;
 
-function setU16(bytes: Uint8Array, at: number, value: number): void {
+export function setU16(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >>> 8;
   bytes[at + 1] = value & 0xff;
 }
@@ -73,21 +76,37 @@ export interface PacketPlaces {
 /** The places of an IP packet in the frame at `at`; undefined for what is none. IPv6 with extension headers has no transport here. */
 export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number): PacketPlaces | undefined {
   const frameEnd = at + frameBytes;
-  let type = at + TAG_PLACE;
-  while (type < frameEnd && isTagType(u16At(bytes, type))) type += TAG_BYTES;
-  const network = type + 2;
-  if (u16At(bytes, type) === TYPE_IPV4) return ipv4Places(bytes, network, frameEnd);
-  return u16At(bytes, type) === TYPE_IPV6 ? ipv6Places(bytes, network, frameEnd) : undefined;
+  const { version, network } = ipVersionOf(bytes, at, frameEnd);
+  if (version === 4) return ipv4Places(bytes, network, frameEnd);
+  return version === 6 ? ipv6Places(bytes, network, frameEnd) : undefined;
+}
+
+/** The version of IP in the frame at `at`, 0 for none, and the place behind its tags and its type. */
+export function ipVersionOf(
+  bytes: Uint8Array,
+  at: number,
+  frameEnd: number,
+): { readonly version: 0 | 4 | 6; readonly network: number } {
+  let place = at + TAG_PLACE;
+  while (place < frameEnd && isTagType(u16At(bytes, place))) place += TAG_BYTES;
+  const type = u16At(bytes, place);
+  const network = place + 2;
+  if (type === TYPE_IPV4) return { version: 4, network };
+  return { version: type === TYPE_IPV6 ? 6 : 0, network };
 }
 
 function ipv4Places(bytes: Uint8Array, network: number, frameEnd: number): PacketPlaces | undefined {
   const headerBytes = (bytes[network]! & 0xf) * 4;
   const end = network + u16At(bytes, network + 2);
   if (headerBytes < IPV4_HEADER_BYTES || network + headerBytes > end || end > frameEnd) return undefined;
-  const isFragment = (u16At(bytes, network + 6) & FRAGMENT_MASK) !== 0;
   const protocol = bytes[network + 9]!;
-  return { isIpv4: true, network, transport: isFragment ? -1 : network + headerBytes, protocol, end };
+  const transport = isFragment(bytes, network) ? -1 : network + headerBytes;
+  return { isIpv4: true, network, transport, protocol, end };
 }
+
+/** Of IPv4: more fragments follow, or some went before. */
+export const isFragment = (bytes: Uint8Array, network: number): boolean =>
+  (u16At(bytes, network + 6) & FRAGMENT_MASK) !== 0;
 
 function ipv6Places(bytes: Uint8Array, network: number, frameEnd: number): PacketPlaces | undefined {
   const end = network + IPV6_HEADER_BYTES + u16At(bytes, network + 4);
@@ -108,6 +127,12 @@ export function hasPorts({ transport, protocol, end }: PacketPlaces): boolean {
 
 export const isTcp = ({ protocol }: PacketPlaces): boolean => protocol === PROTOCOL_TCP;
 
+/** True where all of the header of TCP or UDP is there. */
+export function hasWholeHeader(places: PacketPlaces): boolean {
+  if (!hasPorts(places)) return false;
+  return places.transport + (isTcp(places) ? TCP_HEADER_BYTES : UDP_HEADER_BYTES) <= places.end;
+}
+
 /** Writes the checksum of the IPv4 header. */
 export function fillIpChecksum(bytes: Uint8Array, { isIpv4, network }: PacketPlaces): void {
   if (!isIpv4) return;
@@ -127,14 +152,39 @@ export function fillTransportChecksum(bytes: Uint8Array, places: PacketPlaces): 
   setU16(bytes, place, checksum === 0 && protocol === PROTOCOL_UDP ? 0xffff : checksum);
 }
 
-/** Addresses, protocol and length. */
-function pseudoHeaderSum(
+/** True where the checksum of the IPv4 header is right. */
+export function isIpChecksumRight(bytes: Uint8Array, { network }: PacketPlaces): boolean {
+  const headerBytes = (bytes[network]! & 0xf) * 4;
+  return foldedSum(wordSum(bytes, network, network + headerBytes)) === FULL_SUM;
+}
+
+/** True where the checksum of TCP or UDP is right; UDP may have none, and then it is not. */
+export function isTransportChecksumRight(bytes: Uint8Array, places: PacketPlaces): boolean {
+  const { transport, end } = places;
+  const isUdp = !isTcp(places);
+  if (isUdp && u16At(bytes, transport + UDP_LENGTH_PLACE) !== end - transport) return false;
+  if (isUdp && u16At(bytes, transport + UDP_CHECKSUM_PLACE) === 0) return false;
+  return foldedSum(pseudoHeaderSum(bytes, places) + wordSum(bytes, transport, end)) === FULL_SUM;
+}
+
+/** The ones' complement sum of the addresses and of what lies between `from` and the packet's end, with `startSum`. */
+export function sumWithAddresses(
   bytes: Uint8Array,
-  { isIpv4, network, transport, protocol, end }: PacketPlaces,
+  places: PacketPlaces,
+  from: number,
+  startSum: number,
 ): number {
+  return foldedSum(startSum + addressSum(bytes, places) + wordSum(bytes, from, places.end));
+}
+
+/** Addresses, protocol and length. */
+function pseudoHeaderSum(bytes: Uint8Array, places: PacketPlaces): number {
+  return places.protocol + (places.end - places.transport) + addressSum(bytes, places);
+}
+
+function addressSum(bytes: Uint8Array, { isIpv4, network }: PacketPlaces): number {
   const first = network + (isIpv4 ? IPV4_ADDRESSES_PLACE : IPV6_ADDRESSES_PLACE);
-  const addressBytes = isIpv4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES;
-  return protocol + (end - transport) + wordSum(bytes, first, first + addressBytes);
+  return wordSum(bytes, first, first + (isIpv4 ? IPV4_ADDRESS_BYTES : IPV6_ADDRESS_BYTES));
 }
 
 /** Sum of 16-bit words, the last one filled up with zeros. */
@@ -144,9 +194,16 @@ function wordSum(bytes: Uint8Array, from: number, to: number): number {
   return ((to - from) & 1) === 1 ? sum + (bytes[to - 1]! << 8) : sum;
 }
 
-/** The complement of the ones' complement sum (RFC 1071). */
-function checksumOf(bytes: Uint8Array, from: number, to: number, startSum = 0): number {
-  let sum = startSum + wordSum(bytes, from, to);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
-  return ~sum & 0xffff;
+/** A sum whose complement is 0: what was summed has its own checksum in it, and that is right. */
+export const FULL_SUM = 0xffff;
+
+/** The ones' complement sum (RFC 1071). */
+function foldedSum(wideSum: number): number {
+  let sum = wideSum;
+  while (sum > FULL_SUM) sum = (sum & 0xffff) + (sum >>> 16);
+  return sum;
 }
+
+/** Its complement. */
+const checksumOf = (bytes: Uint8Array, from: number, to: number, startSum = 0): number =>
+  ~foldedSum(startSum + wordSum(bytes, from, to)) & 0xffff;

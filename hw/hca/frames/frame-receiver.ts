@@ -22,6 +22,7 @@ import type { FrameDropReason } from '../port/index.ts';
 import type { PayloadWriter, ReceiveScatter } from '../receive-queue/index.ts';
 import type { ReceiveTurns } from '../roce/index.ts';
 import { packetPlacesOf, TAG_BYTES, TAG_PLACE, tagOf } from './frame-headers.ts';
+import { FrameChecksums } from './receive-checksums.ts';
 import { RingChoice } from './ring-choice.ts';
 
 const { ERR, RTR } = QpState;
@@ -60,15 +61,18 @@ export class FrameReceiver {
   readonly #packetCycles: number;
   readonly #headCycles: number;
   readonly #rings = new RingChoice();
+  /** Undefined where completions say nothing of checksums. */
+  readonly #checksums: FrameChecksums | undefined;
   /** With RoCE: see ReceiveTurns. */
   readonly #turns: ReceiveTurns | undefined;
   /** Frames that a ring has taken. */
   completedCount = 0;
   #ports!: FrameReceiverPorts;
-  /** The frame being worked on: its step, ring, tag if it is taken out, bytes written, what went wrong. */
+  /** The frame being worked on: its step, ring, tag for the completion and whether it is taken out, bytes written, what went wrong. */
   #step = STEP_FIND;
   #active: QueuePair | undefined;
-  #strippedTag = NO_TAG;
+  #tag = NO_TAG;
+  #isTagStripped = false;
   #hash = 0;
   #placed = 0;
   #syndrome = 0;
@@ -80,6 +84,8 @@ export class FrameReceiver {
     this.account = account;
     this.#turns = core.receiveTurns;
     this.#ethernet = ethernet;
+    const form = ethernet?.side.receiveChecksums ?? 'none';
+    this.#checksums = form === 'none' ? undefined : new FrameChecksums(form);
     this.#contexts = core.qpcCache.port(PORT_RECEIVER);
     this.#arrived = new Fifo({
       name: 'frames from the cable',
@@ -220,7 +226,7 @@ export class FrameReceiver {
       this.account.stall(cycle, STALL_COMPLETION);
       return WAIT;
     }
-    this.#complete(pair, cycle);
+    this.#complete(ethernet, slot, pair, cycle);
     return ethernet.port.frameBytes(slot);
   }
 
@@ -248,7 +254,10 @@ export class FrameReceiver {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    this.#strippedTag = pair.keepsTag === 1 ? NO_TAG : tagOf(rxBytes, at, true);
+    const tag = tagOf(rxBytes, at, true);
+    this.#isTagStripped = pair.keepsTag === 0 && tag !== NO_TAG;
+    // Software takes a tag that is kept for one that the checksum does not cover.
+    this.#tag = this.#isTagStripped || this.#checksums !== undefined ? tag : NO_TAG;
     return GO_ON;
   }
 
@@ -296,7 +305,7 @@ export class FrameReceiver {
     cycle: Cycles,
   ): typeof DONE | typeof WAIT | typeof ABSENT {
     const { scatter } = this.#ports;
-    const hole = this.#strippedTag === NO_TAG ? 0 : TAG_BYTES;
+    const hole = this.#isTagStripped ? TAG_BYTES : 0;
     const total = port.frameBytes(slot) - hole;
     const start = port.frameStart(slot);
     while (this.#placed < total && this.#syndrome === 0) {
@@ -312,7 +321,7 @@ export class FrameReceiver {
     return DONE;
   }
 
-  #complete(pair: QueuePair, cycle: Cycles): void {
+  #complete({ port }: EthernetCore, slot: number, pair: QueuePair, cycle: Cycles): void {
     const { completions, errors } = this.#ports;
     pair.hasReceiveWqe = 0;
     this.completedCount++;
@@ -322,7 +331,13 @@ export class FrameReceiver {
     completion.byteCount = this.#syndrome === 0 ? this.#placed : 0;
     completion.immediate = this.#hash;
     completion.syndrome = this.#syndrome;
-    completion.tag = this.#strippedTag === NO_TAG ? 0 : HAS_TAG | this.#strippedTag;
+    completion.tag = this.#tag === NO_TAG ? 0 : HAS_TAG | this.#tag;
+    const checksums = this.#checksums;
+    if (checksums !== undefined) {
+      checksums.examine(port.rxBytes, port.frameStart(slot), port.frameBytes(slot));
+      completion.ipStatus = checksums.ipStatus;
+      completion.checksum = checksums.checksum;
+    }
     completions.post(completion, cycle);
     if (this.#syndrome !== 0) errors.refused(pair.slot, 0, cycle);
   }

@@ -1,7 +1,7 @@
 /**
  * The transmitter of an Ethernet port: forms frames of what the requester has gathered, and sends them, one at a time, in order.
  *
- *   request packets ──> form: checksums, tag (all bytes pass once) ──> wire port
+ *   request packets ──> form: headers of a segment, checksums, tag (all bytes pass once) ──> wire port
  *
  * The next frame is formed while the one before it is on the wire. A frame whose ring has been reset or has failed since is dropped, and
  * one whose data could not be read. With the link down frames go nowhere, and complete: the wire port counts them.
@@ -21,9 +21,11 @@ import {
   TAG_BYTES,
   tagOf,
 } from './frame-headers.ts';
+import { fillSegmentHeaders } from './segment-headers.ts';
 
 const stalls = stallReasons('payload', 'wire', 'formation');
 const { payload: STALL_PAYLOAD, wire: STALL_WIRE, formation: STALL_FORMATION } = stalls;
+const PSN_MASK = 0xff_ffff;
 /** No frame has been formed. */
 const NOT_FORMED = -1;
 
@@ -147,13 +149,10 @@ export class FrameTransmitter {
   #send(ethernet: EthernetCore, packet: PacketSlot, cycle: Cycles): void {
     const { sram, records } = this.#core;
     const { payloadOffset, payloadBytes, request } = packet;
-    const { tag, tagType, hasIpChecksum, hasL4Checksum } = records.frames;
+    const { tag, tagType, segmentBytes } = records.frames;
     const record = request.number;
-    if (hasIpChecksum[record] === 1 || hasL4Checksum[record] === 1) {
-      const places = packetPlacesOf(sram, payloadOffset, payloadBytes);
-      if (places !== undefined && hasIpChecksum[record] === 1) fillIpChecksum(sram, places);
-      if (places !== undefined && hasL4Checksum[record] === 1) fillTransportChecksum(sram, places);
-    }
+    if (segmentBytes[record] !== 0) this.#fillSegment(packet, record);
+    else this.#fillChecksums(packet, record);
     if (tag[record] === -1) {
       this.#hand(ethernet, sram, payloadOffset, payloadBytes);
     } else {
@@ -163,6 +162,26 @@ export class FrameTransmitter {
     }
     this.#free(packet.pair, cycle);
     this.#ports.requester.requestSent(packet, cycle);
+  }
+
+  /** The checksums that the WQE asks for. */
+  #fillChecksums({ payloadOffset, payloadBytes }: PacketSlot, record: number): void {
+    const { sram, records } = this.#core;
+    const { hasIpChecksum, hasL4Checksum } = records.frames;
+    if (hasIpChecksum[record] === 0 && hasL4Checksum[record] === 0) return;
+    const places = packetPlacesOf(sram, payloadOffset, payloadBytes);
+    if (places === undefined) return;
+    if (hasIpChecksum[record] === 1) fillIpChecksum(sram, places);
+    if (hasL4Checksum[record] === 1) fillTransportChecksum(sram, places);
+  }
+
+  /** A frame of an LSO, in front of which lie the headers of the first. */
+  #fillSegment({ payloadOffset, payloadBytes, request, psn, isLast }: PacketSlot, record: number): void {
+    const { sram, records } = this.#core;
+    const { segmentBytes, headerBytes } = records.frames;
+    const index = (psn - request.firstPsn) & PSN_MASK;
+    const segment = { index, firstByte: index * segmentBytes[record]!, isLast };
+    fillSegmentHeaders(sram, payloadOffset, headerBytes[record]!, payloadBytes, segment);
   }
 
   /** A frame that its tag has made too long is discarded. */

@@ -2,3 +2,4 @@
 export { tagOf } from './frame-headers.ts';
 export { FrameReceiver } from './frame-receiver.ts';
 export { FrameTransmitter } from './frame-transmitter.ts';
+export { segmentPlacesOf } from './segment-headers.ts';

@@ -1,6 +1,6 @@
 /**
  * What is to be done to the frames of the send records on their way out, by record: the tag to insert, the checksums to
- * compute. Taken from the WQE once, when it is started (frame-decoder.ts).
+ * compute, the segments to cut. Taken from the WQE once, when it is started (frame-decoder.ts).
  */
 export class FrameOffloads {
   /** The tag's control information where one is to be inserted; -1 where none is. */
@@ -9,11 +9,16 @@ export class FrameOffloads {
   readonly tagType: Int32Array;
   readonly hasIpChecksum: Uint8Array;
   readonly hasL4Checksum: Uint8Array;
+  /** Of an LSO: payload of each of its frames but the last; and the bytes of their headers, with which the record's inline data begins. */
+  readonly segmentBytes: Int32Array;
+  readonly headerBytes: Int32Array;
 
   constructor(capacity: number) {
     this.tag = new Int32Array(capacity);
     this.tagType = new Int32Array(capacity);
     this.hasIpChecksum = new Uint8Array(capacity);
     this.hasL4Checksum = new Uint8Array(capacity);
+    this.segmentBytes = new Int32Array(capacity);
+    this.headerBytes = new Int32Array(capacity);
   }
 }

@@ -18,9 +18,16 @@ export interface EthernetSideSetup {
   readonly roce?: 'none' | 'v1' | 'v2' | undefined;
   /** Places of the GID table. */
   readonly gidCount?: number | undefined;
+  /** What completions say of the checksums of received frames; left out: nothing. */
+  readonly receiveChecksums?: ReceiveChecksums | undefined;
+  /** Most payload of an LSO, as log2; 0 or left out: there is none. */
+  readonly logMaxLsoBytes?: number | undefined;
   /** What the wire port counts; nothing on a port that has none. */
   readonly errors: FrameErrors | undefined;
 }
+
+/** See `capabilityParameters`. */
+export type ReceiveChecksums = 'none' | 'verified' | 'complete';
 
 const TAG_BYTES = 4;
 /** Codes of QUERY_PORT; other speeds have none. */
@@ -35,8 +42,15 @@ export class EthernetSide {
   readonly statistics: FrameStatistics;
   /** Undefined without RoCE. */
   readonly roce: RoceSide | undefined;
+  readonly receiveChecksums: ReceiveChecksums;
+  /** Most payload of an LSO; 0 where there is none. */
+  readonly lsoBytesMax: number;
 
-  constructor({ mac, mtuBytes, gigabitsPerSecond, errors, roce = 'none', gidCount = 0 }: EthernetSideSetup) {
+  constructor(setup: EthernetSideSetup) {
+    const { mac, mtuBytes, gigabitsPerSecond, errors, roce = 'none', gidCount = 0 } = setup;
+    const { receiveChecksums = 'none', logMaxLsoBytes = 0 } = setup;
+    this.receiveChecksums = receiveChecksums;
+    this.lsoBytesMax = logMaxLsoBytes === 0 ? 0 : 2 ** logMaxLsoBytes;
     this.mac = mac;
     this.mtuBytes = mtuBytes;
     this.speedCode = speedCodes[gigabitsPerSecond] ?? OTHER_SPEED;

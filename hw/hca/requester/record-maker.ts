@@ -29,7 +29,7 @@ import {
 } from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
-const { NOP } = WqeOpcode;
+const { LSO, NOP } = WqeOpcode;
 
 export class RecordMaker {
   readonly #core: HcaCore;
@@ -72,7 +72,8 @@ export class RecordMaker {
     else pair.recordTail.next = request;
     pair.recordTail = request;
     pair.recordCount++;
-    const isTooLong = request.messageBytes > messageBytesMax(pair);
+    // The decoder has compared an LSO with limits of its own.
+    const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
     request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
     if (request.syndrome !== 0 || request.opcode === NOP || request.isKeyOperation === 1)
       request.psnCount = 0;
@@ -83,7 +84,9 @@ export class RecordMaker {
   /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
   #number(pair: QueuePair, request: SendRecord): void {
     const { messageBytes } = request;
-    const packets = messageBytes <= pair.mtuBytes ? 1 : Math.ceil(messageBytes / pair.mtuBytes);
+    const packetBytes =
+      request.opcode === LSO ? this.#records.frames.segmentBytes[request.number]! : pair.mtuBytes;
+    const packets = messageBytes <= packetBytes ? 1 : Math.ceil(messageBytes / packetBytes);
     request.psnCount = packets;
     pair.nextPsn = (pair.nextPsn + packets) & 0xffffff;
     pair.ssn = (pair.ssn + 1) & 0xffffff;

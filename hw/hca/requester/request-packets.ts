@@ -1,7 +1,7 @@
 /**
  * Packets of send requests: at most one is open, the one whose payload is being gathered. Segments are translated page by page
  * and read by DMA straight into the packet's slot, inline data is copied; sealed, the packet goes out in its order when its
- * reads are done. What is sent again is gathered again.
+ * reads are done. What is sent again is gathered again. Frames of an LSO begin with its headers, which are on chip.
  */
 
 import { WqeOpcode } from '../../../abi/index.ts';
@@ -23,7 +23,7 @@ import {
 import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
-const { RDMA_READ } = WqeOpcode;
+const { LSO, RDMA_READ } = WqeOpcode;
 
 export const requesterStalls = stallReasons('context', 'translation', 'dma', 'transmitBuffer', 'records');
 const { translation: STALL_TRANSLATION, dma: STALL_DMA } = requesterStalls;
@@ -50,9 +50,13 @@ export class RequestPackets {
   #transmitter!: PacketSink;
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
-  /** The open packet, the place of its payload in the message, bytes of it whose reads are under way, and all that it takes. */
+  /**
+   * The open packet, the place of its payload in the message, bytes of headers in front of that, bytes of it whose reads are under
+   * way, and all that it takes.
+   */
   #open: PacketSlot | undefined = undefined;
   #first = 0;
+  #headerBytes = 0;
   /** Segment that {@link #seek} has found. */
   #segment: DataSegment = noRecord.segment(0);
   #filled = 0;
@@ -106,9 +110,12 @@ export class RequestPackets {
       pair.inPipelineCount++;
       this.#open = packet;
       this.#filled = 0;
-      this.#first = pair.packetCursor * pair.mtuBytes;
+      this.#headerBytes = 0;
+      let packetBytes = pair.mtuBytes;
+      if (request.opcode === LSO) packetBytes = this.#beginSegment(request, packet);
+      this.#first = pair.packetCursor * packetBytes;
       const left = request.messageBytes - this.#first;
-      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left : pair.mtuBytes;
+      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < packetBytes ? left : packetBytes;
     }
     const gathered =
       request.isInline === 1
@@ -140,11 +147,20 @@ export class RequestPackets {
     this.#open = undefined;
   }
 
+  /** Puts the headers of an LSO in front of the frame's payload. Returns the payload of each of its frames but the last. */
+  #beginSegment({ number, inlineData }: SendRecord, packet: PacketSlot): number {
+    const { sram, records } = this.#core;
+    const headerBytes = records.frames.headerBytes[number]!;
+    sram.set(inlineData.subarray(0, headerBytes), packet.payloadOffset);
+    this.#headerBytes = headerBytes;
+    return records.frames.segmentBytes[number]!;
+  }
+
   /** Inline data is on chip already. */
   #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): typeof DONE {
     const { sram } = this.#core;
-    const from = this.#first;
-    const to = packet.payloadOffset;
+    const from = this.#headerBytes + this.#first;
+    const to = packet.payloadOffset + this.#headerBytes;
     for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
     return DONE;
@@ -170,7 +186,7 @@ export class RequestPackets {
       if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
       // No more than was wanted: narrowed (build/README.md).
       const bytes = translator.contiguousBytes | 0;
-      const target = packet.payloadOffset + this.#filled;
+      const target = packet.payloadOffset + this.#headerBytes + this.#filled;
       packet.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
       this.#translation.used();
@@ -210,7 +226,7 @@ export class RequestPackets {
     const place = (index === 0 ? IS_FIRST : 0) | (isLast ? IS_LAST : 0);
     packet.opcode = packetOpcodes[(opcode << 2) | place]! | pair.opcodeBase;
     packet.psn = (request.firstPsn + index) & 0xffffff;
-    packet.payloadBytes = this.#wanted;
+    packet.payloadBytes = this.#headerBytes + this.#wanted;
     packet.address = request.remoteAddress;
     packet.key = request.remoteKey;
     packet.dmaBytes = request.messageBytes;

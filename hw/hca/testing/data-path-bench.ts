@@ -51,7 +51,7 @@ import { DataPath, makeTables } from '../data-path.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
-import { EthernetSide } from '../port/index.ts';
+import { EthernetSide, type EthernetSideSetup } from '../port/index.ts';
 import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
 import { BenchAddress } from './bench-address.ts';
@@ -127,6 +127,8 @@ export interface BenchOptions {
   readonly wire?: Partial<WireConfig>;
   /** Ports of Ethernet; left out: of InfiniBand. */
   readonly ethernet?: Partial<EthernetConfig>;
+  /** What they do for software; left out: nothing. */
+  readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes'>;
   /** Ports of Ethernet with RoCE, and by which form of it packets go. */
   readonly roce?: RoceForm;
   /** Reorders what one instant leaves unordered. */
@@ -355,7 +357,14 @@ function ethernetOf(
 ): EthernetCore {
   const port = new EthernetPort({ lp, config, ...cable, seed: 1 });
   const roce = roceVersions(options);
-  const side = new EthernetSide({ mac: 0, ...config, errors: port, roce, gidCount: 16 });
+  const side = new EthernetSide({
+    mac: 0,
+    ...config,
+    errors: port,
+    roce,
+    gidCount: 16,
+    ...options.offloads,
+  });
   return { port, side };
 }
 

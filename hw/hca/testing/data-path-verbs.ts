@@ -55,6 +55,8 @@ export interface SendRequest {
   readonly datagram?: Initial<typeof datagramSegment>;
   /** Of an XRC initiator: the peer's SRQ. */
   readonly remoteSrqn?: number;
+  /** Of an LSO: its segment, padding left out. */
+  readonly lso?: Uint8Array;
 }
 
 export interface QpOptions {
@@ -272,7 +274,10 @@ export function encodeWqe(request: SendRequest, owner: number): Uint8Array {
     bytes.set(datagramSegment.encode(request.datagram), next);
     next += datagramSegment.sizeBytes;
   }
-  if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
+  if (request.lso !== undefined) {
+    bytes.set(request.lso, next);
+    next += Math.ceil(request.lso.length / 16) * 16;
+  } else if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
     remoteAddressSegment.fields.address.setNumber(view, next, request.remote?.address ?? 0);
     remoteAddressSegment.fields.rkey.set(view, next, request.remote?.key ?? 0);
     next += 16;

@@ -1,7 +1,7 @@
 /** Software of Ethernet rings for specs of the data path: rings, WQEs of several blocks, steering, and the usual scene. */
 import { CqeOpcode, ethernetCqe } from '../../../abi/cqe.ts';
 import { PathMtu, ServiceType } from '../../../abi/qpc.ts';
-import { ethernetControlSegment } from '../../../abi/wqe.ts';
+import { ethernetControlSegment, lsoHeader } from '../../../abi/wqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { ReceiveQps } from '../port/frame-steering.ts';
 import {
@@ -22,7 +22,22 @@ export interface FrameRequest extends Pick<SendRequest, 'segments' | 'inline'> {
   readonly tag?: number;
   readonly isServiceTag?: boolean;
   readonly hasChecksums?: boolean;
+  /** Makes an LSO of it. */
+  readonly lso?: LsoRequest;
 }
+
+export interface LsoRequest {
+  readonly segmentBytes: number;
+  readonly headers: Uint8Array;
+  /** As the segment says them; left out: those that are there. */
+  readonly headerBytes?: number;
+  /** Left out: as is right. */
+  readonly isLong?: boolean;
+}
+
+/** What a WQE has in front of the headers, and the bytes of it within which those are not long. */
+const LSO_HEADERS_PLACE = 16 + lsoHeader.sizeBytes;
+const LINE_BYTES = 64;
 
 /** A ring that sends and receives, as a driver makes it: blocks of 64 bytes, and behind each WQE one that is none. */
 export class Ring {
@@ -48,17 +63,17 @@ export class Ring {
   }
 
   /** Writes a WQE and rings. Returns the counter of its first block. */
-  send({
-    opcode = WqeOpcode.SEND,
-    tag,
-    isServiceTag = false,
-    hasChecksums = false,
-    ...data
-  }: FrameRequest): number {
+  send({ opcode, tag, isServiceTag = false, hasChecksums = false, lso, ...data }: FrameRequest): number {
     const counter = this.#counter;
-    const wqe = encodeWqe({ opcode, ...data }, 0);
-    const view = new DataView(wqe.buffer);
     const control = ethernetControlSegment.fields;
+    const usual = lso === undefined ? WqeOpcode.SEND : WqeOpcode.LSO;
+    const segment = lso === undefined ? {} : { lso: lsoSegment(lso) };
+    const wqe = encodeWqe({ opcode: opcode ?? usual, ...data, ...segment }, 0);
+    const view = new DataView(wqe.buffer);
+    if (lso !== undefined) {
+      const isLong = lso.isLong ?? LSO_HEADERS_PLACE + lso.headers.length > LINE_BYTES;
+      control.longLsoHeader.set(view, 0, isLong ? 1 : 0);
+    }
     if (tag !== undefined) {
       control.vlanTag.set(view, 0, tag);
       control[isServiceTag ? 'insertSVlan' : 'insertCVlan'].set(view, 0, 1);
@@ -82,6 +97,13 @@ export class Ring {
   #placeOf(counter: number): number {
     return this.qp.sqAddress + (counter & (blocks - 1)) * BLOCK_BYTES;
   }
+}
+
+function lsoSegment({ segmentBytes, headers, headerBytes = headers.length }: LsoRequest): Uint8Array {
+  const segment = new Uint8Array(lsoHeader.sizeBytes + headers.length);
+  lsoHeader.encodeInto({ mss: segmentBytes, headerBytes }, segment);
+  segment.set(headers, lsoHeader.sizeBytes);
+  return segment;
 }
 
 const passOf = (counter: number): number => (counter >>> logBlocks) & 1;

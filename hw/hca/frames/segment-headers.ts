@@ -1,0 +1,103 @@
+/**
+ * Headers of the frames that one LSO makes: software gives those of the first, and each frame gets them with its own length of IP, its
+ * number added to IPv4's identification, its place in the data added to the sequence number of TCP, and its checksums. PSH and FIN are the last one's
+ * alone. All else is repeated.
+ * Sources: interface sheet 6.3 (LSO); RFC 791, 8200, 9293; Linux net/ipv4/tcp_offload.c (tcp_gso_segment: PSH and FIN).
+ */
+import {
+  fillIpChecksum,
+  fillTransportChecksum,
+  IPV4_HEADER_BYTES,
+  IPV6_HEADER_BYTES,
+  ipVersionOf,
+  isFragment,
+  type PacketPlaces,
+  setU16,
+  TCP_HEADER_BYTES,
+  u16At,
+} from './frame-headers.ts';
+
+const PROTOCOL_TCP = 6;
+/** Extension headers of IPv6 that TCP may stand behind: for each hop, and for the destination. */
+const HOP_BY_HOP = 0;
+const DESTINATION_OPTIONS = 60;
+const IPV4_LENGTH_PLACE = 2;
+const IPV4_IDENTIFICATION_PLACE = 4;
+const IPV6_LENGTH_PLACE = 4;
+const TCP_SEQUENCE_PLACE = 4;
+const TCP_OFFSET_PLACE = 12;
+const TCP_FLAGS_PLACE = 13;
+const FIN_AND_PSH = 0x09;
+
+/**
+ * Places of TCP over IP in the headers of an LSO, for a frame of so many bytes; undefined where there is none, or not all of it. Lengths in
+ * them are software's, and say nothing.
+ */
+export function segmentPlacesOf(
+  bytes: Uint8Array,
+  at: number,
+  headerBytes: number,
+  frameBytes = headerBytes,
+): PacketPlaces | undefined {
+  const headersEnd = at + headerBytes;
+  const { version, network } = ipVersionOf(bytes, at, headersEnd);
+  if (version === 0) return undefined;
+  const isIpv4 = version === 4;
+  const transport = isIpv4 ? behindIpv4(bytes, network) : behindIpv6(bytes, network, headersEnd);
+  if (transport === -1 || transport + TCP_HEADER_BYTES > headersEnd) return undefined;
+  const tcpBytes = (bytes[transport + TCP_OFFSET_PLACE]! >>> 4) * 4;
+  if (tcpBytes < TCP_HEADER_BYTES || transport + tcpBytes > headersEnd) return undefined;
+  return { isIpv4, network, transport, protocol: PROTOCOL_TCP, end: at + frameBytes };
+}
+
+/** Place of TCP behind a header of IPv4 that is whole and no fragment's; -1: there is none. */
+function behindIpv4(bytes: Uint8Array, network: number): number {
+  const headerBytes = (bytes[network]! & 0xf) * 4;
+  const isFit = headerBytes >= IPV4_HEADER_BYTES && bytes[network + 9] === PROTOCOL_TCP;
+  return isFit && !isFragment(bytes, network) ? network + headerBytes : -1;
+}
+
+function behindIpv6(bytes: Uint8Array, network: number, headersEnd: number): number {
+  let next = bytes[network + 6]!;
+  let place = network + IPV6_HEADER_BYTES;
+  while (place < headersEnd && (next === HOP_BY_HOP || next === DESTINATION_OPTIONS)) {
+    next = bytes[place]!;
+    place += (bytes[place + 1]! + 1) * 8;
+  }
+  return next === PROTOCOL_TCP ? place : -1;
+}
+
+/** Which of the frames of an LSO, and where in the data its payload begins. */
+export interface Segment {
+  readonly index: number;
+  readonly firstByte: number;
+  readonly isLast: boolean;
+}
+
+/** Makes the headers at `at`, of so many bytes, those of one frame, whose payload lies behind them. */
+export function fillSegmentHeaders(
+  bytes: Uint8Array,
+  at: number,
+  headerBytes: number,
+  frameBytes: number,
+  { index, firstByte, isLast }: Segment,
+): void {
+  const places = segmentPlacesOf(bytes, at, headerBytes, frameBytes);
+  if (places === undefined) return;
+  const { isIpv4, network, transport, end } = places;
+  if (isIpv4) {
+    setU16(bytes, network + IPV4_LENGTH_PLACE, end - network);
+    const identification = network + IPV4_IDENTIFICATION_PLACE;
+    setU16(bytes, identification, (u16At(bytes, identification) + index) & 0xffff);
+  } else setU16(bytes, network + IPV6_LENGTH_PLACE, end - network - IPV6_HEADER_BYTES);
+  addToSequence(bytes, transport + TCP_SEQUENCE_PLACE, firstByte);
+  if (!isLast) bytes[transport + TCP_FLAGS_PLACE] = bytes[transport + TCP_FLAGS_PLACE]! & ~FIN_AND_PSH;
+  fillIpChecksum(bytes, places);
+  fillTransportChecksum(bytes, places);
+}
+
+function addToSequence(bytes: Uint8Array, place: number, count: number): void {
+  const sequence = (u16At(bytes, place) * 0x1_0000 + u16At(bytes, place + 2) + count) >>> 0;
+  setU16(bytes, place, sequence >>> 16);
+  setU16(bytes, place + 2, sequence & 0xffff);
+}
