@@ -60,6 +60,7 @@ const guests = [
   'test/guest/rough-guests.spec.ts',
   'test/guest/cable.spec.ts',
   'test/guest/ethernet.spec.ts',
+  'test/guest/ethernet-offloads.spec.ts',
   'test/guest/soft-roce.spec.ts',
   'test/guest/probe-backports.spec.ts',
   'test/guest/faults-probe.spec.ts',

@@ -19,7 +19,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port/;
 
 /** The cable comes up when both its ends are open. */
-async function bringUp(stage: Stage): Promise<string> {
+export async function bringUp(stage: Stage): Promise<string> {
   const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
   await inBoth(stage, () => `modprobe mlx4_en; until [ -d /sys/class/net/${name} ]; do sleep 0.1; done`);
   await inBoth(stage, (guest) => `ip addr add ${addresses[guest]}/24 dev ${name} && ip link set ${name} up`);
@@ -34,7 +34,11 @@ async function bringUp(stage: Stage): Promise<string> {
 }
 
 /** Pings of these sizes go from each guest to the address of the other, and all come back. */
-async function pingBothWays(stage: Stage, to: readonly string[], sizes: readonly number[]): Promise<string> {
+export async function pingBothWays(
+  stage: Stage,
+  to: readonly string[],
+  sizes: readonly number[],
+): Promise<string> {
   let last = '';
   for (const bytes of sizes) {
     const outputs = await inBoth(stage, (guest) => `ping -c 5 -i 0.2 -s ${bytes} ${to[1 - guest]!}`);
@@ -45,7 +49,7 @@ async function pingBothWays(stage: Stage, to: readonly string[], sizes: readonly
 }
 
 /** One counter of `ethtool -S`. */
-function counterOf(listing: string, counter: string): number {
+export function counterOf(listing: string, counter: string): number {
   const value = new RegExp(`^\\s*${counter}: (\\d+)$`, 'm').exec(listing)?.[1];
   if (value === undefined) throw new ScenarioFailure(`no ${counter} in:\n${listing}`);
   return Number(value);

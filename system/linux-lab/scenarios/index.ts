@@ -2,6 +2,7 @@
 import { assertOneOf } from '../../../base/index.ts';
 import { cable, loopback, twoGuests } from './data.ts';
 import { ethernet } from './ethernet.ts';
+import { ethernetOffloads } from './ethernet-offloads.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
@@ -25,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
   cable,
   twoGuests,
   ethernet,
+  ethernetOffloads,
   roce,
   roceV1,
   rawPackets,
