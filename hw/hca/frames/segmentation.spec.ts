@@ -13,7 +13,15 @@ import {
   ownTcpHeader,
   TCP_CHECKSUM_PLACE,
 } from '../testing/own-frames.ts';
-import { frameCompletions, type LsoRequest, Ring, type RingScene, ringScene } from '../testing/rings.ts';
+import {
+  frameCompletions,
+  frameOf,
+  type LsoRequest,
+  MAC_B,
+  Ring,
+  type RingScene,
+  ringScene,
+} from '../testing/rings.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_PROT_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
 const lso = { offloads: { logMaxLsoBytes: 16 } };
@@ -329,5 +337,60 @@ describe('an LSO that is none', () => {
     });
     const frames = framesOf(stream, pattern(1, 20), 10);
     expect((await receivedAt(scene, frames)).map(toHex)).toEqual(frames.map(toHex));
+  });
+});
+
+describe('LSOs of hostile software', () => {
+  it('complete, fail or send frames, and another ring goes on', async () => {
+    const random = new Random(29);
+    for (let round = 0; round < 25; round++) {
+      const scene = await ringScene({ ...lso, ...(random.chance(0.5) ? { hca: tightest } : {}) });
+      const { bench, b, from, to } = scene;
+      const rough = new Ring(bench.a);
+      await bench.run(5);
+      for (let index = 0; index < 6; index++) {
+        const headers = headersOf(random.chance(0.5) ? plain : { ...plain, ...ipv6 });
+        for (let changes = random.below(4); changes > 0; changes--)
+          headers[random.below(headers.length)] = random.below(256);
+        const fields = {
+          segmentBytes: random.below(random.chance(0.5) ? 0x1_0000 : 30),
+          headers,
+          ...(random.chance(0.3) ? { headerBytes: random.below(1024) } : {}),
+          ...(random.chance(0.2) ? { isLong: false } : {}),
+        };
+        const key = random.chance(0.2) ? { key: 0xdead_00 } : {};
+        rough.send({ segments: [{ ...from.part(0, random.below(3000)), ...key }], lso: fields });
+        if (random.chance(0.5)) await bench.run(2);
+      }
+      await bench.run(300);
+      const frame = frameOf(MAC_B, pattern(round, 120));
+      const taken = b.cq.takenCount();
+      b.qp.receive([to.part(0, BUFFER_BYTES)]);
+      from.write(frame, 10_000);
+      scene.a.send({ segments: [from.part(10_000, frame.length)] });
+      await bench.until(() => b.cq.takenCount() > taken);
+      expect(to.read(0, frame.length)).toEqual(frame);
+    }
+  });
+
+  it('leave nothing behind when they are reset, however many of their frames have gone', async () => {
+    const { frameTransmitter } = (await ringScene(lso)).bench.a.dataPath.blocks;
+    const rest = frameTransmitter.inspect();
+    for (let step = 0; step < 12; step++) {
+      const scene = await ringScene({ ...lso, hca: tightest });
+      const { bench, a, from } = scene;
+      receive(scene, 30);
+      a.send({ segments: [from.part(0, 9000)], lso: { segmentBytes: 500, headers: headersOf(plain) } });
+      await bench.run(1 + step * 2);
+      const node = bench.a;
+      node.act(() => {
+        node.reads.reset(node.domain.cycle);
+        node.writes.reset(node.domain.cycle);
+        node.dataPath.control.resetAll();
+      });
+      await bench.run(30);
+      expect(node.dataPath.blocks.frameTransmitter.inspect()).toEqual(rest);
+      expect(node.dataPath.core.requestPackets.heldCount).toBe(0);
+    }
   });
 });
