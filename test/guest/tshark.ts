@@ -35,18 +35,37 @@ const run = promisify(execFile);
 const guesses = ['rpcordma', 'smb_direct', 'iser', 'nvme-rdma', 'infiniband_sdp', 'lnet', 'rds'];
 
 /**
- * What tshark reads of a capture: for each frame the values of these fields, of several occurrences with commas between.
+ * What tshark reads of a capture: for each frame the values of these fields, of several occurrences with commas between; with preferences
+ * as its option -o takes them.
  * @throws Error with what tshark complains of
  */
-export async function fieldsOf(tree: string, file: string, fields: readonly string[]): Promise<string[][]> {
+export async function fieldsOf(
+  tree: string,
+  file: string,
+  fields: readonly string[],
+  preferences: readonly string[] = [],
+): Promise<string[][]> {
   const home = mkdtempSync(join(tmpdir(), 'hca-tshark-'));
   const { file: loader, arguments: before } = treeProgram(tree, 'usr/bin/tshark');
   const disabled = guesses.flatMap((name) => ['--disable-protocol', name]);
   const asked = fields.flatMap((field) => ['-e', field]);
+  const preferred = preferences.flatMap((preference) => ['-o', preference]);
   try {
     const { stdout } = await run(
       loader,
-      [...before, '-n', '-r', file, ...disabled, '-T', 'fields', '-E', 'separator=/t', ...asked],
+      [
+        ...before,
+        '-n',
+        '-r',
+        file,
+        ...disabled,
+        ...preferred,
+        '-T',
+        'fields',
+        '-E',
+        'separator=/t',
+        ...asked,
+      ],
       {
         env: {
           HOME: home,

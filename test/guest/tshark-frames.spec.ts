@@ -1,0 +1,86 @@
+/** The frames of an LSO, read by tshark, which computes their checksums itself: lengths, numbers and flags are those of one stream of TCP. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { pattern } from '../../hw/hca/testing/data-path-verbs.ts';
+import {
+  ownFrame,
+  ownPacketBytes,
+  ownTcpHeader,
+  TCP_CHECKSUM_PLACE,
+} from '../../hw/hca/testing/own-frames.ts';
+import { frameCompletions, ringScene } from '../../hw/hca/testing/rings.ts';
+import { fieldsOf, tsharkTree } from './tshark.ts';
+
+const BUFFER_BYTES = 2000;
+const ETHERNET = 1;
+
+/** A capture of the first kind (draft-ietf-opsawg-pcap). */
+function captureOf(frames: readonly Uint8Array[]): Uint8Array {
+  const head = Buffer.alloc(24);
+  head.writeUInt32LE(0xa1b2_c3d4, 0);
+  head.writeUInt16LE(2, 4);
+  head.writeUInt16LE(4, 6);
+  head.writeUInt32LE(65_535, 16);
+  head.writeUInt32LE(ETHERNET, 20);
+  const records = frames.flatMap((frame) => {
+    const record = Buffer.alloc(16);
+    record.writeUInt32LE(frame.length, 8);
+    record.writeUInt32LE(frame.length, 12);
+    return [record, frame];
+  });
+  return Buffer.concat([head, ...records]);
+}
+
+/** What b's ring received of an LSO of a's with these headers. */
+async function framesOf(headers: Uint8Array, data: Uint8Array, segmentBytes: number): Promise<Uint8Array[]> {
+  const { bench, a, b, from, to } = await ringScene({ offloads: { logMaxLsoBytes: 16 } });
+  const count = Math.ceil(data.length / segmentBytes);
+  for (let index = 0; index < count; index++) b.qp.receive([to.part(index * BUFFER_BYTES, BUFFER_BYTES)]);
+  from.write(data, 0);
+  a.send({ segments: [from.part(0, data.length)], lso: { segmentBytes, headers } });
+  await bench.until(() => bench.b.ethernet!.port.received.deliveredFrames === count);
+  await bench.run(20);
+  const sizes = frameCompletions(bench.b, b.cq).map(({ byteCount }) => byteCount);
+  expect(sizes).toHaveLength(count);
+  return sizes.map((bytes, index) => to.read(index * BUFFER_BYTES, bytes));
+}
+
+describe('the frames of an LSO, read by tshark', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['IPv4', true],
+    ['IPv6', false],
+  ])('are a stream of TCP over %s with right checksums', async (name, isIpv4) => {
+    const addresses = pattern(1, isIpv4 ? 8 : 32);
+    const transport = ownTcpHeader(0xffff_fc00, 0x19, Uint8Array.of(1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2));
+    const packet = { isIpv4, protocol: 6, identification: 0xfffe, addresses, transport };
+    const headers = ownFrame(ownPacketBytes({ ...packet, checksumPlace: TCP_CHECKSUM_PLACE }), isIpv4);
+    const frames = await framesOf(headers, pattern(2, 5000), 1400);
+    const file = join(folder, `${name}.pcap`);
+    writeFileSync(file, captureOf(frames));
+    const network = isIpv4 ? ['ip.checksum.status', 'ip.id'] : ['ipv6.plen', 'ipv6.nxt'];
+    const fields = [
+      'tcp.checksum.status',
+      'tcp.seq_raw',
+      'tcp.len',
+      'tcp.flags',
+      '_ws.malformed',
+      ...network,
+    ];
+    const preferences = ['tcp.check_checksum:TRUE', 'ip.check_checksum:TRUE'];
+    const rows = await fieldsOf(await tsharkTree(), file, fields, preferences);
+    const GOOD = '1';
+    const [last, rest] = ['0x0019', '0x0010'];
+    const whole = isIpv4 ? GOOD : '1432';
+    expect(rows).toEqual([
+      [GOOD, '4294966272', '1400', rest, '', whole, isIpv4 ? '0xfffe' : '6'],
+      [GOOD, '376', '1400', rest, '', whole, isIpv4 ? '0xffff' : '6'],
+      [GOOD, '1776', '1400', rest, '', whole, isIpv4 ? '0x0000' : '6'],
+      [GOOD, '3176', '800', last, '', isIpv4 ? GOOD : '832', isIpv4 ? '0x0001' : '6'],
+    ]);
+  });
+});
