@@ -9,7 +9,7 @@
 import type { Qpn } from '../objects/index.ts';
 
 /** Where the parts of a frame begin, in its bytes; -1 for a part that it has not. */
-export interface FramePlaces {
+interface FramePlaces {
   readonly link: number;
   readonly network: number;
   readonly transport: number;
@@ -37,7 +37,7 @@ export interface FlowConditions {
   readonly vlanMask: number;
 }
 
-export interface FlowRule {
+interface FlowRule {
   readonly id: number;
   readonly priority: number;
   readonly qpn: Qpn;
