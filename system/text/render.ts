@@ -218,7 +218,9 @@ export function transportTable(
 }
 
 /** Messages put in their receive WQEs; nothing where there were none. */
-function inlineReceiveTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'inlineReceives'> }[]): string[] {
+function inlineReceiveTable(
+  nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'inlineReceives'> }[],
+): string[] {
   const rows = nodes.flatMap(({ hca: { inlineReceives } }, node) =>
     inlineReceives === undefined
       ? []
