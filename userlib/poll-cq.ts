@@ -172,10 +172,9 @@ function takeInline(cq: IbvCq, wc: IbvWc): void {
   const { cpu } = cq;
   const { memory, costs, copied } = cq.context.platform;
   const slot = (ring.tail - 1) & (ring.wqeCount - 1);
-  let from = ring.slots[slot]!;
-  const left = lists.fill(slot, wc.byteLen, (address, lengthBytes) => {
-    if (!copyTo(memory, address, from, lengthBytes)) wc.status = WcStatus.IBV_WC_LOC_PROT_ERR;
-    from += lengthBytes;
+  const from = ring.slots[slot]!;
+  const left = lists.fill(slot, wc.byteLen, (address, lengthBytes, before) => {
+    if (!copyTo(memory, address, from + before, lengthBytes)) wc.status = WcStatus.IBV_WC_LOC_PROT_ERR;
   });
   if (left > 0) wc.status = WcStatus.IBV_WC_LOC_LEN_ERR;
   const bytes = wc.byteLen - left;

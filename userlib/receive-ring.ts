@@ -43,13 +43,20 @@ export class InlineLists {
     }
   }
 
-  /** Calls `take` for each piece of a buffer that so many bytes fill. @returns bytes for which there is no room */
-  fill(slot: number, lengthBytes: number, take: (address: number, lengthBytes: number) => void): number {
+  /**
+   * Calls `take` for each piece of a buffer that so many bytes fill, with how many bytes are before it.
+   * @returns bytes for which there is no room
+   */
+  fill(
+    slot: number,
+    lengthBytes: number,
+    take: (address: number, lengthBytes: number, before: number) => void,
+  ): number {
     let left = lengthBytes;
     for (let sge = 0; sge < this.#counts[slot]! && left > 0; sge++) {
       const at = slot * this.#maxSge + sge;
       const bytes = Math.min(left, this.#lengths[at]!);
-      if (bytes > 0) take(this.#addresses[at]!, bytes);
+      if (bytes > 0) take(this.#addresses[at]!, bytes, lengthBytes - left);
       left -= bytes;
     }
     return left;

@@ -53,8 +53,8 @@ export const userlibMistakes: readonly Mistake[] = [
     kind: 'wrong length',
     scene: 'request-lists',
     file: 'userlib/post-recv.ts',
-    find: 'const isShorter = wr.numSge < maxSge;',
-    replace: 'const isShorter = wr.numSge === 0 && maxSge > 0;',
+    find: 'const isShorter = wr.numSge < pointersMax;',
+    replace: 'const isShorter = wr.numSge === 0 && pointersMax > 0;',
   },
   {
     name: 'blueflame-second-quarter',
