@@ -131,7 +131,7 @@ function collectCells(
 }
 
 /** Whether typed-binary itself reads the cell, as a number. */
-export const isNumberCell = (cell: Cell): boolean =>
+const isNumberCell = (cell: Cell): boolean =>
   cell.content === 'unsigned' && (cell.sizeBytes === 1 || cell.sizeBytes === 2 || cell.sizeBytes === 4);
 
 export function cellSchema(cell: Cell): AnySchema {

@@ -79,9 +79,13 @@ describe('the packets of a machine, read by tshark', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('are of every opcode of RC but those with invalidation, and some were lost, damaged and sent again', () => {
+  it('are of every opcode of RC that tshark knows but those with invalidation, and some were lost, damaged and sent again', () => {
     const sent = new Set(packets.map(({ packet }) => opcodeRow(packet.bth.opcode)!.name));
-    const meant = opcodeTable.filter(({ service, headers }) => service === 'RC' && !headers.includes('IETH'));
+    // The numbers of masked atomics are this model's own (docs/deviations.md).
+    const meant = opcodeTable.filter(
+      ({ service, headers, name }) =>
+        service === 'RC' && !headers.includes('IETH') && !name.includes('MASKED'),
+    );
     expect(meant.filter(({ name }) => !sent.has(name)).map(({ name }) => name)).toEqual([]);
     const comments = packets.map(({ comment }) => comment);
     for (const word of ['lost', 'damaged', 'copy'])
