@@ -37,7 +37,7 @@ export function renderServeReport(report: ServeReport): string {
 function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: StrangerReport): string {
   const { refused, unreadFrames, unfitFrames, forgottenFrames, discardedFrames } = lost;
   const { holds, expiredHolds, heldMs } = lost;
-  const expired = expiredHolds === 0 ? '' : `, ${countText(expiredHolds)} of them in vain`;
+  const expired = expiredHolds === 0 ? '' : `, ${countText(expiredHolds)} of them until they expired`;
   const held =
     holds === 0
       ? ''

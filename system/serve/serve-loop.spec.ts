@@ -105,7 +105,7 @@ describe.skipIf(unavailable !== undefined)('the loop, with a stranger at the end
     expect(unreadFrames + framesToClient).toBe(2610);
     expect(notices.filter((text) => text.includes('does not read'))).toHaveLength(1);
     expect(renderServeReport(report)).toMatch(
-      / frames not taken; time stood still 2 times for \d+ ms until they had read, 1 of them in vain\n/,
+      / frames not taken; time stood still 2 times for \d+ ms until they had read, 1 of them until they expired\n/,
     );
     close();
   });

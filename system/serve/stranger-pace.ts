@@ -23,7 +23,7 @@ export class StrangerPace {
   readonly #boundBytes: number;
   readonly #holdMs: number;
   #isHolding = false;
-  /** The last hold was in vain, and the bytes wait yet. */
+  /** The last hold has expired, and the bytes still wait. */
   #hasExpired = false;
   /** Wall time at which the hold began, and to which it is in {@link counters}. */
   #beganMs = 0;

@@ -102,10 +102,10 @@ function conditionsOf(records: readonly Record[]): FlowConditions {
       vlanMask = record.vlanMask;
     } else {
       needsIpv4 = true;
-      if (id === FlowRecordId.IPV4) matches.push(...wordMatches('network', bytes, ipv4Fields));
+      if (id === FlowRecordId.IPV4) matches.push(...addressMatches(bytes));
       else {
         protocol = id === FlowRecordId.TCP ? TCP : UDP;
-        matches.push(...wordMatches('transport', bytes, portFields));
+        matches.push(...portMatches(bytes));
       }
     }
   }
@@ -125,31 +125,29 @@ function macMatches(record: {
   ];
 }
 
-/** Where a value and its mask stand in a record, of how many bytes, and the place of what they are compared with. */
-interface Compared {
-  readonly value: number;
-  readonly mask: number;
-  readonly lengthBytes: number;
-  readonly place: number;
+function addressMatches(record: Uint8Array): FlowMatch[] {
+  const { destination, destinationMask, source, sourceMask } = flowIpv4.decode(record);
+  return [
+    numberMatch('network', ipv4Places.destination, destination, destinationMask, 4),
+    numberMatch('network', ipv4Places.source, source, sourceMask, 4),
+  ];
 }
 
-const ipv4Fields: readonly Compared[] = [
-  { value: 0x08, mask: 0x0c, lengthBytes: 4, place: ipv4Places.destination },
-  { value: 0x10, mask: 0x14, lengthBytes: 4, place: ipv4Places.source },
-];
-const portFields: readonly Compared[] = [
-  { value: 0x0a, mask: 0x0e, lengthBytes: 2, place: portPlaces.destination },
-  { value: 0x12, mask: 0x16, lengthBytes: 2, place: portPlaces.source },
-];
+function portMatches(record: Uint8Array): FlowMatch[] {
+  const { destinationPort, destinationPortMask, sourcePort, sourcePortMask } = flowPorts.decode(record);
+  return [
+    numberMatch('transport', portPlaces.destination, destinationPort, destinationPortMask, 2),
+    numberMatch('transport', portPlaces.source, sourcePort, sourcePortMask, 2),
+  ];
+}
 
-const wordMatches = (
-  part: 'network' | 'transport',
-  bytes: Uint8Array,
-  fields: readonly Compared[],
-): FlowMatch[] =>
-  fields.map(({ value, mask, lengthBytes, place }) => ({
-    part,
-    place,
-    value: bytes.slice(value, value + lengthBytes),
-    mask: bytes.slice(mask, mask + lengthBytes),
-  }));
+const numberMatch = (
+  part: FlowMatch['part'],
+  place: number,
+  value: number,
+  mask: number,
+  lengthBytes: number,
+): FlowMatch => ({ part, place, value: bigEndian(value, lengthBytes), mask: bigEndian(mask, lengthBytes) });
+
+const bigEndian = (value: number, lengthBytes: number): Uint8Array =>
+  Uint8Array.from({ length: lengthBytes }, (_, at) => value >>> (8 * (lengthBytes - 1 - at)));
