@@ -16,7 +16,7 @@ export const moderation: Study = {
   answer(figures) {
     const values = figures.valuesOf('moderation').map(String);
     const perMessage = (value: string): number =>
-      figures.at('interrupts.0', { moderation: value }) / figures.at('iterations', { moderation: value });
+      figures.at('interrupts.0', { moderation: value }) / figures.messagesAt({ moderation: value });
     const latencyUs = (value: string): number => (calls / figures.at(rate, { moderation: value })) * 1e6;
     const fixed = (value: number): string => String(Number(value.toPrecision(3)));
     const rising = values.toSorted((left, right) => perMessage(right) - perMessage(left));
@@ -65,5 +65,5 @@ function serverCycles(figures: StudyFigures, place: Readonly<Record<string, numb
   const cycles = Object.entries(row?.figures ?? {})
     .filter(([name]) => name.startsWith('cores.1.cycles.'))
     .reduce((sum, [, value]) => sum + Number(value), 0);
-  return Math.round(cycles / figures.at('iterations', place));
+  return Math.round(cycles / figures.messagesAt(place));
 }

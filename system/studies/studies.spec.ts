@@ -76,6 +76,19 @@ describe('studies', () => {
     for (const study of studies) expect(() => study.answer(new StudyFigures([]))).toThrow();
   });
 
+  it('share the cycles of the server among the messages of all QPs', () => {
+    // 2 M a second for 400 µs are 800 messages, 200 of each of four QPs; the core worked 800,000 cycles on them.
+    const rows = ['read-bw', 'send-bw'].map((test, index) => ({
+      ...{ hash: test, index, status: 'done' as const, axes: { test, echo: test === 'send-bw', size: 32 } },
+      figures: {
+        ...{ messagesPerSecond: 2e6, durationPs: 4e8, iterations: 200 },
+        ...(test === 'send-bw' ? { 'cores.1.cycles.poll': 500_000, 'cores.1.cycles.post': 300_000 } : {}),
+      },
+    }));
+    const [, cycles] = studies.find(({ name }) => name === 'sides')!.answer(new StudyFigures(rows));
+    expect(cycles).toBe("The server's processor spends 0 cycles a value by READ and 1000 by calls.");
+  });
+
   it('are listed in docs/studies, each with its question', () => {
     const list = pageOf('README');
     for (const { name, question } of studies) expect(list).toContain(`[${question}](${name}.md)`);

@@ -64,6 +64,11 @@ export class StudyFigures {
     return value;
   }
 
+  /** Messages of all QPs together that were measured there: `iterations` are those of one QP. */
+  messagesAt(place: Readonly<Record<string, AxisValue>>): number {
+    return Math.round((this.at('messagesPerSecond', place) * this.at('durationPs', place)) / 1e12);
+  }
+
   /** The figure in its unit. */
   text(figure: string, place: Readonly<Record<string, AxisValue>>): string {
     return figureText(figure, this.at(figure, place));
