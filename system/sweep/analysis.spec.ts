@@ -64,6 +64,9 @@ describe('a figure', () => {
   it('says whether more of it is better, by its name', () => {
     const names = ['messagesPerSecond', 'typicalPs', 'caches.1.qpc.evictions', 'iterations'];
     expect(names.map((name) => figureKindOf(name).isMoreBetter)).toEqual([true, false, false, undefined]);
+    // What work costs: interrupts of a host, cycles of a core.
+    const costs = ['interrupts.0', 'cores.1.cycles.poll', 'onDemand.1.device.rnrNaks'];
+    expect(costs.map((name) => figureKindOf(name).isMoreBetter)).toEqual([false, false, false]);
   });
 });
 
@@ -117,6 +120,14 @@ describe('a Pareto front', () => {
   const figures = fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 20 })), {
     minLength: 1,
     maxLength: 30,
+  });
+
+  it('of a rate and the interrupts that it takes has the fewest of them', () => {
+    const rows = [54, 6, 7].map((interrupts, index) =>
+      rowOf(index, {}, { 'interrupts.0': interrupts, messagesPerSecond: [9, 5, 4][index]! }),
+    );
+    const front = paretoFront(rows, 'interrupts.0', 'messagesPerSecond');
+    expect(front.map(({ figures: { 'interrupts.0': interrupts } }) => interrupts)).toEqual([6, 54]);
   });
 
   it('is what no other point beats, of a rate to be high and a latency to be low', () => {

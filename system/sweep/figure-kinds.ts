@@ -15,7 +15,10 @@ const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
   [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],
   [/PerSecond$/, { unit: '/s', divisor: 1, isMoreBetter: true }],
   [/Ps$/, { unit: 'µs', divisor: 1e6, isMoreBetter: false }],
-  [/\.misses$|\.evictions$/, { unit: '', divisor: 1, isMoreBetter: false }],
+  [
+    /\.(misses|evictions|rnrNaks|pageRequests)$|^interrupts\.\d+$|\.cycles\.\w+$/,
+    { unit: '', divisor: 1, isMoreBetter: false },
+  ],
   [/\.hits$/, { unit: '', divisor: 1, isMoreBetter: true }],
 ];
 
