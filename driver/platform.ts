@@ -23,6 +23,8 @@ export interface Cpu {
   readonly localPs: number;
   /** The same, counted from the epoch of simulated time: for listeners that are called when a new one begins. */
   readonly ownPs: number;
+  /** Counts the core's own time from now on. */
+  stopwatch(): Stopwatch;
   /** Spends cycles now, without waiting: the core's own time runs ahead until {@link settle}. */
   charge(cause: CpuCause, cycles: number): void;
   /** Waits until simulated time has caught up with the core's own time. */
@@ -46,6 +48,8 @@ export interface Cpu {
 /** Time counted since an instant. */
 export interface Stopwatch {
   readonly elapsedPs: number;
+  /** The same, exact also where a number is not: from 2^53 on. */
+  readonly exactElapsedPs: number | bigint;
 }
 
 /** Something to wait for: raised by an interrupt handler, awaited by threads. */

@@ -170,6 +170,7 @@ export class TestMachine {
       get ownPs() {
         return machine.time;
       },
+      stopwatch: () => machine.platform.stopwatch(),
       charge,
       settle: async () => {},
       sleep: async (durationPs) => {
@@ -223,6 +224,9 @@ export class TestMachine {
         const machine = this;
         return {
           get elapsedPs() {
+            return machine.time - startPs;
+          },
+          get exactElapsedPs() {
             return machine.time - startPs;
           },
         };

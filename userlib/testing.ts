@@ -149,6 +149,17 @@ export class TestProcess {
       get ownPs() {
         return machine.time;
       },
+      stopwatch: () => {
+        const startPs = machine.time;
+        return {
+          get elapsedPs() {
+            return machine.time - startPs;
+          },
+          get exactElapsedPs() {
+            return machine.time - startPs;
+          },
+        };
+      },
       storeBytes: this.storeBytes,
       storeView: viewOf(this.storeBytes),
       storeWords: new Int32Array(this.storeBytes.buffer),

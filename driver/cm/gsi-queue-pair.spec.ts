@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { qpMailbox } from '../../abi/qpc.ts';
 import { linesOf, readGolden } from '../../abi/testing/golden.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
+import type { Cpu } from '../platform.ts';
 import { inputOf } from '../testing-answers.ts';
 import { captured, TestContext } from '../testing-context.ts';
 import { GsiQueuePair } from './gsi-queue-pair.ts';
@@ -46,6 +47,27 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
     [80, 96],
   ] as const)
     expect(toHex(own.subarray(from, to))).toBe(toHex(golden.subarray(from, to)));
+});
+
+it('waits for the time at which another core, whose code ran before, has posted', async () => {
+  const { machine, driver } = await TestContext.open();
+  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  /** Another core, at a time of its own; a cycle takes 400 ps. */
+  const coreAt = (startPs: number) => {
+    let ownPs = startPs;
+    const charge = (_cause: string, cycles: number): void => {
+      ownPs += 400 * cycles;
+    };
+    const stopwatch = () => ({ elapsedPs: 0, exactElapsedPs: 0 });
+    return Object.create(machine.cpu, {
+      ownPs: { get: () => ownPs },
+      charge: { value: charge },
+      stopwatch: { value: stopwatch },
+    }) as Cpu;
+  };
+  const [ahead, behind] = [coreAt(12_000_000), coreAt(400_000)];
+  for (const cpu of [ahead, behind]) pair.post(cpu, new Uint8Array(256), { lid: 1, serviceLevel: 0 });
+  expect([ahead.ownPs, behind.ownPs]).toEqual([12_000_000, 12_000_000]);
 });
 
 it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it drops', async () => {

@@ -45,6 +45,7 @@ import { kernelProcess } from '../kernel-process.ts';
 import type { Translation } from '../mtt.ts';
 import type { Cpu, PinnedPages } from '../platform.ts';
 import { releaseContext, useContext } from '../qp.ts';
+import { SpinLock } from '../spin-lock.ts';
 import { mapUar, type UserUar, unmapUar } from '../uar.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
 
@@ -118,6 +119,8 @@ export class GsiQueuePair {
   #receiveCounter = 0;
   #consumerCounter = 0;
   #armSequence = 0;
+  /** Of the send queue, which threads of several cores post to. */
+  readonly #lock = new SpinLock();
   readonly #doorbell = viewOf(new Uint8Array(cqArm.sizeBytes));
   readonly #wqe = new Uint8Array(sendUnits * dataPointer.sizeBytes);
 
@@ -153,6 +156,7 @@ export class GsiQueuePair {
   /** Hands a MAD to the device. @returns false, and nothing is sent, when the send queue is full */
   post(cpu: Cpu, mad: Uint8Array, { lid, serviceLevel }: MadAddress): boolean {
     if (this.#sendsInFlight === sendsMax) return false;
+    this.#lock.acquire(cpu);
     const { memory } = this.#device.platform;
     const slot = this.#sendCounter & (2 ** logSendSlots - 1);
     const buffer = this.#memory.sent.address + slot * madBytes;
@@ -185,6 +189,7 @@ export class GsiQueuePair {
     this.#device.platform.operations?.posted(this.qpn, counter, WqeOpcode.SEND, cpu.ownPs);
     this.#sendCounter++;
     this.#sendsInFlight++;
+    this.#lock.release(cpu);
     return true;
   }
 

@@ -85,6 +85,7 @@ export class DrivenSlot {
       get ownPs() {
         return bench.wallMs * PS_PER_MS;
       },
+      stopwatch: () => this.#stopwatch(),
       charge: () => {},
       settle: async () => {},
       sleep: async (durationPs) => this.#outside(() => this.pass(durationPs / PS_PER_MS)),
@@ -97,6 +98,20 @@ export class DrivenSlot {
         bench.write(region, offset, this.distort(value), 4, node);
       },
       storeMemory: (address, bytes) => this.memory.bytes.set(bytes, address),
+    };
+  }
+
+  #stopwatch(): ReturnType<DriverPlatform['stopwatch']> {
+    const { bench } = this;
+    const startMs = bench.wallMs;
+    const elapsedPs = (): number => (bench.wallMs - startMs) * PS_PER_MS;
+    return {
+      get elapsedPs() {
+        return elapsedPs();
+      },
+      get exactElapsedPs() {
+        return elapsedPs();
+      },
     };
   }
 
@@ -146,14 +161,7 @@ export class DrivenSlot {
         eventDispatch: cost,
       },
       newSignal: () => new SlotSignal(this),
-      stopwatch: () => {
-        const startMs = bench.wallMs;
-        return {
-          get elapsedPs() {
-            return (bench.wallMs - startMs) * PS_PER_MS;
-          },
-        };
-      },
+      stopwatch: () => this.#stopwatch(),
       spawn: (_name, body) => void body(this.cpu),
     };
   }
