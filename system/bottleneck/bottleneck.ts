@@ -7,7 +7,7 @@ import type { PerfArgs } from '../workloads/index.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
 import { linkResources } from './links.ts';
-import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+import { hcaShare, lengthsOf, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
 import { windowResources } from './windows.ts';
 
 export interface Bottleneck {
@@ -61,7 +61,9 @@ function sameQpInterval(measured: Measured): Resource {
   const { sameQpIntervalCycles, requestPacketCycles } = config.hca;
   const isRequest = args.verb === 'write' || args.verb === 'send';
   const mtu = args.mtuBytes === 0 ? 4096 : args.mtuBytes;
-  const further = isRequest ? Math.ceil(args.sizeBytes / mtu) - 1 : 0;
+  const further = isRequest
+    ? lengthsOf(args).reduce((sum, { bytes, share }) => sum + share * (Math.ceil(bytes / mtu) - 1), 0)
+    : 0;
   const ways = args.isBidirectional === true ? 2 : 1;
   const perQp = messagesOf(measured) / args.qpCount / ways;
   return {

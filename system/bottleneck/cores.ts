@@ -4,7 +4,7 @@
  */
 import type { NodeReport } from '../machine/index.ts';
 import { type PerfArgs, putBytes } from '../workloads/index.ts';
-import { less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
+import { lengthsOf, less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
@@ -28,7 +28,7 @@ function postsOf(measured: Measured, node: number): readonly Posts[] {
   if (!isSender(args, node)) return [];
   const { kv } = args;
   const count = sentBy(measured);
-  if (kv === undefined) return [{ count, bytes: args.sizeBytes }];
+  if (kv === undefined) return lengthsOf(args).map(({ bytes, share }) => ({ count: share * count, bytes }));
   const gets = (count * kv.getPercent) / 100;
   return node === 0
     ? [

@@ -37,6 +37,12 @@ describe('the bound of the link', () => {
     expect(linkBound(config, args(more))).toBeCloseTo((4e9 * payload) / linkBytes, 0);
   });
 
+  it('of drawn lengths is that of the one which leaves most to its payload: how often each is drawn is not known', () => {
+    const sizes = [64, 65_536, 1].map((bytes) => ({ bytes, weight: 1 }));
+    const longest = linkBound(config, args({ sizeBytes: 65_536 }));
+    expect(linkBound(config, args({ sizeBytes: 65_536, sizes }))).toBeCloseTo(longest, 0);
+  });
+
   it('refuses a peak beyond it', () => {
     const bound = linkBound(config, args({}));
     const messagePs = (1024 / bound) * 1e12;

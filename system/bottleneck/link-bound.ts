@@ -4,13 +4,8 @@
  */
 import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import {
-  type BandwidthResult,
-  type KvPlan,
-  type PerfArgs,
-  type PerfVerb,
-  putBytes,
-} from '../workloads/index.ts';
+import { type KvPlan, type PerfArgs, type PerfVerb, putBytes } from '../workloads/index.ts';
+import { lengthsOf } from './measured.ts';
 
 const mtuBytesMax = 4096;
 
@@ -34,7 +29,8 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
 };
 
 /**
- * Bytes of payload per second, of both directions where both sides send. Without an MTU of its own a test has the port's: then it is
+ * Bytes of payload per second, of both directions where both sides send. Of lengths that are drawn the bound is that of the one which
+ * leaves most to its payload, for how often each was drawn is not known here. Without an MTU of its own a test has the port's: then it is
  * the bound of the largest.
  */
 export function linkBound(config: MachineConfig, args: PerfArgs): number {
@@ -63,13 +59,10 @@ function kvBound({ wire }: MachineConfig, kv: KvPlan): number {
 }
 
 function messageBound({ wire }: MachineConfig, args: PerfArgs): number {
-  const { sizes = [{ bytes: args.sizeBytes, weight: 1 }], isBidirectional } = args;
-  const sum = (pick: (bytes: number) => number): number =>
-    sizes.reduce((total, { bytes, weight }) => total + weight * pick(bytes), 0);
-  const linkBytes = sum((bytes) => linkBytesOf(wire.framingBytes, args, bytes));
+  const shares = lengthsOf(args).map(({ bytes }) => bytes / linkBytesOf(wire.framingBytes, args, bytes));
   const { numeratorPs, denominator } = byteTimeOf(wire);
-  const directions = isBidirectional === true ? 2 : 1;
-  return (directions * sum((bytes) => bytes) * denominator * 1e12) / (linkBytes * numeratorPs);
+  const directions = args.isBidirectional === true ? 2 : 1;
+  return (directions * Math.max(...shares) * denominator * 1e12) / numeratorPs;
 }
 
 /** Bytes on the link of a message with so much payload. */
@@ -87,8 +80,13 @@ function linkBytesOf(framingBytes: number, { verb, mtuBytes }: PerfArgs, sizeByt
 /** Rounding of picoseconds and of quotients. */
 const tolerance = 1e-6;
 
+interface Rates {
+  readonly peakBytesPerSecond?: number;
+  readonly averageBytesPerSecond: number;
+}
+
 /** Whether the rates of a result are possible on the link. */
 export const isWithinLink = (
-  { peakBytesPerSecond, averageBytesPerSecond }: BandwidthResult,
+  { peakBytesPerSecond = 0, averageBytesPerSecond }: Rates,
   boundBytesPerSecond: number,
 ): boolean => Math.max(peakBytesPerSecond, averageBytesPerSecond) <= boundBytesPerSecond * (1 + tolerance);

@@ -44,6 +44,15 @@ export const less = (...names: readonly string[]): Turn[] => names.map((what) =>
 export const hcaShare = ({ config, durationPs }: Measured, cycles: number): number =>
   (cycles * 1e6) / config.hca.coreClockMHz / durationPs;
 
+/** Lengths of messages, and which share of them has each. */
+export function lengthsOf({
+  sizeBytes,
+  sizes = [{ bytes: sizeBytes, weight: 1 }],
+}: PerfArgs): readonly { readonly bytes: number; readonly share: number }[] {
+  const total = sizes.reduce((sum, { weight }) => sum + weight, 0);
+  return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
+}
+
 /** Messages of all QPs together, in each direction that has some. */
 export const messagesOf = ({ durationPs, messagesPerSecond }: Measured): number =>
   (messagesPerSecond * durationPs) / 1e12;

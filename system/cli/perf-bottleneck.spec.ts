@@ -1,6 +1,6 @@
 /** What `perf` says that binds is checked by turning it: then the rate rises, and by turning something else it does not. */
 import { expect, it } from 'vitest';
-import type { ParameterValues } from '../machine/profile/index.ts';
+import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
 import type { BandwidthResult } from '../workloads/perf-plan.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
 import runPerf, { type PerfRow } from './perf-run.ts';
@@ -153,4 +153,14 @@ it.each(cases)('$binds binds $workload', async ({ binds, workload, set = {}, tur
   const elsewhere = await measured(workload, { ...set, ...other });
   expect(rateOf(after) / rateOf(before)).toBeGreaterThan(1.1);
   expect(rateOf(elsewhere) / rateOf(before)).toBeLessThan(1.04);
+});
+
+it('counts packets of messages whose lengths are drawn by the weights, not all as of the longest', async () => {
+  const set = { 'hca.sameQpIntervalCycles': 300, 'hca.requestPacketCycles': 100 };
+  const { bottleneck, result } = await measured('write-bw,sizes=64:19,32768:1,mtu=4096,iters=400', set);
+  // One of 20 has 7 packets beside the first: 300 + 100 * 7 / 20 cycles a message.
+  const { coreClockMHz } = configurationOf({ set }).hca;
+  const busyPs = (400 * (300 + 35) * 1e6) / coreClockMHz;
+  expect(bottleneck!.binds.name).toBe('same-QP interval');
+  expect(bottleneck!.binds.share).toBeCloseTo(busyPs / (result as BandwidthResult).durationPs, 6);
 });
