@@ -10,10 +10,14 @@ const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string
   `${text(hosts[0])} / ${text(hosts[1])}`;
 
 /** A rate as people read it. */
-export const rateText = (bytesPerSecond: number): string =>
-  bytesPerSecond >= 1e9
-    ? `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`
-    : `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+export function rateText(bytesPerSecond: number): string {
+  if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
+  if (bytesPerSecond >= 1e6)
+    return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+  return bytesPerSecond >= 1e3
+    ? `${(bytesPerSecond / 1e3).toFixed(bytesPerSecond >= 1e4 ? 0 : 1)} kB/s`
+    : `${Number(bytesPerSecond.toPrecision(3))} B/s`;
+}
 
 /** Cycles of a host for each byte moved. */
 export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1): number =>

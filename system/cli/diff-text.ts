@@ -111,6 +111,7 @@ function valueText(path: string, value: FigureChange['before']): string {
   if (typeof value !== 'number') return wordText(String(value)).slice(0, 24);
   if (/Ps(\.|$)/.test(path)) return timeText(value);
   if (path.endsWith('BytesPerSecond') || path.endsWith('bytesPerSecond')) return rateText(value);
+  if (Math.abs(value) < 1) return value.toLocaleString('en-US', { maximumSignificantDigits: 4 });
   const digits = Number.isInteger(value) || Math.abs(value) >= 1e4 ? 0 : 4;
   return value.toLocaleString('en-US', { maximumFractionDigits: digits });
 }

@@ -30,7 +30,7 @@ export interface Chart {
   readonly yScale?: Scale;
   /** Words that stand at 0, 1, 2 and so on of a linear x axis. */
   readonly xWords?: readonly string[];
-  /** Digits of figures in the table below the chart: significant ones; left out, two behind the point. */
+  /** Significant digits of figures in the table below the chart; left out, five. */
   readonly digits?: number;
 }
 

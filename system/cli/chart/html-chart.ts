@@ -101,11 +101,13 @@ function seriesOf({ lines, isScattered = false }: Chart): object[] {
   });
 }
 
+/** A line may go over powers of ten: so many behind the point would leave nothing of its low end. */
+const digitsPreset = 5;
+
 function figuresTable(chart: Chart): Html {
-  const { title, xLabel, yLabel, lines, digits } = chart;
+  const { title, xLabel, yLabel, lines, digits = digitsPreset } = chart;
   const head = [xLabel, ...lines.map(({ name }) => (yLabel === '' ? name : `${name} (${yLabel})`))];
-  const textOf = (y: number): string =>
-    digits === undefined ? y.toFixed(2) : String(Number(y.toPrecision(digits)));
+  const textOf = (y: number): string => String(Number(y.toPrecision(digits)));
   const rows = xValuesOf(chart).map((x) => [
     xTextOf(chart, x),
     ...lines.map(({ points }) => {
