@@ -4,6 +4,7 @@ import type { ParameterValues } from '../machine/profile/index.ts';
 import type { BandwidthResult } from '../workloads/perf-plan.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
 import runPerf, { type PerfRow } from './perf-run.ts';
+import { hca } from './testing/in-process.ts';
 
 const measured = async (text: string, set: ParameterValues = {}): Promise<PerfRow> => {
   const row = await runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload(text)) });
@@ -23,6 +24,22 @@ describe('perf', () => {
     await expect(measured('write-bw,threads=5,iters=10')).rejects.toThrow(
       'threads is 5, expected at most the cores of a host, 4: --set host.core.count=5',
     );
+  });
+
+  it('has no peak of several senders, nor of drawn lengths, whose count says nothing of their bytes', async () => {
+    const peakOf = async (text: string) => (await measured(text)).result;
+    expect(await peakOf('write-bw,size=64,iters=40')).toHaveProperty('peakBytesPerSecond');
+    for (const several of ['size=64,threads=2,qps=2', 'size=64,bidirectional', 'sizes=64:1,65536:1']) {
+      const result = await peakOf(`write-bw,iters=40,${several}`);
+      expect(result, several).toHaveProperty('averageBytesPerSecond');
+      expect(result, several).not.toHaveProperty('peakBytesPerSecond');
+    }
+  });
+
+  it('of drawn lengths is not faster than the link', async () => {
+    const { code, out, err } = await hca('perf', 'write-bw', '--sizes', '64:1,65536:1', '-n', '300');
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toMatch(/^ 32800 +300 +- +\d{4}\.\d\d /m);
   });
 
   it.each(['write-bw', 'send-bw'])('sends %s over RC and UC', async (test) => {

@@ -15,3 +15,17 @@ it('says of what way the latencies are: READ and atomics have a whole round trip
   for (const verb of ['write', 'send']) expect(pageOf(verb)).toContain('half a round trip');
   for (const verb of ['read', 'atomic']) expect(pageOf(verb)).toContain('a whole round trip');
 });
+
+it('has rates of few messages, and none of a peak that there is not', () => {
+  const args = { verb: 'write', isLatency: false, iterations: 5, qpCount: 1 };
+  // perftest's row of 8 MiB: 458 messages a second.
+  const rates = { durationPs: 1e12, averageBytesPerSecond: 458 * 2 ** 23, messagesPerSecond: 458 };
+  const rows = [2 ** 21, 2 ** 22, 2 ** 23].map((sizeBytes) => ({
+    ...{ args: { ...args, sizeBytes }, result: { iterations: 5, ...rates }, interrupts: [0, 0] },
+  })) as unknown as ReportedRow[];
+  const page = perfPage({ title: 't', command: 'c', version: '1' }, rows, []);
+  expect(page).toContain('<td>–</td><td>3664.00</td><td>0.000458</td>');
+  // The table of the chart of messages.
+  expect(page).toContain('<th scope="row">8M</th><td>0.000458</td>');
+  expect(page).not.toMatch(/<td>0\.00+<\/td>/);
+});

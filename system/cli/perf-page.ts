@@ -1,9 +1,9 @@
 /** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
 import { foldedSection, type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
 import { bytesText, countText, timeText } from '../text/format.ts';
-import type { BandwidthResult, KvResult, LatencyResult } from '../workloads/index.ts';
+import type { LatencyResult } from '../workloads/index.ts';
 import { type Chart, chartPage } from './chart/index.ts';
-import type { PerfRow, ReportedRow } from './perf-run.ts';
+import type { BandwidthRates, KvRates, PerfRow, ReportedRow } from './perf-run.ts';
 
 /** Fewer sizes are no curve. */
 const sizesLeast = 3;
@@ -65,13 +65,13 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
       title: 'Payload',
       yLabel: 'MiB/s',
       ...axis,
-      lines: [lineOf('average', ({ result }) => (result as BandwidthResult).averageBytesPerSecond / 2 ** 20)],
+      lines: [lineOf('average', ({ result }) => (result as BandwidthRates).averageBytesPerSecond / 2 ** 20)],
     },
     {
       title: 'Messages',
       yLabel: 'M/s',
       ...axis,
-      lines: [lineOf('average', ({ result }) => (result as BandwidthResult).messagesPerSecond / 1e6)],
+      lines: [lineOf('average', ({ result }) => (result as BandwidthRates).messagesPerSecond / 1e6)],
     },
   ];
 }
@@ -79,11 +79,14 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
 /** WRITE and SEND go to and fro, READ and atomics are answered. */
 const isHalved = ({ args: { verb } }: PerfRow): boolean => verb === 'write' || verb === 'send';
 
-const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvResult } => row.args.kv !== undefined;
+const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvRates } => row.args.kv !== undefined;
 
 const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<LatencyResult, 'firstPs'>) =>
   [minPs, typicalPs, averagePs, p99Ps, maxPs].map(timeText);
 const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
+
+/** With perftest's digits: of the longest messages there are a few hundred a second. */
+const millionsText = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
 
 function figuresOf(rows: readonly PerfRow[]): PageTable {
   if (rows.every(isKv))
@@ -94,7 +97,7 @@ function figuresOf(rows: readonly PerfRow[]): PageTable {
         bytesText(args.sizeBytes),
         countText(result.getCount),
         countText(result.putCount),
-        (result.messagesPerSecond / 1e6).toFixed(3),
+        millionsText(result.messagesPerSecond),
         ...timeColumns(result),
         interrupts.map(countText).join(' / '),
       ]),
@@ -114,12 +117,14 @@ function figuresOf(rows: readonly PerfRow[]): PageTable {
     title: 'Rates',
     head: ['size', 'messages', 'MiB/s, peak', 'MiB/s, average', 'M messages/s', 'interrupts'],
     rows: rows.map((row) => {
-      const { peakBytesPerSecond, averageBytesPerSecond, messagesPerSecond } = row.result as BandwidthResult;
+      const { peakBytesPerSecond, averageBytesPerSecond, messagesPerSecond } = row.result as BandwidthRates;
       return [
         nameOf(row),
         countText(row.args.iterations * row.args.qpCount),
-        ...[peakBytesPerSecond, averageBytesPerSecond].map((rate) => (rate / 2 ** 20).toFixed(2)),
-        (messagesPerSecond / 1e6).toFixed(3),
+        ...[peakBytesPerSecond, averageBytesPerSecond].map((rate) =>
+          rate === undefined ? '–' : (rate / 2 ** 20).toFixed(2),
+        ),
+        millionsText(messagesPerSecond),
         row.interrupts.map(countText).join(' / '),
       ];
     }),

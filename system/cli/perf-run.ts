@@ -45,7 +45,20 @@ export interface PerfOrder {
   readonly isReported?: boolean;
 }
 
-type PerfResult = LatencyResult | BandwidthResult | KvResult;
+/**
+ * A result with its peak where there is one. Several senders together have none; nor have messages whose lengths are drawn: it is
+ * counted in messages, of which some are short.
+ */
+type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
+  Partial<Pick<Result, 'peakBytesPerSecond'>>;
+
+/** What a bandwidth test measured. */
+export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
+
+/** What the clients of a key-value store measured. */
+export interface KvRates extends WithPeakIfAny<KvResult> {}
+
+type PerfResult = LatencyResult | BandwidthRates | KvRates;
 
 export interface PerfRow {
   readonly args: PerfArgs;
@@ -144,7 +157,7 @@ function bottleneckIn(
   given: Pick<Measured, 'config' | 'args' | 'figures'>,
   { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
 ): Bottleneck {
-  const { durationPs, messagesPerSecond } = result as BandwidthResult;
+  const { durationPs, messagesPerSecond } = result as BandwidthRates;
   return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
 }
 
@@ -224,7 +237,8 @@ function resultOf(
   const sum = (pick: (side: (typeof counts)[number]) => number): number =>
     counts.reduce((total, side) => total + pick(side), 0);
   const received = { count: sum(({ count }) => count), expected: sum(({ expected }) => expected) };
-  const result = combined(all.flatMap((side) => side.result ?? []));
+  const together = combined(all.flatMap((side) => side.result ?? []));
+  const result = args.sizes === undefined ? together : withoutPeak(together);
   const nodes = programsOf(args).map(({ node }) => node);
   return {
     result: args.kv === undefined ? result : kvResultOf(result, all),
@@ -234,7 +248,7 @@ function resultOf(
 }
 
 /** The rates of all clients, with how long their requests took. */
-function kvResultOf(rates: BandwidthResult, sides: readonly PerfSide[]): KvResult {
+function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates {
   const clients = sides.flatMap(({ result, requests }) =>
     result === undefined || requests === undefined ? [] : [requests],
   );
@@ -251,10 +265,12 @@ function kvResultOf(rates: BandwidthResult, sides: readonly PerfSide[]): KvResul
   };
 }
 
+const withoutPeak = ({ peakBytesPerSecond: _, ...rates }: BandwidthRates): BandwidthRates => rates;
+
 /**
  * Of several senders that began together: what all have moved until the last was done; together they have no peak.
  */
-function combined(results: readonly BandwidthResult[]): BandwidthResult {
+function combined(results: readonly BandwidthResult[]): BandwidthRates {
   const [first] = results;
   if (results.length === 1) return first!;
   const durationPs = Math.max(...results.map((each) => each.durationPs));
@@ -263,7 +279,6 @@ function combined(results: readonly BandwidthResult[]): BandwidthResult {
   return {
     iterations: first!.iterations,
     durationPs,
-    peakBytesPerSecond: 0,
     averageBytesPerSecond: sum(({ averageBytesPerSecond }) => averageBytesPerSecond),
     messagesPerSecond: sum(({ messagesPerSecond }) => messagesPerSecond),
   };

@@ -5,14 +5,7 @@ import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts'
 import type { MachineOptions, Partition } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { faultLinesOf, raceLines } from '../text/render.ts';
-import {
-  type BandwidthResult,
-  type KvResult,
-  type LatencyResult,
-  type PerfArgs,
-  perfArgsOf,
-  startOf,
-} from '../workloads/index.ts';
+import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../workloads/index.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
@@ -21,7 +14,14 @@ import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { cacheNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
-import runPerf, { checkThreads, type PerfOrder, type PerfRow, type ReportedRow } from './perf-run.ts';
+import runPerf, {
+  type BandwidthRates,
+  checkThreads,
+  type KvRates,
+  type PerfOrder,
+  type PerfRow,
+  type ReportedRow,
+} from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 import {
@@ -103,7 +103,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
   for (const { timeline: written } of results) if (written !== undefined) screen.print(timelineText(written));
   for (const { args, result, linkBytesPerSecond } of results) {
-    if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthResult, linkBytesPerSecond))
+    if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthRates, linkBytesPerSecond))
       continue;
     process.stderr.write(
       `hca: messages of ${args.sizeBytes} bytes are faster than the link, which carries at most ${mib(linkBytesPerSecond)} MB/sec\n`,
@@ -213,10 +213,10 @@ function headerOf({ isLatency, kv }: PerfArgs): string {
 }
 
 function lineOf({ args, result }: PerfRow): string {
-  if (args.kv !== undefined) return kvLine(result as KvResult, args.kv.valueBytes);
+  if (args.kv !== undefined) return kvLine(result as KvRates, args.kv.valueBytes);
   return args.isLatency
     ? latencyLine(args, result as LatencyResult)
-    : bandwidthLine(args, result as BandwidthResult);
+    : bandwidthLine(args, result as BandwidthRates);
 }
 
 /** What registration, the first message and a typical one take, pinned and on demand. */
@@ -252,16 +252,17 @@ function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult)
   );
 }
 
-function bandwidthLine(args: PerfArgs, result: BandwidthResult): string {
+function bandwidthLine(args: PerfArgs, result: BandwidthRates): string {
   const { iterations } = args;
+  const { peakBytesPerSecond: peak } = result;
   return (
-    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
+    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${(peak === undefined ? '-' : mib(peak)).padEnd(7)}            ` +
     `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
   );
 }
 
 /** perftest has no such test: its columns of a rate and of latencies, of all clients together. */
-function kvLine(result: KvResult, valueBytes: number): string {
+function kvLine(result: KvRates, valueBytes: number): string {
   const { getCount, putCount } = result;
   const total = getCount + putCount;
   const columns: readonly (readonly [text: string, width: number])[] = [
