@@ -4,7 +4,15 @@
  */
 import type { NodeReport } from '../machine/index.ts';
 import { type PerfArgs, putBytes } from '../workloads/index.ts';
-import { lengthsOf, less, type Measured, messagesOf, more, type ProgramCore, type Resource } from './measured.ts';
+import {
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  type ProgramCore,
+  type Resource,
+} from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 

@@ -12,8 +12,7 @@ const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string
 /** A rate as people read it. */
 export function rateText(bytesPerSecond: number): string {
   if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
-  if (bytesPerSecond >= 1e6)
-    return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+  if (bytesPerSecond >= 1e6) return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
   return bytesPerSecond >= 1e3
     ? `${(bytesPerSecond / 1e3).toFixed(bytesPerSecond >= 1e4 ? 0 : 1)} kB/s`
     : `${Number(bytesPerSecond.toPrecision(3))} B/s`;
