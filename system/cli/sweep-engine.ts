@@ -79,6 +79,7 @@ export async function engineOf(
     sbatch,
     command,
     manner,
+    isFailedRetried: choice.retryFailed === true,
     onNotice,
   });
   return { run: (points, take) => slurm.run(points, take), [Symbol.asyncDispose]: async () => {} };

@@ -34,6 +34,8 @@ class StandIn implements SlurmClient {
   answers: (readonly QueuedTasks[] | Error)[] = [];
   readonly #isLost: IsLost;
   readonly #isSilent: boolean;
+  /** Sizes of points that end with an error. */
+  failing: readonly number[] = [];
 
   constructor(isLost: IsLost = () => false, isSilent = false) {
     this.#isLost = isLost;
@@ -68,6 +70,7 @@ class StandIn implements SlurmClient {
       run: async ({ args: { sizeBytes } }): Promise<Outcome> => {
         if (this.#isLost(sizeBytes)) throw new Error('killed');
         this.ran.push(sizeBytes);
+        if (this.failing.includes(sizeBytes)) return { status: 'failed', error: 'it broke' };
         return { status: 'done', figures: { size: sizeBytes } };
       },
     };
@@ -79,11 +82,24 @@ interface Ran {
   readonly notices: readonly string[];
 }
 
-async function run(client: StandIn, folder = newFolder(), taskCount = 3): Promise<Ran> {
+async function run(
+  client: StandIn,
+  folder = newFolder(),
+  taskCount = 3,
+  isFailedRetried = false,
+): Promise<Ran> {
   const outcomes = new Map<string, Outcome>();
   const notices: string[] = [];
   const engine = new SlurmEngine({
-    ...{ folder, taskCount, client, jobs: 1, sbatch: ['--time=5'], command: ['/no de', 'hca.js'] },
+    ...{
+      folder,
+      taskCount,
+      client,
+      isFailedRetried,
+      jobs: 1,
+      sbatch: ['--time=5'],
+      command: ['/no de', 'hca.js'],
+    },
     ...{ manner: {}, onNotice: (text: string) => notices.push(text), pollMs: 1 },
   });
   await engine.run(points, (hash, outcome) => {
@@ -168,6 +184,25 @@ describe('an array', () => {
     expect(ran.notices[0]).toMatch(/^An array of this sweep is there already: hca-sweep-[0-9a-f]{12}\.$/);
     expect(sizesOf(ran)).toEqual(sizes);
     expect([...first.ran, ...second.ran].toSorted()).toEqual(sizes);
+  });
+
+  it('that was left with points which failed, or were lost, runs these again where that is asked for', async () => {
+    const folder = newFolder();
+    const held: QueuedTasks = { state: 'PENDING', reason: 'JobHeldUser' };
+    for (let start = 1; start <= 3; start++) {
+      const first = new StandIn((size) => size >= 7);
+      first.failing = [2, 5];
+      first.answers = [[], [held]];
+      await expect(run(first, folder, 1)).rejects.toThrow('Slurm holds');
+      expect(first.ran).toEqual(start === 1 ? [1, 2, 3, 4, 5, 6] : []);
+    }
+    const second = new StandIn();
+    // Tasks that are there leave out what they find ended.
+    second.answers = [[pending], [pending]];
+    const ran = await run(second, folder, 1, true);
+    expect(sizesOf(ran)).toEqual(sizes);
+    expect(second.ran.toSorted()).toEqual([2, 5, 7, 8]);
+    expect(second.answers).toEqual([]);
   });
 
   it('that has nothing left to do and does not end is ended', async () => {

@@ -18,7 +18,7 @@ import { RunError } from '../../../sim/index.ts';
 import { assignmentOf, lostOutcome, type RunManner, startsMax } from '../assignment.ts';
 import type { PointToRun, SweepEngine, TakeOutcome } from '../runner.ts';
 import { type QueuedTasks, type SlurmClient, slurmClient } from './client.ts';
-import { TaskFiles } from './task-files.ts';
+import { forgetFailures, TaskFiles } from './task-files.ts';
 
 export interface SlurmOptions {
   /** Shared by all machines; removed when all points have ended. */
@@ -32,6 +32,8 @@ export interface SlurmOptions {
   /** The words that start hca on all machines. */
   readonly command: readonly string[];
   readonly manner: RunManner;
+  /** Points that are to run and have failed in arrays before this run, or were lost, begin anew. */
+  readonly isFailedRetried?: boolean;
   readonly onNotice: (text: string) => void;
   readonly client?: SlurmClient;
   /** How often files are read, in milliseconds; Slurm is asked each tenth time. */
@@ -62,6 +64,7 @@ export class SlurmEngine implements SweepEngine {
     makeFolder(folder);
     const name = nameOf(folder);
     const left = new Map(points.map((point) => [point.hash, point]));
+    if (this.#options.isFailedRetried === true) await this.#forgetFailures(name, left);
     const collect = (): void => {
       for (const [hash, outcome] of this.#files.newOutcomes()) {
         take(hash, outcome);
@@ -91,6 +94,16 @@ export class SlurmEngine implements SweepEngine {
     await this.#ended(name);
     // On a shared disk, what a machine still has open leaves after a while.
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** Tasks that are there leave out what has failed: it begins anew when they have ended. */
+  async #forgetFailures(name: string, left: ReadonlyMap<string, unknown>): Promise<void> {
+    const { folder, onNotice, pollMs = defaultPollMs } = this.#options;
+    for (let isFirst = true; await this.#isQueued(name); isFirst = false) {
+      if (isFirst) onNotice(`What has failed runs again when the array that is there has ended: ${name}.`);
+      await sleep(pollsOfFiles * pollMs);
+    }
+    forgetFailures(folder, left);
   }
 
   /** Until the array has ended, or all points have. */

@@ -6,10 +6,10 @@
  *
  * A file has one writer, which may be killed at any instant: a line that has no end yet is not read.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError, codeOf } from '../../../base/index.ts';
-import { writeAll } from '../../../runtime/files.ts';
+import { replaceFile, writeAll } from '../../../runtime/files.ts';
 import { outcomeFrom } from '../assignment.ts';
 import type { Outcome } from '../row.ts';
 
@@ -57,6 +57,23 @@ function newFile(folder: string, task: number): number {
   throw new ConfigurationError('folder of tasks', folder, `at most ${startsOfTaskMax} starts of a task`);
 }
 
+const isTaskFile = (name: string): boolean => /^task-\d+-\d+\.jsonl$/.test(name);
+
+/** Takes out what files say of points that have failed or not ended. Call while no task is there that writes. */
+export function forgetFailures(folder: string, points: ReadonlyMap<string, unknown>): void {
+  const outcomes = new TaskFiles(folder).newOutcomes();
+  const over = new Set(outcomes.flatMap(([hash, { status }]) => (status === 'failed' ? [] : [hash])));
+  for (const name of readdirSync(folder).filter(isTaskFile)) {
+    const file = join(folder, name);
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    const kept = lines.filter((line) => {
+      const { begun, ended = begun } = objectOf(line);
+      return typeof ended === 'string' && (over.has(ended) || !points.has(ended));
+    });
+    replaceFile(file, kept.map((line) => `${line}\n`).join(''));
+  }
+}
+
 /** Reads what has been added to the files of a folder. */
 export class TaskFiles {
   readonly #folder: string;
@@ -79,7 +96,7 @@ export class TaskFiles {
   /** Outcomes that were not read before. */
   newOutcomes(): [hash: string, outcome: Outcome][] {
     const names = existsSync(this.#folder) ? readdirSync(this.#folder) : [];
-    return names.filter((name) => /^task-\d+-\d+\.jsonl$/.test(name)).flatMap((name) => this.#newOf(name));
+    return names.filter(isTaskFile).flatMap((name) => this.#newOf(name));
   }
 
   #newOf(name: string): [string, Outcome][] {
