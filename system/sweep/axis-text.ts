@@ -42,12 +42,18 @@ export function wholeNumberOf(text: string): number | undefined {
  * @throws ConfigurationError naming axis, text and what a range looks like
  */
 export function valueTextsOf(path: string, text: string): readonly string[] | Span {
-  const parts = text.split(',').map((part) => part.trim());
   const only = spanOf(path, text.trim());
   if (only !== undefined) return only;
-  const values = parts.flatMap((part) => valuesOfPart(path, part));
+  const values = partsOf(path, text).flatMap((part) => valuesOfPart(path, part));
   if (values.length > axisValuesMax) throw tooMany(path, text);
   return values;
+}
+
+/** The texts of a list. @throws ConfigurationError for one that is empty */
+export function partsOf(path: string, text: string): readonly string[] {
+  const parts = text.split(',').map((part) => part.trim());
+  if (!parts.includes('')) return parts;
+  throw new ConfigurationError(axisName(path), '', 'values with one comma between them');
 }
 
 /**
@@ -65,7 +71,6 @@ function spanOf(path: string, text: string): Span | undefined {
 }
 
 function valuesOfPart(path: string, part: string): string[] {
-  if (part === '') throw new ConfigurationError(axisName(path), part, 'values with one comma between them');
   if (!part.includes('..')) return [part];
   const [, first, last, sign, by] = rangePattern.exec(part) ?? [];
   if (first === undefined || last === undefined || sign === undefined || by === undefined)

@@ -1,4 +1,7 @@
 /** Values of axes: every way to write them, and every way to write them wrongly. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -64,6 +67,18 @@ describe('an axis', () => {
   ])('%s does not take %j', (path, given, words) => {
     expect(() => valuesOf(path, given)).toThrow(ConfigurationError);
     expect(() => valuesOf(path, given)).toThrow(words);
+  });
+
+  it('of profiles takes files in folders above, whose paths are no ranges', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'hca-axis-'));
+    try {
+      writeFileSync(join(folder, 'own.json'), '{ "extends": "connectx3-fdr" }');
+      const path = `${folder}/../${basename(folder)}/own.json`;
+      expect(valuesOf('profile', `${path},connectx3-qdr`)).toEqual([path, 'connectx3-qdr']);
+      expect(valuesOf('profile', [path])).toEqual([path]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('may be a span where points are drawn, but not of powers of two', () => {

@@ -10,7 +10,15 @@ import {
   parsedAssignment,
   profileValues,
 } from '../machine/profile/index.ts';
-import { axisName, axisValuesMax, itemTextsOf, type Span, valueTextsOf, wholeNumberOf } from './axis-text.ts';
+import {
+  axisName,
+  axisValuesMax,
+  itemTextsOf,
+  partsOf,
+  type Span,
+  valueTextsOf,
+  wholeNumberOf,
+} from './axis-text.ts';
 import { checkedFieldValue, isWorkloadField, workloadFieldNames } from './workload-field.ts';
 
 export type AxisValue = number | string | boolean;
@@ -29,11 +37,16 @@ export const profileAxis = 'profile';
  */
 export function checkedAxis(path: string, given: unknown, isSampled: boolean): Axis {
   checkAxisPath(path);
-  const texts = typeof given === 'string' ? valueTextsOf(path, given) : undefined;
+  // Paths of files may lead upwards by "..".
+  const isRanged = path !== profileAxis;
+  const textsOf = isRanged ? valueTextsOf : partsOf;
+  const texts = typeof given === 'string' ? textsOf(path, given) : undefined;
   if (texts !== undefined && 'from' in texts) return spanAxis(path, texts, isSampled);
   const items: readonly unknown[] = texts ?? (Array.isArray(given) ? (given as unknown[]) : [given]);
   const values = items
-    .flatMap((item): readonly unknown[] => (typeof item === 'string' ? itemTextsOf(path, item) : [item]))
+    .flatMap((item): readonly unknown[] =>
+      typeof item === 'string' && isRanged ? itemTextsOf(path, item) : [item],
+    )
     .map((each) => checkedAxisValue(path, each));
   if (values.length === 0 || values.length > axisValuesMax)
     throw new ConfigurationError(axisName(path), `${values.length} values`, `1 to ${axisValuesMax}`);
