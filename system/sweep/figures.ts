@@ -3,6 +3,7 @@
  *
  *     result.messagesPerSecond    ─►  messagesPerSecond
  *     caches[0].mtt.misses        ─►  caches.0.mtt.misses
+ *     stages[0], named transmit   ─►  stages.transmit.share, wherever in the list it stands
  */
 import type { PerfRow } from '../cli/perf-run.ts';
 import type { Figure, Outcome } from './row.ts';
@@ -29,6 +30,18 @@ function flatten(value: unknown, name: string, figures: Record<string, Figure>):
   else if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
     figures[name] = value;
   else if (typeof value === 'object' && value !== null)
-    for (const [key, member] of Object.entries(value))
+    for (const [key, member] of namedMembersOf(value) ?? Object.entries(value))
       flatten(member, name === '' ? key : `${name}.${key}`, figures);
+}
+
+/** Of a list whose members have names, the longest first or so, a member by its name: its place is another at another point. */
+function namedMembersOf(value: object): (readonly [name: string, member: object])[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const members = value.flatMap((member: unknown): (readonly [string, object])[] => {
+    if (typeof member !== 'object' || member === null || !('name' in member)) return [];
+    const { name, ...rest } = member;
+    return typeof name === 'string' ? [[name, rest]] : [];
+  });
+  const names = new Set(members.map(([name]) => name));
+  return names.size === value.length && value.length > 0 ? members : undefined;
 }
