@@ -9,8 +9,10 @@ import {
   isMoreBetter,
   kneeOf,
   paretoFront,
+  type Results,
   type SweepRow,
 } from '../sweep/index.ts';
+import { countText } from '../text/format.ts';
 import type { Chart, ChartLine, HeatMap, Scale } from './chart/index.ts';
 import type { Plot } from './plot-choice.ts';
 import { placeText } from './sweep-summary.ts';
@@ -34,6 +36,23 @@ export interface PlotPage {
     head: readonly string[];
     rows: readonly (readonly string[])[];
   }[];
+}
+
+/** A sentence on points of the sweep that are not done: a line without them may have another shape. */
+export function leftOutText({ header: { pointCount }, rows }: Results): string[] {
+  const countOf = (status: SweepRow['status']): number => rows.filter((row) => row.status === status).length;
+  const done = countOf('done');
+  const parts = [
+    [countOf('failed'), 'failed'],
+    [countOf('refused'), 'cannot be'],
+    [pointCount - rows.length, 'have no row yet'],
+  ] as const;
+  const said = parts.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
+  return said.length === 0
+    ? []
+    : [
+        `Of ${countText(pointCount)} points ${countText(done)} are done. What is not drawn: ${said.join(', ')}.`,
+      ];
 }
 
 type LinesPlot = Extract<Plot, { kind: 'lines' }>;

@@ -5,7 +5,7 @@ import { ConfigurationError } from '../../base/assert.ts';
 import type { Results } from '../sweep/index.ts';
 import { chartPage } from './chart/index.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
-import { type PlotPage, plotPage } from './plot-page.ts';
+import { leftOutText, type PlotPage, plotPage } from './plot-page.ts';
 
 const axes = ['hca.mttCacheLines', 'pcie.link.generation', 'wire.speed'];
 const lines = [16, 32, 64, 128, 256];
@@ -68,6 +68,21 @@ describe('lines', () => {
       [1, 6.400001],
     ]);
     expect(htmlOf(pageOf({ x: 'speed' }))).toContain('FDR</t');
+  });
+});
+
+describe('points that are not drawn', () => {
+  const at = (pointCount: number, rest: Results['rows']): Results => ({
+    header: { ...results.header, pointCount },
+    rows: [...rows, ...rest],
+  });
+
+  it('are counted by what became of them, and of all of them nothing is said', () => {
+    expect(leftOutText(at(10, []))).toEqual([]);
+    const refused = { ...failed, index: 11, status: 'refused' as const };
+    expect(leftOutText(at(20, [failed, refused, { ...refused, index: 12 }]))).toEqual([
+      'Of 20 points 10 are done. What is not drawn: 1 failed, 2 cannot be, 7 have no row yet.',
+    ]);
   });
 });
 

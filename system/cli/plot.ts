@@ -6,7 +6,7 @@ import { type Chart, chartPage, terminalChart } from './chart/index.ts';
 import { headOf } from './html-output.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
-import { plotPage } from './plot-page.ts';
+import { leftOutText, plotPage } from './plot-page.ts';
 
 interface PlotChoice extends PlotOptions {
   readonly html?: string;
@@ -46,7 +46,8 @@ function plot(file: string, choice: PlotChoice, command: Command): void {
   checkWritable(html);
   checkWritable(choice.json);
   const results: Results = isSqlite(file) ? readSqlite(file) : readResults(file);
-  const page = plotPage(plotOf(results, choice));
+  const drawn = plotPage(plotOf(results, choice));
+  const page = { ...drawn, text: [...drawn.text, ...leftOutText(results)] };
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}, ${basename(file)}.`;
   const head = headOf(command, { title: page.title, words: [file], sentences: [...page.text, source] });

@@ -33,6 +33,7 @@ export function sweepSummary(
     ...same.map(({ figure, best }) => `${figure} is ${figureText(figure, best.value)} at every point.`),
     ...varying.flatMap(({ figure, knees }) => knees.map((knee) => kneeText(figure, knee))),
     ...idleAxesOf(done, axes).map((axis) => `${axis} changes none of these figures, at any point.`),
+    ...lossText(done),
     countsText(rows, pointCount),
     ...errorLines(rows, axes),
   ];
@@ -61,6 +62,18 @@ function kneeText(figure: string, { axis, lineCount, at }: KneeSummary): string 
   const where = low === high ? `at ${low}` : `around ${middle} (${low} to ${high})`;
   const lines = lineCount === 1 ? '' : `, in ${at.length} of ${lineCount} lines`;
   return `${figure} has its knee over ${axis} ${where}${lines}.`;
+}
+
+/** Unreliable services lose messages that find no receive. */
+function lossText(rows: readonly SweepRow[]): string[] {
+  const lost = rows.filter(
+    ({ figures }) => Number(figures['received.count'] ?? 0) < Number(figures['received.expected'] ?? 0),
+  );
+  return lost.length === 0
+    ? []
+    : [
+        `Messages were lost at ${countText(lost.length)} of these points (received.count of received.expected): their rates are the sender's.`,
+      ];
 }
 
 function countsText(rows: readonly SweepRow[], pointCount: number): string {
