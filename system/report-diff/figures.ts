@@ -79,6 +79,9 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ vector }) => (vector === undefined ? undefined : `vector=${String(vector)}`),
   ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
   ({ from, to }) => (from === undefined ? undefined : `${String(from)}-${String(to)}`),
+  // Resources and stages, of which several are of one kind; and what to turn.
+  ({ share, name }) => (share === undefined || typeof name !== 'string' ? undefined : name),
+  ({ what, towards }) => (typeof what === 'string' && typeof towards === 'string' ? what : undefined),
   ({ method, waiting, path, kind, name }) => {
     const word = method ?? waiting ?? path ?? kind ?? name;
     return typeof word === 'string' ? word : undefined;

@@ -75,6 +75,24 @@ describe('figures', () => {
     expect(paths.every((path) => path.startsWith('rows.size=32.'))).toBe(true);
   });
 
+  it('of what would bind next are matched by its name, wherever in the list it stands', () => {
+    const [cable, core] = [
+      {
+        name: 'cable from host 0 to 1',
+        kind: 'server',
+        share: 0.6,
+        turn: [{ what: '--mtu', towards: 'more' }],
+      },
+      { name: 'core of host 0', kind: 'server', share: 0.5, turn: [] },
+    ];
+    const of = (...next: object[]): Output =>
+      perf({ rows: [{ ...row(64, 1), bottleneck: { binds: cable, next } }] });
+    expect(reportDiff(of(cable, core), of(core, cable))).toMatchObject({ isEqual: true, changed: 0 });
+    expect(pathsOf(of(cable, core), of({ ...core, share: 0.7 }, cable))).toEqual([
+      'rows.size=64.bottleneck.next.core of host 0.share',
+    ]);
+  });
+
   it('of two rows alike are matched by their order', () => {
     const twice = (last: number): Output => perf({ rows: [row(64, 1), row(64, last)] });
     expect(pathsOf(twice(1), twice(2))).toEqual(['rows.size=64#2.result.durationPs']);
