@@ -360,7 +360,8 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
     throw new ConfigurationError('--run', 'left out', 'a command, where there is no terminal for a shell');
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
-  const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run);
+  const { hcas } = guestChoice(options);
+  const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run, hcas);
   const peer = options.peer === softRocePeer ? undefined : peerOptionsOf(options);
   const started = await GuestSession.start({
     ...commonOptions(options),

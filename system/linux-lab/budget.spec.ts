@@ -14,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 function read(content: unknown, commands: readonly string[] = ['a']): ReturnType<typeof readBudget> {
   const file = join(folder, 'budget.json');
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
-  return readBudget(file, commands);
+  return readBudget(file, commands, 2);
 }
 
 const schema = 'hca-guest-budget/1';
@@ -64,6 +64,7 @@ describe('a budget of a guest', () => {
     ['figures that are none', { schema, runs: [{ run: 'a', hcas: [3] }] }, 'runs[0].hcas[0]'],
     ['a figure of text', { schema, runs: costs({ interrupts: '3' as never }) }, 'hcas[0].interrupts'],
     ['a figure that there is not', { schema, runs: costs({ doorbells: 3 }) }, 'doorbells'],
+    ['an HCA that the guest does not have', { schema, runs: costs({}, {}, {}) }, 'runs[0].hcas'],
     ['other commands', { schema, runs: [{ run: 'b', hcas: [] }] }, '--run'],
   ])('is refused before a guest boots: %s', (_, content, place) => {
     expect(() => read(content)).toThrow(place);

@@ -98,9 +98,10 @@ export const budgetOf = (runs: readonly RunCost[]): GuestBudget => ({
 
 /**
  * @param commands that will run: the budget's own, in their order, so that none goes unheld
+ * @param hcaCount that there are: of one that there is not, 0 would be counted, which holds
  * @throws ConfigurationError for a file that cannot be read or is no budget, with the place of what is wrong, and for other commands
  */
-export function readBudget(file: string, commands: readonly string[]): GuestBudget {
+export function readBudget(file: string, commands: readonly string[], hcaCount: number): GuestBudget {
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, 'utf8'));
@@ -121,7 +122,8 @@ export function readBudget(file: string, commands: readonly string[]): GuestBudg
     if (!isRecord(entry) || typeof entry['run'] !== 'string')
       return refuse(place, entry, 'an object with the text of --run');
     const { hcas } = entry;
-    if (!Array.isArray(hcas)) return refuse(`${place}.hcas`, hcas, 'a list');
+    if (!Array.isArray(hcas) || hcas.length > hcaCount)
+      return refuse(`${place}.hcas`, hcas, `a list of figures of at most ${hcaCount}, as there are HCAs`);
     for (const [hca, figures] of (hcas as unknown[]).entries()) {
       if (!isRecord(figures)) return refuse(`${place}.hcas[${hca}]`, figures, 'an object of figures');
       for (const [name, value] of Object.entries(figures)) {
