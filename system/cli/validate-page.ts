@@ -51,6 +51,7 @@ interface Curve {
 /** A chart for each source, unit and circumstance; a line for each family. */
 function chartsOf(cases: readonly Case[], results: readonly RowResult[]): Chart[] {
   const curves = new Map<string, Curve>();
+  const metrics = metricsOf(cases);
   for (const [at, { row, family }] of cases.entries()) {
     const { simulated } = results[at]!;
     if (!isRun(family) || family.over === undefined || simulated === undefined) continue;
@@ -64,12 +65,23 @@ function chartsOf(cases: readonly Case[], results: readonly RowResult[]): Chart[
       names: new Map(),
     };
     curves.set(key, curve);
-    const name = lineName(family.name, row.params, family.over);
+    const isOneOfSeveral = metrics.get(family.name)!.size > 1;
+    const name = lineName(
+      isOneOfSeveral ? `${family.name}, ${row.metric}` : family.name,
+      row.params,
+      family.over,
+    );
     const points = curve.names.get(name) ?? [];
     points.push([circumstance(row, family.over), row.value, simulated]);
     curve.names.set(name, points);
   }
   return [...curves.values()].flatMap(chartOf);
+}
+
+/** What the rows of each family measured: of average and median each is a line. */
+function metricsOf(cases: readonly Case[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = Map.groupBy(cases, ({ family }) => family.name);
+  return new Map([...found].map(([name, own]) => [name, new Set(own.map(({ row }) => row.metric))]));
 }
 
 /** Rows of a family over sizes may have windows as well: a line for each. */
