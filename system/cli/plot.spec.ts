@@ -99,6 +99,17 @@ describe('a heat map', () => {
   });
 });
 
+describe('a large heat map', () => {
+  it('is drawn of as many points as a sweep may have', () => {
+    const side = Array.from({ length: 500 }, (_, at) => at);
+    const cells = side.map((y) => side.map((x) => x + y));
+    const names = side.map(String);
+    const map = { title: 't', xLabel: 'x', xs: names, yLabel: 'y', ys: names, label: 'z', cells };
+    const html = chartPage({ title: 't', command: 'c', version: '1' }, { charts: [], heatMaps: [map] });
+    expect(html).toContain('<td style="background:rgb(253 231 37);color:#111">998</td>');
+  });
+});
+
 describe('a Pareto front', () => {
   it('is drawn of as many points as a sweep may have', () => {
     const many = Array.from({ length: 200_000 }, (_, index) => ({ ...rows[0]!, index }));

@@ -20,7 +20,9 @@ export interface HeatMap {
 
 export function heatMapHtml({ title, xLabel, xs, yLabel, ys, label, cells }: HeatMap): Html {
   const values = cells.flat().filter((value) => value !== undefined);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  // A sweep has more points than a call has arguments.
+  const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
+  const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
   const rows = ys.map((y, at) => {
     const row = cells[at]!.map((value) => cellHtml(value, low, high));
     return html`<tr><th scope="row">${y}</th>${row}</tr>`;
