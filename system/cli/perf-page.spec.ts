@@ -28,4 +28,9 @@ it('has rates of few messages, and none of a peak that there is not', () => {
   // The table of the chart of messages.
   expect(page).toContain('<th scope="row">8M</th><td>0.000458</td>');
   expect(page).not.toMatch(/<td>0\.00+<\/td>/);
+  // Of drawn lengths only the longest is in the arguments.
+  const drawn = { ...rows[0]!, args: { ...rows[0]!.args, sizes: [{ bytes: 2 ** 21, weight: 1 }] } };
+  expect(perfPage({ title: 't', command: 'c', version: '1' }, [drawn], [])).toContain(
+    'drawn, up to 2.000 MiB',
+  );
 });

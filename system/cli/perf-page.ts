@@ -35,8 +35,8 @@ export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: re
   );
 }
 
-const nameOf = ({ args: { sizeBytes, isOnDemand } }: Pick<PerfRow, 'args'>): string =>
-  `${bytesText(sizeBytes)}${isOnDemand === true ? ' on demand' : ''}`;
+const nameOf = ({ args: { sizeBytes, sizes, isOnDemand } }: Pick<PerfRow, 'args'>): string =>
+  `${sizes === undefined ? '' : 'drawn, up to '}${bytesText(sizeBytes)}${isOnDemand === true ? ' on demand' : ''}`;
 
 const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyResult } => row.args.isLatency;
 

@@ -7,6 +7,7 @@ import { headOf } from './html-output.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { leftOutText, plotPage } from './plot-page.ts';
+import { roundTripText } from './sweep-summary.ts';
 
 interface PlotChoice extends PlotOptions {
   readonly html?: string;
@@ -47,7 +48,10 @@ function plot(file: string, choice: PlotChoice, command: Command): void {
   checkWritable(choice.json);
   const results: Results = isSqlite(file) ? readSqlite(file) : readResults(file);
   const drawn = plotPage(plotOf(results, choice));
-  const page = { ...drawn, text: [...drawn.text, ...leftOutText(results)] };
+  const page = {
+    ...drawn,
+    text: [...drawn.text, ...roundTripText(results.rows), ...leftOutText(results)],
+  };
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}, ${basename(file)}.`;
   const head = headOf(command, { title: page.title, words: [file], sentences: [...page.text, source] });

@@ -13,3 +13,16 @@ it('says at how many points messages were lost, whose rates are those of the sen
   );
   expect(text(row(512, 300))).not.toContain('lost');
 });
+
+it('says of what way latencies are, where tests of both kinds are beside each other', () => {
+  const row = (test: string, index: number): SweepRow => ({
+    ...{ hash: test, index, status: 'done', axes: { test }, figures: { typicalPs: 1e6 + index } },
+  });
+  const text = (...tests: string[]): string =>
+    sweepSummary(tests.map(row), ['test'], tests.length).join('\n');
+  expect(text('write-lat', 'read-lat')).toContain(
+    'write-lat and send-lat are half a round trip, those of read',
+  );
+  expect(text('write-lat', 'send-lat')).not.toContain('round trip');
+  expect(text('read-lat', 'atomic-lat')).not.toContain('round trip');
+});

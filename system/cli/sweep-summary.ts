@@ -33,6 +33,7 @@ export function sweepSummary(
     ...same.map(({ figure, best }) => `${figure} is ${figureText(figure, best.value)} at every point.`),
     ...varying.flatMap(({ figure, knees }) => knees.map((knee) => kneeText(figure, knee))),
     ...idleAxesOf(done, axes).map((axis) => `${axis} changes none of these figures, at any point.`),
+    ...roundTripText(done),
     ...lossText(done),
     countsText(rows, pointCount),
     ...errorLines(rows, axes),
@@ -62,6 +63,17 @@ function kneeText(figure: string, { axis, lineCount, at }: KneeSummary): string 
   const where = low === high ? `at ${low}` : `around ${middle} (${low} to ${high})`;
   const lines = lineCount === 1 ? '' : `, in ${at.length} of ${lineCount} lines`;
   return `${figure} has its knee over ${axis} ${where}${lines}.`;
+}
+
+/** Latencies over tests of both kinds are not of the same way. */
+export function roundTripText(rows: readonly SweepRow[]): string[] {
+  const tests = new Set(rows.map(({ axes }) => axes['test']));
+  const hasOne = (...names: readonly string[]): boolean => names.some((name) => tests.has(name));
+  return hasOne('write-lat', 'send-lat') && hasOne('read-lat', 'atomic-lat')
+    ? [
+        'Latencies of write-lat and send-lat are half a round trip, those of read-lat and atomic-lat a whole one.',
+      ]
+    : [];
 }
 
 /** Unreliable services lose messages that find no receive. */
