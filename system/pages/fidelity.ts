@@ -4,6 +4,7 @@
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { InvariantError } from '../../base/index.ts';
 import {
   fidelityPage,
   parsedMeasurements,
@@ -28,12 +29,31 @@ export function keptFigures(): SimulatedFigures {
 export const pageText = (): string => readFileSync(page, 'utf8');
 export const pageOfKept = (): string => fidelityPage(parsedMeasurements(measurementsText()), keptFigures());
 
-function keep(file: string): void {
-  const { rows } = JSON.parse(readFileSync(file, 'utf8')) as { readonly rows: readonly RowResult[] };
-  const figures = rows.flatMap(({ id, simulated }) =>
-    simulated === undefined ? [] : [[id, Number(simulated.toPrecision(digits))] as const],
+/** What `hca validate --json` writes. */
+interface Validated {
+  /** Parameters that were changed. */
+  readonly set: object;
+  readonly rows: readonly Pick<RowResult, 'id' | 'simulated'>[];
+}
+
+/** By row: what was simulated. @throws InvariantError when parameters were changed, of which the page says nothing */
+export function figuresOf({ set, rows }: Validated): SimulatedFigures {
+  if (Object.keys(set).length > 0)
+    throw new InvariantError(
+      '--set of hca validate',
+      JSON.stringify(set),
+      'none, for a page of the profiles',
+    );
+  return Object.fromEntries(
+    rows.flatMap(({ id, simulated }) =>
+      simulated === undefined ? [] : [[id, Number(simulated.toPrecision(digits))] as const],
+    ),
   );
-  writeFileSync(kept, `${JSON.stringify({ schema, rows: Object.fromEntries(figures) }, undefined, 2)}\n`);
+}
+
+function keep(file: string): void {
+  const rows = figuresOf(JSON.parse(readFileSync(file, 'utf8')) as Validated);
+  writeFileSync(kept, `${JSON.stringify({ schema, rows }, undefined, 2)}\n`);
 }
 
 if (process.argv[1] === import.meta.filename) {
