@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { rateText } from './compare-table.ts';
+import type { CompareRow } from './compare-run.ts';
+import { compareCells, compareHead, rateText } from './compare-table.ts';
 
 it.each([
   [4.1e9, '4.10 GB/s'],
@@ -11,4 +12,12 @@ it.each([
   [0, '0 B/s'],
 ])('%f bytes a second are %s: no rate is nothing but nothing', (rate, text) => {
   expect(rateText(rate)).toBe(text);
+});
+
+it('a host that works a little is told from one that does nothing', () => {
+  const spent = { interrupts: 0, systemCalls: 0, contextSwitches: 0, copies: 0, copiedBytes: 0, tlps: 0 };
+  const hosts = [5_200, 0].map((cyclesTotal) => ({ ...spent, cyclesTotal, memory: { total: 0 } }));
+  const row = { path: 'write', sizeBytes: 64, totalBytes: 1_000_000, latencyPs: 1, bytesPerSecond: 1, hosts };
+  const cells = compareCells(row as unknown as CompareRow, false);
+  expect(cells[compareHead(false).indexOf('cycles/byte')]).toBe('0.0052 / 0.00');
 });

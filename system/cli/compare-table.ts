@@ -24,7 +24,9 @@ export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1):
 
 const perByteText = (row: CompareRow, host: 0 | 1): string => {
   const cycles = cyclesPerByteOf(row, host);
-  return cycles >= 100 ? cycles.toFixed(0) : cycles.toFixed(2);
+  if (cycles >= 100) return cycles.toFixed(0);
+  // A host that works a little is not one that does nothing.
+  return cycles > 0 && cycles < 0.01 ? String(Number(cycles.toPrecision(2))) : cycles.toFixed(2);
 };
 
 const head = [
