@@ -14,7 +14,7 @@ import {
   type SweepRow,
   specSchema,
   workOf,
-  writeResults,
+  writeJoinedResults,
   writeSqlite,
 } from '../sweep/index.ts';
 import { countText } from '../text/format.ts';
@@ -123,7 +123,7 @@ function merge(files: readonly string[], choice: MergeChoice, command: Command):
   checkWritable(choice.out);
   checkWritable(choice.html);
   const results = mergedResults(files.map((file) => ({ file, ...readResults(file) })));
-  if (choice.out !== undefined) writeResults(choice.out, results);
+  if (choice.out !== undefined) writeJoinedResults(choice.out, results);
   const screen = new Screen(choice.json);
   conclude(results, choice, headOf(command, { title: 'Joined results of a sweep', words: files }), screen);
   const missing = missingOf(results);

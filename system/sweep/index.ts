@@ -7,7 +7,7 @@ export { outcomeOfRun } from './figures.ts';
 export { kneeOf } from './knee.ts';
 export { mergedResults, missingOf } from './merge.ts';
 export { isMoreBetter, paretoFront } from './pareto.ts';
-export { type Results, ResultsFile, readResults, writeResults } from './results-file.ts';
+export { type Results, ResultsFile, readResults, writeJoinedResults } from './results-file.ts';
 export type { Outcome, SweepHeader, SweepRow } from './row.ts';
 export { laneEngine, type PointRunner, runWork, type Shard, type SweepEngine, workOf } from './runner.ts';
 export { checkedSpec, readSpec, type SweepSpec } from './spec.ts';

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { mergedResults, missingOf } from './merge.ts';
-import { ResultsFile, readResults } from './results-file.ts';
+import { ResultsFile, readResults, writeJoinedResults } from './results-file.ts';
 import type { SweepHeader, SweepRow } from './row.ts';
 import { isSqlite, readSqlite, writeSqlite } from './sqlite.ts';
 
@@ -141,6 +141,22 @@ describe('a file of results', () => {
     writeFileSync(`${file}.lock`, `999999999 ${hostname()}\n`);
     using results = new ResultsFile(file, header);
     expect(results.rows.size).toBe(0);
+  });
+});
+
+describe('joined results', () => {
+  it('go into no file that a sweep writes, which would go on with one that is no longer there', () => {
+    const file = newFile();
+    {
+      using sweep = new ResultsFile(file, header);
+      sweep.append(row(0));
+      expect(() => writeJoinedResults(file, { header, rows: [row(2)] })).toThrow('no other sweep writes');
+      sweep.append(row(1));
+    }
+    expect(readResults(file).rows.map(({ index }) => index)).toEqual([0, 1]);
+    writeJoinedResults(file, { header, rows: [row(2)] });
+    expect(readResults(file).rows.map(({ index }) => index)).toEqual([2]);
+    expect(existsSync(`${file}.lock`)).toBe(false);
   });
 });
 

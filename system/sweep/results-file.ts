@@ -12,7 +12,7 @@
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
-import { readRegularFile, replaceFile, writeAll } from '../../runtime/files.ts';
+import { isWrittenInPlace, readRegularFile, replaceFile, statOf, writeAll } from '../../runtime/files.ts';
 import { FileLock } from './file-lock.ts';
 import type { SweepHeader, SweepRow } from './row.ts';
 
@@ -31,12 +31,18 @@ export function readResults(file: string): Results {
 }
 
 /** Writes results in the order of the points, whole or not at all. */
-export function writeResults(file: string, { header, rows }: Results): void {
+function writeResults(file: string, { header, rows }: Results): void {
   try {
     replaceFile(file, textOfResults(header, rows));
   } catch (error) {
     throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
   }
+}
+
+/** Writes results into a file that no sweep writes: one that did would go on with what is no longer there. */
+export function writeJoinedResults(file: string, results: Results): void {
+  using _lock = isWrittenInPlace(statOf(file)) ? undefined : new FileLock(file);
+  writeResults(file, results);
 }
 
 export class ResultsFile implements Disposable {
