@@ -109,11 +109,15 @@ function workloadAt(base: WorkloadDraft, values: ReadonlyMap<string, AxisValue>)
   return { ...base, ...Object.fromEntries([...values].filter(([path]) => isWorkloadField(path))) };
 }
 
-function machineAt(base: SweepMachine, values: ReadonlyMap<string, AxisValue>): SweepMachine {
+/** The seed is a parameter, too; one that is given beside the parameters goes before. */
+const seedPath = 'machine.seed';
+
+function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, AxisValue>): SweepMachine {
   const profile = values.get(profileAxis);
   const set = [...values].filter(([path]) => path !== profileAxis && !isWorkloadField(path));
   return {
     ...base,
+    ...(seed === undefined || values.has(seedPath) ? {} : { seed }),
     ...(profile === undefined ? {} : { profile: String(profile) }),
     ...(set.length === 0 ? {} : { set: { ...base.set, ...Object.fromEntries(set) } }),
   };

@@ -133,6 +133,17 @@ describe('the points of a sweep', () => {
     expect(point!.order!.args).toMatchObject({ verb: 'write', sizeBytes: 128, iterations: 10 });
   });
 
+  it('have the seeds of their axis, whatever the seed of the machine is', () => {
+    const seeds = { 'machine.seed': '1..3+1' };
+    const points = pointsOf(checkedSpec({ workload, machine: { seed: 7 }, vary: seeds }));
+    const own = pointsOf(checkedSpec({ workload, vary: seeds }));
+    expect(points.map(({ hash }) => hash)).toEqual(own.map(({ hash }) => hash));
+    expect(new Set(points.map(({ hash }) => hash)).size).toBe(3);
+    const [first] = pointsOf(checkedSpec({ workload, machine: { seed: 1 }, vary: { size: '64' } }));
+    const [same] = pointsOf(checkedSpec({ workload, vary: { 'machine.seed': '1', size: '64' } }));
+    expect(same!.hash).toBe(first!.hash);
+  });
+
   it('that cannot be are refused with the reason, unless none can: then the sweep is', () => {
     const points = pointsOf(
       checkedSpec({ workload: 'write-bw,iters=10,region=4K,pattern=random', vary: { size: [64, 8192] } }),
