@@ -102,6 +102,9 @@ export function machineOptionsOf({
     const [path, value] = parsedAssignment(text);
     values[path] = value;
   }
+  const ownSeed = values['machine.seed'];
+  if (seed !== undefined && ownSeed !== undefined && ownSeed !== seed)
+    throw new ConfigurationError('--seed', seed, `left out with --set machine.seed=${ownSeed}`);
   return {
     set: values,
     faults: faultsFrom(choice),

@@ -62,6 +62,7 @@ sample: lhs:3
     [{ workload, vary, machine: { profile: 'connectx3-qrd' } }, 'did you mean connectx3-qdr?'],
     [{ workload, vary, machine: { profile: 3 } }, 'a name or a file'],
     [{ workload, vary, machine: { seed: -1 } }, 'an integer from 0'],
+    [{ workload, vary, machine: { seed: 7, set: { 'machine.seed': 3 } } }, 'left out with machine.seed 3'],
     [{ workload, vary, machine: { set: { 'pcie.link.lane': 4 } } }, 'did you mean pcie.link.lanes?'],
     [{ workload, vary, machine: { set: { 'pcie.link.lanes': 3 } } }, 'a power of two'],
     [{ workload, vary, machine: { faults: [{ paket: 'lost' }] } }, 'fault 1'],

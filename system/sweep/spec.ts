@@ -92,13 +92,22 @@ export function checkedSpec(value: unknown): SweepSpec {
   if (drawn !== undefined && axes.length === 0)
     throw new ConfigurationError('sample', shortJson(sample), 'left out without axes to draw from');
   checkCount(axes, byHand.length, drawn);
+  const base = checkedMachine(machine);
+  checkOneSeed(base);
   return {
     workload: checkedDraft(workload),
-    machine: checkedMachine(machine),
+    machine: base,
     vary: axes,
     points: byHand,
     ...(drawn === undefined ? {} : { sample: drawn }),
   };
+}
+
+/** Of two seeds the one beside the parameters would be taken without a word. */
+function checkOneSeed({ seed, set = {} }: SweepMachine): void {
+  const other = set['machine.seed'];
+  if (seed !== undefined && other !== undefined && other !== seed)
+    throw new ConfigurationError('seed', seed, `left out with machine.seed ${other} in set`);
 }
 
 function checkCount(axes: readonly Axis[], pointCount: number, sample: Sample | undefined): void {
