@@ -711,10 +711,10 @@ class Player {
     );
   }
 
-  /** Ids of the requests of this program that invalidate what a bind has bound. */
+  /** Ids of the requests of this program that are to invalidate what a bind has bound; one with a flaw does not succeed. */
   #takersOf(bind: number): number[] {
-    const isTaker = ({ opcode, through, flaw }: SendPlan): boolean =>
-      through === bind && (opcode === IBV_WR_LOCAL_INV || opcode === IBV_WR_SEND_WITH_INV) && flaw === 'none';
+    const isTaker = ({ opcode, through }: SendPlan): boolean =>
+      through === bind && (opcode === IBV_WR_LOCAL_INV || opcode === IBV_WR_SEND_WITH_INV);
     return this.#plan.steps.flatMap((step) =>
       step.do === 'post' ? step.wrs.filter(isTaker).map(({ id }) => id) : [],
     );
