@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
@@ -35,6 +35,8 @@ export async function serveLab(folder: string, port: number): Promise<LabServer>
   const files = new Map<string, Buffer>();
   for (const name of readdirSync(folder))
     if (extname(name) in types) files.set(`/${name}`, readFileSync(join(folder, name)));
+  // Imported, it would bring its exports' getters to load fetch and WebSocket, at each start of `hca`.
+  const { createServer } = process.getBuiltinModule('node:http');
   const server = createServer((request, response) => answer(files, headers, request, response));
   server.listen(port, '127.0.0.1');
   try {

@@ -72,15 +72,42 @@ function partOf(
 ): string {
   const excess = Math.max(0, widthOf(group, widths) - columns);
   const last = group.length - 1;
+  const lastWidth = Math.max(widths[group[last]!]! + 2 - excess, frameColumns + 1);
   const table = new Table({
     head: group.map((column) => head[column]!),
     style: { head: [], border: [], compact: true },
     colAligns: group.map((column) => (column === 0 || excess > 0 ? 'left' : 'right')),
-    wordWrap: excess > 0,
-    colWidths: group.map((column, at) =>
-      excess > 0 && at === last ? Math.max(widths[column]! + 2 - excess, frameColumns + 1) : null,
-    ),
+    colWidths: group.map((_, at) => (excess > 0 && at === last ? lastWidth : null)),
   });
-  for (const row of rows) table.push(group.map((column) => row[column] ?? ''));
+  const linesOf = (cell: Cell, at: number): string[] => {
+    const lines = String(cell).split('\n');
+    return excess > 0 && at === last ? lines.flatMap((line) => wrapped(line, lastWidth - 2)) : lines;
+  };
+  for (const row of rows)
+    table.push(...rowsOfLines(group.map((column, at) => linesOf(row[column] ?? '', at))));
   return table.toString();
+}
+
+/**
+ * A row for each line: of a cell with several, cli-table3 takes one character off after the other, measuring each time, wherever it
+ * draws a line of it.
+ */
+function rowsOfLines(cells: readonly (readonly string[])[]): string[][] {
+  const lineCount = Math.max(...cells.map((lines) => lines.length));
+  return Array.from({ length: lineCount }, (_, at) => cells.map((lines) => lines[at] ?? ''));
+}
+
+/** A line in lines of at most `columns`, where its words allow it. */
+function wrapped(line: string, columns: number): string[] {
+  const lines: string[] = [];
+  let last = '';
+  for (const [, space, word] of line.matchAll(/(\s*)(\S+)/g)) {
+    const longer = `${last}${space}${word}`;
+    if (longer.length <= columns) last = longer;
+    else {
+      if (last !== '') lines.push(last);
+      last = word!;
+    }
+  }
+  return [...lines, last];
 }
