@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
 import { machineOptionsOf } from './options.ts';
-import { hca, hcaProcess, mainPath } from './testing/in-process.ts';
+import { hca, hcaProcess, hcaProcessWithin, mainPath } from './testing/in-process.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -40,7 +40,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['did you mean sockets', ['compare', '--paths', 'send,socket']],
     ['expected the smaller size first', ['compare', '--sizes', '4K..64']],
     ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
-    // Found by workers, of which there are several.
+    // Found when it runs, beside another.
     [
       'fault is "reset", expected one of interrupt, read, packet, port, cable',
       ['compare', '--paths', 'write,sockets', '--sizes', '64', '--fault', 'reset=stuck'],
@@ -80,7 +80,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
   });
 
   it('of the process too', async () => {
-    for (const args of [['move', '/no/such/file'], ['perf', 'write-lta'], []])
+    for (const args of [['move', '/no/such/file'], []])
       expect(await hcaProcess(...args)).toEqual(await hca(...args));
   });
 
@@ -108,7 +108,8 @@ describe('a run that fails', () => {
   });
 
   it('on a pool ends its process', async () => {
-    const { code, err } = await hcaProcess('cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out);
+    const words = ['cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out];
+    const { code, err } = await hcaProcessWithin({ cores: 2 }, words);
     expect([code, err.trim().split('\n').length]).toEqual([1, 1]);
   });
 });
@@ -142,24 +143,20 @@ describe('Ctrl-C in the middle of a run', () => {
   });
 });
 
+// Of other commands: rerun.spec.ts.
 describe('standard output is pure JSON with --json -', () => {
   const one = join(folder, 'byte.bin');
   writeFileSync(one, 'x');
   const traced = ['--trace', 'commands', '--trace-file', join(folder, 'pure.log'), '--lint'];
   const single = ['--partition', 'single', '--traditional', 'none'];
-  it.each([
-    [['move', one, '--watch', 'races', ...single, ...traced]],
-    [['perf', 'send-lat', '-n', '5', '--odp', '--watch', 'races', ...traced]],
-    [['compare', '--sizes', '64', '--paths', 'write', '--count', '1']],
-    [['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
-    [['devinfo']],
-    [['profiles']],
-    [['faults']],
-  ])('of %s', async (args) => {
-    const { code, out, err } = await hca(...args, '--json', '-');
-    expect([code, err]).toEqual([0, '']);
-    expect(() => JSON.parse(out) as unknown).not.toThrow();
-  });
+  it.each([[['move', one, '--watch', 'races', ...single, ...traced]], [['profiles']], [['faults']]])(
+    'of %s',
+    async (args) => {
+      const { code, out, err } = await hca(...args, '--json', '-');
+      expect([code, err]).toEqual([0, '']);
+      expect(() => JSON.parse(out) as unknown).not.toThrow();
+    },
+  );
 });
 
 it.each(['move', 'perf', 'compare', 'devinfo', 'cutoff', 'serve', 'guest', 'torture'])(
@@ -321,7 +318,7 @@ describe('hca perf', () => {
     expect(rows).toMatchObject([{ races: [[], []] }]);
   });
 
-  it('gives for all sizes, on its pool, what it gives one by one', async () => {
+  it('gives for all sizes what it gives one by one', async () => {
     const all = await hca('perf', 'write-bw', '--all', '--iters', '2', '--json', '-');
     const { rows } = JSON.parse(all.out) as { rows: { args: { sizeBytes: number } }[] };
     expect(rows.map(({ args }) => args.sizeBytes)).toEqual(
@@ -330,6 +327,13 @@ describe('hca perf', () => {
     const one = await hca('perf', 'write-bw', '--size', '1024', '--iters', '2', '--json', '-');
     expect(rows[9]).toEqual((JSON.parse(one.out) as { rows: unknown[] }).rows[0]);
   }, 120_000);
+
+  it('gives on its pool what it gives in one thread', async () => {
+    const words = ['perf', 'write-bw', '--size', '1024', '--odp', '--iters', '2', '--json', '-'];
+    const ended = await hcaProcessWithin({ cores: 2 }, words);
+    expect(ended).toEqual(await hca(...words));
+    expect((JSON.parse(ended.out) as { rows: unknown[] }).rows).toHaveLength(2);
+  });
 });
 
 describe('hca devinfo and hca profiles', () => {

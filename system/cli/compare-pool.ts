@@ -1,7 +1,6 @@
-/** Runs comparisons in parallel, each a simulation in a worker of its own. */
-import { availableParallelism } from 'node:os';
+/** Runs comparisons, each a simulation, side by side where there are cores for it. */
 import runCompare, { type CompareOrder, type CompareRow } from './compare-run.ts';
-import { TaskPool } from './task-pool.ts';
+import { taskRunner } from './task-pool.ts';
 
 /**
  * Yields rows in the order of the orders, whatever is done first.
@@ -16,10 +15,7 @@ export async function* comparisons(
     onDone(1);
     return;
   }
-  await using pool = new TaskPool<CompareOrder, CompareRow>(
-    'compare-run',
-    Math.max(1, Math.min(orders.length, availableParallelism())),
-  );
+  await using pool = taskRunner<CompareOrder, CompareRow>('compare-run', Math.max(1, orders.length));
   let done = 0;
   const rows = orders.map(async (order) => {
     const row = await pool.run(order);

@@ -3,7 +3,7 @@
  * plain data.
  */
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
-import { type JsonValue, Machine, type MachineOptions } from '../machine/index.ts';
+import { BootedMachines, type JsonValue, type MachineOptions } from '../machine/index.ts';
 import type { WaitingBy, Way } from '../model/index.ts';
 import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/index.ts';
 import { programUrl } from './program-url.ts';
@@ -25,6 +25,9 @@ export interface CutoffLine {
 
 const warmUpRounds = 10;
 
+/** Of this thread: lines of one command differ by what the programs do. */
+const machines = new BootedMachines({ imageOf: 1 });
+
 /** The channel's configuration with which every message of these sizes goes this way. */
 export function messagingOf(messaging: MessagingConfig, way: Way, mostBytes: number): MessagingConfig {
   if (way === 'eager') {
@@ -41,11 +44,12 @@ export default async function runCutoff(order: CutoffOrder): Promise<CutoffLine>
   // What recurs with the receive slots counts in full: a whole number of their rounds.
   const rounds = config.bufferCount + 1 + 2 * config.rendezvousCount;
   const plan: MessagePingpongPlan = { config, waiting, sizes, rounds, warmUpRounds };
-  await using machine = await Machine.create(order.machine);
-  for (const node of [0, 1]) {
-    const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };
-    await machine.load({ node, name: `pingpong${node}`, run, args: plan as unknown as JsonValue });
-  }
+  const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };
+  const args = plan as unknown as JsonValue;
+  await using lease = await machines.take(order.machine, () =>
+    [0, 1].map((node) => ({ node, name: `pingpong${node}`, run, args })),
+  );
+  const { machine } = lease;
   await runMachine(machine);
   const tables = (await machine.results()) as unknown as [MessagePingpongRow[], MessagePingpongRow[]];
   const { checks } = await machine.report();

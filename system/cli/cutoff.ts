@@ -28,7 +28,7 @@ import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { TaskPool } from './task-pool.ts';
+import { type TaskRunner, taskRunner } from './task-pool.ts';
 
 const sizeLeast = 1;
 const sizeMost = 8 * 2 ** 20;
@@ -77,7 +77,7 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   const waits: readonly WaitingBy[] = options.waiting === 'both' ? ['poll', 'event'] : [options.waiting];
   const changes = options.rendezvous === undefined ? {} : { rendezvousBy: options.rendezvous };
   const messaging = { ...config.messaging, ...changes };
-  await using pool: CutoffPool = new TaskPool('cutoff-run');
+  await using pool: CutoffPool = taskRunner('cutoff-run');
   const studies = waits.map((waiting) => new Study(pool, machine, config, messaging, waiting));
   const results: CutoffResult[] = [];
   // All begin at once: the pool takes them in turn.
@@ -101,7 +101,7 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   }
 }
 
-type CutoffPool = TaskPool<CutoffOrder, CutoffLine>;
+type CutoffPool = TaskRunner<CutoffOrder, CutoffLine>;
 
 /** The three lines for one way of waiting. */
 class Study {

@@ -23,7 +23,7 @@ import runPerf, {
   type ReportedRow,
 } from './perf-run.ts';
 import { CountBar } from './progress-bar.ts';
-import { TaskPool } from './task-pool.ts';
+import { taskRunner } from './task-pool.ts';
 import {
   orderOfRow,
   type TimelineChoice,
@@ -192,7 +192,7 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
     });
     return;
   }
-  await using pool = new TaskPool<PerfOrder, ReportedRow>('perf-run');
+  await using pool = taskRunner<PerfOrder, ReportedRow>('perf-run');
   const rows = orders.map((order) => pool.run(order));
   let doneCount = 0;
   for (const row of rows)

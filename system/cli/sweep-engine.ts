@@ -2,7 +2,6 @@
  * Who runs the points of a sweep: this thread when one is to run at a time, else workers, which stay for the whole sweep, so that
  * modules are loaded and code is compiled once in each; or other machines, by a queue or by Slurm.
  */
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { packageFolder } from '../package-folder.ts';
 import { BullmqEngine } from '../sweep/bullmq/index.ts';
@@ -17,7 +16,7 @@ import { SlurmEngine } from '../sweep/slurm/index.ts';
 import type { PerfOrder } from './perf-run.ts';
 import { defaultTasks, queueAddressOf, type SweepChoice } from './sweep-options.ts';
 import runPoint, { outcomeOfError } from './sweep-run.ts';
-import { TaskPool } from './task-pool.ts';
+import { TaskPool, tasksAtOnce } from './task-pool.ts';
 
 export type LocalRunner = PointRunner & AsyncDisposable;
 
@@ -66,7 +65,7 @@ export async function engineOf(
   const { partition, shortcuts, engine, jobs, tasks = defaultTasks, sbatch } = choice;
   const manner = { partition, ...(shortcuts === undefined ? {} : { shortcuts }) };
   if (engine === 'local' || pointCount === 0) {
-    const runner = localRunner(Math.max(1, Math.min(jobs ?? availableParallelism(), pointCount)), manner);
+    const runner = localRunner(Math.max(1, Math.min(jobs ?? tasksAtOnce(), pointCount)), manner);
     return { run: laneEngine(runner).run, [Symbol.asyncDispose]: () => runner[Symbol.asyncDispose]() };
   }
   if (engine === 'bullmq') return BullmqEngine.open(queueAddressOf(choice), { manner, onNotice });

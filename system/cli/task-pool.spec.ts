@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { ConfigurationError, runtime } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 import type { PerfOrder } from './perf-run.ts';
-import { TaskPool } from './task-pool.ts';
+import { TaskPool, taskRunner, tasksAtOnce } from './task-pool.ts';
 
 const order = (sizeBytes: number): PerfOrder => ({
   machine: { partition: 'single' },
@@ -20,10 +21,45 @@ const order = (sizeBytes: number): PerfOrder => ({
   },
 });
 
+const strange: PerfOrder = { ...order(64), machine: { set: { 'pcie.link.lanes': 3 } } };
+
+vi.setConfig({ testTimeout: 300_000 });
+
+describe('where one core is free', () => {
+  it('tasks run one after the other in this thread, whose errors keep their class, until they are given up', async () => {
+    vi.spyOn(runtime(), 'coreCount', 'get').mockReturnValue(1);
+    const runner = taskRunner<PerfOrder, { readonly args: PerfOrder['args'] }>('perf-run');
+    expect(runner).not.toBeInstanceOf(TaskPool);
+    const answers = await Promise.allSettled([
+      runner.run(order(2)),
+      runner.run(strange),
+      runner.run(order(8)),
+    ]);
+    expect(answers).toMatchObject([
+      { value: { args: { sizeBytes: 2 } } },
+      { reason: expect.any(ConfigurationError) },
+      { value: { args: { sizeBytes: 8 } } },
+    ]);
+    const settled = Promise.allSettled([runner.run(order(64)), runner.run(order(128))]);
+    await runner[Symbol.asyncDispose]();
+    for (const answer of await settled) expect(answer).toMatchObject({ reason: expect.any(RunError) });
+  });
+
+  it('is a matter of HCA_CORES; where there are more, workers run them', async () => {
+    const cores = vi.spyOn(runtime(), 'coreCount', 'get').mockReturnValue(2);
+    await using pool = taskRunner('perf-run');
+    await using alone = taskRunner('perf-run', 1);
+    expect([pool instanceof TaskPool, alone instanceof TaskPool]).toEqual([true, false]);
+    cores.mockReturnValue(0);
+    expect(tasksAtOnce()).toBe(1);
+  });
+});
+
 describe('a pool that is abandoned', () => {
   it('lets the task that it has given out end, has those behind it do nothing, and takes no more', async () => {
     const pool = new TaskPool<PerfOrder, unknown>('perf-run', 1);
     await pool.run(order(2));
+    await expect(pool.run(strange)).rejects.toThrow(ConfigurationError);
     const settled = Promise.allSettled([pool.run(order(64)), pool.run(order(128)), pool.run(order(256))]);
     await pool[Symbol.asyncDispose]();
     const failures = (await settled).filter(({ status }) => status === 'rejected');

@@ -1,5 +1,6 @@
 /**
- * Whole simulations in workers, each a task of a module that exports it as its default: orders and results are plain data.
+ * Whole simulations, each a task of a module that exports it as its default: orders and results are plain data. They run in workers,
+ * one for each core that is free; where that is one core, in this thread, which has loaded the modules and compiled them already.
  *
  *     run(order) ─► task-worker.ts ─► module's default ─┬─ result
  *                                                       └─ ConfigurationError, RunError ─► thrown here as what they were
@@ -12,9 +13,8 @@
  * event loops.
  */
 import { once } from 'node:events';
-import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
-import { ConfigurationError } from '../../base/index.ts';
+import { ConfigurationError, runtime } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 
 export interface TaskOrder {
@@ -30,7 +30,57 @@ export type TaskAnswer =
   | { readonly misuse: { readonly field: string; readonly value: unknown; readonly range: string } }
   | { readonly failure: string };
 
-export class TaskPool<Order, Result> {
+export interface TaskRunner<Order, Result> extends AsyncDisposable {
+  /** @throws ConfigurationError, RunError as the task does; RunError also when the runner has been given up */
+  run(order: Order): Promise<Result>;
+}
+
+/** How many simulations of a command run at once: HCA_CORES, else the cores of the computer. */
+export const tasksAtOnce = (): number => Math.max(1, runtime().coreCount);
+
+/** @param name of the module beside this one, without its ending */
+export function taskRunner<Order, Result>(
+  name: string,
+  threadsMax = tasksAtOnce(),
+): TaskRunner<Order, Result> {
+  const most = Math.min(threadsMax, tasksAtOnce());
+  return most === 1 ? new TasksInTurn(name) : new TaskPool(name, most);
+}
+
+const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const urlOf = (file: string): string => new URL(`./${file}${ending}`, import.meta.url).href;
+
+const givenUp = (): RunError => new RunError('the pool of tasks has been given up');
+
+/** In this thread, one after the other. */
+class TasksInTurn<Order, Result> implements TaskRunner<Order, Result> {
+  readonly #task: Promise<{ readonly default: (order: Order) => Promise<Result> }>;
+  #last: Promise<unknown> = Promise.resolve();
+  #isGivenUp = false;
+
+  constructor(name: string) {
+    this.#task = import(urlOf(name));
+  }
+
+  run(order: Order): Promise<Result> {
+    const result = this.#last.then(() => this.#runNow(order));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #runNow(order: Order): Promise<Result> {
+    const { default: task } = await this.#task;
+    if (this.#isGivenUp) throw givenUp();
+    return task(order);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isGivenUp = true;
+    await this.#last;
+  }
+}
+
+export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   readonly #module: string;
   readonly #pool: Piscina;
   readonly #aborted = new Int32Array(new SharedArrayBuffer(4));
@@ -39,9 +89,7 @@ export class TaskPool<Order, Result> {
   #readyCount = 0;
 
   /** @param name of the module beside this one, without its ending */
-  constructor(name: string, threadsMax = availableParallelism()) {
-    const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-    const urlOf = (file: string): string => new URL(`./${file}${ending}`, import.meta.url).href;
+  constructor(name: string, threadsMax: number) {
     this.#module = urlOf(name);
     this.#pool = new Piscina({
       filename: urlOf('task-worker'),
@@ -54,9 +102,8 @@ export class TaskPool<Order, Result> {
     this.#pool.on('workerCreate', () => this.#readyCount++);
   }
 
-  /** @throws ConfigurationError, RunError as the task does; RunError also when the pool has been abandoned */
   async run(order: Order): Promise<Result> {
-    if (this.#aborted[0] === 1) throw new RunError('the pool of tasks has been given up');
+    if (this.#aborted[0] === 1) throw givenUp();
     const answer = await this.#answerTo({ module: this.#module, order, aborted: this.#aborted });
     if ('misuse' in answer) {
       const { field, value, range } = answer.misuse;

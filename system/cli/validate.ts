@@ -21,7 +21,7 @@ import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts
 import { machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
-import { TaskPool } from './task-pool.ts';
+import { taskRunner } from './task-pool.ts';
 import { validatePage, validateSentences } from './validate-page.ts';
 import { machineOf, type ValidateOrder } from './validate-run.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
@@ -92,7 +92,7 @@ async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap
   if (orders.length === 0) return outcomes;
   const bar = new CountBar(orders.length, 'simulations');
   try {
-    await using pool = new TaskPool<ValidateOrder, Figures>('validate-run');
+    await using pool = taskRunner<ValidateOrder, Figures>('validate-run');
     const all = orders.map(async (order) => {
       outcomes.set(pointKey(order.point), await pool.run(order).catch(failureOf));
       bar.update(outcomes.size);

@@ -28,6 +28,11 @@ export interface Surroundings {
   readonly columns?: number;
 }
 
+export interface ProcessSurroundings extends Surroundings {
+  /** That are free for it. */
+  readonly cores?: number;
+}
+
 type Run = (words: readonly string[]) => Promise<void>;
 let built: Promise<Run> | undefined;
 
@@ -100,9 +105,16 @@ function captured(stream: NodeJS.WriteStream): { text(): string; end(): void } {
 export const hcaProcess = (...words: string[]): Promise<Ended> => hcaProcessWithin({}, words);
 
 /** Runs `hca` in a process of its own, in a folder or on a terminal. */
-export function hcaProcessWithin({ cwd, columns }: Surroundings, words: readonly string[]): Promise<Ended> {
+export function hcaProcessWithin(
+  { cwd, columns, cores }: ProcessSurroundings,
+  words: readonly string[],
+): Promise<Ended> {
   const { COLUMNS: _inherited, ...inherited } = process.env;
-  const env = columns === undefined ? inherited : { ...inherited, COLUMNS: `${columns}` };
+  const env = {
+    ...inherited,
+    ...(columns === undefined ? {} : { COLUMNS: `${columns}` }),
+    ...(cores === undefined ? {} : { HCA_CORES: `${cores}` }),
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, [mainPath, ...words], { cwd, env, maxBuffer: 2 ** 26 }, (error, out, err) =>
       resolve({ code: error === null ? 0 : Number(error.code), out, err }),
