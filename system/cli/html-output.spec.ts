@@ -51,7 +51,7 @@ describe('the page of', () => {
     ['torture --seed 7', 'Nothing found.', 'story 7'],
     ['torture --seeds 5..6', 'Requests by how they ended', '2 stories in'],
     ['compare --sizes 64,256 --paths sockets,write --count 2', 'Latency of one message', 'Figures'],
-    ['cutoff --sizes 64..256 --waiting poll', 'a channel goes by a cut-off of', 'One way of a message'],
+    ['cutoff --sizes 64..128 --waiting poll', 'a channel goes by a cut-off of', 'One way of a message'],
   ];
   it.each(shown)('hca %s', { timeout: 60_000 }, async (line, ...words) => {
     const { page } = await pageOf(...line.split(' '));

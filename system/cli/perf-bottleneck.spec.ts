@@ -16,23 +16,24 @@ interface Case {
 }
 
 const fast = { 'host.core.clockMHz': 5000 };
-const four = 'size=64,iters=400,qps=32,threads=4';
+const four = 'size=64,iters=150,qps=32,threads=4';
 
 const cases: readonly Case[] = [
   {
     binds: 'core of host 0',
-    workload: 'write-bw,size=64,iters=1500,qps=4',
+    workload: 'write-bw,size=64,iters=500,qps=4',
     turned: 'threads=4',
     other: { 'wire.speed': 'FDR' },
   },
   {
     binds: 'core of host 0',
-    workload: 'read-bw,size=64,iters=1500,qps=4',
+    workload: 'read-bw,size=64,iters=500,qps=4',
     turned: { 'host.core.clockMHz': 4000 },
     other: { 'hca.sameQpIntervalCycles': 40 },
   },
   {
     binds: 'core of host 1',
+    // More than the receives that are there before it begins.
     workload: 'send-bw,size=64,iters=1500,qps=4',
     set: { 'host.cost.postRecv': 600 },
     turned: { 'host.cost.postRecv': 100 },
@@ -40,7 +41,7 @@ const cases: readonly Case[] = [
   },
   {
     binds: 'same-QP interval',
-    workload: 'write-bw,size=64,iters=1500',
+    workload: 'write-bw,size=64,iters=600',
     set: fast,
     turned: { 'hca.sameQpIntervalCycles': 50 },
     other: { 'dma.tagCount': 64 },
@@ -82,51 +83,51 @@ const cases: readonly Case[] = [
   },
   {
     binds: 'cable from host 0 to 1',
-    workload: 'write-bw,size=65536,iters=100',
+    workload: 'write-bw,size=65536,iters=60',
     turned: { 'wire.speed': 'FDR' },
     other: { 'pcie.link.generation': 4 },
   },
   {
     binds: 'cable from host 1 to 0',
-    workload: 'read-bw,size=65536,iters=100',
+    workload: 'read-bw,size=65536,iters=60',
     turned: { 'wire.speed': 'FDR' },
     other: { 'dma.tagCount': 64 },
   },
   {
     binds: 'DMA tags of host 0',
-    workload: 'write-bw,size=4096,iters=500,qps=2',
+    workload: 'write-bw,size=4096,iters=200,qps=2',
     set: { 'dma.tagCount': 2 },
     turned: { 'dma.tagCount': 3 },
     other: { 'wire.speed': 'FDR' },
   },
   {
     binds: 'response engine of host 1 (memory of atomics)',
-    workload: 'atomic-bw,iters=600,qps=4',
+    workload: 'atomic-bw,iters=200,qps=4',
     turned: { 'pcie.rootComplex.readLatencyPs': 100_000 },
     other: { 'host.core.clockMHz': 4000 },
   },
   {
     binds: 'receiver of host 1 (MPT misses)',
-    workload: 'write-bw,size=64,region=1Mi,pattern=random,keys=1024,iters=1500,qps=4',
+    workload: 'write-bw,size=64,region=1Mi,pattern=random,keys=1024,iters=500,qps=4',
     turned: { 'hca.mptCacheEntries': 4096 },
     other: { 'hca.mttCacheLines': 4096 },
   },
   {
     binds: 'receiver of host 1 (MTT misses)',
-    workload: 'write-bw,size=64,region=64Mi,pattern=random,iters=1500,qps=4',
+    workload: 'write-bw,size=64,region=64Mi,pattern=random,iters=500,qps=4',
     set: { 'host.memory.framePlacement': 'scattered' },
     turned: { 'hca.mttCacheLines': 8192 },
     other: { 'hca.mptCacheEntries': 1024 },
   },
   {
     binds: 'receive WQEs of host 1',
-    workload: 'send-bw,size=64,iters=1000,qps=4,rxDepth=4',
+    workload: 'send-bw,size=64,iters=400,qps=4,rxDepth=4',
     turned: 'rxDepth=64',
     other: { 'wire.speed': 'FDR' },
   },
   {
     binds: 'messages in flight of host 0',
-    workload: 'write-bw,size=64,iters=1000,txDepth=2,cqMod=1',
+    workload: 'write-bw,size=64,iters=400,txDepth=2,cqMod=1',
     turned: 'txDepth=32',
     other: { 'wire.speed': 'FDR' },
   },

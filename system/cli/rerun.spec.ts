@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import type { Invocation } from './invocation.ts';
 import { type Ended, hcaProcessWithin, hcaWithin } from './testing/in-process.ts';
+import { faultsOf, type Output } from './testing/schemas.ts';
 
 // Whole simulations on machines with few cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
@@ -21,6 +22,8 @@ const hca = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder.path 
 type Json = { invocation: Invocation } & Record<string, unknown>;
 const read = (name: string): Json => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Json;
 const write = (name: string, value: unknown): void => writeFileSync(pathOf(name), JSON.stringify(value));
+
+const traced = ['--trace', 'commands', '--trace-file', 'log', '--lint'];
 
 beforeAll(async () => {
   write('lanes.json', { extends: 'connectx3-fdr', values: { 'pcie.link.lanes': 4 } });
@@ -130,12 +133,15 @@ describe('hca rerun', () => {
     ['compare', ['compare', '--sizes', '64', '--paths', 'write,read', '--count', '2']],
     ['cutoff', ['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
     ['devinfo', ['devinfo', '--set', 'driver.logMcgs=12']],
-    ['perf', ['perf', 'send-lat', '-n', '5', '-I', '64', '--odp', '--lint', '--watch', 'races']],
-    ['torture', ['torture', '--seeds', '13..14', '--jobs', '1']],
+    ['perf', ['perf', 'send-lat', '-n', '5', '-I', '64', '--odp', '--watch', 'races', ...traced]],
+    ['torture', ['torture', '--seeds', '5..6', '--jobs', '1']],
     ['torture', ['torture', '--seed', '121', '--save', 'story.json']],
     ['torture', ['torture', '--story', 'story.json']],
-  ])('makes the same again of %s %j', async (_command, args) => {
-    expect((await hca(...args, '--json', 'made.json')).code).toBe(0);
+  ])('makes the same again of %s %j, which is pure JSON by its published schema', async (_command, args) => {
+    const made = await hca(...args, '--json', '-');
+    expect([made.code, made.err]).toEqual([0, '']);
+    expect(faultsOf(JSON.parse(made.out) as Output)).toEqual([]);
+    writeFileSync(pathOf('made.json'), made.out);
     const { code, out } = await hca('rerun', 'made.json', '--json', '-');
     expect(JSON.parse(out)).toMatchObject({ schema: 'hca-rerun/1', isEqual: true });
     expect(code).toBe(0);

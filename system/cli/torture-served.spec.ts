@@ -1,11 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { nativeUnavailableReason } from '../../guest/index.ts';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import * as served from '../torture/served/index.ts';
 import { Screen } from './output.ts';
+import { faultsOf, type Output } from './testing/schemas.ts';
 import { tortureServed } from './torture-served.ts';
+
+/** Plays a real story, a short one, instead. */
+let isReal = false;
 
 /** Stories of ten of each kind, and three doorbells. */
 vi.mock(import('../torture/served/index.ts'), async (original) => {
@@ -13,33 +18,43 @@ vi.mock(import('../torture/served/index.ts'), async (original) => {
   const counts = Object.fromEntries(module.servedKinds.map((kind) => [kind, 10]));
   return {
     ...module,
-    playServedStory: ({ seed }) => ({
-      seed,
-      findings: [],
-      counts: { ...counts, doorbell: 3, reset: 0 } as ReturnType<typeof module.playServedStory>['counts'],
-      coverage: module.noRoughCoverage(),
-      grownBytes: 0,
-      longestTurnMs: 1,
-    }),
+    playServedStory: ({ seed }) =>
+      isReal
+        ? module.playServedStory({ seed, lives: 1, actions: 100 })
+        : {
+            seed,
+            findings: [],
+            counts: { ...counts, doorbell: 3, reset: 0 } as ReturnType<
+              typeof module.playServedStory
+            >['counts'],
+            coverage: module.noRoughCoverage(),
+            grownBytes: 0,
+            longestTurnMs: 1,
+          },
   };
 });
 
-interface Result {
+interface Result extends Output {
+  readonly commands: object;
   readonly stories: number;
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** What a run from seed 1 on says of itself. */
-function resultOf(actions: number, last: number): Result {
+/** What a run says of itself. */
+function resultOf(actions: number, last: number, first = 1): Result {
   const folder = makeTemporaryFolder('hca-torture-');
   try {
     const json = join(folder.path, 'result.json');
-    tortureServed({ seeds: { first: 1, last }, actions, json }, new Command('torture'), new Screen('-'));
+    tortureServed({ seeds: { first, last }, actions, json }, new Command('torture'), new Screen('-'));
     return JSON.parse(readFileSync(json, 'utf8')) as Result;
   } finally {
     folder.remove();
   }
 }
+
+afterEach(() => {
+  isReal = false;
+});
 
 describe('torture --served --actions', () => {
   it('plays until each counted kind was played so often, and not a story more', () => {
@@ -54,6 +69,13 @@ describe('torture --served --actions', () => {
       expect(result.stories).toBe(stories);
       for (const kind of served.countedKinds) expect(result.counts[kind]).toBeGreaterThanOrEqual(actions);
     }
+  });
+
+  it.skipIf(nativeUnavailableReason() !== undefined)('writes what its published schema says', () => {
+    isReal = true;
+    const result = resultOf(1000, 6, 6);
+    expect(faultsOf(result)).toEqual([]);
+    expect(Object.keys(result.commands).length).toBeGreaterThan(5);
   });
 
   it('ends with the last seed, though it was not enough', () => {
