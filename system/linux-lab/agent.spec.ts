@@ -8,7 +8,7 @@ import { AgentLine } from './agent.ts';
 import { GuestError } from './guest-error.ts';
 import { agentScript } from './image/init-scripts.ts';
 
-/** The very script of the guest, run by this machine's shell over pipes instead of a serial port. */
+/** The very script of the guest over pipes instead of a serial port, run by a shell that has limits for what it reads, as busybox's has. */
 class RealAgent {
   readonly folder = mkdtempSync(join(tmpdir(), 'agent-'));
   readonly process: ChildProcess;
@@ -17,7 +17,7 @@ class RealAgent {
   constructor() {
     const script = join(this.folder, 'agent');
     writeFileSync(script, agentScript.replaceAll('/run/', `${this.folder}/`));
-    this.process = spawn('sh', [script], { stdio: ['pipe', 'pipe', 'ignore'], detached: true });
+    this.process = spawn('bash', [script], { stdio: ['pipe', 'pipe', 'ignore'], detached: true });
     this.line = new AgentLine(Duplex.from({ readable: this.process.stdout!, writable: this.process.stdin! }));
   }
 

@@ -5,7 +5,7 @@
  * The line is a serial port of its own, so neither kernel messages nor a user's shell mix in. Each command has a token
  * that is drawn for it alone, and its output is what lies between the two marks with that token:
  *
- *     host   7f3a1c.4 30 bHMgLw== LF                 token, seconds it may take, command in base64
+ *     host   7f3a1c.4 30 ls /\n LF                   token, seconds it may take, command as `printf %b` takes it
  *     guest  RS 7f3a1c.4 " begin" LF                 RS is the control character 1e
  *     guest  …whatever the command prints, errors among it…
  *     guest  RS 7f3a1c.4 " end 0" LF                 exit status, as the shell gives it
@@ -113,7 +113,7 @@ export class AgentLine {
       output: '',
       hasBegun: false,
     };
-    this.#stream.write(`${token} ${limits.timeoutSeconds} ${Buffer.from(command).toString('base64')}\n`);
+    this.#stream.write(`${token} ${limits.timeoutSeconds} ${escaped(command)}\n`);
     const silence = setTimeout(
       () => settled.reject(new GuestError(`the guest no longer answers (${command})`)),
       limits.timeoutSeconds * 1000 + graceMs,
@@ -128,7 +128,7 @@ export class AgentLine {
 
   /** Sends a command that takes the guest down, and waits for no answer. */
   send(command: string): void {
-    this.#stream.write(`${this.#secret}.x 60 ${Buffer.from(command).toString('base64')}\n`);
+    this.#stream.write(`${this.#secret}.x 60 ${escaped(command)}\n`);
   }
 
   /** Nothing will come any more: threads that wait get the reason. */
@@ -216,6 +216,18 @@ export class AgentLine {
     });
   }
 }
+
+/** A command on one line: `printf %b` makes what it was of it, with a line feed behind. */
+const escaped = (command: string): string =>
+  [...Buffer.from(`${command}\n`)].map((byte) => escapes.get(byte) ?? octalUnlessPrintable(byte)).join('');
+
+const escapes: ReadonlyMap<number, string> = new Map([
+  [0x0a, '\\n'],
+  [0x5c, '\\\\'],
+]);
+
+const octalUnlessPrintable = (byte: number): string =>
+  byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
 
 /** Where the last mark character lies that could begin a mark of `markLength`; else the end of the text. */
 function lastMarkStart(text: string, markLength: number): number {

@@ -33,20 +33,31 @@ while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevi
 `;
 
 /**
- * Reads lines "token seconds command", the command in base64, and answers each with
+ * Reads lines "token seconds command", the command as `printf %b` takes it, and answers each with
  * RS token " begin" LF, the command's output, RS token " end " exit-status LF. The first line it sends is RS "ready" LF.
  * Commands run one after the other in a session of their own; one that takes longer is killed with all of its session.
  * They run in the foreground: what a shell without job control puts into the background ignores Ctrl-C for ever.
+ *
+ * To start a process takes an emulated processor tens of milliseconds: a command takes one of its own, and one other shell, which is
+ * there from the beginning, watches the time of all. It is given the seconds of each by a pipe, and an empty line at its end.
  */
 export const agentScript = `#!/bin/sh
 stty raw -echo 2>/dev/null
+rm -f /run/watch; mkfifo /run/watch; exec 8<>/run/watch
+while read -r seconds <&8; do
+  read -r -t "$seconds" end <&8 && continue
+  read -r session </run/session
+  kill -KILL -- "-$session"
+  read -r end <&8
+done </dev/null >/dev/null 2>&1 &
 printf '\\036ready\\n'
-while read -r token seconds encoded; do
+while read -r token seconds text; do
   printf '\\036%s begin\\n' "$token"
-  printf %s "$encoded" | base64 -d >/run/command
-  setsid sh -c 'echo $$ >/run/session; exec timeout -s KILL "$0" sh /run/command' "$seconds" </dev/null 2>&1
+  printf %b "$text" >/run/command
+  echo "$seconds" >&8
+  setsid sh -c 'exec 8>&-; echo $$ >/run/session; . /run/command' </dev/null 2>&1
   status=$?
-  [ "$status" = 137 ] && kill -KILL -- "-$(cat /run/session)" 2>/dev/null
+  echo >&8
   printf '\\036%s end %s\\n' "$token" "$status"
 done
 `;
@@ -60,31 +71,48 @@ const meetingPortText = meetingPort.toString(16).toUpperCase();
  * Scripts by which both sides of a test are run. `test-server COMMAND` starts one side and returns when it listens;
  * `test-server-end` waits for its end, kills it after SECONDS, and has its exit status; `pair SERVER CLIENT` does both
  * and runs the other side between. What the server printed is shown when something failed.
+ *
+ * Each is a call of what stands in `test-sides`, and waits without starting a process: by a pipe into which nobody writes.
  */
 export const testScripts: Readonly<Record<string, string>> = {
+  'test-sides': `[ -p /run/pause ] || mkfifo /run/pause
+pause() { read -r -t 0.03 nothing <>/run/pause; }
+listens() { grep -qs ':${meetingPortText} .* 0A ' /proc/net/tcp /proc/net/tcp6; }
+start_server() {
+  rm -f /run/server.status
+  { eval "exec $1" >/run/server.log 2>&1 & echo $! >/run/server.pid; wait $!; echo $? >/run/server.status; } </dev/null >/dev/null 2>&1 &
+  until listens; do
+    [ -s /run/server.status ] && { cat /run/server.log; echo "the server ended with $(cat /run/server.status) before it listened"; return 1; }
+    pause
+  done
+  return 0
+}
+end_server() {
+  read -r started </proc/uptime
+  until [ -s /run/server.status ]; do
+    read -r now </proc/uptime
+    [ $((\${now%%.*} - \${started%%.*})) -ge $1 ] && { read -r server </run/server.pid; kill -KILL $server 2>/dev/null; }
+    pause
+  done
+  read -r status </run/server.status
+  [ $status = 0 ] || { cat /run/server.log; echo "the server ended with $status"; }
+  return $status
+}
+`,
   'test-server': `#!/bin/sh
-listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPortText} .* 0A '; }
-rm -f /run/server.status
-{ sh -c "echo \\$\\$ >/run/server.pid; exec $1" >/run/server.log 2>&1; echo $? >/run/server.status; } </dev/null >/dev/null 2>&1 &
-until listens; do
-  [ -s /run/server.status ] && { cat /run/server.log; echo "the server ended with $(cat /run/server.status) before it listened"; exit 1; }
-  sleep 0.02
-done
+. test-sides
+start_server "$1"
 `,
   'test-server-end': `#!/bin/sh
-(sleep \${1:-60}; kill -KILL $(cat /run/server.pid)) 2>/dev/null >&2 &
-limit=$!
-until [ -s /run/server.status ]; do sleep 0.02; done
-kill $limit 2>/dev/null
-status=$(cat /run/server.status)
-[ $status = 0 ] || { cat /run/server.log; echo "the server ended with $status"; }
-exit $status
+. test-sides
+end_server \${1:-60}
 `,
   pair: `#!/bin/sh
-test-server "$1" || exit 1
-sh -c "exec $2"
+. test-sides
+start_server "$1" || exit 1
+(eval "exec $2")
 client=$?
-if [ $client = 0 ]; then test-server-end; else test-server-end 2; fi || exit 1
+if [ $client = 0 ]; then end_server 60; else end_server 2; fi || exit 1
 exit $client
 `,
 };

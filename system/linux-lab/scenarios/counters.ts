@@ -2,7 +2,7 @@
 import type { Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-const count = 100;
+const count = 40;
 const messageBytes = 65_536;
 const mtu = 2048;
 /**

@@ -5,15 +5,18 @@
 import { countersStep } from './counters.ts';
 import {
   allSizesStep,
+  bothDirectionsStep,
+  briefOperationsStep,
   formsSteps,
-  loadSteps,
   longSteps,
   mtuStep,
   operationsSteps,
   plainPingPongSteps,
+  queuePairsStep,
   type Route,
-  servicesSteps,
+  sharedReceiveSteps,
   sizesStep,
+  unreliableStep,
 } from './data-tests.ts';
 import type { Scenario } from './scenario.ts';
 import { embeddedManagerSteps, ownManagerStep } from './subnet-manager.ts';
@@ -44,10 +47,10 @@ export const loopback: Scenario = {
   isLoaded: true,
   steps: [
     ...plainPingPongSteps(loopbackRoute),
-    sizesStep(loopbackRoute),
-    ...servicesSteps(loopbackRoute),
+    unreliableStep(loopbackRoute),
+    ...sharedReceiveSteps(loopbackRoute),
     ...operationsSteps(loopbackRoute),
-    ...loadSteps(loopbackRoute),
+    queuePairsStep(loopbackRoute),
     ...formsSteps(loopbackRoute),
     ...longSteps(loopbackRoute),
     ownManagerStep,
@@ -56,7 +59,7 @@ export const loopback: Scenario = {
 
 export const cable: Scenario = {
   name: 'cable',
-  title: 'traffic of every size and service between two adapters of a guest',
+  title: 'traffic of every size between two adapters of a guest',
   hcas: 2,
   isCabled: true,
   guests: 1,
@@ -66,8 +69,8 @@ export const cable: Scenario = {
     countersStep,
     sizesStep(cableRoute),
     mtuStep(cableRoute),
-    ...servicesSteps(cableRoute),
-    ...loadSteps(cableRoute),
+    unreliableStep(cableRoute),
+    bothDirectionsStep(cableRoute),
     allSizesStep(cableRoute),
   ],
 };
@@ -80,5 +83,5 @@ export const twoGuests: Scenario = {
   guests: 2,
   faults: [],
   isLoaded: true,
-  steps: [...plainPingPongSteps(guestsRoute), ...operationsSteps(guestsRoute), ...embeddedManagerSteps],
+  steps: [...plainPingPongSteps(guestsRoute), briefOperationsStep(guestsRoute), ...embeddedManagerSteps],
 };

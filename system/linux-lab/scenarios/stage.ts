@@ -79,7 +79,7 @@ export class Stage {
 
   /** Warnings and errors the kernel printed since the mark, but those of how slow its processors are. */
   async warningsSince(mark: number, guest = 0): Promise<string[]> {
-    const lines = (await this.check('dmesg -r', { guest })).split('\n').slice(mark);
+    const lines = (await this.check(`dmesg -r | tail -n +${mark + 1}`, { guest })).split('\n');
     return lines.filter((line) => {
       const priority = /^<(\d+)>/.exec(line)?.[1];
       const isWarning = priority !== undefined && (Number(priority) & 7) <= warningPriority;
@@ -89,7 +89,7 @@ export class Stage {
 
   /** What the kernel printed since the mark. */
   async messagesSince(mark: number, guest = 0): Promise<string> {
-    return (await this.check('dmesg', { guest })).split('\n').slice(mark).join('\n');
+    return await this.check(`dmesg | tail -n +${mark + 1}`, { guest });
   }
 
   /** How many messages the kernel has printed. */
