@@ -3,8 +3,10 @@
  * is flipped in every run, in every form of packets, and at whichever end one looks.
  */
 import { variantCrc } from './crc.ts';
+import { ETHERNET_HEADER_BYTES } from './ethernet-sizing.ts';
 import { bth, GRH_BYTES, ICRC_BYTES, lrh, VCRC_BYTES } from './headers.ts';
 import { transportHeaderBytes } from './opcodes.ts';
+import { roceTransportIn } from './roce-bytes.ts';
 
 /** Where a bit error strikes. */
 export const DamagePlace = { ANYWHERE: 0, HEADER: 1, PAYLOAD: 2 } as const;
@@ -27,18 +29,41 @@ export function damagePacket(
   const hasGrh = (bytes[at + 1]! & 3) === 3;
   const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
   const icrcAt = at + packetBytes - VCRC_BYTES - ICRC_BYTES;
-  const payload = Math.min(base + transportHeaderBytes(bytes[base]!), icrcAt);
-  const isBehindHeaders = place === DamagePlace.PAYLOAD;
-  const first = isBehindHeaders ? payload : base;
-  const end = place === DamagePlace.HEADER ? payload : icrcAt + ICRC_BYTES;
   // The lots fall by the CRC: as good as random, and the packet's own.
-  const lot = variantCrc(bytes, at, icrcAt + ICRC_BYTES);
-  let struck = first + (Math.floor(lot / BITS_PER_BYTE) % (end - first));
-  if (struck === base + UNCOVERED_PLACE) struck++;
-  bytes[struck]! ^= 1 << (lot % BITS_PER_BYTE);
+  damageTransport(bytes, { base, icrc: icrcAt }, place, variantCrc(bytes, at, icrcAt + ICRC_BYTES));
   if (!isInside) return;
   const vcrcAt = icrcAt + ICRC_BYTES;
   const vcrc = variantCrc(bytes, at, vcrcAt);
   bytes[vcrcAt] = vcrc & 0xff;
   bytes[vcrcAt + 1] = vcrc >> 8;
+}
+
+/**
+ * Flips one bit of the frame of `frameBytes`, without FCS, at `at`: of the transport's headers and payload where it is one of RoCE, else
+ * anywhere behind its type.
+ */
+export function damageFrame(bytes: Uint8Array, at: number, frameBytes: number, place: number): void {
+  const end = at + frameBytes;
+  const lot = variantCrc(bytes, at, end);
+  const transport = roceTransportIn(bytes, at, frameBytes);
+  if (transport !== undefined) damageTransport(bytes, transport, place, lot);
+  else if (frameBytes > ETHERNET_HEADER_BYTES) flipBit(bytes, at + ETHERNET_HEADER_BYTES, end, lot);
+}
+
+/** @param transport where BTH and ICRC begin */
+function damageTransport(
+  bytes: Uint8Array,
+  { base, icrc }: { readonly base: number; readonly icrc: number },
+  place: number,
+  lot: number,
+): void {
+  const payload = Math.min(base + transportHeaderBytes(bytes[base]!), icrc);
+  const first = place === DamagePlace.PAYLOAD ? payload : base;
+  const end = place === DamagePlace.HEADER ? payload : icrc + ICRC_BYTES;
+  flipBit(bytes, first, end, lot, base + UNCOVERED_PLACE);
+}
+
+function flipBit(bytes: Uint8Array, first: number, end: number, lot: number, spared = -1): void {
+  const struck = first + (Math.floor(lot / BITS_PER_BYTE) % (end - first));
+  bytes[struck === spared ? struck + 1 : struck]! ^= 1 << (lot % BITS_PER_BYTE);
 }

@@ -1,12 +1,13 @@
 /**
  * Statistics of the two ends of an Ethernet cable, kept apart. Bytes are of whole frames: header to FCS.
  *
- *   transmitted.frames = transmitted.lostFrames + received.(delivered + corrupted + fifoDrops + linkDownDrops) frames
+ *   transmitted.frames + rearranged.copiedFrames
+ *     = transmitted.lostFrames + received.(delivered + corrupted + fifoDrops + linkDownDrops) frames
  *
- * once nothing is on its way.
+ * once nothing is on its way, nor held back.
  */
 export class EthernetTransmitCounters {
-  /** Frames that went on the wire. */
+  /** Frames that were to go on the wire. */
   frames = 0;
   bytes = 0;
   /** Of those: what the cable did to them. */
@@ -18,6 +19,15 @@ export class EthernetTransmitCounters {
   discardedFrames = 0;
   /** Zero bytes added to frames that were too short. */
   padBytes = 0;
+}
+
+/** What faults made of the order of frames. */
+export class EthernetRearranged {
+  /** Copies that left in addition. */
+  copiedFrames = 0;
+  copiedBytes = 0;
+  /** Frames that others passed. */
+  heldBackFrames = 0;
 }
 
 export class EthernetReceiveCounters {
@@ -37,16 +47,23 @@ export class EthernetReceiveCounters {
 export function ethernetImbalance(
   sent: EthernetTransmitCounters,
   received: EthernetReceiveCounters,
+  { copiedFrames, copiedBytes } = new EthernetRearranged(),
 ): { readonly frames: number; readonly bytes: number } {
   return {
     frames:
-      sent.frames -
+      sent.frames +
+      copiedFrames -
       sent.lostFrames -
       received.deliveredFrames -
       received.corruptedFrames -
       received.fifoDrops -
       received.linkDownDrops,
     bytes:
-      sent.bytes - sent.lostBytes - received.deliveredBytes - received.corruptedBytes - received.droppedBytes,
+      sent.bytes +
+      copiedBytes -
+      sent.lostBytes -
+      received.deliveredBytes -
+      received.corruptedBytes -
+      received.droppedBytes,
   };
 }

@@ -1,13 +1,20 @@
 /**
- * Faults of an Ethernet cable: by frame number (frames count from 1 as they leave this port, so that a fault means the
- * same frame in every run), and by chance under a seed.
+ * Faults of an Ethernet cable: by rules, which count frames from 1 as they leave the port, so that a fault means the same frame in every
+ * run, and see what is in the headers of RoCE's packets; and by chance under a seed.
  */
 
-import { assertRange, type Picoseconds } from '../base/index.ts';
+import { assertRange, viewOf } from '../base/index.ts';
 import { Random } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
-import { FaultRanges } from './fault-ranges.ts';
-import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
+import { bth } from './headers.ts';
+import {
+  type FaultObserver,
+  type OutboundHeaders,
+  PacketRule,
+  type PacketSelection,
+} from './packet-rules.ts';
+import { roceTransportIn } from './roce-bytes.ts';
+import { ConcernedRules, FAULT_DELAY_PS_MAX, noRules, type PacketEffect } from './wire-faults.ts';
 
 /** Outcome of a frame on the cable. */
 export const OUTCOME_ARRIVES = 0;
@@ -16,12 +23,11 @@ export const OUTCOME_CORRUPTED = 2;
 
 const MILLION = 1_000_000;
 
+/** What happens to a frame. Nothing marks one as congested. */
+export type FrameEffect = Exclude<PacketEffect, { readonly kind: 'congested' }>;
+
 export class EthernetFaults {
-  /** The next frame with a planned fault, or Infinity. */
-  nextFrame = Number.POSITIVE_INFINITY;
-  readonly #lost = new FaultRanges();
-  readonly #corrupted = new FaultRanges();
-  readonly #delaysPs = new FaultRanges();
+  readonly #rules: PacketRule<FrameEffect>[] = [];
   readonly #random: Random;
   readonly #lossPerMillion: number;
   readonly #corruptionPerMillion: number;
@@ -36,51 +42,39 @@ export class EthernetFaults {
     this.#isChancy = config.lossPerMillion > 0 || config.corruptionPerMillion > 0;
   }
 
-  /** The frames from `first` to `last` vanish. */
-  dropFrames(first: number, last = first): void {
-    this.#lost.add(first, last, 1);
-    this.#findNext();
+  /**
+   * Has an effect on the frames of a selection; the observer is notified each time that it happens. What a selection says of headers
+   * concerns packets of RoCE, to UDP port 4791 in version 2, and no other frame. A late frame holds the link, and so everything behind it.
+   */
+  addRule(effect: FrameEffect, selection: PacketSelection, observer: FaultObserver): void {
+    if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
+    this.#rules.push(new PacketRule(effect, selection, observer));
   }
 
-  /** The frames from `first` to `last` arrive with a wrong frame check sequence. */
-  corruptFrames(first: number, last = first): void {
-    this.#corrupted.add(first, last, 1);
-    this.#findNext();
+  /** The rules that concern a frame; to be asked once for every frame, in their order. */
+  rulesOn(bytes: Uint8Array, at: number, frameBytes: number): ConcernedRules {
+    if (this.#rules.length === 0) return noRules;
+    const headers = headersIn(bytes, at, frameBytes);
+    return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(headers)));
   }
 
-  /** Holds the link before each of these frames, and so everything behind it: a link keeps the order of frames. */
-  delayFrames(delayPs: Picoseconds, first: number, last = first): void {
-    this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
-    this.#findNext();
+  /** What chance does to a frame; asked once for each, in their order. */
+  outcomeByChance(): number {
+    if (!this.#isChancy) return OUTCOME_ARRIVES;
+    if (this.#random.below(MILLION) < this.#lossPerMillion) return OUTCOME_LOST;
+    return this.#random.below(MILLION) < this.#corruptionPerMillion ? OUTCOME_CORRUPTED : OUTCOME_ARRIVES;
   }
+}
 
-  delayPs(frame: number): number {
-    return this.#delaysPs.valueOf(frame);
-  }
-
-  /** Outcome of this frame; asked once for each, in their order. */
-  outcomeOf(frame: number): number {
-    let outcome = OUTCOME_ARRIVES;
-    if (this.#isChancy) {
-      const lot = this.#random.below(MILLION);
-      if (lot < this.#lossPerMillion) outcome = OUTCOME_LOST;
-      else if (this.#random.below(MILLION) < this.#corruptionPerMillion) outcome = OUTCOME_CORRUPTED;
-    }
-    if (frame < this.nextFrame) return outcome;
-    if (this.#corrupted.valueOf(frame) !== 0) outcome = OUTCOME_CORRUPTED;
-    if (this.#lost.valueOf(frame) !== 0) outcome = OUTCOME_LOST;
-    this.#passed(frame);
-    return outcome;
-  }
-
-  #passed(frame: number): void {
-    this.#lost.passed(frame);
-    this.#corrupted.passed(frame);
-    this.#delaysPs.passed(frame);
-    this.#findNext();
-  }
-
-  #findNext(): void {
-    this.nextFrame = Math.min(this.#lost.next, this.#corrupted.next, this.#delaysPs.next);
-  }
+function headersIn(bytes: Uint8Array, at: number, frameBytes: number): OutboundHeaders | undefined {
+  const transport = roceTransportIn(bytes, at, frameBytes);
+  if (transport === undefined) return undefined;
+  const view = viewOf(bytes);
+  const { opcode, destinationQp, psn } = bth.fields;
+  const { base } = transport;
+  return {
+    opcode: opcode.get(view, base),
+    destinationQpn: destinationQp.get(view, base),
+    psn: psn.get(view, base),
+  };
 }

@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
+import { DamagePlace } from './damage.ts';
 import { EthernetBench, frameOf } from './ethernet-bench.ts';
 import { ethernetImbalance } from './ethernet-counters.ts';
+import type { FrameEffect } from './ethernet-faults.ts';
+import type { PacketSelection } from './packet-rules.ts';
 
 const US = 1_000_000;
 const MS = 1_000_000_000;
 /** Two ports of 150 ns and 2 m of 4.8 ns. */
 const LATENCY_PS = 309_600;
+
+const unobserved = { fired: () => {} };
+const corruption = (isInside: boolean, place: number = DamagePlace.ANYWHERE) =>
+  ({ kind: 'corrupted', place, isInside }) as const;
 
 /** Everything that was sent is somewhere, in frames and bytes. */
 function expectBalance({ a, b }: EthernetBench): void {
@@ -158,9 +165,10 @@ describe('a bad Ethernet cable', () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     const { faults } = bench.a.port;
-    faults.dropFrames(2);
-    faults.corruptFrames(3);
-    faults.delayFrames(3 * US, 5);
+    const nth = (frame: number) => ({ first: frame, last: frame });
+    faults.addRule({ kind: 'lost' }, nth(2), unobserved);
+    faults.addRule(corruption(false), nth(3), unobserved);
+    faults.addRule({ kind: 'late', delayPs: 3 * US }, nth(5), unobserved);
     bench.a.at(upPs, () => bench.a.sendAll(6, 60));
     await bench.runTo(upPs + 20 * US);
     expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([0, 3, 4, 5]);
@@ -173,6 +181,98 @@ describe('a bad Ethernet cable', () => {
       delayedFrames: 1,
     });
     expect(bench.b.port.received).toMatchObject({ deliveredFrames: 4, corruptedFrames: 1 });
+    expectBalance(bench);
+  });
+
+  /** Sends twenty frames, one in 100 ns, the first bytes of which count up, and says which came, and how often the rule's fault happened. */
+  async function sentUnder(
+    effect: FrameEffect,
+    selection: PacketSelection,
+    shuffle?: () => number,
+    frameBytes = 60,
+  ) {
+    const bench = new EthernetBench({}, 1, shuffle);
+    const upPs = await bench.bringUp();
+    let fired = 0;
+    bench.a.port.faults.addRule(effect, selection, { fired: () => fired++ });
+    for (let index = 0; index < 20; index++)
+      bench.a.at(upPs + index * 100_000, () => bench.a.send(frameBytes, index));
+    await bench.runTo(upPs + 100 * US);
+    const { transmitted, rearranged, busyPs } = bench.a.port;
+    const { received } = bench.b.port;
+    expect(ethernetImbalance(transmitted, received, rearranged)).toEqual({ frames: 0, bytes: 0 });
+    expect(bench.a.port.inspect()).toMatchObject({ heldBackFrames: 0 });
+    return { fired, came: bench.b.arrivals.map(({ bytes }) => bytes[0]), busyPs, bench };
+  }
+  const inOrder = Array.from({ length: 20 }, (_, first) => first);
+  const first = (frame: number, last = frame) => ({ first: frame, last });
+
+  it('sends a copy some time behind its frame, which takes its time on the link', async () => {
+    const copied = await sentUnder({ kind: 'duplicated', passes: 1, delayPs: US }, first(3, 4));
+    // They are due when the 13th and the 14th are sent, and go first.
+    expect(copied.came).toEqual([...inOrder.slice(0, 12), 2, 12, 3, ...inOrder.slice(13)]);
+    expect([copied.fired, copied.busyPs]).toEqual([2, 22 * 67_200]);
+    expect(copied.bench.a.port.rearranged).toEqual({ copiedFrames: 2, copiedBytes: 128, heldBackFrames: 0 });
+  });
+
+  it('lets so many frames pass one, or waits for so long', async () => {
+    const passed = await sentUnder({ kind: 'reordered', passes: 3, delayPs: 10 * US }, first(5));
+    expect(passed.came).toEqual([0, 1, 2, 3, 5, 6, 7, 4, ...inOrder.slice(8)]);
+    const late = await sentUnder({ kind: 'reordered', passes: 3, delayPs: 10 * US }, first(19));
+    expect(late.came).toEqual([...inOrder.slice(0, 18), 19, 18]);
+    const { arrivals } = late.bench.b;
+    expect(arrivals[19]!.timePs - arrivals[17]!.timePs).toBe(10 * US + 100_000);
+  });
+
+  it('holds one frame at a time, and counts by shots and by chance', async () => {
+    const every = await sentUnder({ kind: 'reordered', passes: 2, delayPs: 10 * US }, { shots: 2 });
+    expect(every).toMatchObject({ fired: 2, came: [1, 2, 0, 4, 5, 3, ...inOrder.slice(6)] });
+    const random = new Random(7, 'chance');
+    const chance = { probability: 0.5, random };
+    const lost = await sentUnder({ kind: 'lost' }, { chance });
+    expect(lost.came.length).toBe(20 - lost.fired);
+    expect(lost.fired).toBeGreaterThan(4);
+  });
+
+  it('keeps the order of one instant, whatever runs first there', async () => {
+    const effects: FrameEffect[] = [
+      { kind: 'duplicated', passes: 1, delayPs: 200_000 },
+      { kind: 'reordered', passes: 9, delayPs: 200_000 },
+    ];
+    for (const effect of effects) {
+      const { came } = await sentUnder(effect, {});
+      for (let seed = 0; seed < 5; seed++)
+        expect((await sentUnder(effect, {}, new Random(seed, 'shuffle').unit)).came).toEqual(came);
+    }
+  });
+
+  it('damages a frame within a switch, with a right FCS, in one bit behind its type', async () => {
+    const { bench, fired } = await sentUnder(corruption(true), first(2), undefined, 100);
+    const bytes = bench.b.arrivals[1]!.bytes;
+    const sent = frameOf(100, 1);
+    const struck = bytes.flatMap((byte, at) => (byte === sent[at] ? [] : [[at, byte ^ sent[at]!]]));
+    expect([fired, struck.length, bench.b.port.received.corruptedFrames]).toEqual([1, 1, 0]);
+    expect(struck[0]![0]).toBeGreaterThanOrEqual(14);
+    expect([1, 2, 4, 8, 16, 32, 64, 128]).toContain(struck[0]![1]);
+  });
+
+  it('takes frames for packets of RoCE by their headers alone', async () => {
+    for (const only of ['requests', 'responses', 'datagrams'] as const)
+      expect(await sentUnder({ kind: 'lost' }, { only })).toMatchObject({ fired: 0, came: inOrder });
+  });
+
+  it('loses what is held back when the link goes down', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    const { faults } = bench.a.port;
+    faults.addRule({ kind: 'reordered', passes: 9, delayPs: 50 * US }, first(1), unobserved);
+    faults.addRule({ kind: 'duplicated', passes: 1, delayPs: 50 * US }, first(2), unobserved);
+    bench.a.at(upPs, () => bench.a.sendAll(2, 60));
+    bench.a.at(upPs + 10 * US, () => bench.a.port.setEnabled(false));
+    await bench.runTo(upPs + 100 * US);
+    expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([1]);
+    expect(bench.a.port.transmitted).toMatchObject({ frames: 2, lostFrames: 1, lostBytes: 64 });
+    expect(bench.a.port.inspect()).toMatchObject({ heldBackFrames: 0 });
     expectBalance(bench);
   });
 

@@ -28,7 +28,12 @@ import {
   RECORD_HEADER_BYTES,
   recordHeaderFields,
 } from '../sim/index.ts';
-import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
+import { damageFrame } from './damage.ts';
+import {
+  EthernetRearranged,
+  EthernetReceiveCounters,
+  EthernetTransmitCounters,
+} from './ethernet-counters.ts';
 import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_CORRUPTED, OUTCOME_LOST } from './ethernet-faults.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import {
@@ -39,8 +44,10 @@ import {
   ethernetFrameBytesMax,
   ethernetLatencyPs,
 } from './ethernet-sizing.ts';
+import { type Held, HeldBack } from './held-back.ts';
 import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
+import { type ConcernedRules, noRules } from './wire-faults.ts';
 import type { WireTap } from './wire-observer.ts';
 import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
 
@@ -72,9 +79,18 @@ const sentNotes: Readonly<Record<number, string>> = {
   [OUTCOME_LOST]: 'lost on the cable',
   [OUTCOME_CORRUPTED]: 'corrupted on the cable',
 };
+const copyNote = 'a copy, made by a fault';
 /** Copies are quickest between places that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 const NEVER = Number.POSITIVE_INFINITY;
+
+/** A frame that is held back, as it was handed over. */
+interface HeldFrame extends Held {
+  readonly bytes: Uint8Array;
+  readonly outcome: number;
+  /** Frames that pass it yet. */
+  passesLeft: number;
+}
 
 export interface EthernetPortOptions {
   readonly lp: LogicalProcess;
@@ -105,6 +121,7 @@ export class EthernetPort {
   readonly config: EthernetConfig;
   readonly transmitted = new EthernetTransmitCounters();
   readonly received = new EthernetReceiveCounters();
+  readonly rearranged = new EthernetRearranged();
   readonly faults: EthernetFaults;
   /** Longest frame this port carries, without FCS. */
   readonly frameBytesMax: number;
@@ -123,6 +140,10 @@ export class EthernetPort {
   readonly #training: LinkTraining;
   readonly #spaceEvent: number;
   #spaceDuePs = NEVER;
+  readonly #held = new HeldBack<HeldFrame>();
+  readonly #heldEvent: number;
+  /** When one of {@link #held} is due at the earliest. */
+  #heldDuePs = NEVER;
   #isLinkUp = false;
   #changedPs = -1;
   /** Bytes of a slot of the receive fifo, those of the frame in each, and the slots that are free. */
@@ -152,6 +173,7 @@ export class EthernetPort {
     this.#training = new LinkTraining(lp, config);
     this.blocks = { training: this.#training };
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
+    this.#heldEvent = lp.queue.addHandler(() => this.#catchUp());
     lp.addInbound(reader, this.#latencyPs, this);
     lp.addOutbound(writer);
     lp.addTimeKeeper(this);
@@ -169,6 +191,7 @@ export class EthernetPort {
       isLinkUp: this.#isLinkUp,
       heldFrames: this.heldFrames,
       isWaitedFor: this.#spaceDuePs !== NEVER,
+      heldBackFrames: this.#held.count,
     };
   }
 
@@ -176,6 +199,8 @@ export class EthernetPort {
   rebase(ps: number): void {
     this.#serializer.rebase(ps);
     this.#spaceDuePs -= ps;
+    this.#held.rebase(ps);
+    this.#heldDuePs -= ps;
     this.#changedPs -= ps;
   }
 
@@ -200,6 +225,7 @@ export class EthernetPort {
   /** Whether a frame can be sent now. After a refusal the sender is called when it is worth asking again. */
   canTransmit(): boolean {
     const nowPs = this.#lp.nowPs;
+    this.#catchUp();
     const readyPs = this.#serializer.freePs - this.#aheadPs;
     if (readyPs <= nowPs) return true;
     if (this.#spaceDuePs > readyPs) {
@@ -211,6 +237,7 @@ export class EthernetPort {
 
   /** Instant by which all that has been handed to the port has left. */
   get freePs(): Picoseconds {
+    this.#catchUp();
     return this.#serializer.freePs;
   }
 
@@ -227,31 +254,21 @@ export class EthernetPort {
         `${ETHERNET_HEADER_BYTES} to ${this.frameBytesMax}`,
       );
     }
-    const { transmitted, config } = this;
+    const { transmitted, faults } = this;
+    this.#catchUp();
     if (!this.isUp) {
       transmitted.discardedFrames++;
       return;
     }
-    const frameBytes = Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES);
-    const wireBytes = frameBytes + ETHERNET_FCS_BYTES;
+    const wireBytes = wireBytesOf(lengthBytes);
     transmitted.frames++;
     transmitted.bytes += wireBytes;
-    transmitted.padBytes += frameBytes - lengthBytes;
-    const outcome = this.#outcomeOf(transmitted.frames, wireBytes);
-    const endPs = this.#serializer.occupy(fromPs, config.preambleBytes + wireBytes);
-    this.#serializer.occupy(endPs, config.interFrameGapBytes);
-    if (this.tap !== undefined) {
-      const note = sentNotes[outcome] ?? '';
-      this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note);
-    }
-    if (outcome === OUTCOME_LOST) return;
-    const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
-    const { words, bytes } = this.#writer;
-    words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
-    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_ARRIVES ? 0 : 1;
-    const start = offset + RECORD_HEADER_BYTES;
-    for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
-    if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
+    transmitted.padBytes += wireBytes - ETHERNET_FCS_BYTES - lengthBytes;
+    const rules = faults.rulesOn(source, sourceOffset, lengthBytes);
+    const outcome = this.#outcomeOf(wireBytes, rules, fromPs);
+    if (rules === noRules && this.#heldDuePs === NEVER)
+      this.#put(source, sourceOffset, lengthBytes, outcome, fromPs);
+    else this.#putInDisorder(source.slice(sourceOffset, sourceOffset + lengthBytes), outcome, rules, fromPs);
   }
 
   // ---- receive ----
@@ -285,24 +302,131 @@ export class EthernetPort {
 
   // ---- inside ----
 
-  #outcomeOf(frame: number, wireBytes: number): number {
-    const { transmitted, faults } = this;
-    if (frame >= faults.nextFrame) {
-      const delayPs = faults.delayPs(frame);
-      if (delayPs > 0) {
-        transmitted.delayedFrames++;
-        this.#serializer.hold(this.#lp.nowPs, delayPs);
-      }
+  /** What becomes of a frame, which is counted; the link is held before one that is late. */
+  #outcomeOf(wireBytes: number, rules: ConcernedRules, fromPs: Picoseconds): number {
+    const { transmitted } = this;
+    const late = rules.of('late');
+    if (late !== undefined) {
+      late.fired();
+      transmitted.delayedFrames++;
+      this.#serializer.hold(fromPs, late.effect.delayPs);
     }
-    const outcome = faults.outcomeOf(frame);
-    if (outcome === OUTCOME_ARRIVES) return outcome;
+    let outcome = this.faults.outcomeByChance();
+    const lost = rules.of('lost');
+    if (lost !== undefined) {
+      lost.fired();
+      outcome = OUTCOME_LOST;
+    }
     if (outcome === OUTCOME_LOST) {
       transmitted.lostFrames++;
       transmitted.lostBytes += wireBytes;
-    } else {
-      transmitted.corruptedFrames++;
+      return outcome;
     }
+    const corrupted = rules.of('corrupted');
+    if (corrupted !== undefined) {
+      corrupted.fired();
+      if (!corrupted.effect.isInside) outcome = OUTCOME_CORRUPTED;
+    }
+    if (outcome !== OUTCOME_ARRIVES || corrupted !== undefined) transmitted.corruptedFrames++;
     return outcome;
+  }
+
+  /** A frame that rules concern, or while others are held back. Its bytes are its own. */
+  #putInDisorder(bytes: Uint8Array, outcome: number, rules: ConcernedRules, fromPs: Picoseconds): void {
+    const { passed, canCopy } = this.#held;
+    const { rearranged } = this;
+    const copy = canCopy ? rules.of('duplicated') : undefined;
+    const whole = bytes.slice();
+    const corrupted = outcome === OUTCOME_LOST ? undefined : rules.of('corrupted');
+    if (corrupted?.effect.isInside === true) damageFrame(bytes, 0, bytes.length, corrupted.effect.place);
+    const reordering = outcome === OUTCOME_LOST || passed !== undefined ? undefined : rules.of('reordered');
+    if (reordering === undefined) {
+      this.#put(bytes, 0, bytes.length, outcome, fromPs);
+    } else {
+      const { passes, delayPs } = reordering.effect;
+      rearranged.heldBackFrames++;
+      this.#hold({ bytes, outcome, isCopy: false, passesLeft: passes, duePs: fromPs + delayPs });
+      reordering.fired();
+    }
+    if (copy !== undefined) {
+      const duePs = fromPs + copy.effect.delayPs;
+      this.#hold({ bytes: whole, outcome: OUTCOME_ARRIVES, isCopy: true, passesLeft: NEVER, duePs });
+      copy.fired();
+    }
+    if (passed !== undefined && --passed.passesLeft === 0) this.#letGo(passed, fromPs);
+  }
+
+  #hold(frame: HeldFrame): void {
+    this.#held.hold(frame);
+    this.#wakeHeldBy(frame.duePs);
+  }
+
+  #wakeHeldBy(duePs: Picoseconds): void {
+    if (duePs >= this.#heldDuePs) return;
+    this.#heldDuePs = duePs;
+    this.#lp.queue.schedule(duePs, this.#heldEvent);
+  }
+
+  /** What is held back and due takes the link before anything else of this instant, and as soon as the link has little reserved. */
+  #catchUp(): void {
+    const { nowPs } = this.#lp;
+    if (nowPs < this.#heldDuePs) return;
+    this.#heldDuePs = NEVER;
+    if (!this.isUp) return this.#loseHeld();
+    const held = this.#held;
+    for (let frame = held.firstDue(nowPs); frame !== undefined; frame = held.firstDue(nowPs)) {
+      const readyPs = this.#serializer.freePs - this.#aheadPs;
+      if (readyPs > nowPs) return this.#wakeHeldBy(readyPs);
+      this.#letGo(frame, nowPs);
+    }
+    if (held.count > 0) this.#wakeHeldBy(held.duePs);
+  }
+
+  #letGo(frame: HeldFrame, fromPs: Picoseconds): void {
+    const { bytes, outcome, isCopy } = frame;
+    this.#held.release(frame);
+    if (this.#held.count === 0) this.#heldDuePs = NEVER;
+    if (isCopy) {
+      this.rearranged.copiedFrames++;
+      this.rearranged.copiedBytes += wireBytesOf(bytes.length);
+    }
+    this.#put(bytes, 0, bytes.length, outcome, fromPs, isCopy ? copyNote : sentNotes[outcome]);
+  }
+
+  /** The link is down: what was to pass it again, or at last, does not. */
+  #loseHeld(): void {
+    const { transmitted } = this;
+    for (const { isCopy, bytes } of this.#held.all()) {
+      if (isCopy) continue;
+      transmitted.lostFrames++;
+      transmitted.lostBytes += wireBytesOf(bytes.length);
+    }
+    this.#held.clear();
+  }
+
+  /** Puts a frame on the link. */
+  #put(
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    outcome: number,
+    fromPs: Picoseconds,
+    note = sentNotes[outcome],
+  ): void {
+    const { config } = this;
+    const frameBytes = Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES);
+    const endPs = this.#serializer.occupy(fromPs, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
+    this.#serializer.occupy(endPs, config.interFrameGapBytes);
+    if (this.tap !== undefined)
+      this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note ?? '');
+    if (outcome === OUTCOME_LOST) return;
+    const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
+    const { words, bytes } = this.#writer;
+    words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
+    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_ARRIVES ? 0 : 1;
+    const start = offset + RECORD_HEADER_BYTES;
+    for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
+    if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
   }
 
   /** A record's call, at its time. */
@@ -381,6 +505,11 @@ export class EthernetPort {
   linkChanged(isUp: boolean): void {
     this.#isLinkUp = isUp;
     this.#changedPs = this.#lp.nowPs;
+    if (!isUp && this.#held.count > 0) this.#wakeHeldBy(this.#lp.nowPs + 1);
     this.#ports.link.linkChanged(isUp, this.#lp.nowPs);
   }
 }
+
+/** Of a frame on the wire, FCS included. */
+const wireBytesOf = (lengthBytes: number): number =>
+  Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;

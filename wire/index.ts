@@ -1,6 +1,7 @@
 export * from './aeth.ts';
 export { DamagePlace } from './damage.ts';
 export { ethernetImbalance } from './ethernet-counters.ts';
+export type { FrameEffect } from './ethernet-faults.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,

@@ -71,8 +71,11 @@ export class PacketRule<Effect> {
     );
   }
 
-  /** Whether the packet is concerned; to be asked once for every packet, in their order. */
-  concerns(packet: OutboundHeaders): boolean {
+  /**
+   * Whether the packet is concerned; to be asked once for every packet, in their order.
+   * @param packet undefined where it has no such headers, as frames of other protocols
+   */
+  concerns(packet: OutboundHeaders | undefined): boolean {
     const { first = 1, last = ALWAYS, chance } = this.#selection;
     if (!this.#hasHeaders(packet)) return false;
     const nth = ++this.#matchCount;
@@ -87,8 +90,10 @@ export class PacketRule<Effect> {
     this.#observer.fired();
   }
 
-  #hasHeaders({ opcode, destinationQpn, psn }: OutboundHeaders): boolean {
+  #hasHeaders(packet: OutboundHeaders | undefined): boolean {
     const { destinationQpn: wantedQpn, opcode: wantedOpcode, only, psns } = this.#selection;
+    if (packet === undefined) return (wantedQpn ?? wantedOpcode ?? only ?? psns) === undefined;
+    const { opcode, destinationQpn, psn } = packet;
     return (
       (wantedQpn === undefined || destinationQpn === wantedQpn) &&
       (wantedOpcode === undefined || opcode === wantedOpcode) &&

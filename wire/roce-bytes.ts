@@ -67,6 +67,23 @@ const isPlainIpv6 = (view: DataView, at: number): boolean =>
   ipv6Header.fields.version.get(view, at) === IP_VERSION_6 &&
   ipv6Header.fields.nextHeader.get(view, at) === IpProtocol.UDP;
 
+/** The shortest frame of RoCE: of version 2 over IPv4, without payload. */
+const FRAME_BYTES_MIN =
+  TYPE_PLACE + 2 + ipv4Header.sizeBytes + udpHeader.sizeBytes + bth.sizeBytes + ICRC_BYTES;
+
+/**
+ * Where the BTH of a frame of RoCE begins, and its ICRC, as anybody on the way finds them.
+ * @returns undefined of other frames, and where headers and lengths make no sense
+ */
+export function roceTransportIn(
+  bytes: Uint8Array,
+  at: number,
+  frameBytes: number,
+): Pick<FramePlaces, 'base' | 'icrc'> | undefined {
+  if (frameBytes < FRAME_BYTES_MIN || !isRoceFrame(bytes, at, frameBytes, ROCE_UDP_PORT)) return undefined;
+  return placesOf(bytes, at, frameBytes);
+}
+
 /** The checksum of an IPv4 header, which counts as zero in itself (RFC 1071). */
 export function ipv4Checksum(view: DataView, at: number): number {
   let sum = 0;

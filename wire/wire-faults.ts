@@ -45,7 +45,8 @@ class PlannedDisorder implements Disorder {
 
 /** What a rule does to the packets that it concerns; places and times as in {@link WireFaults}. */
 export type PacketEffect =
-  | { readonly kind: 'lost' | 'congested' }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'congested' }
   | { readonly kind: 'late'; readonly delayPs: Picoseconds }
   | { readonly kind: 'duplicated' | 'reordered'; readonly passes: number; readonly delayPs: Picoseconds }
   | {
@@ -56,7 +57,13 @@ export type PacketEffect =
       readonly isInside: boolean;
     };
 
-type EffectOf<Kind extends PacketEffect['kind']> = Extract<PacketEffect, { readonly kind: Kind }>;
+type EffectOf<Kind extends PacketEffect['kind'], Effect = PacketEffect> = Effect extends {
+  readonly kind: infer Own;
+}
+  ? Kind extends Own
+    ? Effect
+    : never
+  : never;
 
 /** The rules that concern one packet. Of several with one effect the one given first counts. */
 export class ConcernedRules {
@@ -71,7 +78,7 @@ export class ConcernedRules {
   }
 }
 
-const noRules = new ConcernedRules([]);
+export const noRules = new ConcernedRules([]);
 
 export class WireFaults {
   /** The next packet with a fault, or Infinity: the one comparison that every packet pays. */

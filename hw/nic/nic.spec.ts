@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NicCause, nicBits } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
-import { ethernetImbalance } from '../../wire/index.ts';
+import { DamagePlace, ethernetImbalance } from '../../wire/index.ts';
 import { boundBench, frameBetween, type NicBench, US, upBench } from './testing/nic-bench.ts';
 
 describe('a NIC that is found and brought up', () => {
@@ -287,7 +287,8 @@ describe('the receiving side', () => {
   it('IEEE 802.3: counts frames with a wrong check sequence and drops them', async () => {
     const made = await upBench();
     const { a, b } = made;
-    a.nic.port.faults.corruptFrames(1);
+    const corrupted = { kind: 'corrupted', place: DamagePlace.ANYWHERE, isInside: false } as const;
+    a.nic.port.faults.addRule(corrupted, { last: 1 }, { fired: () => {} });
     a.putFrame(0, frameBetween(0, 1, 60));
     a.putFrame(1, frameBetween(0, 1, 61));
     await a.write('tdt', 2);

@@ -93,7 +93,7 @@ describe('programmed I/O through the packet buffer', () => {
 
   it('says when no further frame would be taken, and refuses it', async () => {
     const { a, run } = await bench();
-    a.nic.port.faults.delayFrames(50 * US, 1);
+    a.nic.port.faults.addRule({ kind: 'late', delayPs: 50 * US }, { last: 1 }, { fired: () => {} });
     for (let index = 0; index < 5; index++) await a.write('piotx', command(0, 60));
     expect(fieldOf(await a.read('piotx'), GO)).toBe(1);
     expect(await a.read('icr')).toBe(NicCause.PROGERR);

@@ -173,6 +173,7 @@ export class ServeLoop {
       },
       stranger: emulation.wireEnd && {
         port: emulation.wireEnd.ledger,
+        faultsFired: emulation.wireEnd.faultLog.counts(),
         isQuiet: emulation.wireEnd.lp.isDrained,
         unfitFrames: emulation.wireEnd.unfitCount,
         forgottenFrames: emulation.wireEnd.forgottenCount,

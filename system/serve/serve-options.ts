@@ -4,7 +4,7 @@ import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/an
 import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
 import type { JsonValue, ProgramModule } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
-import { type Cabling, checkPeer, checkStranger } from './served-plan.ts';
+import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and the program that it runs. */
 export interface PeerOptions {
@@ -96,14 +96,17 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   const set = { ...options.set, ...seed };
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
-  const faults = checkedFaults(options.faults ?? [], nodeCount);
+  const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
   const cabling = cablingOf(options);
   const { linkLayer, roce } = config.hca.capability;
   if (linkLayer === 'ethernet') checkEthernet(faults);
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
-  if (wire !== undefined) checkWire(options, config, hcas);
+  if (wire !== undefined) {
+    checkWire(options, config, hcas);
+    checkStrangerFaults(faults);
+  }
   return {
     sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
     config,
@@ -139,10 +142,26 @@ function checkWire(
   checkStranger({ config, hcaCount });
 }
 
-/** @throws ConfigurationError for what only a cable of InfiniBand has */
+/** @throws ConfigurationError for faults of a stranger that are not of what it sends */
+function checkStrangerFaults(faults: readonly Fault[]): void {
+  for (const fault of faults)
+    if (fault.node === strangerNode && fault.kind !== 'packet')
+      throw new ConfigurationError(
+        'node',
+        fault.node,
+        `0 for a fault of ${fault.kind}: node 1 is a stranger`,
+      );
+}
+
+/** @throws ConfigurationError for what only a cable of InfiniBand does to packets */
 function checkEthernet(faults: readonly Fault[]): void {
-  const wanted = 'nothing of packets with hca.capability.linkLayer=ethernet';
-  if (faults.some(({ kind }) => kind === 'packet')) throw new ConfigurationError('fault', 'packet', wanted);
+  for (const fault of faults)
+    if (fault.kind === 'packet' && fault.packet === 'congested')
+      throw new ConfigurationError(
+        'packet',
+        fault.packet,
+        'another effect with hca.capability.linkLayer=ethernet',
+      );
 }
 
 /** @throws ConfigurationError for what has no place beside a simulated host */

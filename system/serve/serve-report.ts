@@ -218,6 +218,7 @@ export interface ServeReportParts {
 
 interface StrangerParts {
   readonly port: FrameLedger;
+  readonly faultsFired: readonly number[];
   readonly isQuiet: boolean;
   readonly unfitFrames: number;
   readonly forgottenFrames: number;
@@ -251,6 +252,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     ...faultsOf(faults, [
       ...slots.flatMap((slot) => [slot, slot.hca]),
       ...peers.flatMap(({ host, hca }) => [host, hca]),
+      ...(stranger === undefined ? [] : [stranger]),
     ]),
     hcas: slots.length,
     cabling,

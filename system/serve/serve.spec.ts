@@ -118,6 +118,10 @@ describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
     [{ hcas: 2, cable: true }, /wire is .*, expected left out with a cable/],
     [{ loopbackPlug: false }, /loopbackPlug is false, expected left out with wire/],
     [{ wire: 'socket' }, /wire is "socket", expected a path of its own/],
+    [
+      { faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] },
+      /node is 1, expected 0 for a fault of command: node 1 is a stranger/,
+    ],
   ])('is refused for %j', (options, message) => {
     expect(() => serveOrderOf({ socket: 'socket', wire: 'wire', set: ethernet, ...options })).toThrow(
       message,
@@ -307,11 +311,11 @@ describe('the options of a served machine', () => {
     ['socket', { socket: '' }],
     ['profile', { socket: 's', profile: 'no-such' }],
     [
-      'fault is "packet"',
+      'packet is "congested"',
       {
         socket: 's',
         set: { 'hca.capability.linkLayer': 'ethernet' },
-        faults: [{ packet: 'lost', nth: 1 }],
+        faults: [{ packet: 'congested', nth: 1 }],
       },
     ],
     ['field node', { socket: 's', faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] }],

@@ -42,6 +42,9 @@ export interface ServedChoice {
   readonly hasPeer?: boolean;
 }
 
+/** The node that faults of what a stranger sends name. */
+export const strangerNode = 1;
+
 export interface ServedPlan extends HcaPlan {
   /** HCAs that are served. */
   readonly hcaCount: number;

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SteppedRunner } from '../../sim/index.ts';
 import { EthernetPort } from '../../wire/index.ts';
-import { channelKey, hcaName } from '../machine/index.ts';
+import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
+import { channelKey, ethernetOf, hcaName } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { servedProfile } from './serve-options.ts';
 import { openEndName, planServed } from './served-plan.ts';
@@ -11,10 +12,10 @@ import { WireEnd } from './wire-end.ts';
 const usPs = 1_000_000;
 
 /** A port in place of the HCA's, and the end of its cable, both up. */
-function cableTo(set: Record<string, number> = {}) {
+function cableTo(set: Record<string, number> = {}, faults: FaultPlan = []) {
   const values = { 'hca.capability.linkLayer': 'ethernet', ...set };
   const config = configurationOf({ profile: servedProfile, set: values });
-  const plan = planServed({ config, hcaCount: 1, cabling: 'socket', faults: [] });
+  const plan = planServed({ config, hcaCount: 1, cabling: 'socket', faults: checkedFaults(faults, 2) });
   const frames: number[][] = [];
   const end = new WireEnd(plan, 0, (bytes, at, length) => frames.push([...bytes.subarray(at, at + length)]));
   const lp = new LogicalProcess(hcaName(0));
@@ -88,6 +89,35 @@ describe('the end of a cable where a stranger is plugged in', () => {
     const bytePs = 8000 / config.ethernet.gigabitsPerSecond;
     expect(arrived[1]!.atPs - arrived[0]!.atPs).toBe(Math.round((8 + 1514 + 4 + 12) * bytePs));
     expect(arrived[0]!.atPs).toBeGreaterThanOrEqual(startPs + (8 + 1514 + 4) * bytePs);
+  });
+
+  it('loses, doubles and puts back what the stranger sends as the faults of node 1 say, and counts them', () => {
+    const { end, port, run, plugIn, frames, arrived } = cableTo({}, [
+      { packet: 'lost', nth: 2, node: 1 },
+      { packet: 'duplicated', nth: 3, delay: '2us', node: 1 },
+      { packet: 'reordered', nth: 5, by: 2, node: 1 },
+      { packet: 'lost', nth: 1 },
+      { packet: 'lost', only: 'requests', node: 1 },
+    ]);
+    plugIn();
+    for (let first = 1; first <= 8; first++) end.take(frameOf(60, first), 0, 60);
+    port.send(frameOf(60, 1), 0, 60);
+    run(100 * usPs);
+    expect(arrived.map(({ bytes }) => bytes[0])).toEqual([1, 3, 4, 6, 7, 5, 8, 3]);
+    // Faults of node 0 are the HCA's.
+    expect(frames).toHaveLength(1);
+    expect(end.faultLog.counts()).toEqual([1, 1, 1, 0, 0]);
+    const { transmitted } = end.ledger;
+    expect(transmitted).toMatchObject({ frames: 8, lostFrames: 1, copiedFrames: 1, heldBackFrames: 1 });
+    expect(
+      ethernetOf({ node: 1, ...end.ledger }, { node: 0, transmitted: {}, received: {}, busyPs: 0 }),
+    ).toMatchObject({
+      packets: 9,
+      bytes: 9 * 64,
+      duplicated: 1,
+      reordered: 1,
+      dropped: 1,
+    });
   });
 
   it('has room for so many frames, and loses none of those', () => {

@@ -9,8 +9,9 @@
  */
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { ETHERNET_HEADER_BYTES, EthernetPort } from '../../wire/index.ts';
-import { channelKey, type FrameLedger, hcaName } from '../machine/index.ts';
-import { openEndName, type ServedPlan } from './served-plan.ts';
+import { FaultLog, injectFrameFaults } from '../machine/faults/index.ts';
+import { channelKey, type FrameLedger, hcaName, transmittedOf } from '../machine/index.ts';
+import { openEndName, type ServedPlan, strangerNode } from './served-plan.ts';
 
 /** Takes a frame that lies in `bytes` during the call. */
 export type FrameTaken = (bytes: Uint8Array, at: number, lengthBytes: number) => void;
@@ -20,6 +21,8 @@ const waitingMax = 64;
 
 export class WireEnd {
   readonly lp: LogicalProcess;
+  /** How often each fault of the plan has happened to what the stranger sent. */
+  readonly faultLog: FaultLog;
   readonly #port: EthernetPort;
   readonly #waiting: Uint8Array[] = [];
   /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU allows. */
@@ -28,7 +31,7 @@ export class WireEnd {
   #forgottenCount = 0;
 
   /** @param onFrame takes what the HCA sends */
-  constructor({ config, channels }: ServedPlan, node: number, onFrame: FrameTaken) {
+  constructor({ config, channels, faults }: ServedPlan, node: number, onFrame: FrameTaken) {
     const [own, far] = [openEndName(node), hcaName(node)];
     this.lp = new LogicalProcess(own);
     this.#port = new EthernetPort({
@@ -38,6 +41,9 @@ export class WireEnd {
       reader: new ChannelReader(channels[channelKey(far, own)]!),
       seed: config.machine.seed,
     });
+    this.faultLog = new FaultLog(faults);
+    const end = { node: strangerNode, name: own };
+    injectFrameFaults(faults, end, this.#port, this.faultLog, config.machine.seed);
     const port = this.#port;
     port.connect({
       receiver: {
@@ -88,9 +94,9 @@ export class WireEnd {
 
   /** As the report has the ends of cables: what is handed to the stranger is done with. */
   get ledger(): FrameLedger {
-    const { transmitted, received, busyPs, heldFrames } = this.#port;
+    const { received, busyPs, heldFrames } = this.#port;
     return {
-      transmitted: { ...transmitted },
+      transmitted: transmittedOf(this.#port),
       received: { ...received },
       completed: received.deliveredFrames - heldFrames,
       packets: 0,

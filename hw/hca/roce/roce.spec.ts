@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { roceUdCqe } from '../../../abi/cqe.ts';
 import { PathMtu, QpState, ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { decodeEthernet, encodePacket, type WirePacket } from '../../../wire/index.ts';
+import { Random } from '../../../sim/index.ts';
+import {
+  DamagePlace,
+  decodeEthernet,
+  encodePacket,
+  type FrameEffect,
+  Opcode,
+  type WirePacket,
+} from '../../../wire/index.ts';
 import {
   type DataPathBench,
   type DataPathNode,
@@ -92,6 +100,53 @@ describe.each(forms)('RoCE %s', (roce) => {
       2,
     );
     expect(received.fifoDrops + bench.a.ethernet!.port.received.fifoDrops).toBeGreaterThan(0);
+  });
+
+  it('IBTA 9.7: moves every byte once while packets are lost, damaged in a switch, doubled and out of order', async () => {
+    const bench = await dataPathBench({ roce, ethernet: fast });
+    const effects: FrameEffect[] = [
+      { kind: 'lost' },
+      { kind: 'corrupted', place: DamagePlace.PAYLOAD, isInside: true },
+      { kind: 'corrupted', place: DamagePlace.HEADER, isInside: true },
+      { kind: 'duplicated', passes: 1, delayPs: 3_000_000 },
+      { kind: 'reordered', passes: 2, delayPs: 5_000_000 },
+    ];
+    const fired = effects.map(() => 0);
+    for (const [index, effect] of effects.entries())
+      for (const node of bench.nodes) {
+        const random = new Random(index, 'roce rules');
+        const chance = { probability: 0.02, random };
+        const count = (): void => {
+          fired[index]!++;
+        };
+        node.ethernet!.port.faults.addRule(effect, { chance }, { fired: count });
+      }
+    await runMixedTraffic(bench, 2, 60, 8, ackTimeout);
+    expect(Math.min(...fired)).toBeGreaterThan(0);
+  });
+
+  it('faults by rule find PSN, QP and opcode of a packet in its frame', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const frames = framesOf(bench);
+    const { a, b, aCq } = connectedPair(bench.a, bench.b, { ackTimeout });
+    const [from, to] = [new Region(bench.a, 16_384), new Region(bench.b, 16_384)];
+    from.fill(9);
+    await bench.run(5);
+    let fired = 0;
+    const third = { first: 2, last: 2, isRelative: true };
+    const selection = { destinationQpn: b.qpn, psns: third, opcode: Opcode.RC_RDMA_WRITE_MIDDLE, shots: 1 };
+    const { faults, transmitted } = bench.a.ethernet!.port;
+    faults.addRule({ kind: 'lost' }, { ...selection, destinationQpn: b.qpn + 1 }, { fired: () => fired++ });
+    faults.addRule({ kind: 'lost' }, selection, { fired: () => fired++ });
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 16_384)], remote: to });
+    await bench.until(() => aCq.takenCount() === 1, 1000);
+    expect([fired, transmitted.lostFrames]).toEqual([1, 1]);
+    const psns = frames.map((frame) => packetOf(frame).bth.psn);
+    // What was lost is sent again.
+    const [lost] = psns.filter((psn, at) => psns.indexOf(psn) !== at);
+    // PSNs are counted from the first packet with that opcode, which is the second.
+    expect((lost! - psns[0]!) & 0xff_ffff).toBe(3);
+    expect(to.read(0, 16_384)).toEqual(from.read(0, 16_384));
   });
 
   it('sheet 7.5: has the addresses of its path in its frames, and the version of its context', async () => {

@@ -10,13 +10,14 @@
  * set it off. Without faults of a kind, nothing of it is attached.
  */
 import { EventType } from '../../../abi/index.ts';
-import { psPerUs } from '../../../base/index.ts';
 import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../../hw/hca/index.ts';
-import { Random } from '../../../sim/index.ts';
-import { DamagePlace, type PacketEffect, type PacketSelection, type WirePort } from '../../../wire/index.ts';
+import type { Random } from '../../../sim/index.ts';
+import type { WirePort } from '../../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
+import { injectFrameFaults } from './frame-faults.ts';
 import { type Fault, type FaultOf, isByRule, packetNthOf, type TimedFault } from './kinds.ts';
+import { copyDelayPs, effectOf, passDelayPs, randomOf, selectionOf } from './packet-effects.ts';
 import { faultsOf } from './plan.ts';
 
 /**
@@ -30,20 +31,17 @@ export function injectHcaFaults(
   log: FaultLog,
   seed: number,
 ): void {
-  for (const fault of faultsOf(faults, node, 'packet')) {
-    // Every fault draws its own numbers: a further one changes no other's choice.
-    const random = new Random(fault.seed ?? seed, `hca${node}.fault${faults.indexOf(fault)}`);
-    injectPacketFault(fault, hca.wirePort, log, random);
+  if (hca.ethernetPort !== undefined) {
+    injectFrameFaults(faults, { node, name: `hca${node}` }, hca.ethernetPort, log, seed);
+  } else {
+    for (const fault of faultsOf(faults, node, 'packet'))
+      injectPacketFault(fault, hca.wirePort, log, randomOf(faults, fault, `hca${node}`, seed));
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');
   const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
   if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
 }
-
-/** How long after its packet a copy leaves, and how long a packet waits for others to pass it, unless the fault says. */
-const copyDelayPs = psPerUs;
-const passDelayPs = 10 * psPerUs;
 
 function injectPacketFault(
   fault: FaultOf<'packet'>,
@@ -69,37 +67,6 @@ function injectPacketFault(
     else if (packet === 'lost') faults.losePackets(first, last);
     else faults.delayPackets(delay!, first, last);
   }
-}
-
-function effectOf({ packet: kind, delay, by, where, crc }: FaultOf<'packet'>): PacketEffect {
-  switch (kind) {
-    case 'duplicated':
-      return { kind, passes: 1, delayPs: delay ?? copyDelayPs };
-    case 'reordered':
-      return { kind, passes: by ?? 1, delayPs: delay ?? passDelayPs };
-    case 'late':
-      return { kind, delayPs: delay! };
-    case 'corrupted':
-      return { kind, place: damagePlaces[where ?? 'anywhere'], isInside: crc === 'icrc' };
-    default:
-      return { kind };
-  }
-}
-
-const damagePlaces = {
-  anywhere: DamagePlace.ANYWHERE,
-  header: DamagePlace.HEADER,
-  payload: DamagePlace.PAYLOAD,
-} as const;
-
-/** Fields that only a rule has are an addition to the number of the packet: without one, all packets that they name. */
-function selectionOf(fault: FaultOf<'packet'>, random: Random): PacketSelection {
-  const { qpn, psn, opcode, only, shots } = fault;
-  const { first, last } = isByRule(fault)
-    ? (fault.nth ?? { first: 1, last: Number.POSITIVE_INFINITY })
-    : packetNthOf(fault);
-  const chance = fault.chance === undefined ? undefined : { probability: fault.chance, random };
-  return { destinationQpn: qpn, psns: psn, opcode, only, first, last, chance, shots };
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;

@@ -186,7 +186,7 @@ export const faultKinds = {
         ),
       ),
     },
-    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most.',
+    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name.',
     seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion.',
     example: 'packet=corrupted,nth=5',
     more: [

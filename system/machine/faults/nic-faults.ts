@@ -6,7 +6,8 @@ import type { Nic } from '../../../hw/nic/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { faultText } from './fault-text.ts';
 import { ANY_ACCESS, isNth } from './fields.ts';
-import { type Fault, type FaultOf, isByRule, packetNthOf } from './kinds.ts';
+import { injectFrameFaults } from './frame-faults.ts';
+import type { Fault, FaultOf } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
 /** Faults that mean something to a NIC; interrupts and reads are the root complex's. */
@@ -14,9 +15,16 @@ const kinds: ReadonlySet<Fault['kind']> = new Set(['interrupt', 'read', 'packet'
 
 /**
  * Injects the faults of a node into its NIC; to be called once, before time starts.
+ * @param seed of what faults leave to chance
  * @throws ConfigurationError for a fault that only an HCA can have
  */
-export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic, log: FaultLog): void {
+export function injectNicFaults(
+  faults: readonly Fault[],
+  node: number,
+  nic: Nic,
+  log: FaultLog,
+  seed: number,
+): void {
   for (const fault of faults)
     if (!kinds.has(fault.kind))
       throw new ConfigurationError(
@@ -24,22 +32,11 @@ export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic
         fault.kind,
         `one of ${[...kinds].join(', ')} with machine.adapter=nic`,
       );
-  for (const fault of faultsOf(faults, node, 'packet')) {
-    const { packet, delay } = fault;
-    const nth = packetNthOf(fault);
-    if (isByRule(fault))
-      throw new ConfigurationError(
-        'fault',
-        faultText(fault),
-        'a fault by nth alone with machine.adapter=nic',
-      );
-    if (packet === 'duplicated' || packet === 'reordered' || packet === 'congested')
-      throw new ConfigurationError('packet', packet, 'one of corrupted, late, lost with machine.adapter=nic');
-    log.firesOnNth(fault, nth, () => nic.port.transmitted.frames);
-    if (packet === 'corrupted') nic.port.faults.corruptFrames(nth.first, nth.last);
-    else if (packet === 'lost') nic.port.faults.dropFrames(nth.first, nth.last);
-    else nic.port.faults.delayFrames(delay!, nth.first, nth.last);
-  }
+  for (const fault of faultsOf(faults, node, 'packet'))
+    for (const field of ['qpn', 'psn', 'opcode', 'only'] as const)
+      if (fault[field] !== undefined)
+        throw new ConfigurationError(field, faultText(fault), 'left out with machine.adapter=nic');
+  injectFrameFaults(faults, { node, name: nic.lp.name }, nic.port, log, seed);
   const switches = faultsOf(faults, node, 'port', 'cable');
   if (switches.length > 0) new PortSwitches(nic, switches, log);
 }

@@ -49,7 +49,7 @@ export class NicNode {
       macAddress: macAddressOf(node),
     });
     this.faultLog = new FaultLog(plan.faults);
-    injectNicFaults(plan.faults, node, this.nic, this.faultLog);
+    injectNicFaults(plan.faults, node, this.nic, this.faultLog, config.machine.seed);
     this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);
   }
 }

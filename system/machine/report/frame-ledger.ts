@@ -1,5 +1,6 @@
 /** The frames of an HCA whose ports are of Ethernet, copied as plain data at the end of a run; and their balance over a cable. */
 import type { Hca } from '../../../hw/hca/index.ts';
+import type { EthernetPort } from '../../../wire/index.ts';
 import { behind, sumOf } from './failures.ts';
 
 export interface FrameLedger {
@@ -21,7 +22,7 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): F
   if (port === undefined || side === undefined) return undefined;
   const { frameReceiver, roceLink } = dataPath.blocks;
   return {
-    transmitted: { ...port.transmitted },
+    transmitted: transmittedOf(port),
     received: { ...port.received },
     completed: frameReceiver.completedCount,
     packets: roceLink.receivedCount,
@@ -29,6 +30,12 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): F
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),
   };
+}
+
+/** What a port has sent, and what faults made of its order where they made anything of it. */
+export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameLedger['transmitted'] {
+  const isRearranged = sumOf(Object.values(rearranged)) > 0;
+  return { ...transmitted, ...(isRearranged ? rearranged : {}) };
 }
 
 /** One end of a cable as its balance sees it. */
@@ -50,12 +57,13 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
   const what = `cable ${sender.node} to ${receiver.node}`;
   const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
   const { frames = 0, lostFrames = 0, bytes = 0, lostBytes = 0 } = transmitted;
+  const { copiedFrames = 0, copiedBytes = 0 } = transmitted;
   const farFrames = arrived('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops');
   const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
   const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
   return [
-    ...behind(`${what}, frames`, farFrames + lostFrames, frames, isQuiet),
-    ...behind(`${what}, bytes of frames`, farBytes + lostBytes, bytes, isQuiet),
+    ...behind(`${what}, frames`, farFrames + lostFrames, frames + copiedFrames, isQuiet),
+    ...behind(`${what}, bytes of frames`, farBytes + lostBytes, bytes + copiedBytes, isQuiet),
     ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
   ];
 }

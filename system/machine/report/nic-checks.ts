@@ -45,19 +45,20 @@ export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string
   const isQuiet = sender.isQuiet && receiver.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
   const { frames = 0, bytes = 0, lostFrames = 0, lostBytes = 0, discardedFrames = 0 } = sender.transmitted;
+  const { copiedFrames = 0, copiedBytes = 0 } = sender.transmitted;
   const { received } = receiver;
   const count = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
   return [
     ...behind(
       `${what}, frames`,
       count('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops') + lostFrames,
-      frames,
+      frames + copiedFrames,
       isQuiet,
     ),
     ...behind(
       `${what}, bytes`,
       count('deliveredBytes', 'corruptedBytes', 'droppedBytes') + lostBytes,
-      bytes,
+      bytes + copiedBytes,
       isQuiet,
     ),
     ...unequal(

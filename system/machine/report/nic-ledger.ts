@@ -1,6 +1,7 @@
 /** The statistics of one NIC, copied as plain data at the end of a run. */
 import type { ExactPs } from '../../../sim/index.ts';
 import type { NicNode } from '../node/nic-node.ts';
+import { transmittedOf } from './frame-ledger.ts';
 import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
 
@@ -45,7 +46,7 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     vectors: vectorsOf(nic),
     unsentMessages: unsentMessagesOf(nic.dmaWrite),
     pcie: linkEndLedgerOf(nic.linkPort, lp.nowPs, lp.isDrained),
-    transmitted: { ...port.transmitted },
+    transmitted: transmittedOf(port),
     received: { ...port.received },
     busyPs: Math.floor(port.busyPs),
     isQuiet: lp.isDrained,

@@ -33,7 +33,9 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
 type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'>;
 
 export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
-  const { frames = 0, bytes = 0, lostFrames = 0 } = sender.transmitted;
+  const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
+  const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
+  const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
   const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
   return {
     from: sender.node,
@@ -42,6 +44,7 @@ export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     retransmitted: {},
     corrupted: corruptedFrames,
     dropped: lostFrames + fifoDrops + linkDownDrops,
+    ...(copiedFrames + heldBackFrames === 0 ? {} : { duplicated: copiedFrames, reordered: heldBackFrames }),
     discarded: 0,
     packets: frames,
     bytes,

@@ -1,0 +1,29 @@
+/** Faults of packets on a cable of Ethernet, whatever is plugged into it: a packet is a frame. */
+import { ConfigurationError } from '../../../base/index.ts';
+import type { EthernetPort } from '../../../wire/index.ts';
+import type { FaultLog } from './fault-log.ts';
+import type { Fault } from './kinds.ts';
+import { effectOf, randomOf, selectionOf } from './packet-effects.ts';
+import { faultsOf } from './plan.ts';
+
+/**
+ * Injects the faults of packets that a port sends; to be called once, before time starts.
+ * @param end the node that faults name, and the name of the port among those that draw random numbers
+ * @param seed of what faults leave to chance
+ * @throws ConfigurationError for a mark of congestion, which no frame gets
+ */
+export function injectFrameFaults(
+  faults: readonly Fault[],
+  { node, name }: { readonly node: number; readonly name: string },
+  port: EthernetPort,
+  log: FaultLog,
+  seed: number,
+): void {
+  for (const fault of faultsOf(faults, node, 'packet')) {
+    const effect = effectOf(fault);
+    if (effect.kind === 'congested')
+      throw new ConfigurationError('packet', fault.packet, 'another effect on a cable of Ethernet');
+    const selection = selectionOf(fault, randomOf(faults, fault, name, seed));
+    port.faults.addRule(effect, selection, { fired: () => log.fired(fault) });
+  }
+}
