@@ -13,6 +13,7 @@ import { roce, roceV1 } from './roce.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
+import { softRoceFaults } from './soft-roce-faults.ts';
 import { softRocePeer } from './soft-roce-peer.ts';
 import { subnetManager } from './subnet-manager.ts';
 
@@ -39,6 +40,7 @@ export const scenarios: readonly Scenario[] = [
   softRoce,
   softRoceCable,
   softRocePeer,
+  softRoceFaults,
 ];
 
 /** @throws ConfigurationError for a name that no scenario has */

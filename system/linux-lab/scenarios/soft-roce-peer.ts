@@ -37,7 +37,7 @@ const directions = [
 ] as const;
 
 /** Commands one after the other, in both directions; what the last one said. */
-const bothWays = (title: string, family: Family, commands: readonly string[]): Step[] =>
+export const bothWays = (title: string, family: Family, commands: readonly string[]): Step[] =>
   directions.map(([who, server]) => ({
     title: `${title}, ${family}: ${who}`,
     async run(stage) {
@@ -49,7 +49,7 @@ const bothWays = (title: string, family: Family, commands: readonly string[]): S
 
 const pingPong = '{device} -g {gid}';
 /** Half a second before anything is sent again: a busy computer is late, and loses nothing. */
-const perftest = '{device} -x {gid} -F -u 17';
+export const perftest = '{device} -x {gid} -F -u 17';
 
 /** rping to an address, and the connection manager's other programs. */
 async function connect(stage: Stage, server: End): Promise<string> {
@@ -71,20 +71,23 @@ async function connect(stage: Stage, server: End): Promise<string> {
 }
 
 /** The manager of the HCA's device takes version 2, which is Soft-RoCE's only one. */
-const setVersion = `mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p /sys/kernel/config/rdma_cm/mlx4_0 &&
+export const setVersion = `mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p /sys/kernel/config/rdma_cm/mlx4_0 &&
 echo 'RoCE v2' >/sys/kernel/config/rdma_cm/mlx4_0/ports/1/default_roce_mode`;
 
-const steps: readonly Step[] = [
-  {
-    title: 'both ends of the cable are up, and pings go both ways',
-    async run(stage) {
-      await stage.check(
-        `ip link set $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*) mtu ${jumboMtu}; until grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state; do sleep 0.1; done`,
-      );
-      await stage.check(`ping -c 3 ${addresses[1]}`);
-      return await stage.check(`ping -c 3 -q ${addresses[0]} | tail -1`, { guest: 1 });
-    },
+/** The first step of all: links and devices are up. */
+export const bothUp: Step = {
+  title: 'both ends of the cable are up, and pings go both ways',
+  async run(stage) {
+    await stage.check(
+      `ip link set $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*) mtu ${jumboMtu}; until grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state; do sleep 0.1; done`,
+    );
+    await stage.check(`ping -c 3 ${addresses[1]}`);
+    return await stage.check(`ping -c 3 -q ${addresses[0]} | tail -1`, { guest: 1 });
   },
+};
+
+const steps: readonly Step[] = [
+  bothUp,
   ...bothWays('ping-pongs, data checked', 'IPv6', [`ibv_rc_pingpong -c -n 100 ${pingPong}`]),
   {
     title: 'the HCA has no address twice in its table of GIDs without IPv6',
@@ -125,14 +128,12 @@ const steps: readonly Step[] = [
   })),
 ];
 
-export const softRocePeer: Scenario = {
-  name: 'soft-roce-peer',
-  title: "the adapter's cable leads to another guest's network card, under Linux's Soft-RoCE",
+/** An adapter with RoCE on the one side, Soft-RoCE on the other. */
+export const softRoceEnds = {
   hcas: 1,
   isCabled: false,
   guests: 2,
   stranger: 'rxe',
-  faults: [],
   isLoaded: true,
   set: {
     'hca.capability.linkLayer': 'ethernet',
@@ -140,5 +141,12 @@ export const softRocePeer: Scenario = {
     'pcie.function.deviceId': proDeviceId,
     'ethernet.mtuBytes': jumboMtu,
   },
+} as const satisfies Partial<Scenario>;
+
+export const softRocePeer: Scenario = {
+  ...softRoceEnds,
+  name: 'soft-roce-peer',
+  title: "the adapter's cable leads to another guest's network card, under Linux's Soft-RoCE",
+  faults: [],
   steps,
 };

@@ -7,7 +7,7 @@ import { ScenarioFailure } from './stage.ts';
 
 const subsystem = 'disk';
 
-/** Guest 1 offers a disk in its memory at `address`, by configfs as nvmetcli would write it. */
+/** A guest offers a disk in its memory at `address`, by configfs as nvmetcli would write it. */
 const target = (address: string): string =>
   [
     'set -e; mkdir -p /sys/kernel/config; mount -t configfs none /sys/kernel/config 2>/dev/null || true',
@@ -19,7 +19,7 @@ const target = (address: string): string =>
     `ln -s /sys/kernel/config/nvmet/subsystems/${subsystem} ports/1/subsystems/`,
   ].join('\n');
 
-/** Guest 0 connects, writes a file to the disk, forgets what it has cached, and reads it back. */
+/** Another connects, writes a file to the disk, forgets what it has cached, and reads it back. */
 const initiator = (address: string): string =>
   [
     `set -e; modprobe nvme_rdma; nvme connect -t rdma -n ${subsystem} -a ${address} -s 4420 -i 2 >&2`,
@@ -29,17 +29,18 @@ const initiator = (address: string): string =>
     'dd if=/dev/nvme0n1 bs=64k count=64 2>/dev/null | sha256sum | cut -c1-64; sha256sum /run/file | cut -c1-64',
   ].join('\n');
 
-/** @param address of guest 1 on IP over InfiniBand, over which the connection manager finds it */
-export const storageSteps = (address: string): readonly Step[] => [
-  {
-    title:
-      'NVMe over RDMA: 4 MiB to a disk of the other guest and back, by fast registration and SEND with Invalidate',
-    async run(stage) {
-      await stage.check(target(address), { guest: 1 });
-      const [read, written] = (await stage.check(initiator(address))).trim().split('\n').slice(-2);
-      if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
-      await stage.check(`nvme disconnect -n ${subsystem} >&2; rm /run/file`);
-      return '4 MiB';
-    },
+const title =
+  'NVMe over RDMA: 4 MiB to a disk of the other guest and back, by fast registration and SEND with Invalidate';
+
+/** @param address of the guest that has the disk, where the connection manager finds it */
+export const storageStep = (address: string, server: 0 | 1, suffix = ''): Step => ({
+  title: title + suffix,
+  async run(stage) {
+    const client = { guest: server === 1 ? 0 : 1 };
+    await stage.check(target(address), { guest: server });
+    const [read, written] = (await stage.check(initiator(address), client)).trim().split('\n').slice(-2);
+    if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
+    await stage.check(`nvme disconnect -n ${subsystem} >&2; rm /run/file`, client);
+    return '4 MiB';
   },
-];
+});

@@ -4,7 +4,7 @@
  */
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
-import { storageSteps } from './storage.ts';
+import { storageStep } from './storage.ts';
 
 const activePort = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4: ACTIVE" ]';
 /** Of IP over InfiniBand; the guests' Ethernet has 10.0.0.0. */
@@ -115,7 +115,7 @@ const steps: readonly Step[] = [
   },
   ipStep,
   connectionsStep,
-  ...storageSteps(address(1)),
+  storageStep(address(1), 1),
   {
     title: 'the counters of the other node are read over the wire',
     async run(stage) {
