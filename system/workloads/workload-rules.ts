@@ -22,6 +22,8 @@ interface Asked extends WorkloadValues {
 const completionsMax = 2 ** 22 - 1;
 /** Bytes of a message, and of all that one is drawn from. */
 const sizeMax = 2 ** 30;
+/** Random numbers that lengths are drawn by. */
+const weightSumMax = 2 ** 32;
 const moderationMax = 2 ** 16 - 1;
 /** A datagram is one packet: so long by default, and so long at most where the port's MTU is not known here. */
 const datagramDefaultBytes = 2048;
@@ -198,9 +200,10 @@ const rules: readonly Rule[] = [
     if (sizes === undefined) return;
     if (verbOf(test) === 'atomic') return ['sizes', `left out: ${test} has one size, 8 bytes`];
     if (size !== undefined) return ['sizes', `left out with ${named('size')}`];
-    return sharesOf(sizes).some(({ bytes }) => bytes > sizeMax)
-      ? ['sizes', `lengths up to ${sizeMax}`]
-      : undefined;
+    const shares = sharesOf(sizes);
+    const weightSum = shares.reduce((sum, { weight }) => sum + weight, 0);
+    if (weightSum > weightSumMax) return ['sizes', `weights of ${weightSumMax} in all, at most`];
+    return shares.some(({ bytes }) => bytes > sizeMax) ? ['sizes', `lengths up to ${sizeMax}`] : undefined;
   },
   ({ region, ...others }, named) => {
     if (region !== undefined || isKvTest(others.test)) return;

@@ -57,6 +57,7 @@ describe('a workload that cannot be is refused with', () => {
     ['postList is 3, expected a divisor of txDepth 128', 'write-bw,postList=3'],
     ['cqMod is 100, expected a multiple of postList 16', 'write-bw,postList=16,cqMod=100'],
     ['sizes is "64", expected lengths with their weights', 'write-bw,sizes=64'],
+    ['expected weights of 4294967296 in all, at most', 'write-bw,sizes=64:9999999999,4096:9999999999'],
     ['sizes is "64:1", expected left out with size', 'write-bw,size=64,sizes=64:1'],
     ['moderation is "4:4", expected left out without events', 'send-bw,moderation=4:4'],
     ['inline is 64, expected left out for read-bw', 'read-bw,size=64,inline=64'],
