@@ -278,11 +278,15 @@ async function ownRound(playing: Playing): Promise<void> {
   if (round.triesToDeregister) await refuseDeregistration(playing);
   if (round.inTrafficNs === undefined) await barrier(program, `used ${number}`);
   else await program.cpu.sleep(round.inTrafficNs * psPerNs);
-  await takeBack(playing, qp, mw, bound!.rkey);
+  const taken = await takeBack(playing, qp, mw, bound!.rkey);
   const after = patternOf(ofAfter + number, round.lengthBytes);
   const seen = program.memory.read(area.address, args.regionBytes);
   program.memory.write(area.address + round.offset, after);
   const doneCount = Number(await afterUse(playing));
+  // A request of the user that is refused while it is carried out brings the queue into error, and it is flushed (10.3.1).
+  const isBroken = round.inTrafficNs !== undefined && doneCount < round.requests.length;
+  const flushes = isBroken ? [IBV_WC_WR_FLUSH_ERR] : [];
+  expectEnd(wrong, `${round.end} ${number}`, taken, IBV_WC_SUCCESS, ...flushes);
   await lastBytesIn(program);
   // What was there when the window was gone is what the requests that had ended well have made of it.
   const due = regionAfter(args, number, doneCount);
@@ -328,19 +332,23 @@ async function refuseDeregistration({ side, wrong, number }: Playing): Promise<v
   }
 }
 
-/** Ends when the window's memory is the owner's alone. */
-async function takeBack(playing: Playing, qp: IbvQp, mw: IbvMw, rkey: number): Promise<void> {
+/** Ends when the window's memory is the owner's alone. @returns how what took it back ended */
+async function takeBack(playing: Playing, qp: IbvQp, mw: IbvMw, rkey: number): Promise<number> {
   const { program, side, wrong, number, round } = playing;
-  const what = `${round.end} ${number}`;
   const { area } = side;
-  if (round.end === 'deallocate') return deallocMw(mw);
+  if (round.end === 'deallocate') {
+    await deallocMw(mw);
+    return IBV_WC_SUCCESS;
+  }
   if (round.end === 'remoteInvalidate') {
     const wc = await received(side);
     const isRight =
       wc?.status === IBV_WC_SUCCESS && wc.immData === rkey && (wc.wcFlags & IBV_WC_WITH_INV) !== 0;
     if (!isRight)
-      wrong.push(`${what}: received with status ${wc?.status}, key ${wc?.immData}, flags ${wc?.wcFlags}`);
-    return;
+      wrong.push(
+        `${round.end} ${number}: received with status ${wc?.status}, key ${wc?.immData}, flags ${wc?.wcFlags}`,
+      );
+    return IBV_WC_SUCCESS;
   }
   if (round.end === 'localInvalidate')
     post(qp, { ...signalled, wrId: 2, opcode: IBV_WR_LOCAL_INV, invalidateRkey: rkey });
@@ -351,8 +359,9 @@ async function takeBack(playing: Playing, qp: IbvQp, mw: IbvMw, rkey: number): P
     const bindInfo = { mr: area.region, addr, length: isElsewhere ? 8 : 0, mwAccessFlags: round.access };
     bindMw(qp, mw, { wrId: 2, sendFlags: IBV_SEND_SIGNALED, bindInfo });
   }
-  expectEnd(wrong, what, await statusOf(side), IBV_WC_SUCCESS);
+  const status = await statusOf(side);
   await program.cpu.settle();
+  return status;
 }
 
 async function received({ endpoint, cq }: Side): Promise<IbvWc | undefined> {
