@@ -65,6 +65,28 @@ describe('a fault of the plan, on a NIC', () => {
   });
 
   it.each([
+    ['are damaged in a switch, under a right frame check sequence', { packet: 'corrupted', crc: 'icrc' }],
+    ['come twice', { packet: 'duplicated', delay: '20us' }],
+    ['are passed by two others', { packet: 'reordered', by: 2, delay: '50us' }],
+    ['are lost', { packet: 'lost' }],
+  ])('by which frames %s, a tenth of them both ways, leaves every byte right', async (_name, what) => {
+    const faults = [0, 1].map((node) => ({ ...what, chance: '10%', node }));
+    const { report } = await streamUnder(faults);
+    for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
+  });
+
+  it('that names headers of InfiniBand is refused, and so is a mark of congestion', async () => {
+    const refused = (fault: FaultPlan[number]) =>
+      expect(runPrograms([], { set: nic, faults: [fault] })).rejects;
+    await refused({ packet: 'lost', qpn: 3 }).toThrow(
+      /qpn is .*, expected left out with machine.adapter=nic/,
+    );
+    await refused({ packet: 'congested' }).toThrow(
+      /packet is "congested", expected another effect on a cable/,
+    );
+  });
+
+  it.each([
     ['the port goes down', { port: 'down' }],
     ['the cable is pulled', { cable: 'pulled' }],
   ])(

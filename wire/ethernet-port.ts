@@ -336,7 +336,7 @@ export class EthernetPort {
     const { passed, canCopy } = this.#held;
     const { rearranged } = this;
     const copy = canCopy ? rules.of('duplicated') : undefined;
-    const whole = bytes.slice();
+    const whole = copy === undefined ? bytes : bytes.slice();
     const corrupted = outcome === OUTCOME_LOST ? undefined : rules.of('corrupted');
     if (corrupted?.effect.isInside === true) damageFrame(bytes, 0, bytes.length, corrupted.effect.place);
     const reordering = outcome === OUTCOME_LOST || passed !== undefined ? undefined : rules.of('reordered');
