@@ -59,7 +59,6 @@ const guests = [
   'test/guest/raw-packets.spec.ts',
   'test/guest/rough-guests.spec.ts',
   'test/guest/cable.spec.ts',
-  'test/guest/ethernet.spec.ts',
   'test/guest/ethernet-offloads.spec.ts',
   'test/guest/soft-roce.spec.ts',
   'test/guest/probe-backports.spec.ts',

@@ -14,21 +14,32 @@ import { showPage } from './chromium.ts';
 const limitMs = 60_000;
 const widths = [400, 800, 2500];
 
-/** Shows the page in frames of several widths, and returns how wide their content is. */
-const measuring = `<!doctype html><title>widths</title><body><script type="module">
+/** Shows each page in frames of several widths, and returns how wide their content is. */
+const measuring = (
+  names: readonly string[],
+): string => `<!doctype html><title>widths</title><body><script type="module">
 const measured = [];
-for (const width of ${JSON.stringify(widths)}) {
+for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringify(widths)}) {
   const frame = document.createElement('iframe');
-  Object.assign(frame, { width, height: 900, src: '/report' });
+  Object.assign(frame, { width, height: 900, src: '/' + name });
   frame.style.border = '0';
   document.body.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
   const { documentElement: root, body } = frame.contentDocument;
   const bars = [...frame.contentDocument.querySelectorAll('.life .bar')].map((bar) => bar.getBoundingClientRect().width);
-  measured.push({ width, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
+  measured.push({ name, width, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
 }
 fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 </script>`;
+
+/** What is said of a page in a frame: how much wider its content is, its thinnest bar, and whether there is much of it. */
+interface Measured {
+  readonly name: string;
+  readonly width: number;
+  readonly excess: number;
+  readonly bars: number;
+  readonly height: boolean;
+}
 
 /** Commands and what they print behind the place of their page; each has another kind of section. */
 const commands: readonly (readonly [name: string, ...words: string[]])[] = [
@@ -78,16 +89,22 @@ async function guestPageOf(): Promise<string> {
 inBrowser(
   'the page of a command is nowhere wider than its window, and the bars of hca move are seen',
   async (tree) => {
-    const pages = commands.map((words) => [words[0], () => pageOf(words)] as const);
-    for (const [name, made] of [...pages, ['guest', guestPageOf] as const]) {
-      const files = { '/': ['text/html', measuring], '/report': ['text/html', await made()] } as const;
-      const measured = JSON.parse(await showPage(tree, files, limitMs)) as Record<string, number>[];
-      expect(measured.map(({ width }) => width)).toEqual(widths);
-      for (const { width, excess, bars, height } of measured) {
-        expect(excess, `${name} at ${width}`).toBe(0);
-        expect(height, name).toBe(true);
-        if (name === 'move') expect(bars).toBeGreaterThan(100);
-      }
+    const pages = new Map(commands.map((words) => [words[0], pageOf(words)]));
+    pages.set('guest', await guestPageOf());
+    const names = [...pages.keys()];
+    const html = (text: string): readonly [string, string] => ['text/html', text];
+    const files = {
+      '/': html(measuring(names)),
+      ...Object.fromEntries([...pages].map(([name, text]) => [`/${name}`, html(text)])),
+    };
+    const measured = JSON.parse(await showPage(tree, files, limitMs)) as Measured[];
+    expect(measured.map(({ name, width }) => [name, width])).toEqual(
+      names.flatMap((name) => widths.map((width) => [name, width])),
+    );
+    for (const { name, width, excess, bars, height } of measured) {
+      expect(excess, `${name} at ${width}`).toBe(0);
+      expect(height, name).toBe(true);
+      if (name === 'move') expect(bars).toBeGreaterThan(100);
     }
   },
 );

@@ -2,6 +2,7 @@
  * RoCE under the stock mlx4_ib, beside mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
  * which stands in the table of a guest once for each version of RoCE that the adapter has.
  */
+import { frameSteps } from './ethernet.ts';
 import {
   addresses,
   addVlans,
@@ -162,7 +163,12 @@ async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string
   return `${pings.length} pings`;
 }
 
-const otherSteps: readonly Step[] = [
+/** An open interface asks for its statistics four times a second: closed, it is quiet while interrupts are compared. */
+const closeInterfaces = (stage: Stage): Promise<string[]> =>
+  inBoth(stage, () => `ip link set ${name} down; sleep 1`);
+
+/** Beside and within. */
+const sharedSteps: readonly Step[] = [
   {
     title: 'a program reaches another of its own guest by the same address',
     run: (stage) => ping(stage, addresses[0], 0),
@@ -176,9 +182,14 @@ const otherSteps: readonly Step[] = [
       const last = await across(stage, 'ib_write_bw -n 200 -x {gid}', 'v1', 'IPv4');
       await stage.check('kill $(cat /run/iperf3-client.pid); grep -q sec /run/iperf3.log');
       await stage.check('kill $(cat /run/iperf3.pid)', { guest: 1 });
+      await closeInterfaces(stage);
       return last;
     },
   },
+];
+
+/** What drivers can do to an interface under verbs. */
+const changeSteps: readonly Step[] = [
   {
     title: 'rping goes over a VLAN',
     async run(stage) {
@@ -203,8 +214,7 @@ const otherSteps: readonly Step[] = [
       await inBoth(stage, () => 'rmmod rdma_ucm ib_umad mlx4_ib && rmmod mlx4_en && rmmod mlx4_core');
       await bringUp(stage);
       const last = await across(stage, 'ibv_rc_pingpong -c -n 50 -g {gid}', 'v1', 'IPv4');
-      // An open interface asks for its statistics four times a second: closed, it is quiet while interrupts are compared.
-      await inBoth(stage, () => `ip link set ${name} down; sleep 1`);
+      await closeInterfaces(stage);
       return last;
     },
   },
@@ -229,13 +239,13 @@ const ethernetPort = {
   'ethernet.gigabitsPerSecond': 40,
 } as const;
 
-/** A ConnectX-3, which has version 1. */
+/** A ConnectX-3, which has version 1. It is a conventional card as well. */
 export const roceV1: Scenario = {
   ...common,
   name: 'roce-v1',
-  title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1',
+  title: 'two guests with mlx4_en and mlx4_ib on an Ethernet cable, by RoCE v1',
   set: { ...ethernetPort, 'hca.capability.roce': 'v1' },
-  steps: [bringUpStep, ...trafficSteps('v1'), ...otherSteps],
+  steps: [bringUpStep, ...frameSteps, ...trafficSteps('v1'), ...sharedSteps],
 };
 
 /** A ConnectX-3 Pro, which has both. */
@@ -244,5 +254,5 @@ export const roce: Scenario = {
   name: 'roce',
   title: 'two guests with mlx4_ib on an Ethernet cable, by RoCE v1 and v2',
   set: { ...ethernetPort, 'hca.capability.roce': 'v2', 'pcie.function.deviceId': proDeviceId },
-  steps: [bringUpStep, ...trafficSteps('v2'), olderStep, ...otherSteps.slice(2)],
+  steps: [bringUpStep, ...trafficSteps('v2'), olderStep, ...changeSteps],
 };
