@@ -39,7 +39,13 @@ const pyverbsKit: Kit = {
 
 const libraries = 'lib/x86_64-linux-gnu';
 
-/** Debian packs some of the tests' files. */
+/** What is in the names of the tests that are run. */
+const wanted = 'xrc';
+
+/**
+ * Debian packs some of the tests' files. Those in which no test is wanted are left out: an emulated processor takes half a minute to
+ * compile them all.
+ */
 function unpackedTests(tree: string, folder: string): string {
   const tests = join(folder, 'tests');
   cpSync(join(tree, 'usr/share/doc/rdma-core/tests'), tests, { recursive: true });
@@ -47,6 +53,8 @@ function unpackedTests(tree: string, folder: string): string {
     writeFileSync(join(tests, name.slice(0, -'.gz'.length)), gunzipSync(readFileSync(join(tests, name))));
     rmSync(join(tests, name));
   }
+  for (const name of readdirSync(tests).filter((one) => one.startsWith('test_')))
+    if (!readFileSync(join(tests, name), 'utf8').includes(wanted)) rmSync(join(tests, name));
   return tests;
 }
 
@@ -83,7 +91,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests
   });
 
   it('pass for extended reliable connections: traffic and atomics', { timeout: 600_000 }, async () => {
-    const command = 'cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k xrc 2>&1';
+    const command = `cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k ${wanted} 2>&1`;
     const { output, exitStatus } = await session.run(0, command, { timeoutSeconds: 500 });
     expect(exitStatus, output).toBe(0);
     const outcomes = [...output.matchAll(/^(test_\w+) .* \.\.\. (\w+)/gm)].map(([, name, how]) => [
