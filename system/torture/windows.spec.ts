@@ -88,6 +88,12 @@ describe('windows in stories', () => {
     const { findings } = await runStory(story);
     expect(findings, renderStory(story).join('\n')).toEqual([]);
   });
+
+  it('are without a finding where a packet comes when its sender has given up and its window is gone', async () => {
+    const story = storyOfSeed(3620973988080);
+    const { findings } = await runStory({ ...story, again: undefined } as Story);
+    expect(findings).toEqual([]);
+  });
 });
 
 describe('the judges of a story with windows', () => {

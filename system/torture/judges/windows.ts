@@ -4,7 +4,9 @@
  * key has completed, or the call that gives the window back has returned, nothing reaches memory by the key.
  */
 import {
+  IBV_WC_RETRY_EXC_ERR,
   IBV_WC_SUCCESS,
+  IBV_WC_WR_FLUSH_ERR,
   IBV_WR_BIND_MW,
   IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_WRITE,
@@ -48,10 +50,17 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
   const takings = [
     ...takingsOfOwner(flow, back, plan.through),
     ...sends.filter((send) => !isOrdered(send)).map(takingBy),
-  ].filter(({ fromPs }) => fromPs <= (end?.toPs ?? Number.POSITIVE_INFINITY));
+  ].filter(({ fromPs }) => fromPs <= arrivedBy(end));
   if (takings.some(({ toPs }) => toPs <= post.fromPs)) return 'gone';
   return takings.length > 0 ? 'either' : 'bound';
 }
+
+/** Of ends of which the responder knows nothing: what was sent may still be under way. */
+const endsOfRequesterAlone: readonly number[] = [IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
+
+/** When the responder has seen all of a request that it will. */
+const arrivedBy = (end: SendHistory['end']): number =>
+  end === undefined || endsOfRequesterAlone.includes(end.status) ? Number.POSITIVE_INFINITY : end.toPs;
 
 /** What the user of a window sends to have its key invalidated. */
 const sendsThatTake = ({ sends }: Flow, bind: number): SendHistory[] =>
