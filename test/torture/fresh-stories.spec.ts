@@ -9,7 +9,7 @@ import { campaign } from '../../system/torture/campaign.ts';
 import { randomComparison } from '../image-stories.ts';
 
 const lookMs = 60_000;
-const imagesMs = 10_000;
+const imagesMs = 5_000;
 /** The story that is under way when the minute ends is played to its end; the campaign itself ends what hangs. */
 const testTimeoutMs = 480_000;
 /** By the clock seeds stay below the greatest, and above those that tests and pages name. */

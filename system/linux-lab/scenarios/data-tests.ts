@@ -138,9 +138,9 @@ export function briefOperationsStep(route: Route): Step {
 /** perftest: several QPs keep a path busy. */
 export function queuePairsStep(route: Route): Step {
   return stepOf(route, 'several QPs', [
-    'ib_write_bw {device} -n 140 -q 8',
-    'ib_read_bw {device} -n 50 -q 4',
-    'ib_send_bw {device} -n 50 -q 4',
+    'ib_write_bw {device} -n 140 -q 8 -s 4096',
+    'ib_read_bw {device} -n 50 -q 4 -s 4096',
+    'ib_send_bw {device} -n 50 -q 4 -s 4096',
   ]);
 }
 
@@ -178,12 +178,9 @@ export function formsSteps(route: Route): Step[] {
   ];
 }
 
-/**
- * perftest over all sizes. Latency is reported in cycles: for every size in other units the tool measures the processor's clock anew, for a
- * quarter of a second.
- */
-export function allSizesStep(route: Route): Step {
-  return stepOf(route, 'ib_write_lat -a: 2 bytes to 8 MiB', ['ib_write_lat {device} -a -n 5 -C']);
+/** The longest messages of perftest, which has each of them sent five times at least. */
+export function longestStep(route: Route): Step {
+  return stepOf(route, 'ib_write_lat: 8 MiB', [`ib_write_lat {device} -s ${2 ** 23} -n 5 -C`]);
 }
 
 /** Long messages, as perftest reads and sends them: of longer ones most of the time is its filling of buffers, byte by byte. */

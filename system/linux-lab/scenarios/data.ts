@@ -4,10 +4,10 @@
  */
 import { countersStep } from './counters.ts';
 import {
-  allSizesStep,
   bothDirectionsStep,
   briefOperationsStep,
   formsSteps,
+  longestStep,
   longSteps,
   mtuStep,
   operationsSteps,
@@ -71,7 +71,7 @@ export const cable: Scenario = {
     mtuStep(cableRoute),
     unreliableStep(cableRoute),
     bothDirectionsStep(cableRoute),
-    allSizesStep(cableRoute),
+    longestStep(cableRoute),
   ],
 };
 
