@@ -64,11 +64,13 @@ export async function engineOf(
 ): Promise<SweepEngine & AsyncDisposable> {
   const { partition, shortcuts, engine, jobs, tasks = defaultTasks, sbatch } = choice;
   const manner = { partition, ...(shortcuts === undefined ? {} : { shortcuts }) };
+  const isFailedRetried = choice.retryFailed === true;
   if (engine === 'local' || pointCount === 0) {
     const runner = localRunner(Math.max(1, Math.min(jobs ?? tasksAtOnce(), pointCount)), manner);
     return { run: laneEngine(runner).run, [Symbol.asyncDispose]: () => runner[Symbol.asyncDispose]() };
   }
-  if (engine === 'bullmq') return BullmqEngine.open(queueAddressOf(choice), { manner, onNotice });
+  if (engine === 'bullmq')
+    return BullmqEngine.open(queueAddressOf(choice), { manner, isFailedRetried, onNotice });
   const command = [process.execPath, join(packageFolder, 'bin', 'hca.js')];
   const folder = `${out}.slurm`;
   const slurm = new SlurmEngine({
@@ -78,7 +80,7 @@ export async function engineOf(
     sbatch,
     command,
     manner,
-    isFailedRetried: choice.retryFailed === true,
+    isFailedRetried,
     onNotice,
   });
   return { run: (points, take) => slurm.run(points, take), [Symbol.asyncDispose]: async () => {} };

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { budgetFaultsOf, budgetOf, figuresBetween, heldToBudget, readBudget } from './budget.ts';
+import { budgetFaultsOf, budgetOf, budgetTable, figuresBetween, heldToBudget, readBudget } from './budget.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -24,11 +24,20 @@ describe('a budget of a guest', () => {
   it('is read as it was written, and then holds', () => {
     const counted = costs({ mmioWrites: 7, 'toHost.cqe': 3 });
     const rows = heldToBudget(read(budgetOf(counted)), counted);
-    expect(rows.map(({ figure, holds }) => [figure, holds])).toEqual([
-      ['mmioWrites', true],
-      ['toHost.cqe', true],
+    expect(rows.filter(({ budget }) => budget > 0).map(({ figure, budget }) => [figure, budget])).toEqual([
+      ['mmioWrites', 7],
+      ['toHost.cqe', 3],
     ]);
     expect(budgetFaultsOf(rows)).toEqual([]);
+    expect(budgetTable(rows).match(/\d+/g)).toEqual(['0', '7', '7', '0', '3', '3']);
+  });
+
+  it('holds at 0 what was not counted when it was written, but for what Linux does by the clock', () => {
+    const budget = read(budgetOf(costs({ mmioWrites: 7 })));
+    const dearer = costs({ mmioWrites: 7, interrupts: 1, mmioReads: 1, 'toDevice.register': 1 });
+    expect(budgetFaultsOf(heldToBudget(budget, dearer))).toEqual([
+      'over budget: interrupts of HCA 0: 1, budget 0: a',
+    ]);
   });
 
   it('fails by the figure that got dearer, of the command and the HCA, beyond the tolerance', () => {

@@ -89,11 +89,20 @@ export function figuresBetween(before: GuestFigures, after: GuestFigures): Guest
   return Object.fromEntries(differences.filter(([, value]) => value !== 0));
 }
 
-/** What was counted as a budget, ready to be written. */
+/** Linux looks at the device's error buffer every few seconds, so that none of these in a short command is luck. */
+const byTime: readonly string[] = ['mmioReads', 'toDevice.register', 'toHost.register'];
+const heldAtZero = Object.fromEntries(
+  [...figureNames].filter((name) => !byTime.includes(name)).map((name) => [name, 0]),
+);
+
+/** What was counted as a budget, ready to be written: what was not counted at all is held to that, as interrupts of one who polls. */
 export const budgetOf = (runs: readonly RunCost[]): GuestBudget => ({
   schema: budgetSchema,
   tolerance: usualTolerance,
-  runs,
+  runs: runs.map(({ run, hcas }) => ({
+    run,
+    hcas: hcas.map((figures) => ({ ...heldAtZero, ...figures })),
+  })),
 });
 
 /**
@@ -176,19 +185,21 @@ export const budgetFaultsOf = (rows: readonly BudgetRow[]): string[] =>
         `over budget: ${figure} of HCA ${hca}: ${counted}, budget ${budget}: ${run}`,
     );
 
-/** For a terminal. */
+/** For a terminal, without the many that are held to 0 and are. */
 export const budgetTable = (rows: readonly BudgetRow[]): string =>
   tableOf(
     'Budget: what each command cost at most, and what it cost',
     ['command', 'hca', 'figure', 'budget', 'counted', ''],
-    rows.map(({ run, hca, figure, budget, counted, holds }) => [
-      run.length > commandCharacters ? `${run.slice(0, commandCharacters - 1)}…` : run,
-      hca,
-      figure,
-      budget,
-      counted,
-      holds ? '' : 'OVER',
-    ]),
+    rows
+      .filter(({ budget, counted }) => budget > 0 || counted > 0)
+      .map(({ run, hca, figure, budget, counted, holds }) => [
+        run.length > commandCharacters ? `${run.slice(0, commandCharacters - 1)}…` : run,
+        hca,
+        figure,
+        budget,
+        counted,
+        holds ? '' : 'OVER',
+      ]),
   );
 
 const commandCharacters = 32;

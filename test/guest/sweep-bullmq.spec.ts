@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hcaWithin, mainPath } from '../../system/cli/testing/in-process.ts';
 import { connected, keepOptions } from '../../system/sweep/bullmq/connection.ts';
 import { BullmqEngine } from '../../system/sweep/bullmq/index.ts';
-import { checkedSpec, pointsOf } from '../../system/sweep/index.ts';
+import { checkedSpec, type Outcome, pointsOf } from '../../system/sweep/index.ts';
 import { type QueueServer, Started, startQueueServer, until } from './cluster.ts';
 import { rowCountOf, sweepSpec } from './sweep-spec.ts';
 
@@ -151,6 +151,42 @@ it('takes what is no outcome for a failure, and ends when its points are taken o
       return removedCount === 3;
     });
     expect(String(await ended)).toContain('was taken out of the queue 3 times');
+  } finally {
+    await Promise.all([worker.close(), queue.close()]);
+    connection.disconnect();
+  }
+});
+
+it('runs again what a sweep that was killed has left failed, if it is to', async () => {
+  const address = { url: valkey.url, queue: 'failed' };
+  const { packages, redis: connection } = await connected(address);
+  const queue = new packages.Queue('failed', { connection });
+  const times = { concurrency: 1, lockDuration: 30_000, stalledInterval: 30_000, maxStalledCount: 1 };
+  const [point] = points;
+  let isBroken = true;
+  const work = async (): Promise<unknown> => {
+    if (isBroken) throw new Error('broken');
+    return { status: 'done', figures: {} };
+  };
+  const worker = new packages.Worker('failed', work, { connection, ...times, ...keepOptions });
+  try {
+    const assigned = { jobId: point!.hash, ...keepOptions };
+    await queue.add('point', {}, assigned);
+    await until('a failure', async () => (await queue.getJob(point!.hash))?.finishedOn !== undefined);
+    isBroken = false;
+    const statusOf = async (isFailedRetried: boolean): Promise<unknown[]> => {
+      const options = { manner: {}, isFailedRetried, onNotice: () => {} };
+      await using engine = await BullmqEngine.open(address, options);
+      const outcomes: Outcome[] = [];
+      await engine.run([point!], (_, outcome) => outcomes.push(outcome));
+      return outcomes.map(({ status }) => status);
+    };
+    expect(await statusOf(true)).toEqual(['done']);
+    isBroken = true;
+    await queue.add('point', {}, assigned);
+    await until('a failure', async () => (await queue.getJob(point!.hash))?.finishedOn !== undefined);
+    isBroken = false;
+    expect(await statusOf(false)).toEqual(['failed']);
   } finally {
     await Promise.all([worker.close(), queue.close()]);
     connection.disconnect();

@@ -30,6 +30,8 @@ const closeMs = 5000;
 interface EngineOptions {
   readonly manner: RunManner;
   readonly onNotice: (text: string) => void;
+  /** Whether jobs that have failed in a queue before are run again. */
+  readonly isFailedRetried?: boolean;
   /** Of a server that has gone, a second between them; 60 unless given. */
   readonly retries?: number;
 }
@@ -97,12 +99,20 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
   /** The job of a point when it has ended, with us or before. */
   async #ended(point: PointToRun): Promise<QueueJob> {
     const data = assignmentOf(point, this.#options.manner);
+    if (this.#options.isFailedRetried === true) await this.#forgetFailure(point.hash);
     for (let added = 0; added < addedMax; added++) {
       await this.#queue.add('point', data, { jobId: point.hash, ...keepOptions });
       const job = await this.#endedUnlessRemoved(point.hash);
       if (job !== undefined) return job;
     }
     throw new RunError(`point ${point.hash} was taken out of the queue ${addedMax} times`);
+  }
+
+  /** A sweep that was killed may have left a failure behind. */
+  async #forgetFailure(hash: string): Promise<void> {
+    const job = await this.#queue.getJob(hash);
+    if (job?.finishedOn !== undefined && outcomeOfJob(job).status === 'failed')
+      await job.remove().catch(() => {});
   }
 
   async #endedUnlessRemoved(hash: string): Promise<QueueJob | undefined> {
