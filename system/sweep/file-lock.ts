@@ -2,7 +2,16 @@
  * One writer of a file at a time: `FILE.lock` beside it names process and host. A process that was killed leaves its lock behind;
  * the next one on the same host sees that there is no such process and takes it.
  */
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
 
@@ -28,16 +37,35 @@ export class FileLock implements Disposable {
 
   #take(file: string): void {
     if (this.#isMade()) return;
-    const owner = ownerOf(this.#file);
+    const found = textOf(this.#file);
+    const owner = ownerIn(found ?? '');
     if (owner !== undefined && !isGone(owner))
       throw new ConfigurationError(
         'results',
         file,
         `a file that no other sweep writes: process ${owner.pid} on ${owner.host} does (if it is over, remove ${this.#file})`,
       );
-    rmSync(this.#file, { force: true });
-    if (!this.#isMade())
+    const isBegun = owner === undefined && isYoung(this.#file);
+    if (isBegun || !this.#isTaken(found) || !this.#isMade())
       throw new ConfigurationError('results', file, 'a file that no other sweep has just begun to write');
+  }
+
+  /**
+   * Takes a lock away whose process is gone: by renaming it, for what has been read is not what is there once another has done so. A lock
+   * that is not the one that was found is put back.
+   */
+  #isTaken(found: string | undefined): boolean {
+    const old = `${this.#file}.${process.pid}`;
+    try {
+      renameSync(this.#file, old);
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return true;
+      throw new ConfigurationError('results', this.#file, `a file that can be renamed (${codeOf(error)})`);
+    }
+    const isSame = textOf(old) === found;
+    if (!isSame && !existsSync(this.#file)) renameSync(old, this.#file);
+    rmSync(old, { force: true });
+    return isSame;
   }
 
   /** Makes the file unless it is there. */
@@ -59,14 +87,29 @@ interface Owner {
   readonly host: string;
 }
 
-/** Undefined for a lock that has gone meanwhile, or that its process did not live to fill. */
-function ownerOf(file: string): Owner | undefined {
+/** Undefined for a lock that has gone meanwhile. @throws ConfigurationError for one that cannot be read */
+function textOf(file: string): string | undefined {
   try {
-    const [, pid, host] = /^(\d+) (\S+)\n$/.exec(readFileSync(file, 'utf8')) ?? [];
-    return pid === undefined || host === undefined ? undefined : { pid: Number(pid), host };
-  } catch {
-    return undefined;
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw new ConfigurationError('results', file, `a file that can be read (${codeOf(error)})`);
   }
+}
+
+/** Undefined for what its process has not filled yet, or did not live to. */
+function ownerIn(text: string): Owner | undefined {
+  const [, pid, host] = /^(\d+) (\S+)\n$/.exec(text) ?? [];
+  return pid === undefined || host === undefined ? undefined : { pid: Number(pid), host };
+}
+
+/** A process fills its lock at once, and one that did not within this long is gone. */
+const fillMs = 5000;
+
+/** Whether a lock has been made so lately that its process may be about to fill it. A file server may have another clock. */
+function isYoung(file: string): boolean {
+  const madeMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+  return madeMs !== undefined && Math.abs(Date.now() - madeMs) < fillMs;
 }
 
 function isGone({ pid, host }: Owner): boolean {

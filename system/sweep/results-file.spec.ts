@@ -4,14 +4,16 @@ import {
   existsSync,
   lstatSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { mergedResults, missingOf } from './merge.ts';
@@ -141,6 +143,21 @@ describe('a file of results', () => {
     writeFileSync(`${file}.lock`, `999999999 ${hostname()}\n`);
     using results = new ResultsFile(file, header);
     expect(results.rows.size).toBe(0);
+  });
+
+  it('leaves a lock alone that its process may be about to fill, and takes one that none did', () => {
+    const file = newFile();
+    writeFileSync(`${file}.lock`, '');
+    expect(() => new ResultsFile(file, header)).toThrow('just begun to write');
+    expect(readFileSync(`${file}.lock`, 'utf8')).toBe('');
+    const longAgo = new Date('2001-01-01');
+    utimesSync(`${file}.lock`, longAgo, longAgo);
+    {
+      using results = new ResultsFile(file, header);
+      expect(results.rows.size).toBe(0);
+      expect(readFileSync(`${file}.lock`, 'utf8')).toBe(`${process.pid} ${hostname()}\n`);
+    }
+    expect(readdirSync(folder).filter((name) => name.startsWith(basename(`${file}.lock`)))).toEqual([]);
   });
 });
 
