@@ -11,6 +11,33 @@ import { hca } from './testing/in-process.ts';
 const folder = mkdtempSync(join(tmpdir(), 'hca-guest-page-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+describe('hca guest refuses what it would leave aside in silence', () => {
+  it.each([
+    ['--guests', '2'],
+    ['--hcas', '2'],
+    ['--cable', 'true'],
+    ['--no-load', 'false'],
+    ['--timeout', '9'],
+  ])('%s with a scenario', async (option, value) => {
+    const given = ['--cable', '--no-load'].includes(option) ? [option] : [option, value];
+    const { code, err } = await hca('guest', '--scenario', 'probe', ...given);
+    expect([code, err]).toEqual([
+      2,
+      `hca: ${option} is "${value}", expected left out with --scenario probe, which decides that\n`,
+    ]);
+  });
+
+  it('a command without a guest, or of one that there is not', async () => {
+    const none = await hca('guest', '--fetch-only', '--run', 'true');
+    expect(none.err).toBe('hca: --run is "true", expected left out with --fetch-only, which runs no guest\n');
+    const other = await hca('guest', '--run', 'true', '--run', 'guest1: true');
+    expect([other.code, other.err]).toEqual([
+      2,
+      'hca: --run is "guest1: true", expected a command of guest 0: guest 1 takes --guests 2\n',
+    ]);
+  });
+});
+
 describe('hca guest refuses, with both options in the words, files that nothing would be written into', () => {
   const endings = ['--fetch-only', '--print-qemu'];
   const files = ['--html', '--json', '--report', '--budget', '--write-budget'];

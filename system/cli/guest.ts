@@ -162,7 +162,7 @@ export function addGuestCommand(program: Command): void {
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
-  refuseIdle(options);
+  refuseIdle(options, command);
   refusePeer(options);
   checkWritable(options.writeBudget);
   checkWritable(options.report);
@@ -207,6 +207,8 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
       if (file !== undefined)
         throw new ConfigurationError(option, file, `left out with ${ended}, which runs no guest`);
     }
+    if (options.run.length > 0)
+      throw new ConfigurationError('--run', options.run[0], `left out with ${ended}, which runs no guest`);
     // By hand, hca serve writes them.
     if (without === 'printQemu') continue;
     for (const name of ['trace', 'pcap', 'timeline', 'vcd'] as const)
@@ -220,8 +222,9 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
 }
 
 /** @throws ConfigurationError for options that would have no effect */
-function refuseIdle(options: GuestCommandOptions): void {
+function refuseIdle(options: GuestCommandOptions, command: Command): void {
   refuseFilesWithoutGuest(options);
+  if (options.scenario !== undefined) refuseBesideScenario(options.scenario, command);
   const { scenario: name, run, budget, writeBudget, shell } = options;
   if (name !== undefined && servedTimelineOrderOf(options) !== undefined)
     throw new ConfigurationError('--scenario', name, 'without a timeline: its guests come and go');
@@ -234,6 +237,28 @@ function refuseIdle(options: GuestCommandOptions): void {
     );
   if (hasBudget && run.length === 0)
     throw new ConfigurationError('--run', 'left out', 'a command for the budget');
+  const elsewhere = run.find((text) => text.startsWith('guest1:'));
+  if (elsewhere !== undefined && guestChoice(options).guests === 1)
+    throw new ConfigurationError('--run', elsewhere, 'a command of guest 0: guest 1 takes --guests 2');
+}
+
+/** What a scenario decides by itself. */
+const ofScenario = {
+  guests: '--guests',
+  hcas: '--hcas',
+  cable: '--cable',
+  load: '--no-load',
+  timeout: '--timeout',
+} as const;
+
+function refuseBesideScenario(name: string, command: Command): void {
+  for (const [key, option] of Object.entries(ofScenario))
+    if (command.getOptionValueSource(key) === 'cli')
+      throw new ConfigurationError(
+        option,
+        String(command.getOptionValue(key)),
+        `left out with --scenario ${name}, which decides that`,
+      );
 }
 
 /** A simulated host stands beside the guest of a session, and of no other. */
@@ -331,7 +356,7 @@ async function printQemu(options: GuestCommandOptions, command: Command, screen:
   qemu.forEach((line, index) => {
     screen.print(`# Guest ${index}, in a terminal of its own; poweroff -f ends it:\n${line}`);
   });
-  screen.print('# In each guest:\nmodprobe -a mlx4_core mlx4_ib ib_uverbs ib_umad rdma_ucm');
+  screen.print('# In each guest:\nmodprobe -a mlx4_core mlx4_en mlx4_ib ib_uverbs ib_umad rdma_ucm');
 }
 
 const ofServeAlone: ReadonlySet<string> = new Set(['--socket', '--hcas', '--cable', '--report', '--json']);
@@ -457,14 +482,20 @@ async function scenario(
   screen: Screen,
 ): Promise<void> {
   const lines: string[] = [];
-  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), (line) => {
+  const print = (line: string): void => {
     lines.push(line);
     screen.print(line);
-  });
+  };
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), print, (machine) =>
+    reportFullCapture(machine, analysis),
+  );
+  const { analyses = [] } = outcome;
+  if (analysis !== undefined && analyses.length > 0) print(analysisText(analyses, analysis));
   const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', ...outcome };
   if (options.report !== undefined) writeJson(options.report, output);
   if (options.json !== undefined) writeJson(options.json, output);
   const head = headOf(command, { title: `Scenario ${name}` });
   writePage(options, () => pageOf(head, [textSection('What it found', lines.join('\n'))]), screen);
-  if (!outcome.holds) process.exitCode = exitFailed;
+  if (!outcome.holds || analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
 }

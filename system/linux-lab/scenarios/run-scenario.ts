@@ -1,4 +1,5 @@
 /** Runs a scenario from beginning to end, telling of each step as it goes; a step that fails ends it. */
+import type { ServedMachine, ServeReport } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
 import type { VectorComparison } from '../interrupts.ts';
 import type { SessionVersions } from '../session.ts';
@@ -19,13 +20,19 @@ export interface ScenarioOutcome {
   readonly steps: readonly StepOutcome[];
   readonly figures: Readonly<Record<string, number>>;
   readonly interrupts: readonly VectorComparison[];
+  /** What the analysers saw; left out where none looked, or a step failed. */
+  readonly analyses?: ServeReport['analyses'];
 }
 
-/** @throws ConfigurationError for options; GuestError when the guests do not start */
+/**
+ * @param whenOver looks at the devices when all is over, however it went
+ * @throws ConfigurationError for options; GuestError when the guests do not start
+ */
 export async function runScenario(
   scenario: Scenario,
   options: ScenarioOptions,
   print: (line: string) => void,
+  whenOver: (machine: ServedMachine) => Promise<void> = async () => {},
 ): Promise<ScenarioOutcome> {
   print(`${scenario.name}: ${scenario.title}`);
   const stage = await startScenario(scenario, options);
@@ -40,14 +47,21 @@ export async function runScenario(
     return outcome.holds;
   };
   let interrupts: readonly VectorComparison[] = [];
+  let analyses: ServeReport['analyses'] = [];
   let holds = true;
   for (const step of scenario.steps) holds &&= await take(step.title, () => step.run(stage));
   holds &&= await take('the ledgers balance, and device and guest agree on interrupts', async () => {
-    ({ interrupts } = await finishScenario(stage));
+    const result = await finishScenario(stage);
+    ({ interrupts } = result);
+    ({ analyses } = result.report);
     return interrupts.map(({ name, guestCount }) => `${name} ${guestCount}`).join(', ');
   });
-  const { versions } = stage.session;
-  return { scenario: scenario.name, versions, holds, steps, figures: stage.figures, interrupts };
+  const { versions, machine } = stage.session;
+  await whenOver(machine);
+  return {
+    ...{ scenario: scenario.name, versions, holds, steps, figures: stage.figures, interrupts },
+    ...(analyses.length > 0 ? { analyses } : {}),
+  };
 }
 
 async function outcomeOf(title: string, act: () => Promise<string | undefined>): Promise<StepOutcome> {
