@@ -291,13 +291,13 @@ function boxSections(command: ObservedCommand): TraceSection[] {
     sections.push({ title, fields: [{ name: 'value', value: hex(of), valueName: undefined }] });
   };
   if (inBox !== undefined) {
-    const parts = name === 'MAD_IFC' ? madPartsOf(inBox) : inBoxOf({ ...command, name });
+    const parts = name === 'MAD_IFC' ? madPartsOf(inBox) : inBoxOf({ ...command, name }, inBox);
     for (const { title, layout, offset } of parts)
       sections.push({ title: `in ${title}`, fields: fieldsSetIn(layout, inBox, offset) });
   } else if (row?.input === 'immediate' || (row?.input === 'optionalImmediate' && inParam !== 0))
     value('in value', inParam);
   if (outBox !== undefined) {
-    const parts = name === 'MAD_IFC' ? madPartsOf(outBox) : outBoxOf({ ...command, name });
+    const parts = name === 'MAD_IFC' ? madPartsOf(outBox) : outBoxOf({ ...command, name }, outBox);
     for (const { title, layout, offset } of parts)
       sections.push({ title: `out ${title}`, fields: fieldsSetIn(layout, outBox, offset) });
   } else if (row?.output === 'immediate' && status === 0) value('out value', immediate);

@@ -24,6 +24,7 @@ import {
   nodeInfo,
   pkeyTable,
   portInfo,
+  qpcOffsetInMailbox,
   qpMailbox,
   queryAdapter,
   queryDevCap,
@@ -31,6 +32,8 @@ import {
   queryFw,
   queryIfStat,
   queryPort,
+  rssContext,
+  rssOffsetInQpc,
   SetPortEthernet,
   SetPortForm,
   SmpAttribute,
@@ -52,10 +55,11 @@ import {
   updateQpMailbox,
   writeMttHeader,
 } from '../abi/index.ts';
+import { viewOf } from '../base/index.ts';
 import { type AnyLayout, anyLayout } from './layout-fields.ts';
 import type { ObjectNumbers } from './trace-event.ts';
 
-/** A layout and where it lies in the box. */
+/** A layout and where it lies in the box: one may lie over another. */
 export interface BoxPart {
   readonly title: string;
   readonly layout: AnyLayout;
@@ -73,7 +77,7 @@ const one = (layout: AnyLayout, title = ''): BoxPart[] => [
   { title: title || layout.name, layout, offset: 0 },
 ];
 
-type BoxRule = AnyLayout | ((form: CommandForm) => BoxPart[]);
+type BoxRule = AnyLayout | ((form: CommandForm, box: Uint8Array) => BoxPart[]);
 
 const setPortEthernetBoxes: { readonly [form: number]: AnyLayout } = {
   [SetPortEthernet.GENERAL]: anyLayout(setPortGeneral),
@@ -106,7 +110,20 @@ const whenModifier =
   ({ opcodeModifier }) =>
     modifiers.includes(opcodeModifier) ? one(layout) : [];
 
-const qpBox = anyLayout(qpMailbox);
+/** The table of an indirection QP lies where others have the end of one path, and the other. */
+const ringTable: BoxPart = {
+  title: 'RSS context',
+  layout: anyLayout(rssContext),
+  offset: qpcOffsetInMailbox + rssOffsetInQpc,
+};
+
+const qpBox: BoxRule = (_, box) => {
+  const isIndirect =
+    box.length >= qpMailbox.sizeBytes &&
+    qpMailbox.fields.context.fields.isRssIndirection.get(viewOf(box), 0) === 1;
+  const parts = one(anyLayout(qpMailbox));
+  return isIndirect ? [...parts, ringTable] : parts;
+};
 
 const inBoxes: { readonly [Name in CommandName]?: BoxRule } = {
   INIT_HCA: anyLayout(initHca),
@@ -163,16 +180,18 @@ const outBoxes: { readonly [Name in CommandName]?: BoxRule } = {
   QUERY_FUNC: anyLayout(queryFunc),
 };
 
-const partsOf = (rule: BoxRule | undefined, form: CommandForm): BoxPart[] => {
+const partsOf = (rule: BoxRule | undefined, form: CommandForm, box: Uint8Array): BoxPart[] => {
   if (rule === undefined) return [];
-  return typeof rule === 'function' ? rule(form) : one(rule);
+  return typeof rule === 'function' ? rule(form, box) : one(rule);
 };
 
 /** What lies in the box that the driver filled; empty where there is none, or its layout is not known. */
-export const inBoxOf = (form: CommandForm): BoxPart[] => partsOf(inBoxes[form.name], form);
+export const inBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>
+  partsOf(inBoxes[form.name], form, box);
 
 /** What lies in the box that the device filled. */
-export const outBoxOf = (form: CommandForm): BoxPart[] => partsOf(outBoxes[form.name], form);
+export const outBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>
+  partsOf(outBoxes[form.name], form, box);
 
 const attributeLayouts: { readonly [attribute: number]: AnyLayout } = {
   [SmpAttribute.NODE_DESC]: anyLayout(nodeDescription),

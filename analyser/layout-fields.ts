@@ -81,12 +81,27 @@ export interface ReservedBits {
 
 const claimedByLayout = new WeakMap<object, Uint8Array>();
 
-/** The first byte in which bits that no field claims are set, or undefined. */
-export function reservedBitsIn(layout: AnyLayout, bytes: Uint8Array, offset = 0): ReservedBits | undefined {
+/** A layout and where it lies. */
+export interface PlacedLayout {
+  readonly layout: AnyLayout;
+  readonly offset: number;
+}
+
+/**
+ * The first byte in which bits that no field claims are set, or undefined.
+ * @param beside other layouts of the same bytes, which may lie over this one
+ */
+export function reservedBitsIn(
+  layout: AnyLayout,
+  bytes: Uint8Array,
+  offset = 0,
+  beside: readonly PlacedLayout[] = [],
+): ReservedBits | undefined {
   const claimed = claimedBitsOf(layout);
   const end = Math.min(layout.sizeBytes, bytes.length - offset);
   for (let at = 0; at < end; at++) {
-    const bits = bytes[offset + at]! & ~claimed[at]!;
+    let bits = bytes[offset + at]! & ~claimed[at]!;
+    for (const other of beside) bits &= ~(claimedBitsOf(other.layout)[offset + at - other.offset] ?? 0);
     if (bits !== 0) return { offset: at, bits };
   }
   return undefined;

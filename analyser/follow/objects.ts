@@ -12,6 +12,7 @@ import {
   type QpTransitionName,
   qpc,
   qpTransitions,
+  ServiceType,
   type srqc,
 } from '../../abi/index.ts';
 import { type Decoded, viewOf } from '../../base/index.ts';
@@ -74,9 +75,21 @@ export class FollowedQp {
     return qpc.fields.sqLogCount.get(this.#view, 0);
   }
 
-  /** A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. */
+  /** Whether it stands for a table of rings (RSS), and has no queues of its own. */
+  get isIndirect(): boolean {
+    return qpc.fields.isRssIndirection.get(this.#view, 0) === 1;
+  }
+
+  /**
+   * A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. mlx4_en's rings that only send have
+   * queues of no size, and any address for their records.
+   */
   get hasReceiveQueue(): boolean {
-    return this.srqn === -1 && this.recordAddress !== 0;
+    const { rqLogCount, rqLogStride16 } = qpc.fields;
+    const isSendRing =
+      this.serviceType === ServiceType.MLX &&
+      rqLogCount.get(this.#view, 0) + rqLogStride16.get(this.#view, 0) === 0;
+    return this.srqn === -1 && this.recordAddress !== 0 && !this.isIndirect && !isSendRing;
   }
 
   get rqStrideBytes(): number {
@@ -106,7 +119,7 @@ export class FollowedQp {
       mttAddress,
       logPageBytes: logPageSize4k + 12,
       pageOffset: pageOffset64 * 64,
-      sizeBytes: this.sqBytes + this.rqStrideBytes * this.rqWqes,
+      sizeBytes: this.isIndirect ? 0 : this.sqBytes + this.rqStrideBytes * this.rqWqes,
     };
   }
 }

@@ -96,8 +96,9 @@ export function checkParameters(lint: LintContext, command: NamedCommand): void 
   if (row?.input === 'box') checkBox(lint, name, inParam);
   if (row?.output === 'box') checkBox(lint, name, outParam);
   if (command.inBox === undefined || name === 'MAD_IFC') return;
-  for (const { title, layout, offset } of inBoxOf(command)) {
-    const reserved = reservedBitsIn(layout, command.inBox, offset);
+  const parts = inBoxOf(command, command.inBox);
+  for (const { title, layout, offset } of parts) {
+    const reserved = reservedBitsIn(layout, command.inBox, offset, parts);
     if (reserved !== undefined)
       lint.report(
         'mailbox-reserved',

@@ -185,6 +185,6 @@ function checkQp(lint: LintContext, qpn: number, box: Uint8Array): void {
   const qp = new FollowedQp(qpn);
   const mask = qpMailbox.fields.optionalParameterMask.get(viewOf(box), 0);
   qp.transition('RST2INIT_QP', mask, box, qpcOffsetInMailbox);
-  checkBuffer(lint, object, qp.place);
+  if (!qp.isIndirect) checkBuffer(lint, object, qp.place);
   if (qp.hasReceiveQueue) checkRecord(lint, object, qp.recordAddress, 4);
 }

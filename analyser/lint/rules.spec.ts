@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { cqc, cqe, mpt, qpMailbox, ServiceType, srqc } from '../../abi/index.ts';
+import {
+  cqc,
+  cqe,
+  mpt,
+  QpState,
+  qpcOffsetInMailbox,
+  qpMailbox,
+  rssContext,
+  rssOffsetInQpc,
+  ServiceType,
+  srqc,
+} from '../../abi/index.ts';
 import { viewOf } from '../../base/bytes.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
 import { AnalyserBench, bar0Address, bar2Address, mapBox } from '../testing/bench.ts';
@@ -327,6 +338,36 @@ describe('the linter', () => {
     bench.command('UNMAP_FA');
     bench.store32(bar0Address + 0x8069c, 0);
     expect(bench.analyser.findings).toEqual([]);
+  });
+
+  it('sheet 5.1, 6.3: takes the rings of Ethernet as mlx4_en makes them', () => {
+    const bench = up();
+    bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
+    bench.createCq();
+    const nowhere = { doorbellRecordAddress: 0xffa9_4100n };
+    // It stands for a table, which lies over its paths, and has no queues: here its buffer would be the CQ's.
+    const ring = {
+      serviceType: ServiceType.MLX,
+      uarPage: 8,
+      sqLogStride16: 2,
+      sendCqn: 0x20,
+      receiveCqn: 0x20,
+    };
+    const context = { ...ring, ...nowhere, state: QpState.INIT, isRssIndirection: 1, mttAddress: 8 };
+    const box = qpMailbox.encode({ context });
+    const table = { logTableSize: 1, baseQpn: 0x50, defaultQpn: 0x50, hashFunction: 1, flags: 0x3c };
+    box.set(rssContext.encode({ ...table, baseQpnUdp: 0x50 }), qpcOffsetInMailbox + rssOffsetInQpc);
+    bench.command('RST2INIT_QP', { inputModifier: 0x48, box });
+    bench.deviceWrites(0x71_0000, cqe.encode({ qpn: 0x50, opcode: 1 }), TrafficClass.cqe);
+    bench.armCq(0x1200_0020, 1);
+    // One that sends has no receive queue, and its number in what it posts by BlueFlame.
+    bench.initQp(0x49, ServiceType.MLX, { ...nowhere, rqLogCount: 0 });
+    const frame = new Uint8Array(32);
+    frame.set([0, 0, 0, 0x0a, 0, 0, 0x09, 2, 0, 0, 0, 0x0c], 0);
+    fetchWqe(bench, 0, frame);
+    expect(bench.analyser.findings).toEqual([]);
+    fetchWqe(bench, 1, withBits(frame.slice(), 7, 0x80));
+    expect(bench.broken).toEqual(['wqe-reserved']);
   });
 
   it('sheet 5.1, 5.5: holds XRC domains of SRQs and targets to the device’s, and the CQ of an SRQ to one that lives', () => {
