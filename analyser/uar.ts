@@ -20,7 +20,7 @@ import {
   uarPageOf,
   wqeUnitBytes,
 } from '../abi/index.ts';
-import { advance, counterMask16, viewOf } from '../base/index.ts';
+import { viewOf } from '../base/index.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import type { FollowedQp } from './follow/objects.ts';
 import { blocksOf } from './follow/send-queue.ts';
@@ -225,6 +225,6 @@ export class UarFollower {
     }
     if (qp === undefined || wqeCounter !== qp.fetchedBlock) return;
     if (lint !== undefined) checkSendWqe(lint, qp, wqeCounter, walked, wqe);
-    qp.fetchedBlock = advance(qp.fetchedBlock, blocksOf(qp, sizeBytes), counterMask16);
+    qp.took(wqeCounter, blocksOf(qp, sizeBytes));
   }
 }

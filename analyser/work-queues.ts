@@ -58,14 +58,18 @@ export class WorkQueueFollower {
       const wqe = this.#wholeWqe(qp, block, bytes.subarray(at), sizeBytes);
       this.#sendWqe(qp, block, wqe, address + at, nowPs);
       const step = blocksOf(qp, sizeBytes);
-      qp.fetchedBlock = advance(block, step, counterMask16);
+      qp.took(block, step);
       taken += step;
     }
   }
 
-  /** Skips to the first WQE in these bytes when it lies ahead and is posted: the ones between were not read. */
+  /**
+   * Skips to the first WQE in these bytes when it lies ahead and is posted: the ones between were not read. The rest of a WQE, which is
+   * read after its beginning, is none, whatever its first bytes are.
+   */
   #catchUp(qp: FollowedQp, offset: number, view: DataView): void {
     if (offset % qp.sqStrideBytes !== 0 || view.byteLength < 16) return;
+    if (qp.isTail(offset / qp.sqStrideBytes)) return;
     const ahead = (offset / qp.sqStrideBytes - qp.fetchedBlock) & ((1 << qp.logSqBlocks) - 1);
     const block = advance(qp.fetchedBlock, ahead, counterMask16);
     const isCovered = ringIndex(qp.fetchedBlock, qp.logSqBlocks) * qp.sqStrideBytes - offset;

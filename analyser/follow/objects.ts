@@ -15,7 +15,7 @@ import {
   ServiceType,
   type srqc,
 } from '../../abi/index.ts';
-import { type Decoded, viewOf } from '../../base/index.ts';
+import { advance, counterMask16, type Decoded, ringIndex, viewOf } from '../../base/index.ts';
 import type { BufferPlace, QueueBuffer } from './queue-buffer.ts';
 
 /** The context a QP has after the transitions so far. */
@@ -36,8 +36,23 @@ export class FollowedQp {
   receivesPosted = 0;
   receivesCompleted = 0;
 
+  /** Blocks of the ring that belong to a WQE which begins before them, as of the last ones taken. */
+  readonly #tails = new Set<number>();
+
   constructor(qpn: number) {
     this.qpn = qpn;
+  }
+
+  /** A send WQE has been seen, of so many blocks from `block` on. */
+  took(block: number, blocks: number): void {
+    this.#tails.delete(ringIndex(block, this.logSqBlocks));
+    for (let at = 1; at < blocks; at++) this.#tails.add(ringIndex(block + at, this.logSqBlocks));
+    this.fetchedBlock = advance(block, blocks, counterMask16);
+  }
+
+  /** Whether what lies there is the rest of a WQE. */
+  isTail(ringBlock: number): boolean {
+    return this.#tails.has(ringBlock);
   }
 
   /** Takes over what a transition sets. */
