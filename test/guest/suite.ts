@@ -50,9 +50,13 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
   onNotice: () => {},
 });
 
+/** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
+const linted = ['ethernet-offloads', 'loopback', 'probe', 'raw-packets', 'roce', 'subnet-manager'];
+
 /** Declares the tests of a scenario, of its brief steps where it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
   const scenario = scenarioNamed(name);
+  const isLinted = linted.includes(name);
   const title = `${scenario.title} (Linux of ${kernel})`;
   const reason = await reasonAgainst(kernel);
   if (reason !== undefined) {
@@ -66,7 +70,11 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     let stage: Stage;
     beforeAll(async () => {
       // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
-      stage = await startScenario(scenario, optionsFor(kernel, scenario.guests === 2 ? 1 : 2));
+      const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
+      stage = await startScenario(
+        scenario,
+        isLinted ? { ...options, serve: { analysis: { lint: true } } } : options,
+      );
     }, bootTimeoutMs);
     afterAll(async () => {
       await stage?.session[Symbol.asyncDispose]();
@@ -80,7 +88,9 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     it('ends with ledgers that balance, and interrupts on which device and guest agree', {
       timeout: stepTimeoutMs,
     }, async () => {
-      await finishScenario(stage);
+      const { report } = await finishScenario(stage);
+      expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
+      expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
     });
   });
 }
