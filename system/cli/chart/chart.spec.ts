@@ -49,6 +49,25 @@ describe('a line that is held against another', () => {
   });
 });
 
+describe('many lines on a page', () => {
+  const lines = Array.from({ length: 24 }, (_, at) => ({
+    name: `line ${at}`,
+    points: [[64, at + 1] as const],
+  }));
+  const drawnOf = (isScattered: boolean): Record<string, unknown>[] => {
+    const page = chartPage(head, { charts: [{ ...chart, lines, isScattered }] });
+    const text = /const charts = (\[.*\]);\n/.exec(page)![1]!;
+    return (JSON.parse(text) as { lines: Record<string, unknown>[] }[])[0]!.lines;
+  };
+
+  it.each([false, true])('are told apart, in the legend as well (points alone: %s)', (isScattered) => {
+    const drawn = drawnOf(isScattered);
+    const seen = drawn.map(({ stroke, dash, points }) => JSON.stringify([stroke, dash, points]));
+    expect(new Set(seen).size).toBe(24);
+    expect(new Set(drawn.map(({ stroke, marker }) => `${stroke} ${marker}`)).size).toBe(24);
+  });
+});
+
 describe('a page', () => {
   const page = chartPage(head, { charts: [chart] });
 

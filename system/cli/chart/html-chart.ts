@@ -21,6 +21,17 @@ import { pageScript } from './page-script.ts';
 /** Of lines one after the other: seen on white and on black. */
 const colours = ['#d0463a', '#3b86c4', '#2e9e5b', '#a25fc0', '#d98e12', '#7a8b99'] as const;
 
+/**
+ * What tells lines of one colour apart, for each time round: strokes and gaps of a line, the size of a cloud's points and whether they
+ * are filled, and the border that stands for either in the legend.
+ */
+const manners = [
+  { marker: 'solid', dash: undefined, size: 7, isFilled: true },
+  { marker: 'dashed', dash: [14, 5], size: 8, isFilled: false },
+  { marker: 'dotted', dash: [2, 5], size: 4, isFilled: true },
+  { marker: 'double', dash: [14, 4, 2, 4], size: 13, isFilled: false },
+] as const;
+
 export interface ChartPage {
   readonly charts: readonly Chart[];
   /** Below the charts. */
@@ -87,17 +98,23 @@ function cloudColumns({ lines }: Chart): (number | null)[][] {
   ];
 }
 
+/** No line is wider than by so many halves of a pixel. */
+const widerMax = 8;
+
 /** Lines that are drawn later are narrower: where two coincide, both are seen. */
 function seriesOf({ lines, isScattered = false }: Chart): object[] {
   const own = lines.filter(({ besides }) => besides === undefined);
   return lines.map((line) => {
     const { name: label, besides } = line;
     if (besides !== undefined)
-      return { label, width: 1.25, dash: [4, 5], spanGaps: true, points: { show: false } };
+      return { label, marker: 'dashed', width: 1.25, dash: [4, 5], spanGaps: true, points: { show: false } };
     const at = own.indexOf(line);
-    const stroke = colours[at % colours.length];
-    if (isScattered) return { label, stroke, isScattered, points: { show: true, size: 7, fill: stroke } };
-    return { label, stroke, width: 2 + (own.length - 1 - at) / 2, spanGaps: true };
+    const stroke = colours[at % colours.length]!;
+    const { marker, dash, size, isFilled } = manners[Math.floor(at / colours.length) % manners.length]!;
+    const points = { show: true, size, fill: isFilled ? stroke : 'transparent' };
+    if (isScattered) return { label, marker, stroke, isScattered, points };
+    const width = 2 + Math.min(own.length - 1 - at, widerMax) / 2;
+    return { label, marker, stroke, width, spanGaps: true, ...(dash === undefined ? {} : { dash }) };
   });
 }
 

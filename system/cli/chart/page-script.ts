@@ -89,7 +89,7 @@ charts.forEach((chart, at) => {
         ...(line.isScattered ? { paths: () => null } : {}),
       })),
     ],
-    legend: { markers: { dash: (_plot, index) => (index > 0 && chart.lines[index - 1].dash ? 'dashed' : 'solid') } },
+    legend: { markers: { dash: (_plot, index) => (index > 0 ? chart.lines[index - 1].marker : 'solid') } },
     hooks: { draw: [drawMarks(chart.marks)] },
   };
   const plot = new uPlot(options, chart.data, place);
