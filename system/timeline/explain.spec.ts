@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { Opcode } from '../../wire/index.ts';
 import { explanationOf } from '../cli/explain.ts';
 import { loadPrograms } from '../cli/perf-run.ts';
 import { parsedFault } from '../machine/faults/index.ts';
 import { Machine } from '../machine/machine.ts';
+import type { Timeline } from '../machine/timeline/index.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
+import { operationFlows } from './flows.ts';
 
 const args = (changes: Partial<PerfArgs>): PerfArgs => ({
   ...{ verb: 'write', isLatency: true, sizeBytes: 64, iterations: 6, qpCount: 1, txDepth: 8, rxDepth: 8 },
@@ -68,5 +71,48 @@ describe('an operation step by step', () => {
 
   it('refuses an operation that there is not, naming those that there are', async () => {
     await expect(explanationOf({}, args({}), 6)).rejects.toThrow('--op is 6, expected 0 to 5');
+  });
+});
+
+describe('the packets of an operation', () => {
+  /** Records of an operation and of packets, as hosts and devices have them. */
+  const flowsOf = (
+    ...rows: readonly (readonly [process: string, kind: string, values: readonly number[]])[]
+  ) => {
+    const records = rows.map(([process, kind, values]) => ({
+      ...{ kind, values, atPs: 100, durationPs: 1000 },
+      track: { process, name: '' },
+    }));
+    const timeline = { count: records.length, record: (index: number) => records[index]! };
+    return operationFlows(timeline as unknown as Timeline).map(({ node, records: places }) => ({
+      node,
+      places,
+    }));
+  };
+  const write = [0x208, 0, 0, 64, 0, 7, 1, 0x300] as const;
+  const { RC_ACKNOWLEDGE, RC_RDMA_WRITE_ONLY } = Opcode;
+
+  it('are those of any host that it went to, and of no other by the same numbers', () => {
+    // Host 2 writes to host 0, whose own QP 0x300 has requests with the same PSN under way, to QP 0x208 of host 1.
+    const own = [0x300, 0, 0, 64, 0, 7, 1, 0x208] as const;
+    expect(
+      flowsOf(
+        ['hca2', 'operation', write],
+        ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]],
+        ['hca2', 'packet', [RC_ACKNOWLEDGE, 0x208, 7]],
+        ['hca0', 'operation', own],
+        ['hca1', 'packet', [RC_RDMA_WRITE_ONLY, 0x208, 7]],
+        ['hca0', 'packet', [RC_ACKNOWLEDGE, 0x300, 7]],
+      ),
+    ).toEqual([
+      { node: 2, places: [0, 1, 2] },
+      { node: 0, places: [3, 4, 5] },
+    ]);
+  });
+
+  it('are those of the own port where its cable leads back to it', () => {
+    expect(flowsOf(['hca0', 'operation', write], ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]])).toEqual(
+      [{ node: 0, places: [0, 1] }],
+    );
   });
 });

@@ -2,6 +2,7 @@
  * Which records belong to one operation: its post, the doorbell that the device took for it, its life on the device, its packets on the
  * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
  */
+import { opcodeRow } from '../../wire/index.ts';
 import type { Timeline, TimelineRecord } from '../machine/timeline/index.ts';
 
 /** One operation of a node, as far as the timeline has it. */
@@ -92,7 +93,10 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
   return flows;
 }
 
-/** Requests go to the QP that the operation names; responses come back with its PSNs. */
+/**
+ * Requests go to the QP that the operation names; responses come back with its PSNs. QPs of several hosts have the same numbers, and no
+ * packet says where it comes from: a request is rather of the other host of a pair than of a third, and of the own port last.
+ */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {
     readonly flow: OpenFlow;
@@ -109,20 +113,25 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
       if (kind !== 'operation') continue;
       const toPs = typeof atPs === 'bigint' ? atPs + BigInt(durationPs) : atPs + durationPs;
       const span = { flow, fromPs: atPs, toPs, firstPsn: values[5]!, psnCount: values[6]! };
-      // A packet is recorded where it arrives.
-      add(`${flow.node ^ 1} ${values[7]}`, span);
-      add(`${flow.node} ${flow.qpn}`, span);
+      add(`to ${values[7]}`, span);
+      add(`back to ${flow.node} ${flow.qpn}`, span);
     }
   for (let index = 0; index < timeline.count; index++) {
     const record = timeline.record(index);
     if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
-    const [, destinationQpn, psn] = record.values;
-    const found = spans
-      .get(`${nodeOf(record)} ${destinationQpn}`)
-      ?.find(
-        ({ fromPs, toPs, firstPsn, psnCount }) =>
-          record.atPs >= fromPs && record.atPs <= toPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
-      );
-    found?.flow.records.push(index);
+    const [opcode, destinationQpn, psn] = record.values;
+    // A packet is recorded where it arrives.
+    const here = nodeOf(record);
+    const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
+    const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
+    const found = (spans.get(key) ?? []).filter(
+      ({ fromPs, toPs, firstPsn, psnCount }) =>
+        record.atPs >= fromPs && record.atPs <= toPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
+    );
+    const best =
+      found.find(({ flow }) => flow.node === (here ^ 1)) ??
+      found.find(({ flow }) => flow.node !== here) ??
+      found[0];
+    best?.flow.records.push(index);
   }
 }
