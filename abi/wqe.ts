@@ -86,6 +86,7 @@ export const mlxControlSegment = layout('MLX control segment', bigEndian16, {
   ...controlHead,
   schedulingPriority: u16(0x04),
   ...controlSize,
+  destinationMacHigh: bits32(0x08, 31, 18, 'RoCE: the MAC begins here; its bytes 0 and 1 end at bit 16'),
   vl15: bits32(0x08, 17, 17),
   slr: bits32(0x08, 16, 16, 'the destination LID is permissive'),
   staticRate: bits32(0x08, 15, 12),
@@ -93,7 +94,8 @@ export const mlxControlSegment = layout('MLX control segment', bigEndian16, {
   icrc: notModelled(bits32(0x08, 4, 4)),
   completion: bits32(0x08, 3, 2),
   forceLoopback: bits32(0x08, 0, 0),
-  remoteLid: u16(0x0c),
+  remoteLid: u16(0x0c, 'RoCE: bytes 2 and 3 of the MAC'),
+  destinationMacLow: u16(0x0e, 'RoCE: bytes 4 and 5 of the MAC'),
 });
 
 export const remoteAddressSegment = layout('remote address segment', bigEndian16, {

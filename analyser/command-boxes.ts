@@ -56,14 +56,12 @@ import {
   writeMttHeader,
 } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
-import { type AnyLayout, anyLayout } from './layout-fields.ts';
+import { type AnyLayout, anyLayout, type PlacedLayout } from './layout-fields.ts';
 import type { ObjectNumbers } from './trace-event.ts';
 
-/** A layout and where it lies in the box: one may lie over another. */
-export interface BoxPart {
+/** What lies in a box: one part may lie over another. */
+export interface BoxPart extends PlacedLayout {
   readonly title: string;
-  readonly layout: AnyLayout;
-  readonly offset: number;
 }
 
 /** What decides over a box besides the opcode. */

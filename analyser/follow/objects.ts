@@ -96,8 +96,8 @@ export class FollowedQp {
   }
 
   /**
-   * A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. mlx4_en's rings that only send have
-   * queues of no size, and any address for their records.
+   * A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. mlx4_en's rings that only send name the
+   * smallest there is, one WQE of 16 bytes, and any address for its record; a raw-packet QP with such a queue is taken for one of them.
    */
   get hasReceiveQueue(): boolean {
     const { rqLogCount, rqLogStride16 } = qpc.fields;

@@ -377,6 +377,19 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['wqe-reserved']);
   });
 
+  it('sheet 6.3: takes the MAC in what QP1 of RoCE sends', () => {
+    const bench = up();
+    bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
+    bench.createCq();
+    bench.initQp(0x82, ServiceType.MLX);
+    const wqe = new Uint8Array(16);
+    wqe.set([0, 0, 0, 0x0a, 0, 0, 0, 1, 0x02, 0x1b, 0, 0x0c, 0xc9, 0x12, 0x34, 0x11]);
+    fetchWqe(bench, 0, wqe);
+    expect(bench.analyser.findings).toEqual([]);
+    fetchWqe(bench, 1, withBits(wqe.slice(), 11, 0x20));
+    expect(bench.broken).toEqual(['wqe-reserved']);
+  });
+
   it('sheet 5.1, 5.5: holds XRC domains of SRQs and targets to the device’s, and the CQ of an SRQ to one that lives', () => {
     const beyond = up();
     beyond.createSrq(0x20, { xrcDomain: 16 });

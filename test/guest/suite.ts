@@ -51,7 +51,10 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
 });
 
 /** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
-const linted = ['ethernet-offloads', 'loopback', 'probe', 'raw-packets', 'roce', 'subnet-manager'];
+const linted = [
+  ...['cable', 'ethernet-offloads', 'loopback', 'probe', 'raw-packets'],
+  ...['roce', 'roce-v1', 'subnet-manager', 'two-guests'],
+];
 
 /** Declares the tests of a scenario, of its brief steps where it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
