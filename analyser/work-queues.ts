@@ -6,7 +6,7 @@ import { srqNextSegment, wqeUnitBytes } from '../abi/index.ts';
 import { advance, counterMask16, distance, ringIndex, viewOf } from '../base/index.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import type { FollowedQp, FollowedSrq } from './follow/objects.ts';
-import { blocksOf, isPosted, wqeInMemory } from './follow/send-queue.ts';
+import { blocksOf, isPosted, walkPosted, wqeInMemory } from './follow/send-queue.ts';
 import type { Linter } from './lint/linter.ts';
 import { checkSendWqe } from './lint/queue-rules.ts';
 import type { MemoryReader } from './memory.ts';
@@ -49,6 +49,8 @@ export class WorkQueueFollower {
   #sendWqes(qp: FollowedQp, offset: number, address: number, bytes: Uint8Array, nowPs: number): void {
     const view = viewOf(bytes);
     const blocks = 1 << qp.logSqBlocks;
+    // What the device takes is posted, though its doorbell may come when the driver has the place again.
+    walkPosted(qp, this.#memory);
     this.#catchUp(qp, offset, view);
     for (let taken = 0; taken < blocks; ) {
       const block = qp.fetchedBlock;

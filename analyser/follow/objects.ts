@@ -15,7 +15,7 @@ import {
   ServiceType,
   type srqc,
 } from '../../abi/index.ts';
-import { advance, counterMask16, type Decoded, ringIndex, viewOf } from '../../base/index.ts';
+import { advance, counterMask16, type Decoded, distance, ringIndex, viewOf } from '../../base/index.ts';
 import type { BufferPlace, QueueBuffer } from './queue-buffer.ts';
 
 /** The context a QP has after the transitions so far. */
@@ -48,6 +48,12 @@ export class FollowedQp {
     this.#tails.delete(ringIndex(block, this.logSqBlocks));
     for (let at = 1; at < blocks; at++) this.#tails.add(ringIndex(block + at, this.logSqBlocks));
     this.fetchedBlock = advance(block, blocks, counterMask16);
+  }
+
+  /** Whether the WQE there is one of the last pass that have been seen. */
+  hasTaken(block: number): boolean {
+    const behind = distance(this.fetchedBlock, block, counterMask16);
+    return behind > 0 && behind <= 1 << this.logSqBlocks;
   }
 
   /** Whether what lies there is the rest of a WQE. */

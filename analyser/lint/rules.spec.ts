@@ -377,6 +377,30 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['wqe-reserved']);
   });
 
+  it('has no quarrel with a post that comes when its WQE is done, and stamped', () => {
+    const stamped = (bench: AnalyserBench): void => {
+      bench.put(bench.wqeAddress(0), write());
+      bench.sendDoorbell();
+      bench.put(bench.wqeAddress(1), write());
+      bench.deviceReads(bench.wqeAddress(0), 128, TrafficClass.wqeRead);
+      bench.put(bench.wqeAddress(1), Uint8Array.of(0xff, 0xff, 0xff, 0xff));
+    };
+    const rung = withQp();
+    stamped(rung);
+    rung.sendDoorbell();
+    expect(rung.analyser.findings).toEqual([]);
+    rung.sendDoorbell();
+    expect(rung.broken).toEqual(['doorbell-without-work']);
+    const posted = withQp();
+    stamped(posted);
+    const wqe = new Uint8Array(64);
+    wqe.set(write());
+    viewOf(wqe).setUint32(0, 0x0000_0108);
+    viewOf(wqe).setUint32(4, (0x40 << 8) | 3);
+    blueFlame(posted, wqe);
+    expect(posted.analyser.findings).toEqual([]);
+  });
+
   it('sheet 6.3: takes the MAC in what QP1 of RoCE sends', () => {
     const bench = up();
     bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
