@@ -49,10 +49,10 @@ export const ethernetParameters = {
     'A port takes another frame when no more than this waits for the link.',
   ),
   receiveFifoFrames: number(
-    16,
+    86,
     'frames',
     [1, 1024],
-    'estimate',
+    'estimate: 128 KiB of whole frames, the least that adapters of 10 and 40 Gb/s are said to have',
     'Frames a port holds for a MAC that is busy; beyond it they are dropped.',
   ),
   lossPerMillion: number(
