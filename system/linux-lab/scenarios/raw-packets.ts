@@ -42,10 +42,13 @@ const ping = async (stage: Stage): Promise<string> => {
   return said.trim().split('\n').at(-1)!;
 };
 
-/** How often a program is tried: nothing says when the side that takes is there, and what comes before is lost without a word. */
+/** How often a program is tried: nothing says when the side that takes has its rule, and what comes before is lost without a word. */
 const attempts = 4;
-/** A side that waits for what was lost ends after so long. */
+/** Its QP is ready a little before. */
+const untilReady = `for i in $(seq 100); do rdma resource show qp | grep RAW_PACKET | grep -qE 'RTR|RTS' && break; sleep 0.1; done`;
+/** A side that waits for what was lost ends after so long; one whose other side has sent everything, sooner. */
 const patienceSeconds = 40;
+const lastPatienceSeconds = 8;
 
 /** A program of perftest that sends from guest 0 to guest 1, each named by its MAC. */
 async function raw(stage: Stage, command: string): Promise<string> {
@@ -56,12 +59,14 @@ async function raw(stage: Stage, command: string): Promise<string> {
   const said: string[] = [];
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const server = `${bounded} --server -B ${other} -E ${own}`;
-    await stage.check(`(${server} >${log} 2>&1; echo "ended $?" >>${log}) & sleep ${3 * attempt}`, {
-      guest: 1,
-    });
+    await stage.check(
+      `(${server} >${log} 2>&1; echo "ended $?" >>${log}) & ${untilReady}; sleep ${attempt}`,
+      { guest: 1 },
+    );
     const output = await stage.check(`${bounded} --client -B ${own} -E ${other} 2>&1; echo "ended $?"`);
     const taken = await stage.check(
-      `for i in $(seq ${5 * patienceSeconds}); do grep -q ended ${log} && break; sleep 0.2; done; cat ${log}`,
+      `for i in $(seq ${5 * lastPatienceSeconds}); do grep -q ended ${log} && break; sleep 0.2; done
+grep -q ended ${log} || killall ${command.split(' ')[0]}; until grep -q ended ${log}; do sleep 0.1; done; cat ${log}`,
       { guest: 1 },
     );
     if (output.includes('ended 0') && taken.includes('ended 0'))
