@@ -108,8 +108,9 @@ const cases: readonly Case[] = [
   },
   {
     binds: 'receiver of host 1 (MPT misses)',
-    workload: 'write-bw,size=64,region=1Mi,pattern=random,keys=1024,iters=500,qps=4',
-    turned: { 'hca.mptCacheEntries': 4096 },
+    workload: 'write-bw,size=64,region=128Ki,pattern=random,keys=128,iters=500,qps=4',
+    set: { 'hca.mptCacheEntries': 32 },
+    turned: { 'hca.mptCacheEntries': 512 },
     other: { 'hca.mttCacheLines': 4096 },
   },
   {

@@ -134,7 +134,7 @@ describe('hca rerun', () => {
     ['cutoff', ['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
     ['devinfo', ['devinfo', '--set', 'driver.logMcgs=12']],
     ['perf', ['perf', 'send-lat', '-n', '5', '-I', '64', '--odp', '--watch', 'races', ...traced]],
-    ['torture', ['torture', '--seeds', '5..6', '--jobs', '1']],
+    ['torture', ['torture', '--seeds', '14..15', '--jobs', '1']],
     ['torture', ['torture', '--seed', '121', '--save', 'story.json']],
     ['torture', ['torture', '--story', 'story.json']],
   ])('makes the same again of %s %j, which is pure JSON by its published schema', async (_command, args) => {

@@ -24,16 +24,8 @@ const rows = [
   { what: 'any of these', faults: Object.values(kinds) },
 ];
 
-/** Without faults of their own; between them of RC, UC and UD, every verb. The last four have found something. */
-const stories = [
-  ...Array.from({ length: 60 }, (_, seed) => drawStory(seed))
-    .filter(({ climate }) => climate === 'calm')
-    .slice(0, 5),
-  drawStory(115),
-  drawStory(121),
-  drawStory(178),
-  drawStory(211),
-];
+/** Without faults of their own, and with many packets for their time; between them of RC, UC and UD, every verb. The last four have found something. */
+const stories = [57, 15, 48, 39, 115, 121, 178, 211].map((seed) => drawStory(seed));
 
 const withFaults = (story: Story, faults: readonly FaultEntry[]): Story => ({
   ...story,
@@ -61,7 +53,7 @@ describe.each(rows)('a tenth of all packets $what', ({ faults }) => {
       fired += firedIn(played);
       succeeded += succeededIn(played);
     }
-    expect(fired).toBeGreaterThan(40);
+    expect(fired).toBeGreaterThan(100);
     expect(succeeded).toBeGreaterThan(150);
   });
 });

@@ -84,6 +84,8 @@ const falsifications: [what: string, says: string, falsify: Parameters<typeof fa
   ],
 ];
 
+const story = { seed: 1003, lives: 1, actions: 400, watchesMemory: false };
+
 describe.skipIf(unavailable !== undefined)('a bystander in a rough guest', () => {
   it('gets the completions of what it posted', () => {
     let completions = 0;
@@ -91,18 +93,13 @@ describe.skipIf(unavailable !== undefined)('a bystander in a rough guest', () =>
       completions++;
       write(address, cqe);
     });
-    const { findings } = playServedStory({ seed: 1003, lives: 1, actions: 400, sabotage });
+    const { findings } = playServedStory({ ...story, sabotage });
     expect(findings).toEqual([]);
     expect(completions).toBeGreaterThan(20);
   });
 
   it.each(falsifications)('notices %s', (_what, says, falsify) => {
-    const { findings } = playServedStory({
-      seed: 1003,
-      lives: 1,
-      actions: 400,
-      sabotage: falsified(falsify),
-    });
+    const { findings } = playServedStory({ ...story, sabotage: falsified(falsify) });
     expect(findings.map(({ kind }) => kind)).toContain('completion');
     expect(findings.find(({ kind }) => kind === 'completion')?.text).toMatch(new RegExp(says));
   });
