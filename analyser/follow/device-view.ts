@@ -46,6 +46,8 @@ export interface RecordOwner {
 }
 
 export type ObjectTable = 'qps' | 'cqs' | 'srqs' | 'eqs' | 'mpts';
+/** Of objects that have doorbells. */
+export type RungTable = 'qps' | 'cqs' | 'eqs';
 
 const opcodeModifierResize = 0;
 
@@ -64,6 +66,12 @@ export class DeviceView {
     srqs: new Set(),
     eqs: new Set(),
     mpts: new Set(),
+  };
+  /** Numbers of objects with doorbells that lived at the last reset, and were not created again: their users may not know yet. */
+  readonly lostAtReset: Readonly<Record<RungTable, Set<number>>> = {
+    qps: new Set(),
+    cqs: new Set(),
+    eqs: new Set(),
   };
   readonly records = new Map<number, RecordOwner>();
   readonly openPorts = new Set<number>();
@@ -88,6 +96,8 @@ export class DeviceView {
 
   /** The device was reset: it holds nothing. What QUERY_FW and QUERY_DEV_CAP said stays true. */
   reset(): void {
+    for (const table of ['qps', 'cqs', 'eqs'] as const)
+      for (const number of this[table].keys()) this.lostAtReset[table].add(number);
     this.close();
     this.icm.clear();
     this.phase = Phase.RESET;
@@ -238,6 +248,7 @@ export class DeviceView {
     if (qp.hasReceiveQueue) this.records.set(qp.recordAddress, { kind: 'qp', number: qp.qpn });
     this.qps.set(qp.qpn, qp);
     this.destroyed.qps.delete(qp.qpn);
+    this.lostAtReset.qps.delete(qp.qpn);
   }
 
   #destroyQp(qpn: number): void {
@@ -258,6 +269,7 @@ export class DeviceView {
     const counts = { produced: 0, resizeCount: 0, firedCount: 0 };
     this.cqs.set(cqn, { cqn, context, buffer, nextBuffer: undefined, logEntries, ...counts });
     this.destroyed.cqs.delete(cqn);
+    this.lostAtReset.cqs.delete(cqn);
     this.buffers.add('cq', cqn, buffer);
     this.records.set(Number(doorbellRecordAddress), { kind: 'cq', number: cqn });
   }
@@ -297,6 +309,7 @@ export class DeviceView {
     const buffer = this.resolve(ringPlaceOf(context, eqeBytes));
     this.eqs.set(eqn, { eqn, context, buffer, produced: 0 });
     this.destroyed.eqs.delete(eqn);
+    this.lostAtReset.eqs.delete(eqn);
     this.buffers.add('eq', eqn, buffer);
   }
 

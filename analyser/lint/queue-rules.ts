@@ -1,11 +1,13 @@
 /** Rules about doorbells, doorbell records and what lies in the queues. */
 import { CqArmCommand, type cqArm, type eqDoorbell, QpState } from '../../abi/index.ts';
 import { bytesEqual, counterMask24, type Decoded, distance, toHex } from '../../base/index.ts';
+import type { RungTable } from '../follow/device-view.ts';
 import type { FollowedCq, FollowedEq, FollowedQp, FollowedSrq } from '../follow/objects.ts';
 import { walkPosted, wqeInMemory } from '../follow/send-queue.ts';
 import { type AnyLayout, reservedBitsIn } from '../layout-fields.ts';
 import type { WalkedWqe } from '../wqe-segments.ts';
 import { hex, type LintContext } from './context.ts';
+import type { RuleName } from './rules.ts';
 
 /** A counter that is behind another looks more than half its range ahead. */
 const isAhead = (counter: number, of: number): boolean => {
@@ -19,14 +21,31 @@ export function checkDoorbellBits(lint: LintContext, layout: AnyLayout, bytes: U
     lint.report('doorbell-reserved', layout.name, `bits ${hex(reserved.bits)} of byte ${reserved.offset}`);
 }
 
+const kindOf = { qps: 'QP', cqs: 'CQ', eqs: 'EQ' } as const satisfies Record<RungTable, string>;
+const unknownRule = {
+  qps: 'doorbell-unknown-qp',
+  cqs: 'cq-arm-unknown',
+  eqs: 'eq-doorbell-unknown',
+} as const satisfies Record<RungTable, RuleName>;
+
+/** A doorbell of an object that does not live: destroyed, or lost at a reset of which a program need not know yet, or never there. */
+function reportUnknown(lint: LintContext, table: RungTable, number: number): void {
+  const { destroyed, lostAtReset } = lint.view;
+  const object = `${kindOf[table]} ${hex(number)}`;
+  if (destroyed[table].has(number))
+    lint.report('use-after-destroy', object, `is no ${kindOf[table]} of the device`);
+  else if (lostAtReset[table].has(number))
+    lint.report('left-at-reset', object, 'is rung, and gone since the reset');
+  else lint.report(unknownRule[table], object, `is no ${kindOf[table]} of the device`);
+}
+
 /** A send doorbell, or a BlueFlame post, which is one too. Returns the QP when it may be rung. */
 export function checkRing(lint: LintContext, qpn: number, uarPage: number): FollowedQp | undefined {
   const { view } = lint;
   const qp = view.qps.get(qpn);
   const object = `QP ${hex(qpn)}`;
   if (qp === undefined) {
-    const wasDestroyed = view.destroyed.qps.has(qpn);
-    lint.report(wasDestroyed ? 'use-after-destroy' : 'doorbell-unknown-qp', object, 'is no QP of the device');
+    reportUnknown(lint, 'qps', qpn);
     return undefined;
   }
   if (qp.state === QpState.INIT || qp.state === QpState.RTR) {
@@ -98,11 +117,7 @@ export function checkArm(lint: LintContext, arm: Decoded<typeof cqArm>, uarPage:
   const { cqn, command, sequenceNumber, consumerCounter } = arm;
   const object = `CQ ${hex(cqn)}`;
   const cq = lint.view.cqs.get(cqn);
-  if (cq === undefined) {
-    const wasDestroyed = lint.view.destroyed.cqs.has(cqn);
-    lint.report(wasDestroyed ? 'use-after-destroy' : 'cq-arm-unknown', object, 'is no CQ of the device');
-    return;
-  }
+  if (cq === undefined) return reportUnknown(lint, 'cqs', cqn);
   if (command !== CqArmCommand.NEXT && command !== CqArmCommand.SOLICITED)
     lint.report('cq-arm-unknown', object, `arm command ${command}`);
   if (cq.context.uarPage !== uarPage)
@@ -139,14 +154,11 @@ function checkConsumer(lint: LintContext, cq: FollowedCq, consumer: number, wher
 
 export function checkEqDoorbell(lint: LintContext, eqn: number, doorbell: Decoded<typeof eqDoorbell>): void {
   const eq: FollowedEq | undefined = lint.view.eqs.get(eqn);
-  const object = `EQ ${hex(eqn)}`;
-  if (eq === undefined) {
-    const wasDestroyed = lint.view.destroyed.eqs.has(eqn);
-    lint.report(wasDestroyed ? 'use-after-destroy' : 'eq-doorbell-unknown', object, 'is no EQ of the device');
-  } else if (isAhead(doorbell.consumerCounter, eq.produced))
+  if (eq === undefined) reportUnknown(lint, 'eqs', eqn);
+  else if (isAhead(doorbell.consumerCounter, eq.produced))
     lint.report(
       'eq-consumer-ahead',
-      object,
+      `EQ ${hex(eqn)}`,
       `${hex(doorbell.consumerCounter)} consumed, ${hex(eq.produced)} were written`,
     );
 }

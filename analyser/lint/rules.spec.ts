@@ -401,6 +401,31 @@ describe('the linter', () => {
     expect(posted.analyser.findings).toEqual([]);
   });
 
+  it('takes a doorbell of what a reset took for late, not wrong', () => {
+    const bench = withQp();
+    bench.store32(bar0Address + 0xf0010, 1);
+    bench.toggle = 1;
+    bench.bringUp();
+    bench.sendDoorbell();
+    bench.armCq(0x1200_0020);
+    const late = bench.analyser.findings.filter(({ text }) => text === 'is rung, and gone since the reset');
+    expect(late.map(({ rule, object }) => [rule, object])).toEqual([
+      ['left-at-reset', 'QP 0x40'],
+      ['left-at-reset', 'CQ 0x20'],
+    ]);
+    expect(new Set(bench.broken)).toEqual(new Set(['left-at-reset']));
+    bench.sendDoorbell(0x77);
+    expect(bench.broken).toContain('doorbell-unknown-qp');
+    // What was made again lives.
+    bench.createCq();
+    bench.readyQp();
+    bench.put(bench.wqeAddress(0), write());
+    const before = bench.broken.length;
+    bench.sendDoorbell();
+    bench.armCq(0x1200_0020);
+    expect(bench.broken).toHaveLength(before);
+  });
+
   it('sheet 6.3: takes the MAC in what QP1 of RoCE sends', () => {
     const bench = up();
     bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
