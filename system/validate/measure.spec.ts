@@ -55,6 +55,15 @@ describe('a stream of threads', () => {
     const [each, all] = [await figuresOf(plan), await figuresOf({ ...plan, waits: 'all' })];
     expect(all['mops']!).toBeLessThan(each['mops']!);
   });
+
+  it('has as many cores as were asked for, and is refused when they are too few', async () => {
+    const { workload } = stream({ profile }, { messages: 100, verb: 'write', threads: 2 });
+    const asked = measure(workload as Exclude<typeof workload, { readonly kind: 'perf' }>, {
+      profile,
+      set: { 'host.core.count': 1 },
+    });
+    await expect(asked).rejects.toThrow(/at most host\.core\.count \(1\)/);
+  });
 });
 
 describe('timers', () => {

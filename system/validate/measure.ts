@@ -63,8 +63,8 @@ export async function measure(
 }
 
 async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figures> {
-  // One core is the kernel's.
-  const set = { ...options.set, 'host.core.count': plan.threads + 1 };
+  // One core is the kernel's, unless somebody has asked for a number.
+  const set = { 'host.core.count': plan.threads + 1, ...options.set };
   const orders = Array.from({ length: 2 * plan.threads }, (_, at) => {
     const args: StreamArgs = { plan, thread: at >> 1 };
     return {
