@@ -127,8 +127,8 @@ function trafficSteps(version: Version): Step[] {
 }
 
 const olderStep: Step = {
-  title: 'RoCE v1 beside it, from IPv4 addresses: perftest writes, reads, datagrams',
-  run: (stage) => allOf(stage, [perftests[0], perftests[1], perftests[3]], 'v1', 'IPv4'),
+  title: 'RoCE v1 beside it, from IPv4 addresses: perftest writes, and sends datagrams',
+  run: (stage) => allOf(stage, [perftests[0], perftests[3]], 'v1', 'IPv4'),
 };
 
 /** By the connection manager, which takes the version that it is set to. */
