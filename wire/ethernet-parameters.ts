@@ -52,7 +52,7 @@ export const ethernetParameters = {
     86,
     'frames',
     [1, 1024],
-    'estimate: 128 KiB of whole frames, the least that adapters of 10 and 40 Gb/s are said to have',
+    'estimate: 128 KiB of whole frames, the receive FIFO that Solarflare tells of for its adapters of 10 and 40 Gb/s',
     'Frames a port holds for a MAC that is busy; beyond it they are dropped.',
   ),
   lossPerMillion: number(

@@ -102,6 +102,14 @@ export const rawPackets: Scenario = {
       run: (stage) => raw(stage, 'raw_ethernet_lat -n 100 -s 64'),
     },
     {
+      title: 'no frame was dropped for want of room in the port, however fast they came',
+      async run(stage) {
+        const counted = await inBoth(stage, () => `ethtool -S ${name} | grep rx_fifo_errors`);
+        if (counted.some((line) => !/: 0$/.test(line.trim()))) throw new ScenarioFailure(counted.join('; '));
+        return counted.map((line) => line.trim()).join('; ');
+      },
+    },
+    {
       title: 'rules are gone with their programs: ping finds the other end again, also with promiscuity',
       async run(stage) {
         await inBoth(stage, () => `ip link set ${name} promisc on`);
