@@ -217,8 +217,8 @@ export function shrinkServedStory(
   const wanted = new Set(best.story.findings.map(({ kind }) => kind));
   if (wanted.size === 0) return undefined;
   const attempt = (changed: Partial<ServedStoryOptions>): boolean => {
-    const tried = { ...best.options, watchesMemory: wanted.has('heap'), ...changed };
-    const story = playServedStory(tried);
+    const tried = { ...best.options, ...changed };
+    const story = playServedStory({ ...tried, watchesMemory: wanted.has('heap') });
     if (!story.findings.some(({ kind }) => wanted.has(kind))) return false;
     best = { options: tried, story };
     return true;
