@@ -28,6 +28,13 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
   atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
 };
 
+const datagramOpcodes = [
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+] as const;
+
 /**
  * Bytes of payload per second, of both directions where both sides send. Of lengths that are drawn the bound is that of the one which
  * leaves most to its payload, for how often each was drawn is not known here. Without an MTU of its own a test has the port's: then it is
@@ -66,10 +73,15 @@ function messageBound({ wire }: MachineConfig, args: PerfArgs): number {
 }
 
 /** Bytes on the link of a message with so much payload. */
-function linkBytesOf(framingBytes: number, { verb, mtuBytes }: PerfArgs, sizeBytes: number): number {
+function linkBytesOf(
+  framingBytes: number,
+  { verb, mtuBytes, connection }: PerfArgs,
+  sizeBytes: number,
+): number {
   const mtu = mtuBytes === 0 ? mtuBytesMax : mtuBytes;
   const packets = Math.ceil(sizeBytes / mtu);
-  const [only, first, middle, last] = opcodesOf[verb];
+  // Packets of UC have the headers of RC; a datagram is one packet, with a DETH.
+  const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
   const bytesOf = (opcode: number, payloadBytes: number): number =>
     packetBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes, false) + framingBytes;
   if (packets === 1) return bytesOf(only, sizeBytes);

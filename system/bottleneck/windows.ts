@@ -15,6 +15,7 @@ export function windowResources(measured: Measured): Resource[] {
     ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
     ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
+    ...nodes.flatMap(({ report, node }) => pageWindow(measured, report, node)),
     ...figures.wire.map(
       ({ to, creditWaitPs }): Resource => ({
         name: `receive buffer of the port of host ${to}`,
@@ -43,17 +44,40 @@ export function windowResources(measured: Measured): Resource[] {
  * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
  * the RNR NAK names, for which its QP waits.
  */
-function receiveWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
-  const { args, config, durationPs } = measured;
-  const delayPs = rnrTimerUnitsByCode[rcDefaults.rnrTimerCode]! * config.hca.rnrTimerUnitNs * psPerNs;
+function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: number): Resource {
   const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
-  const waitedPs = (hca.transport['rnrNakSent'] ?? 0) * delayPs;
+  const naks = (hca.transport['rnrNakSent'] ?? 0) - (onDemand?.device.rnrNaks ?? 0);
   return {
     name: `receive WQEs of host ${node}`,
     kind: 'window',
-    share: hcaShare(measured, fetched) + waitedPs / durationPs / args.qpCount,
+    share: hcaShare(measured, fetched) + shareOfRnrDelays(measured, naks),
     turn: [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
   };
+}
+
+/** Of the QPs' time, that for which so many RNR NAKs have them wait. */
+function shareOfRnrDelays({ args, config, durationPs }: Measured, naks: number): number {
+  const delayPs = rnrTimerUnitsByCode[rcDefaults.rnrTimerCode]! * config.hca.rnrTimerUnitNs * psPerNs;
+  return (naks * delayPs) / durationPs / args.qpCount;
+}
+
+/**
+ * Pages of on-demand regions that were not there: the QP waits until one has come, or, where its peer's request needs it, for the
+ * delay of an RNR NAK. One behind a READ whose own answer is to come again has no delay: their sum may be more than the time.
+ */
+function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number): Resource[] {
+  if (onDemand === undefined) return [];
+  const { waitCycles, rnrNaks } = onDemand.device;
+  const { requester = 0, response = 0 } = waitCycles;
+  const waited = hcaShare(measured, requester + response) / measured.args.qpCount;
+  return [
+    {
+      name: `absent pages of host ${node}`,
+      kind: 'window',
+      share: Math.min(1, waited + shareOfRnrDelays(measured, rnrNaks)),
+      turn: [...more('driver.pageRequestPagesMax'), ...less('--region')],
+    },
+  ];
 }
 
 const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;

@@ -127,6 +127,13 @@ const cases: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
+    // READs consume no receive: what is refused for now is refused for want of a page.
+    binds: 'absent pages of host 1',
+    workload: 'read-bw,size=8,iters=100,region=256Ki,pattern=random,onDemand',
+    turned: 'region=16Ki',
+    other: { 'hca.receivePrefetchCount': 16 },
+  },
+  {
     binds: 'messages in flight of host 0',
     workload: 'write-bw,size=64,iters=400,txDepth=2,cqMod=1',
     turned: 'txDepth=32',

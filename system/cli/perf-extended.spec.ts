@@ -70,6 +70,29 @@ describe('perf', () => {
       });
   });
 
+  it('says why messages are lost: without a receive, without a page, on the way', async () => {
+    const few = await measured('send-bw,size=64,iters=300,connection=UD,rxDepth=4,inline=64');
+    const { count, expected, lost } = few.received!;
+    expect(lost).toEqual({ withoutReceive: expected - count, withoutPage: 0 });
+    const absent = await measured('send-bw,size=64,iters=100,connection=UD,onDemand');
+    const { withoutPage } = absent.received!.lost!;
+    expect(withoutPage).toBeGreaterThan(0);
+    expect(absent.received).toEqual({
+      count: 100 - withoutPage,
+      expected: 100,
+      lost: { withoutReceive: 0, withoutPage },
+    });
+    for (const service of ['UC', 'UD']) {
+      const { out } = await hca(
+        'perf',
+        ...['send-bw', '-s', '64', '-n', '50', '-c', service, '--fault', 'packet=lost,node=0,nth=5'],
+      );
+      expect(out, service).toContain(
+        '64 bytes: 1 of 50 messages (2.0 %) are lost: 1 never came whole;\n  the rate is that of the sender.\nWhat binds',
+      );
+    }
+  });
+
   it('posts lists with one doorbell', async () => {
     const [alone, lists] = [
       await measured('write-bw,size=64,iters=512,qps=2'),

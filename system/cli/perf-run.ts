@@ -20,6 +20,7 @@ import {
   type NodeReport,
   type ProgramOptions,
   type Report,
+  type ReportFigures,
 } from '../machine/index.ts';
 import {
   announcedStart,
@@ -60,13 +61,20 @@ export interface KvRates extends WithPeakIfAny<KvResult> {}
 
 type PerfResult = LatencyResult | BandwidthRates | KvRates;
 
+interface Received {
+  readonly count: number;
+  readonly expected: number;
+  /** Of those that are missing, how many came and found no receive, or found one whose page of an on-demand region was absent. */
+  readonly lost?: { readonly withoutReceive: number; readonly withoutPage: number };
+}
+
 export interface PerfRow {
   readonly args: PerfArgs;
   readonly result: PerfResult;
   /** What the core of each program of a bandwidth test did while it measured, in cycles by cause: client 0, server 0, client 1 … */
   readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
-  /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that find no receive. */
-  readonly received?: { readonly count: number; readonly expected: number };
+  /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
+  readonly received?: Received;
   /** What binds a bandwidth test, and what would bind next. */
   readonly bottleneck?: Bottleneck;
   /** Where the time of the operations of a latency test went, those of a warm-up among them. */
@@ -127,7 +135,7 @@ export default async function runPerf(
   const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
-  const measured = resultOf(args, sides);
+  const measured = withLosses(resultOf(args, sides), figures);
   const { config } = machine;
   const row = {
     args,
@@ -245,6 +253,19 @@ function resultOf(
     cores: all.map(({ cycles }, index) => ({ node: nodes[index]!, cycles })),
     ...(counts.length === 0 ? {} : { received }),
   };
+}
+
+/** Why messages are missing, as far as the devices that they came to know. */
+function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }: ReportFigures): R {
+  const { received } = measured;
+  if (received === undefined || received.count === received.expected) return measured;
+  const sum = (pick: (node: NodeReport) => number | undefined): number =>
+    nodes.reduce((total, node) => total + (pick(node) ?? 0), 0);
+  const lost = {
+    withoutReceive: sum(({ hca }) => hca.transport['unreliableNoReceive']),
+    withoutPage: sum(({ onDemand: pages }) => pages?.device.droppedPackets),
+  };
+  return { ...measured, received: { ...received, lost } };
 }
 
 /** The rates of all clients, with how long their requests took. */

@@ -129,16 +129,25 @@ function bottleneckText(rows: readonly PerfRow[]): string[] {
 
 const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces === 0 ? {} : { lostRaces });
 
-/** Messages that an unreliable service has lost. */
+/** Messages that an unreliable service has lost, and why; what else a fault has done to them stands below. */
 const lossNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap(({ args, received }) => {
-    if (received === undefined || received.count === received.expected) return [];
-    const lost = received.expected - received.count;
-    const share = ((lost / received.expected) * 100).toFixed(1);
-    return [
-      `${args.sizeBytes} bytes: ${lost} of ${received.expected} messages (${share} %) found no receive and are lost:`,
-      '  the rate is that of the sender; --rx-depth or --threads would take more.',
+    if (received?.lost === undefined) return [];
+    const { count, expected, lost } = received;
+    const total = expected - count;
+    const { withoutReceive, withoutPage } = lost;
+    const causes: readonly (readonly [number, string])[] = [
+      [withoutReceive, 'found no receive'],
+      [withoutPage, 'found its page absent'],
+      [total - withoutReceive - withoutPage, 'never came whole'],
     ];
+    const found = causes.flatMap(([part, words]) => (part > 0 ? [`${part} ${words}`] : []));
+    const share = ((total / expected) * 100).toFixed(1);
+    const lines = [
+      `${args.sizeBytes} bytes: ${total} of ${expected} messages (${share} %) are lost: ${found.join(', ')};`,
+      '  the rate is that of the sender.',
+    ];
+    return withoutReceive === 0 ? lines : [...lines, '  --rx-depth or --threads would take more.'];
   });
 
 const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
