@@ -16,7 +16,7 @@ import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION, PORT_RECEIVER } from '../memory/index.ts';
 import { type Cqn, type CqSlot, type QpSlot, type QueuePair, XRC_SERVICE } from '../objects/index.ts';
-import { type CompletionEvents, CompletionNotifier } from './cq-arm.ts';
+import { type CompletionEvents, CompletionNotifier, forgetConsumed } from './cq-arm.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
@@ -174,6 +174,16 @@ export class CompletionWriter {
     return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
   }
 
+  /** True while the completion of a receive that an XRC target has taken from the SRQ of this number waits here. */
+  holdsReceiveOf(srqn: number): boolean {
+    const { rows } = this.#core.qps;
+    for (let count = 0; count < this.#count; count++) {
+      const { isSend, source, qp } = this.#posted[(this.#head + count) % this.#capacity]!;
+      if (!isSend && source === srqn && rows[qp]!.serviceBits === XRC_SERVICE) return true;
+    }
+    return false;
+  }
+
   /** See CqeWriter. */
   cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void {
     this.#core.cqs.rows[cq]!.inPipelineCount--;
@@ -296,8 +306,11 @@ export class CompletionWriter {
 
   #consumerRead(cq: CqSlot, status: number, cycle: Cycles): void {
     const { cqs, sramView, domain } = this.#core;
-    if (status === 0)
-      cqs.rows[cq]!.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+    if (status === 0) {
+      const queue = cqs.rows[cq]!;
+      queue.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+      forgetConsumed(queue);
+    }
     this.#isReadingConsumer = false;
     this.#consumerReadOf = cq;
     domain.wake(this.#stage, cycle + 1);

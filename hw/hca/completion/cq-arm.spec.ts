@@ -48,6 +48,30 @@ describe('arming', () => {
     expect(bench.a.events.lines).toEqual([event(aCq)]);
   });
 
+  it.each([0x70_0000, 0x90_0000, 0xff_fff0])(
+    'sheet 6.10: fires at once for a CQE also %i CQEs after the last event, which all were polled',
+    async (polled) => {
+      const given = await scene();
+      const { bench, a, aCq } = given;
+      for (const command of [NEXT, SOLICITED]) {
+        const queue = bench.a.dataPath.core.cqs.rows[bench.a.dataPath.core.cqs.slotOf(aCq.cqn)]!;
+        Object.assign(queue, { producer: polled, consumer: polled, lastNotified: 0, solicitedProducer: 0 });
+        bench.a.events.lines.length = 0;
+        const sequence = command === NEXT ? 1 : 2;
+        aCq.arm(command, sequence, UAR, polled);
+        await bench.run(1);
+        expect(bench.a.events.lines).toEqual([]);
+        queue.armState = 0;
+        a.send(write(given));
+        await bench.run(10);
+        // Of those that ask for it the CQE is none: what was solicited has been taken long ago.
+        aCq.arm(command, sequence, UAR, polled);
+        await bench.run(1);
+        expect(bench.a.events.lines).toEqual(command === NEXT ? [event(aCq)] : []);
+      }
+    },
+  );
+
   it('sheet 6.10: reports a CQE once, though software arms before it polls, and those after it at once', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;

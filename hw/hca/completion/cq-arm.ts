@@ -12,6 +12,7 @@ import type { Cycles } from '../../../base/index.ts';
 import { Fifo, type Wakeable } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
+  type CompletionQueue,
   CQ_ARMED_NEXT,
   CQ_ARMED_SOLICITED,
   CQ_NOT_ARMED,
@@ -23,11 +24,26 @@ import {
 const NONE = -1;
 const COUNTER_MASK = 0xffffff;
 const HALF_COUNTER = 0x800000;
+/** Entries that a CQ may have, by which software's counters may differ. */
+const LARGEST_CQ = 2 ** 22;
 
 /** Whether one 24-bit counter is ahead of another, by less than half of its range. */
 function isBeyond(counter: number, other: number): boolean {
   const ahead = (counter - other) & COUNTER_MASK;
   return ahead > 0 && ahead < HALF_COUNTER;
+}
+
+/**
+ * The consumer counter has moved: what lies far behind it has been taken, reported or not. Left where they are, counters of a CQ that
+ * has not been armed for 2^23 CQEs would be ahead of all others.
+ */
+export function forgetConsumed(queue: CompletionQueue): void {
+  const { consumer, producer } = queue;
+  const isFarBehind = (counter: number): boolean =>
+    ((counter - consumer) & COUNTER_MASK) > ((producer - consumer) & COUNTER_MASK) &&
+    ((consumer - counter) & COUNTER_MASK) > LARGEST_CQ;
+  if (isFarBehind(queue.lastNotified)) queue.lastNotified = consumer;
+  if (isFarBehind(queue.solicitedProducer)) queue.solicitedProducer = consumer;
 }
 
 export interface CompletionEvents {
@@ -117,6 +133,7 @@ export class CompletionNotifier {
     queue.consumer = consumer;
     queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
     queue.heldCount = 0;
+    forgetConsumed(queue);
     const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;
     if (isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)) this.#makeDue(cq, cycle + 1);
   }

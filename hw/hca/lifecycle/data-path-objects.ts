@@ -200,11 +200,15 @@ export class DataPathObjects implements DataPathControl {
     this.#core.srqs.load(slot);
   }
 
+  /** A completion that names the SRQ must not come when the number may be another one's. */
   srqIsBusy(slot: SrqSlot): boolean {
-    const { receives, receiver, asyncEvents } = this.#ports;
+    const { receives, receiver, asyncEvents, completions } = this.#ports;
     const isServed = (qp: QpSlot): boolean => receiver.isServing(qp);
     return (
-      receives.isBusy(receives.srqQueue(slot)) || !asyncEvents.isEmpty || this.#targetsOf(slot).some(isServed)
+      receives.isBusy(receives.srqQueue(slot)) ||
+      !asyncEvents.isEmpty ||
+      completions.holdsReceiveOf(this.#core.srqs.numberOf[slot]!) ||
+      this.#targetsOf(slot).some(isServed)
     );
   }
 

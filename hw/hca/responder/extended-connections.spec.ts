@@ -254,6 +254,25 @@ describe('an XRC connection', () => {
     expect(first.cq.drain()).toEqual([]);
   });
 
+  it('sheet 3.16: an SRQ is busy until the completions of its receives are on their way to memory', async () => {
+    const given = await extendedConnection({ hca: { completionCycles: 5000 } });
+    const { bench, initiator, processes, local } = given;
+    const [first] = processes as [Process];
+    for (let count = 0; count < 2; count++) {
+      first.receive();
+      initiator.post({ opcode: SEND, segments: [local.part(0, 8)], remoteSrqn: first.srq.srqn });
+    }
+    initiator.ring();
+    const { control, blocks } = bench.b.dataPath;
+    await bench.until(() => blocks.completions.heldCount === 1, 50);
+    await bench.run(2);
+    bench.b.act(() => control.srqDestroyed(first.srq.slot));
+    expect([first.cq.takenCount(), control.srqIsBusy(first.srq.slot)]).toEqual([1, true]);
+    await bench.until(() => !control.srqIsBusy(first.srq.slot), 50);
+    await bench.run(1);
+    expect(first.cq.takenCount()).toBe(2);
+  });
+
   it('has nothing to do with the CQ of an SRQ that is gone', async () => {
     const given = await extendedConnection();
     const { bench, initiator, target, processes, local } = given;
