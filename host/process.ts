@@ -206,9 +206,9 @@ export class ProcessMemory {
    */
   async holdPage(cpu: unknown, address: number, access: PinAccess): Promise<number | 'EFAULT' | 'ENOMEM'> {
     const thread = threadOf(cpu);
-    for (;;) {
-      thread.charge('pin', this.#cost.pinPerPage);
-      const physical = holdForDevice(this.space, address, access);
+    thread.charge('pin', this.#cost.pinPerPage);
+    for (let isAgain = false; ; isAgain = true) {
+      const physical = holdForDevice(this.space, address, access, isAgain);
       if (physical === 'later') {
         await thread.sleep(Math.max(0, this.space.mm.retryPs - thread.ownPs));
         continue;

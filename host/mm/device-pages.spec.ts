@@ -31,6 +31,19 @@ describe('a page held for a device', () => {
     expect(space.translate(address + pageBytes)).toBe(untouched);
   });
 
+  it('is one major fault where it comes from swap, however often it is asked for meanwhile', () => {
+    const { mm, space, address, physical } = held('write');
+    releaseFromDevice(space, physical, 'write');
+    for (let round = 0; round < 4; round++) mm.reclaim.shrink(100, 0);
+    mm.reclaim.completeWriteback(Number.POSITIVE_INFINITY);
+    expect(space.translate(address)).toBe(-1);
+    const { minorFaults, majorFaults } = mm.counts;
+    expect(holdForDevice(space, address, 'write')).toBe('later');
+    mm.platform.waitUntil(mm.retryPs);
+    expect(holdForDevice(space, address, 'write', true)).toBe(space.translate(address));
+    expect([mm.counts.minorFaults - minorFaults, mm.counts.majorFaults - majorFaults]).toEqual([0, 1]);
+  });
+
   it('cannot be had where nothing is mapped, or where the process may not write', () => {
     const { space, address } = held('write');
     expect(holdForDevice(space, address + 64 * pageBytes, 'read')).toBe('EFAULT');

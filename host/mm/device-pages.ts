@@ -13,13 +13,18 @@ import { ownFrame, type PinAccess } from './pins.ts';
 /** The kernel on behalf of a device: it gives its core up while a page is read. */
 const deviceAccess: AccessMode = { waitsInPlace: false, isUser: false };
 
-/** Makes the page of an address present for a device. @returns its physical address, or as {@link ownFrame} */
+/**
+ * Makes the page of an address present for a device.
+ * @param isAgain the answer was `later`
+ * @returns its physical address, or as {@link ownFrame}
+ */
 export function holdForDevice(
   space: AddressSpace,
   address: number,
   access: PinAccess,
+  isAgain = false,
 ): number | 'EFAULT' | 'ENOMEM' | 'later' {
-  const frame = ownFrame(space, address - (address % pageBytes), access, deviceAccess);
+  const frame = ownFrame(space, address - (address % pageBytes), access, deviceAccess, isAgain);
   if (typeof frame === 'string') return frame;
   space.mm.frames.reference(frame);
   space.mm.counts.devicePagesHeld++;

@@ -172,6 +172,7 @@ export class FaultHandler {
     const frame = this.#mm.allocateRun(pagesPerHugePage, pagesPerHugePage);
     if (frame < 0) return faultBus;
     this.copyHugeInto(old, frame);
+    this.#mm.counts.copiedPages += pagesPerHugePage;
     space.notify(page, page + hugePageBytes, 'clear');
     space.drop(page);
     this.enterHuge(space, area, page, frame, access === accessWrite);
@@ -181,9 +182,8 @@ export class FaultHandler {
 
   /** Copies a huge page. */
   copyHugeInto(old: number, frame: number): void {
-    const { memory, counts, platform, config } = this.#mm;
+    const { memory, platform, config } = this.#mm;
     memory.bytes.copyWithin(frame * pageBytes, old * pageBytes, old * pageBytes + hugePageBytes);
-    counts.copiedPages += pagesPerHugePage;
     platform.charge('memory', config.paging.copyPageCycles * pagesPerHugePage);
   }
 

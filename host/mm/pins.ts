@@ -97,6 +97,7 @@ export class PinTable {
 
 /**
  * Makes one page present and the process's own, so that it stays the process's page whatever the process does but unmap it.
+ * @param isAgain the answer was `later`: the fault is not counted twice
  * @returns its frame, an errno, or `later`: ask again at the memory manager's `retryPs`, if the mode says so
  */
 export function ownFrame(
@@ -104,13 +105,14 @@ export function ownFrame(
   page: number,
   access: PinAccess,
   mode: AccessMode,
+  isAgain = false,
 ): number | 'EFAULT' | 'ENOMEM' | 'later' {
   const { areas, table, mm } = space;
   const area = areas.find(page);
   if (area === undefined || area.kind === 'device') return 'EFAULT';
   const isRegularFile = area.isShared && area.file !== undefined && !area.file.isShared;
   if (access === 'write' && (isRegularFile || !area.isWritable)) return 'EFAULT';
-  for (;;) {
+  for (let again = isAgain; ; again = false) {
     const flags = table.flagsAt(page);
     let wanted = accessRead;
     if (access === 'write') wanted = accessWrite;
@@ -120,7 +122,7 @@ export function ownFrame(
       if (access === 'write' ? (flags & flagWritable) !== 0 : !mustOwn(space, frame, area.isPrivate))
         return frame;
     }
-    const outcome = mm.faults.handle(space, page, wanted, mode);
+    const outcome = mm.faults.handle(space, page, wanted, mode, again);
     if (outcome === faultLater) return 'later';
     if (outcome === faultNoMemory) return 'ENOMEM';
     if (outcome !== faultDone) return 'EFAULT';
