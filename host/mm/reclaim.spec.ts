@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { activeAnonymous, inactiveAnonymous } from './lru.ts';
 import { newFile } from './memory-file.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
@@ -146,9 +146,15 @@ describe('reclaim', () => {
     if (typeof pin === 'string') throw new Error(pin);
     // 2048 frames in four aligned runs of 512, a thousand in use at random: no run of 512 is free.
     expect(all.frames.allocateHuge()).toBe(-1);
+    const charged = vi.spyOn(all.platform, 'charge');
     const huge = all.mm.allocateRun(512, 512);
     expect(huge % 512).toBe(0);
-    expect(all.mm.counts.migratedPages).toBeGreaterThan(100);
+    const { migratedPages } = all.mm.counts;
+    expect(migratedPages).toBeGreaterThan(100);
+    // The processor copies each of them.
+    const { copyPageCycles } = all.mm.config.paging;
+    const copies = charged.mock.calls.filter((call: unknown[]) => call[1] === copyPageCycles);
+    expect(copies).toHaveLength(migratedPages);
     expect(space.translate(address)).toBe(pin.pages[0]);
     const back = new Uint8Array(pageBytes);
     for (let page = 0; page < 1000; page++) {

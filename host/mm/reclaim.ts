@@ -123,10 +123,11 @@ export class Reclaim {
 
   /** Moves a page to another frame. @returns false (EBUSY) when it is pinned or held otherwise */
   migrate(frame: number, target: number): boolean {
-    const { pages, reverse, frames, memory, spaces, lru } = this.#mm;
+    const { pages, reverse, frames, memory, spaces, lru, platform, config } = this.#mm;
     if (!this.isMovable(frame)) return false;
     const mappings = reverse.of(frame);
     memory.bytes.copyWithin(target * pageBytes, frame * pageBytes, (frame + 1) * pageBytes);
+    platform.charge('memory', config.paging.copyPageCycles);
     pages.start(target, pages.flagsOf(frame));
     for (const { space: id, address } of mappings) {
       const space = spaces.get(id)!;

@@ -10,7 +10,7 @@ export interface MemoryTraffic {
   /** Device reads and writes, as the root complex asked memory for them. */
   readonly deviceReads: number;
   readonly deviceWrites: number;
-  /** Pages zeroed, pages copied (written by one of several users, fork), pages to and from the swap and file devices. */
+  /** Pages zeroed, pages copied (written by one of several users, fork, compaction), pages to and from the swap and file devices. */
   readonly zeroing: number;
   readonly pageCopies: number;
   readonly paging: number;
@@ -31,7 +31,7 @@ export function memoryTrafficOf({ host, rootComplex, nic, systemDma, userCopies 
     deviceReads: rootComplex.reads.readBytes,
     deviceWrites: rootComplex.writes.writtenBytes,
     zeroing: pageBytes * counts.zeroedPages,
-    pageCopies: 2 * pageBytes * (counts.copiedPages + counts.forkCopiedPages),
+    pageCopies: 2 * pageBytes * (counts.copiedPages + counts.forkCopiedPages + counts.migratedPages),
     paging: pageBytes * (swappedInPages + swappedOutPages + filePagesRead + filePagesWritten),
   };
   return { ...parts, total: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0) };
