@@ -90,6 +90,13 @@ describe('perf', () => {
       expect(out, service).toContain(
         '64 bytes: 1 of 50 messages (2.0 %) are lost: 1 never came whole;\n  the rate is that of the sender.\nWhat binds',
       );
+      const twice = await hca(
+        'perf',
+        ...['send-bw', '-s', '64', '-n', '50', '-c', service, '--fault', 'packet=duplicated,node=0,nth=5'],
+      );
+      expect(twice.out, service).toContain(
+        '64 bytes: 50 messages were sent, and 51 came: some twice.\nWhat binds',
+      );
     }
   });
 

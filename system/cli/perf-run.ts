@@ -258,7 +258,7 @@ function resultOf(
 /** Why messages are missing, as far as the devices that they came to know. */
 function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }: ReportFigures): R {
   const { received } = measured;
-  if (received === undefined || received.count === received.expected) return measured;
+  if (received === undefined || received.count >= received.expected) return measured;
   const sum = (pick: (node: NodeReport) => number | undefined): number =>
     nodes.reduce((total, node) => total + (pick(node) ?? 0), 0);
   const lost = {

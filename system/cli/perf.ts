@@ -132,8 +132,11 @@ const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces ==
 /** Messages that an unreliable service has lost, and why; what else a fault has done to them stands below. */
 const lossNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap(({ args, received }) => {
-    if (received?.lost === undefined) return [];
+    if (received === undefined) return [];
     const { count, expected, lost } = received;
+    if (count > expected)
+      return [`${args.sizeBytes} bytes: ${expected} messages were sent, and ${count} came: some twice.`];
+    if (lost === undefined) return [];
     const total = expected - count;
     const { withoutReceive, withoutPage } = lost;
     const causes: readonly (readonly [number, string])[] = [
