@@ -59,7 +59,8 @@ const stageTexts: Readonly<Record<string, string>> = {
   transmit:
     'Its packets are formed and wait for the packets ahead of them, for credits and for the cable, until the last one is handed over.',
   ackTimeout: 'No answer came until the ACK time-out of the QP was over; then it was sent again.',
-  rnrDelay: 'The far end had no receive: the delay that its RNR NAK named had to pass.',
+  rnrDelay:
+    'The far end had no receive, or a page was not there: the delay that its RNR NAK named had to pass.',
   remote:
     'The packets cross the cable; the far device checks and carries them out; its answer comes back and is matched to the request.',
   completion:

@@ -52,3 +52,13 @@ it('what a request was flushed after has its status, that of a window that could
   expect(bound!.status).toBe('MW_BIND_ERR');
   expect(flushed!.reasons[0]!.text).toContain('ended with MW_BIND_ERR');
 });
+
+it.each([
+  [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, '9.7.6.1.3', 'timeout and retryCnt of the QP'],
+  [CqeSyndrome.RNR_RETRY_EXC_ERR, '9.7.5.2.8', 'rnrRetry of the QP'],
+])('of exhausted retries the rule is that of time-outs, or of RNR NAKs', (syndrome, clause, heldTo) => {
+  const records = [record('errorCompletion', 'hca0', qpn, 0, syndrome, 1)];
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [failure] = failuresOf(timeline, () => undefined);
+  expect(failure!.reasons[0]).toMatchObject({ clause: `IBTA vol 1, ${clause}`, heldTo });
+});

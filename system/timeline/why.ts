@@ -414,20 +414,18 @@ function retryReasons(
     `${out.filter(has(packetLost)).length} never arrived`,
     `${out.filter(has(packetCorrupted)).length} arrived corrupted`,
   ];
+  const isNotReady = record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR;
   return [
     {
       where: `hca${node} requester`,
       atPs: Number(record.atPs),
-      text:
-        record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR
-          ? 'the peer had no receive, as often as the QP was to try'
-          : 'no acknowledgement came within the time-out, as often as the QP was to try',
+      // A page of an on-demand region is answered for in the same way as a receive: RNR NAK.
+      text: isNotReady
+        ? 'the peer had no receive, or no page for it, as often as the QP was to try'
+        : 'no acknowledgement came within the time-out, as often as the QP was to try',
       found: `${rnrCount} RNR NAKs, ${came.length - rnrCount} other packets to this QP`,
-      heldTo:
-        record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR
-          ? 'rnrRetry of the QP'
-          : 'timeout and retryCnt of the QP',
-      clause: 'IBTA vol 1, 9.7.5.2.8',
+      heldTo: isNotReady ? 'rnrRetry of the QP' : 'timeout and retryCnt of the QP',
+      clause: isNotReady ? 'IBTA vol 1, 9.7.5.2.8' : 'IBTA vol 1, 9.7.6.1.3',
     },
     { where: `cable from hca${node}`, atPs: sincePs, text: counts.join(', ') },
     {
