@@ -1,6 +1,6 @@
 /**
- * The cores of the programs. A core that polls an empty queue waits; one that posts while the bus does not take its stores waits,
- * too. What is left is work.
+ * The cores of the programs. A core that polls an empty queue waits, and so does a program that sleeps until an event; one that posts
+ * while the bus does not take its stores waits, too. What is left is work.
  */
 import type { NodeReport } from '../machine/index.ts';
 import { type PerfArgs, putBytes } from '../workloads/index.ts';
@@ -81,12 +81,13 @@ function plainPostCycles(measured: Measured, node: number): number {
 
 interface CoreShares {
   readonly work: number;
-  readonly emptyPolls: number;
+  /** Without a completion to take: polling for one, or asleep until an event. */
+  readonly waiting: number;
   readonly blockedPosts: number;
 }
 
 function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: number): CoreShares {
-  const { config, durationPs, figures } = measured;
+  const { config, durationPs, figures, args } = measured;
   const { core, cost } = config.host;
   const total = (durationPs * core.clockMHz) / 1e6;
   const { post = 0, poll = 0 } = cycles;
@@ -94,9 +95,10 @@ function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: n
   const emptyPolls = Math.max(0, poll - taken);
   const blockedPosts = Math.max(0, post - plainPostCycles(measured, node) / programs);
   const all = sum(Object.values(cycles));
+  const asleep = args.usesEvents ? Math.max(0, total - all) : 0;
   return {
     work: (all - emptyPolls - blockedPosts) / total,
-    emptyPolls: emptyPolls / total,
+    waiting: (emptyPolls + asleep) / total,
     blockedPosts: blockedPosts / total,
   };
 }
@@ -132,10 +134,13 @@ export function coreResources(measured: Measured): Resource[] {
     const window: Resource = {
       name: `messages in flight of host ${node}`,
       kind: 'window',
-      share: Math.min(...shares.map((each) => each.emptyPolls)),
+      share: Math.min(...shares.map((each) => each.waiting)),
       turn:
         args.kv === undefined
-          ? [...more('--tx-depth', '--qps'), ...less('--cq-mod')]
+          ? [
+              ...more('--tx-depth', '--qps'),
+              ...less('--cq-mod', ...(args.eventModeration === undefined ? [] : ['--moderation'])),
+            ]
           : more('--window', '--threads'),
     };
     return [work, blocked, window];

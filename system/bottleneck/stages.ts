@@ -35,3 +35,13 @@ export function stagesOf(operations: Readonly<Record<string, OperationReport>>):
     .filter(({ share }) => share > 0)
     .toSorted((left, right) => right.share - left.share);
 }
+
+/** Mean time of an operation from its posting to its completion, in all its stages; undefined where none has ended. */
+export function meanLifePsOf(operations: Readonly<Record<string, OperationReport>>): number | undefined {
+  const rows = Object.values(operations);
+  const count = rows.reduce((sum, row) => sum + row.count, 0);
+  const ps = rows
+    .flatMap(({ milestonesPs }) => Object.entries(milestonesPs))
+    .reduce((sum, [name, part]) => (name === 'taken' ? sum : sum + part), 0);
+  return count === 0 ? undefined : ps / count;
+}

@@ -36,3 +36,18 @@ it('the longest stages of an operation are listed with what shortens the first',
     '  ackTimeout 100 %.',
   ]);
 });
+
+it('where programs sleep for most of the time, no stage is said to shorten it', () => {
+  const stages = [{ name: 'remote', share: 1, turn: less('wire.portLatencyNs') }];
+  const events = { averagePs: 104_150_000, lifePs: 1_470_000, isModerated: true };
+  expect(stageLines(stages, events)).toEqual([
+    'Where the time goes from posting to completion:',
+    '  remote 100 %.',
+    '  That is 1.47 µs of 104.15 µs: for most of the time a program sleeps until an',
+    '    event has come and woken it.',
+    '  To turn: less --moderation.',
+  ]);
+  expect(stageLines(stages, { ...events, isModerated: false }).at(-1)).toBe('  To turn: less --events.');
+  const awake = { ...events, averagePs: 2_000_000 };
+  expect(stageLines(stages, awake)).toEqual(stageLines(stages));
+});

@@ -1,6 +1,6 @@
 /** What binds, in lines that fit a terminal. */
 import type { Bottleneck } from './bottleneck.ts';
-import type { Resource, Turn } from './measured.ts';
+import { less, type Resource, type Turn } from './measured.ts';
 import type { StageShare } from './stages.ts';
 
 const percent = (share: number): string => `${Math.min(100, Math.round(share * 100))} %`;
@@ -21,17 +21,28 @@ export function bottleneckLines({ binds, next }: Bottleneck): string[] {
   return [...lines, ...turnLines(binds.turn)];
 }
 
+/** Mean times of a message whose programs sleep until an event: in all, and from posting to completion. */
+export interface EventTimes {
+  readonly averagePs: number;
+  readonly lifePs: number;
+  readonly isModerated: boolean;
+}
+
 /** Where a message's time goes, and which parameter to change for the longest part. */
-export function stageLines(stages: readonly StageShare[]): string[] {
+export function stageLines(stages: readonly StageShare[], events?: EventTimes): string[] {
   const [first] = stages;
   if (first === undefined) return [];
   const shares = stages.slice(0, 4).map(({ name, share }) => `${name} ${percent(share)}`);
-  return [
-    'Where the time goes from posting to completion:',
-    ...wrapped(`${shares.join(', ')}.`),
-    ...turnLines(first.turn),
-  ];
+  const lines = ['Where the time goes from posting to completion:', ...wrapped(`${shares.join(', ')}.`)];
+  if (events === undefined || events.lifePs > events.averagePs / 2)
+    return [...lines, ...turnLines(first.turn)];
+  const { averagePs, lifePs, isModerated } = events;
+  // What shortens a stage would change little.
+  const most = `That is ${usText(lifePs)} of ${usText(averagePs)}: for most of the time a program sleeps until an event has come and woken it.`;
+  return [...lines, ...wrapped(most), ...turnLines(less(...(isModerated ? ['--moderation'] : ['--events'])))];
 }
+
+const usText = (ps: number): string => `${(ps / 1e6).toFixed(2)} µs`;
 
 /** No line where nothing can be turned: an ACK time-out comes from a packet that was lost. */
 function turnLines(turn: readonly Turn[]): string[] {

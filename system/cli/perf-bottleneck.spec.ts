@@ -139,6 +139,13 @@ const cases: readonly Case[] = [
     turned: 'txDepth=32',
     other: { 'wire.speed': 'FDR' },
   },
+  {
+    // Four messages in flight, and an event for sixteen: each time the period has to pass.
+    binds: 'messages in flight of host 0',
+    workload: 'write-bw,size=64,iters=100,txDepth=4,cqMod=1,events,moderation=16:50',
+    turned: 'moderation=2:50',
+    other: { 'host.core.clockMHz': 4000 },
+  },
 ];
 
 const measured = (workload: string, set: ParameterValues): Promise<PerfRow> =>

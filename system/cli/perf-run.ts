@@ -5,6 +5,7 @@ import {
   bottleneckOf,
   linkBound,
   type Measured,
+  meanLifePsOf,
   type StageShare,
   stagesOf,
 } from '../bottleneck/index.ts';
@@ -79,6 +80,8 @@ export interface PerfRow {
   readonly bottleneck?: Bottleneck;
   /** Where the time of the operations of a latency test went, those of a warm-up among them. */
   readonly stages?: readonly StageShare[];
+  /** What they take together, of one operation in the mean; where the programs sleep until an event. */
+  readonly lifePs?: number;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
   /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
@@ -141,7 +144,7 @@ export default async function runPerf(
     args,
     ...measured,
     ...(args.isLatency
-      ? { stages: stagesOf(report.operations) }
+      ? { stages: stagesOf(report.operations), ...lifeOf(args, report) }
       : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
@@ -159,6 +162,11 @@ export default async function runPerf(
   };
   await writeCapture(machine, options.analysis);
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
+}
+
+function lifeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<PerfRow, 'lifePs'> {
+  const lifePs = usesEvents ? meanLifePsOf(operations) : undefined;
+  return lifePs === undefined ? {} : { lifePs };
 }
 
 function bottleneckIn(

@@ -1,6 +1,12 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
 import type { Command } from 'commander';
-import { bottleneckLines, bottleneckShort, isWithinLink, stageLines } from '../bottleneck/index.ts';
+import {
+  bottleneckLines,
+  bottleneckShort,
+  type EventTimes,
+  isWithinLink,
+  stageLines,
+} from '../bottleneck/index.ts';
 import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions, Partition } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
@@ -119,12 +125,18 @@ export async function perf(name: string, options: PerfOptions, command: Command)
 /** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
 function bottleneckText(rows: readonly PerfRow[]): string[] {
   const [first] = rows;
-  if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages);
+  if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages, eventTimesOf(first));
   if (rows.length === 1 && first?.bottleneck !== undefined) return bottleneckLines(first.bottleneck);
   const lines = rows.flatMap(({ args, bottleneck }) =>
     bottleneck === undefined ? [] : [` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`],
   );
   return lines.length === 0 ? [] : ['What binds:', ...lines];
+}
+
+function eventTimesOf({ args, result, lifePs }: PerfRow): EventTimes | undefined {
+  if (lifePs === undefined) return undefined;
+  const { averagePs } = result as LatencyResult;
+  return { averagePs, lifePs, isModerated: args.eventModeration !== undefined };
 }
 
 const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces === 0 ? {} : { lostRaces });
