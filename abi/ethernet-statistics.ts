@@ -75,6 +75,26 @@ export const ethernetStatistics = layout(
   },
 );
 
+const pauseCounters = layout(
+  'pauses of a priority',
+  { sizeBytes: 0x40, byteOrder: 'big', source },
+  {
+    receivedFrames: u64(0x00, 'PAUSE frames'),
+    receivedUs: u64(0x08, 'time for which the far end had this one pause'),
+    receivedTransitions: u64(0x10, 'ends of such pauses'),
+    sentFrames: u64(0x18),
+    sentUs: u64(0x20, 'time for which the far end was to pause'),
+    sentTransitions: u64(0x28),
+  },
+);
+
+/** Out box of DUMP_ETH_STATS for flow control. Pauses of the whole port stand in all priorities (Linux, mlx4/en_port.c). */
+export const flowControlStatistics = layout(
+  'DUMP_ETH_STATS of flow control',
+  { sizeBytes: 0x200, byteOrder: 'big', source },
+  { priorities: array(nested(0x000, pauseCounters), priorityCount) },
+);
+
 /** Input modifier of DUMP_ETH_STATS. */
 export const statisticsRequest = layout(
   'DUMP_ETH_STATS input modifier',

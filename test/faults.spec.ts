@@ -383,3 +383,10 @@ describe('a report', () => {
     expectBalanced(report);
   });
 });
+
+it('of PAUSE frames is refused on a cable of InfiniBand, which has none', async () => {
+  const faults: FaultPlan = [{ packet: 'lost', only: 'pauses', node: 0 }];
+  await expect(runPrograms(traffic(), { faults })).rejects.toThrow(
+    /only is "pauses", expected packets of another kind on a cable of InfiniBand/,
+  );
+});

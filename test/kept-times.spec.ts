@@ -26,6 +26,7 @@ const durations = new Set([
   ...['windowPs', 'drainPs', 'storePs', 'flowControlPs', 'durationPs'],
   // Sums and what is left.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
+  ...['pausedPs', 'stoppingPs', 'pauseWaitPs'],
   ...[
     'farTakenPs',
     'delaysPs',

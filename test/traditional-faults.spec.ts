@@ -84,6 +84,7 @@ describe('a fault of the plan, on a NIC', () => {
     await refused({ packet: 'congested' }).toThrow(
       /packet is "congested", expected another effect on a cable/,
     );
+    await refused({ packet: 'lost', only: 'pauses' }).toThrow(/only is .*, expected/);
   });
 
   it.each([

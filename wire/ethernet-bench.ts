@@ -31,6 +31,7 @@ export class EthernetEnd {
     into: SharedArrayBuffer,
     seed: number,
     shuffle?: () => number,
+    controlMac?: number,
   ) {
     this.lp = new LogicalProcess(name, shuffle);
     this.port = new EthernetPort({
@@ -39,6 +40,7 @@ export class EthernetEnd {
       writer: new ChannelWriter(out),
       reader: new ChannelReader(into),
       seed,
+      controlMac,
     });
     this.port.connect({
       receiver: { frameArrived: (slot) => this.#receive(slot) },
@@ -91,18 +93,32 @@ export class EthernetBench {
   readonly b: EthernetEnd;
   readonly #runner: SingleRunner;
 
-  /** @param shuffle reorders what happens at one instant */
-  constructor(changes: Partial<EthernetConfig> = {}, seed = 1, shuffle?: () => number) {
+  /**
+   * @param shuffle reorders what happens at one instant
+   * @param controlMacs of the two ends, if they have a MAC control sublayer; then both send PAUSE frames and heed them
+   */
+  constructor(
+    changes: Partial<EthernetConfig> = {},
+    seed = 1,
+    shuffle?: () => number,
+    controlMacs: readonly (number | undefined)[] = [],
+  ) {
     this.config = { ...defaultsOf(ethernetParameters), ...changes };
     const bytes = ethernetChannelBytes(this.config);
     const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
-    this.a = new EthernetEnd('a', this.config, out, back, seed, shuffle);
-    this.b = new EthernetEnd('b', this.config, back, out, seed, shuffle);
+    this.a = new EthernetEnd('a', this.config, out, back, seed, shuffle, controlMacs[0]);
+    this.b = new EthernetEnd('b', this.config, back, out, seed, shuffle, controlMacs[1]);
+    if (controlMacs.length > 0) for (const { port } of [this.a, this.b]) port.flowControl.set(true, true);
     this.#runner = new SingleRunner([this.a.lp, this.b.lp]);
   }
 
   async runTo(limitPs: Picoseconds): Promise<void> {
     await this.#runner.runTo(limitPs);
+  }
+
+  /** Begins a new epoch, between two runs. */
+  beginEpoch(ps: Picoseconds): void {
+    this.#runner.rebase(ps);
   }
 
   /** Enables both ends and runs until the link is up; returns the instant reached. */

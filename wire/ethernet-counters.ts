@@ -4,7 +4,8 @@
  *   transmitted.frames + rearranged.copiedFrames
  *     = transmitted.lostFrames + received.(delivered + corrupted + fifoDrops + linkDownDrops) frames
  *
- * once nothing is on its way, nor held back.
+ * once nothing is on its way, nor held back. MAC control frames of a port with flow control are no frames here: they have counters of their
+ * own, and both sides of the balance have them on top; those that the cable loses or damages are among the lost and the damaged.
  */
 export class EthernetTransmitCounters {
   /** Frames that were to go on the wire. */
@@ -43,16 +44,42 @@ export class EthernetReceiveCounters {
   droppedBytes = 0;
 }
 
-/** What is missing between the statistics of two ends, in frames and bytes: zero once nothing is on its way. */
+/** Flow control of one end, in both directions: flow-control.ts. */
+export class FlowControlCounters {
+  /** PAUSE frames, FCS included; how often the other end was let go on, and the time for which it was to stop. */
+  sentFrames = 0;
+  sentBytes = 0;
+  sentTransitions = 0;
+  stoppingPs = 0;
+  /** MAC control frames; of them PAUSE frames for this station. */
+  receivedFrames = 0;
+  receivedBytes = 0;
+  receivedPauses = 0;
+  /** How often a pause of this end's sender ended, the time of all pauses, and that in which something waited for their end. */
+  receivedTransitions = 0;
+  pausedPs = 0;
+  pauseWaitPs = 0;
+  /** Dropped: of another opcode than PAUSE; of another length, or for another station. */
+  unknownOpcodes = 0;
+  malformedFrames = 0;
+}
+
+/**
+ * What is missing between the statistics of two ends, in frames and bytes: zero once nothing is on its way.
+ * @param controlled flow control of the sender, and of the receiver
+ */
 export function ethernetImbalance(
   sent: EthernetTransmitCounters,
   received: EthernetReceiveCounters,
   { copiedFrames, copiedBytes } = new EthernetRearranged(),
+  [near, far]: readonly FlowControlCounters[] = [],
 ): { readonly frames: number; readonly bytes: number } {
   return {
     frames:
       sent.frames +
-      copiedFrames -
+      copiedFrames +
+      (near?.sentFrames ?? 0) -
+      (far?.receivedFrames ?? 0) -
       sent.lostFrames -
       received.deliveredFrames -
       received.corruptedFrames -
@@ -60,7 +87,9 @@ export function ethernetImbalance(
       received.linkDownDrops,
     bytes:
       sent.bytes +
-      copiedBytes -
+      copiedBytes +
+      (near?.sentBytes ?? 0) -
+      (far?.receivedBytes ?? 0) -
       sent.lostBytes -
       received.deliveredBytes -
       received.corruptedBytes -

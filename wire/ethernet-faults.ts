@@ -1,6 +1,6 @@
 /**
  * Faults of an Ethernet cable: by rules, which count frames from 1 as they leave the port, so that a fault means the same frame in every
- * run, and see what is in the headers of RoCE's packets; and by chance under a seed.
+ * run, and see what is in the headers of RoCE's packets; PAUSE frames are counted apart; and by chance under a seed.
  */
 
 import { assertRange, viewOf } from '../base/index.ts';
@@ -10,6 +10,7 @@ import { bth } from './headers.ts';
 import {
   type FaultObserver,
   type OutboundHeaders,
+  PAUSE_FRAME,
   PacketRule,
   type PacketSelection,
 } from './packet-rules.ts';
@@ -56,6 +57,12 @@ export class EthernetFaults {
     if (this.#rules.length === 0) return noRules;
     const headers = headersIn(bytes, at, frameBytes);
     return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(headers)));
+  }
+
+  /** The rules that concern a PAUSE frame of the port itself: no others count it. */
+  rulesOnPause(): ConcernedRules {
+    if (this.#rules.length === 0) return noRules;
+    return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(PAUSE_FRAME)));
   }
 
   /** What chance does to a frame; asked once for each, in their order. */

@@ -2,11 +2,14 @@
  * One end of an Ethernet cable: takes frames from a MAC, serialises them, and delivers those of the other end.
  *
  *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ receive fifo: frameArrived … consume
- *          ▲ spaceFreed       (exact byte times)          lost? corrupted?       full: dropped
+ *          ▲ spaceFreed  ▲     (exact byte times)         lost? corrupted?  │    full: dropped     │
+ *                        └───────── PAUSE frames, flow-control.ts ◀─────────┴──────────────────────┘
  *
  * Promises:
- * - Full duplex, no flow control: no sender is throttled, and a receiver that cannot keep up drops and counts. A frame that it
- *   holds has a slot of the receive fifo; its record goes back to the channel as it arrives, so that dropped ones never pile up there.
+ * - Full duplex. Without a MAC control sublayer, and until software asks for it, there is no flow control: no sender is throttled, and a
+ *   receiver that cannot keep up drops and counts. A frame that it holds has a slot of the receive fifo; its record goes back to the channel as
+ *   it arrives, so that dropped ones never pile up there.
+ * - With flow control at both ends no frame is dropped for want of a slot, on cables up to `pauseCableMetres`, as long as no PAUSE frame is lost.
  * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
  * - A frame with a wrong frame check sequence is counted and never handed on.
  * - With the link down frames are discarded and counted; the caller need not ask.
@@ -43,7 +46,9 @@ import {
   ethernetByteTime,
   ethernetFrameBytesMax,
   ethernetLatencyPs,
+  pausingFifoFrames,
 } from './ethernet-sizing.ts';
+import { FlowControl } from './flow-control.ts';
 import { type Held, HeldBack } from './held-back.ts';
 import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
@@ -80,6 +85,11 @@ const sentNotes: Readonly<Record<number, string>> = {
   [OUTCOME_CORRUPTED]: 'corrupted on the cable',
 };
 const copyNote = 'a copy, made by a fault';
+/** The same of frames that came and go no further. */
+const linkDownNote = 'dropped: the link is down';
+const corruptedNote = 'dropped: its frame check sequence is wrong';
+const fullNote = 'dropped: the receive fifo is full';
+const strangeControlNote = 'dropped: a MAC control frame, and no PAUSE for this station';
 /** Copies are quickest between places that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -100,6 +110,8 @@ export interface EthernetPortOptions {
   readonly reader: ChannelReader;
   /** Seed of loss and corruption; each port draws from a stream of its own, named after the logical process. */
   readonly seed: number;
+  /** MAC of the station, 48 bits, if the port has a MAC control sublayer: then MAC control frames go no further, and software may switch flow control on. */
+  readonly controlMac?: number | undefined;
 }
 
 export interface EthernetPortPorts {
@@ -128,6 +140,9 @@ export class EthernetPort {
   /** The receive fifo: a frame's bytes begin at {@link frameStart}. */
   readonly rxBytes: Uint8Array;
   readonly blocks: EthernetBlocks;
+  readonly flowControl: FlowControl;
+  /** Frames that the receive fifo holds at most; those beyond `receiveFifoFrames` are headroom, while PAUSE frames are sent. */
+  readonly slotCount: number;
   /** Sees the frames that pass this end, without FCS; left out: nobody does. */
   tap: WireTap | undefined = undefined;
 
@@ -159,7 +174,9 @@ export class EthernetPort {
     this.config = config;
     this.frameBytesMax = ethernetFrameBytesMax(config);
     this.faults = new EthernetFaults(config, options.seed, lp.name);
-    const slotCount = config.receiveFifoFrames;
+    this.flowControl = new FlowControl(lp, config, options.controlMac);
+    const slotCount = this.flowControl.isThere ? pausingFifoFrames(config) : config.receiveFifoFrames;
+    this.slotCount = slotCount;
     this.#slotBytes = Math.ceil(this.frameBytesMax / COPY_ALIGNMENT) * COPY_ALIGNMENT;
     this.rxBytes = new Uint8Array(slotCount * this.#slotBytes);
     this.#frameBytes = new Int32Array(slotCount);
@@ -171,7 +188,7 @@ export class EthernetPort {
     this.#serializer = new Serializer(ethernetByteTime(config));
     this.#aheadPs = this.#serializer.durationPs(config.transmitAheadBytes);
     this.#training = new LinkTraining(lp, config);
-    this.blocks = { training: this.#training };
+    this.blocks = { training: this.#training, flowControl: this.flowControl };
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     this.#heldEvent = lp.queue.addHandler(() => this.#catchUp());
     lp.addInbound(reader, this.#latencyPs, this);
@@ -192,12 +209,14 @@ export class EthernetPort {
       heldFrames: this.heldFrames,
       isWaitedFor: this.#spaceDuePs !== NEVER,
       heldBackFrames: this.#held.count,
+      ...(this.flowControl.isThere ? { flowControl: this.flowControl.inspect() } : {}),
     };
   }
 
   /** A new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#serializer.rebase(ps);
+    this.flowControl.rebase(ps);
     this.#spaceDuePs -= ps;
     this.#held.rebase(ps);
     this.#heldDuePs -= ps;
@@ -226,13 +245,18 @@ export class EthernetPort {
   canTransmit(): boolean {
     const nowPs = this.#lp.nowPs;
     this.#catchUp();
-    const readyPs = this.#serializer.freePs - this.#aheadPs;
+    const { pausedUntilPs } = this.flowControl;
+    if (nowPs < pausedUntilPs) this.flowControl.waits();
+    else this.flowControl.goesOn();
+    const readyPs = Math.max(this.#serializer.freePs - this.#aheadPs, pausedUntilPs);
     if (readyPs <= nowPs) return true;
-    if (this.#spaceDuePs > readyPs) {
-      this.#spaceDuePs = readyPs;
-      this.#lp.queue.schedule(readyPs, this.#spaceEvent);
-    }
+    this.#wakeSenderBy(readyPs);
     return false;
+  }
+
+  /** Whether the other end has this one send nothing. */
+  get isPaused(): boolean {
+    return this.flowControl.isPaused;
   }
 
   /** Instant by which all that has been handed to the port has left. */
@@ -286,6 +310,7 @@ export class EthernetPort {
   /** The frame has been dealt with: its slot is free. */
   consume(slot: number): void {
     this.#freeSlots.push(slot);
+    this.flowControl.fifoHolds(this.heldFrames);
   }
 
   // ---- reports ----
@@ -356,6 +381,28 @@ export class EthernetPort {
     if (passed !== undefined && --passed.passesLeft === 0) this.#letGo(passed, fromPs);
   }
 
+  /** A PAUSE frame may be due: it leaves as soon as the link has little reserved. */
+  controlDue(): void {
+    const { flowControl } = this;
+    if (!this.isUp) return flowControl.postpone(NEVER);
+    const readyPs = this.#serializer.freePs - this.#aheadPs;
+    const { nowPs } = this.#lp;
+    if (readyPs > nowPs) return flowControl.postpone(readyPs);
+    const frame = flowControl.nextFrame();
+    if (frame === undefined) return;
+    const rules = this.faults.rulesOnPause();
+    const outcome = this.#outcomeOf(wireBytesOf(frame.length), rules, nowPs);
+    if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs);
+    else this.#putInDisorder(frame, outcome, rules, nowPs);
+  }
+
+  /** The other end has this one go on from `fromPs` on. */
+  pauseEnds(fromPs: Picoseconds): void {
+    if (this.#spaceDuePs !== NEVER)
+      this.#wakeSenderBy(Math.max(fromPs, this.#serializer.freePs - this.#aheadPs));
+    if (this.#held.count > 0) this.#wakeHeldBy(fromPs);
+  }
+
   #hold(frame: HeldFrame): void {
     this.#held.hold(frame);
     this.#wakeHeldBy(frame.duePs);
@@ -367,13 +414,24 @@ export class EthernetPort {
     this.#lp.queue.schedule(duePs, this.#heldEvent);
   }
 
-  /** What is held back and due takes the link before anything else of this instant, and as soon as the link has little reserved. */
+  #wakeSenderBy(readyPs: Picoseconds): void {
+    if (readyPs >= this.#spaceDuePs) return;
+    this.#spaceDuePs = readyPs;
+    this.#lp.queue.schedule(readyPs, this.#spaceEvent);
+  }
+
+  /**
+   * A PAUSE frame that is due takes the link before anything else of this instant, then what is held back and due, which a pause holds
+   * up; either as soon as the link has little reserved.
+   */
   #catchUp(): void {
     const { nowPs } = this.#lp;
+    if (nowPs >= this.flowControl.duePs) this.controlDue();
     if (nowPs < this.#heldDuePs) return;
     this.#heldDuePs = NEVER;
     if (!this.isUp) return this.#loseHeld();
     const held = this.#held;
+    if (this.isPaused) return this.#wakeHeldBy(this.flowControl.pausedUntilPs);
     for (let frame = held.firstDue(nowPs); frame !== undefined; frame = held.firstDue(nowPs)) {
       const readyPs = this.#serializer.freePs - this.#aheadPs;
       if (readyPs > nowPs) return this.#wakeHeldBy(readyPs);
@@ -449,7 +507,9 @@ export class EthernetPort {
     } else if (isCorrupted) {
       received.corruptedFrames++;
       received.corruptedBytes += wireBytes;
-    } else if (this.#freeSlots.length === 0) {
+    } else if (this.flowControl.takes(this.#reader.bytes, offset + RECORD_HEADER_BYTES)) {
+      this.flowControl.receive(this.#reader.bytes, offset + RECORD_HEADER_BYTES, frameBytes);
+    } else if (this.#isFull) {
       received.fifoDrops++;
       received.droppedBytes += wireBytes;
     } else {
@@ -462,26 +522,27 @@ export class EthernetPort {
 
   #showArrival(tap: WireTap, offset: number, frameBytes: number, isCorrupted: boolean): void {
     const first = offset + RECORD_HEADER_BYTES;
-    tap.packetPassed(
-      'inbound',
-      this.#lp.nowPs,
-      this.#reader.bytes,
-      first,
-      frameBytes,
-      this.#fateOf(isCorrupted),
-    );
+    const { bytes } = this.#reader;
+    const fate = isCorrupted ? corruptedNote : this.#fateOf(bytes, first, frameBytes);
+    tap.packetPassed('inbound', this.#lp.nowPs, bytes, first, frameBytes, this.isUp ? fate : linkDownNote);
   }
 
-  /** What becomes of a frame that has arrived, if it is not handed on. */
-  #fateOf(isCorrupted: boolean): string {
-    if (!this.isUp) return 'dropped: the link is down';
-    if (isCorrupted) return 'dropped: its frame check sequence is wrong';
-    return this.#freeSlots.length === 0 ? 'dropped: the receive fifo is full' : '';
+  /** What becomes of an undamaged frame that has arrived, if it is neither handed on nor heeded. */
+  #fateOf(bytes: Uint8Array, first: number, frameBytes: number): string {
+    const { flowControl } = this;
+    if (!flowControl.takes(bytes, first)) return this.#isFull ? fullNote : '';
+    return flowControl.isPause(bytes, first, frameBytes) ? '' : strangeControlNote;
+  }
+
+  /** Whether the receive fifo has no slot for a further frame. */
+  get #isFull(): boolean {
+    return this.heldFrames >= (this.flowControl.isSending ? this.slotCount : this.config.receiveFifoFrames);
   }
 
   /** Takes the frame of the record at `offset` into the receive fifo. */
   #receive(offset: number, frameBytes: number): void {
     const slot = this.#freeSlots.pop()!;
+    this.flowControl.fifoHolds(this.heldFrames);
     this.#frameBytes[slot] = frameBytes;
     const from = offset + RECORD_HEADER_BYTES;
     this.#copier.copy(this.rxBytes, this.frameStart(slot), this.#reader.bytes, from, frameBytes);
@@ -505,6 +566,7 @@ export class EthernetPort {
   linkChanged(isUp: boolean): void {
     this.#isLinkUp = isUp;
     this.#changedPs = this.#lp.nowPs;
+    this.flowControl.linkChanged();
     if (!isUp && this.#held.count > 0) this.#wakeHeldBy(this.#lp.nowPs + 1);
     this.#ports.link.linkChanged(isUp, this.#lp.nowPs);
   }

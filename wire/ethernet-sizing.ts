@@ -32,6 +32,40 @@ export const withTag = (config: EthernetConfig): EthernetConfig => ({
 export const ethernetFrameBytesMax = (config: Pick<EthernetConfig, 'mtuBytes'>): number =>
   Math.max(config.mtuBytes + ETHERNET_HEADER_BYTES, ETHERNET_FRAME_MIN_BYTES);
 
+/** Frames in the receive fifo at which a port asks the other end to stop, and at which it lets it go on. */
+export const xoffFramesOf = ({ receiveFifoFrames, pauseXoffPercent }: EthernetConfig): number =>
+  Math.max(1, Math.floor((receiveFifoFrames * pauseXoffPercent) / 100));
+export const xonFramesOf = (config: EthernetConfig): number =>
+  Math.floor((xoffFramesOf(config) * config.pauseXonPercent) / 100);
+
+/**
+ * Frames that may arrive after the one at which a port asks the other end to stop, all of them as short as can be:
+ *
+ *     PAUSE waits for what the port has taken ─▶ PAUSE leaves ─▶ latency ─▶ the other end has taken some yet ─▶ latency
+ *
+ * What the port has taken ends no later than a longest frame that begins when `transmitAheadBytes` are through, or when it has been formed: a
+ * packet of RoCE is taken before that, and forming it takes no longer than the link does, up to 54 Gb/s by the defaults of the HCA. Of
+ * short frames the other end has taken what begins within `transmitAheadBytes`, and one. Another one is for those that have begun.
+ */
+function pauseHeadroomFrames(config: EthernetConfig): number {
+  const { numeratorPs, denominator } = ethernetByteTime(config);
+  const { transmitAheadBytes, pauseCableMetres } = config;
+  const latencyPs = ethernetLatencyPs({ ...config, cableMetres: pauseCableMetres });
+  const longBytes = linkBytesOf(config, ethernetFrameBytesMax(config));
+  const shortBytes = linkBytesOf(config, ETHERNET_FRAME_MIN_BYTES);
+  const waitingBytes = Math.max(transmitAheadBytes, longBytes) + longBytes;
+  const flyingBytes = (2 * latencyPs * denominator) / numeratorPs;
+  return Math.ceil((waitingBytes + shortBytes + flyingBytes + transmitAheadBytes) / shortBytes) + 2;
+}
+
+/** Frames that the receive fifo of a port with flow control holds at most. */
+export const pausingFifoFrames = (config: EthernetConfig): number =>
+  Math.max(config.receiveFifoFrames, xoffFramesOf(config) + pauseHeadroomFrames(config));
+
+/** What a frame takes of the link, with preamble, FCS and gap. */
+const linkBytesOf = ({ preambleBytes, interFrameGapBytes }: EthernetConfig, frameBytes: number): number =>
+  preambleBytes + frameBytes + ETHERNET_FCS_BYTES + interFrameGapBytes;
+
 /**
  * Bytes of a channel between two ports of this configuration: what is queued and in flight, as short frames or as long ones; twice,
  * since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
@@ -40,8 +74,7 @@ export function ethernetChannelBytes(config: EthernetConfig): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);
   const longBytes = recordBytes(ethernetFrameBytesMax(config));
   const flightBytes = config.transmitAheadBytes + (ethernetLatencyPs(config) * denominator) / numeratorPs;
-  const shortLinkBytes =
-    config.preambleBytes + ETHERNET_FRAME_MIN_BYTES + ETHERNET_FCS_BYTES + config.interFrameGapBytes;
+  const shortLinkBytes = linkBytesOf(config, ETHERNET_FRAME_MIN_BYTES);
   const flying = Math.ceil(flightBytes / shortLinkBytes) * recordBytes(ETHERNET_FRAME_MIN_BYTES);
   const neededBytes = 2 * (flying + flightBytes + 2 * longBytes) + 16_384;
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));

@@ -22,6 +22,9 @@ export interface OutboundHeaders {
   readonly psn: number;
 }
 
+/** In place of headers: a PAUSE frame, which no rule concerns but those that name such frames. */
+export const PAUSE_FRAME = 'pause frame';
+
 /** PSNs, both included; counted from the first PSN that the rule has seen of the connection's direction, or absolute. */
 export interface PsnRange {
   readonly first: number;
@@ -34,7 +37,7 @@ export interface PacketSelection {
   readonly destinationQpn?: number | undefined;
   readonly psns?: PsnRange | undefined;
   readonly opcode?: number | undefined;
-  readonly only?: 'requests' | 'responses' | 'datagrams' | undefined;
+  readonly only?: 'requests' | 'responses' | 'datagrams' | 'pauses' | undefined;
   /** Which of the packets with such headers, from 1, both included. */
   readonly first?: number | undefined;
   readonly last?: number | undefined;
@@ -75,7 +78,7 @@ export class PacketRule<Effect> {
    * Whether the packet is concerned; to be asked once for every packet, in their order.
    * @param packet undefined where it has no such headers, as frames of other protocols
    */
-  concerns(packet: OutboundHeaders | undefined): boolean {
+  concerns(packet: OutboundHeaders | typeof PAUSE_FRAME | undefined): boolean {
     const { first = 1, last = ALWAYS, chance } = this.#selection;
     if (!this.#hasHeaders(packet)) return false;
     const nth = ++this.#matchCount;
@@ -90,8 +93,9 @@ export class PacketRule<Effect> {
     this.#observer.fired();
   }
 
-  #hasHeaders(packet: OutboundHeaders | undefined): boolean {
+  #hasHeaders(packet: OutboundHeaders | typeof PAUSE_FRAME | undefined): boolean {
     const { destinationQpn: wantedQpn, opcode: wantedOpcode, only, psns } = this.#selection;
+    if (packet === PAUSE_FRAME) return only === 'pauses' && (wantedQpn ?? wantedOpcode ?? psns) === undefined;
     if (packet === undefined) return (wantedQpn ?? wantedOpcode ?? only ?? psns) === undefined;
     const { opcode, destinationQpn, psn } = packet;
     return (

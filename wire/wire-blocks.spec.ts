@@ -76,8 +76,8 @@ function infinibandCable(): Cable {
   return { ...driven(bench), a: endOf(bench.a, bench.b), b: endOf(bench.b, bench.a) };
 }
 
-function ethernetCable(): Cable {
-  const bench = new EthernetBench({ receiveFifoFrames: 4 });
+function ethernetCable(controlMacs: readonly number[] = []): Cable {
+  const bench = new EthernetBench({ receiveFifoFrames: 4 }, 1, undefined, controlMacs);
   const endOf = (end: EthernetBench['a'], peer: EthernetBench['a']): End =>
     Object.assign(end, {
       trySend(first: number): boolean {
@@ -105,7 +105,8 @@ const driven = (bench: WireBench | EthernetBench) => ({
 
 const kinds: readonly Kind[] = [
   { name: 'a wire port', hasFlowControl: true, make: infinibandCable },
-  { name: 'an Ethernet port', hasFlowControl: false, make: ethernetCable },
+  { name: 'an Ethernet port', hasFlowControl: false, make: () => ethernetCable() },
+  { name: 'an Ethernet port with flow control', hasFlowControl: true, make: () => ethernetCable([1, 2]) },
 ];
 
 /** Has an end send so many, as fast as its port takes them; the time that it was refused is measured. */

@@ -1,5 +1,6 @@
 /** The blocks of the two kinds of port, and who calls whom in them. */
 import type { ChannelWriter, LogicalProcess, Wires } from '../sim/index.ts';
+import type { FlowControl, FlowControlPorts } from './flow-control.ts';
 import { LinkTraining, type LinkTrainingPorts } from './link-training.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireSender, type WireSenderPorts } from './wire-sender.ts';
@@ -27,13 +28,14 @@ export function wirePortWires(b: WireBlocks & WireSurroundings): Wires<WireBlock
 
 export interface EthernetBlocks {
   readonly training: LinkTraining;
+  readonly flowControl: FlowControl;
 }
 
 interface EthernetSurroundings {
-  readonly port: LinkTrainingPorts['port'] & LinkTrainingPorts['sender'];
+  readonly port: LinkTrainingPorts['port'] & LinkTrainingPorts['sender'] & FlowControlPorts['port'];
 }
 
 /** Likewise in an Ethernet port. */
 export function ethernetPortWires(b: EthernetBlocks & EthernetSurroundings): Wires<EthernetBlocks> {
-  return { training: { port: b.port, sender: b.port } };
+  return { training: { port: b.port, sender: b.port }, flowControl: { port: b.port } };
 }

@@ -116,6 +116,7 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
           receiveChecksums: capabilities.receiveChecksums,
           logMaxLsoBytes: capabilities.logMaxLsoBytes,
           errors: index === 0 ? ethernet.errors : undefined,
+          flowControl: index === 0 ? ethernet.flowControl : undefined,
         },
       }),
   );
@@ -159,7 +160,7 @@ const memberOf = (config: ControlConfig, nodeIndex: number): SubnetMember => ({
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;
 
 /** MAC of a port, from 1: the company part of its GUID, and the lowest 24 bits. */
-const macOf = (nodeIndex: number, port: number): number =>
+export const macOf = (nodeIndex: number, port: number): number =>
   Number(guidBase >> 40n) * 2 ** 24 + Number(portGuidOf(nodeIndex, port) & 0xff_ffffn);
 
 /** GUID of a port, from 1, of the HCA of a node. */

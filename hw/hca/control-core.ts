@@ -7,13 +7,14 @@ import type { EthernetConfig } from '../../wire/index.ts';
 import type { CapabilityConfig, ContextTables, ControlConfig } from './commands/index.ts';
 import { EqTable } from './events/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
-import type { FrameErrors, LinkStateSource, LinkTraffic } from './port/index.ts';
+import type { FrameErrors, LinkStateSource, LinkTraffic, PauseControl } from './port/index.ts';
 import { ProtocolViolations } from './statistics/index.ts';
 
 /** The cable of an Ethernet port as the control side sees it. */
 interface EthernetCable {
   readonly link: LinkStateSource;
   readonly errors: FrameErrors;
+  readonly flowControl: PauseControl;
   /** What QUERY_PORT reports of it. */
   readonly config: Pick<EthernetConfig, 'mtuBytes' | 'gigabitsPerSecond'>;
 }

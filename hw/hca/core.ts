@@ -183,6 +183,6 @@ const SLOT_ALIGNMENT = 64;
 
 /** Frames are named by their slots. */
 const frameBuffers = (port: EthernetPort): ReceiveBuffers => ({
-  receivePacketsMax: port.config.receiveFifoFrames,
+  receivePacketsMax: port.slotCount,
   consume: (slot) => port.consume(slot),
 });

@@ -38,6 +38,7 @@ import {
   type SharedDevice,
 } from '../pcie/index.ts';
 import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
+import { macOf } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import { type DataPathTables, packetSlotBytes } from './core.ts';
 import {
@@ -207,7 +208,12 @@ export class Hca implements BarTarget {
       sram,
       tables,
       link: this.wirePort,
-      ethernet: ethernetPort && { link: linkOf(ethernetPort), errors: ethernetPort, config: ethernet },
+      ethernet: ethernetPort && {
+        link: linkOf(ethernetPort),
+        errors: ethernetPort,
+        flowControl: ethernetPort.flowControl,
+        config: ethernet,
+      },
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
@@ -334,12 +340,13 @@ export class Hca implements BarTarget {
 
 /** Frames on the cable may carry a tag beside the longest payload. */
 function makeEthernetPort(
-  { lp, seed = 1 }: HcaSetup,
+  { lp, nodeIndex, seed = 1 }: HcaSetup,
   ethernet: EthernetConfig,
   cable: Pick<EthernetPortOptions, 'writer' | 'reader'> | undefined,
 ): EthernetPort {
   const config = withTag(ethernet);
-  return new EthernetPort({ lp, config, ...(cable ?? ethernetPlug(config)), seed });
+  const controlMac = macOf(nodeIndex, 1);
+  return new EthernetPort({ lp, config, ...(cable ?? ethernetPlug(config)), seed, controlMac });
 }
 
 const linkOf = (port: EthernetPort): LinkStateSource => ({

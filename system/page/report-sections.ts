@@ -99,8 +99,9 @@ function diagramOf({ nodes, wire }: ReportShown): Html {
       bytes,
       creditWaitPs,
       serializerWaitPs,
+      pauseWaitPs,
     }) => html`<div class="unit"><h3>cable ${from} → ${to}</h3>
-<p>${countText(packets)} packets, ${bytesText(bytes)}; busy ${timeText(busyPs)}; waited ${timeText(creditWaitPs)} for credits, ${timeText(serializerWaitPs)} for the link</p></div>`,
+<p>${countText(packets)} packets, ${bytesText(bytes)}; busy ${timeText(busyPs)}; waited ${timeText(creditWaitPs)} for credits, ${timeText(serializerWaitPs)} for the link${pauseWaitPs === undefined ? '' : `, ${timeText(pauseWaitPs)} for the end of a pause`}</p></div>`,
   );
   return html`<h2>What each block did</h2>
 <p><span class="key"><i class="busy"></i>busy</span><span class="key"><i class="stalled"></i>stalled</span> Bars are as long as the cycles at

@@ -12,7 +12,7 @@ import { WireEnd } from './wire-end.ts';
 const usPs = 1_000_000;
 
 /** A port in place of the HCA's, and the end of its cable, both up. */
-function cableTo(set: Record<string, number> = {}, faults: FaultPlan = []) {
+function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], controlMac?: number) {
   const values = { 'hca.capability.linkLayer': 'ethernet', ...set };
   const config = configurationOf({ profile: servedProfile, set: values });
   const plan = planServed({ config, hcaCount: 1, cabling: 'socket', faults: checkedFaults(faults, 2) });
@@ -26,7 +26,10 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = []) {
     writer: new ChannelWriter(plan.channels[channelKey(near, far)]!),
     reader: new ChannelReader(plan.channels[channelKey(far, near)]!),
     seed: 1,
+    controlMac,
   });
+  /** Slots that the port's client keeps, if it is to. */
+  const kept = { slots: [] as number[], isOn: false };
   const arrived: { readonly bytes: number[]; readonly atPs: number }[] = [];
   port.connect({
     receiver: {
@@ -36,7 +39,8 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = []) {
           bytes: [...port.rxBytes.subarray(start, start + port.frameBytes(slot))],
           atPs: lp.nowPs,
         });
-        port.consume(slot);
+        if (kept.isOn) kept.slots.push(slot);
+        else port.consume(slot);
       },
     },
     sender: { spaceFreed: () => {} },
@@ -52,7 +56,7 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = []) {
     end.setPlugged(true);
     run((20 + 2 * config.ethernet.trainingUs) * usPs);
   };
-  return { config, end, port, frames, arrived, run, runner, plugIn };
+  return { config, end, port, frames, arrived, kept, run, runner, plugIn };
 }
 
 const frameOf = (length: number, first: number): Uint8Array =>
@@ -118,6 +122,42 @@ describe('the end of a cable where a stranger is plugged in', () => {
       reordered: 1,
       dropped: 1,
     });
+  });
+
+  it('hands PAUSE frames of the HCA out, and carries those of the stranger, which the HCA heeds', () => {
+    const { end, port, run, runner, plugIn, frames, kept, config } = cableTo(
+      { 'ethernet.receiveFifoFrames': 1 },
+      [],
+      0xb,
+    );
+    port.flowControl.set(true, true);
+    plugIn();
+    // 1000 quanta of 512 bit times; IEEE 802.3-2018, 31B.3.
+    const pauseOf = (source: string, quanta: string) =>
+      Buffer.from(`0180c2000001${source}88080001${quanta}${'00'.repeat(42)}`, 'hex');
+    const pause = pauseOf('020000000001', '03e8');
+    end.take(pause, 0, pause.length);
+    const bitPs = 1000 / config.ethernet.gigabitsPerSecond;
+    const latencyPs = 2 * config.ethernet.portLatencyNs * 1000 + config.ethernet.cableMetres * 4800;
+    const untilPs = runner.nowPs + 72 * 8 * bitPs + latencyPs + 1000 * 512 * bitPs;
+    run(usPs);
+    expect([port.isPaused, port.canTransmit(), port.received.deliveredFrames]).toEqual([true, false, 0]);
+    run(Math.floor(untilPs) - runner.nowPs);
+    expect([port.isPaused, port.canTransmit()]).toEqual([false, true]);
+    // One frame is as many as it holds.
+    kept.isOn = true;
+    end.take(frameOf(60, 1), 0, 60);
+    run(10 * usPs);
+    port.consume(kept.slots[0]!);
+    run(10 * usPs);
+    expect(frames).toEqual(['ffff', '0000'].map((quanta) => [...pauseOf('00000000000b', quanta)]));
+    expect(end.ledger.received['deliveredFrames']).toBe(2);
+  });
+
+  it('has no PAUSE frames of its own that a fault could concern', () => {
+    expect(() => cableTo({}, [{ packet: 'lost', only: 'pauses', node: 1 }])).toThrow(
+      /only is "pauses", expected other frames of an end of a cable without flow control/,
+    );
   });
 
   it('has room for so many frames, and loses none of those', () => {

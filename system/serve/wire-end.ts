@@ -98,6 +98,8 @@ export class WireEnd {
     return {
       transmitted: transmittedOf(this.#port),
       received: { ...received },
+      // MAC control frames are the stranger's, as all others.
+      flowControl: {},
       completed: received.deliveredFrames - heldFrames,
       packets: 0,
       dropped: {},

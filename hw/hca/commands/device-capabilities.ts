@@ -11,6 +11,7 @@ import {
   CapabilityFlag,
   capabilityFlagsOf,
   commandInterfaceRevision,
+  ExtendedFlag,
   flagsOf,
   icmTables,
   MemoryManagementFlag,
@@ -223,6 +224,7 @@ const ethernetCapabilities = {
   // Linux takes rules where it is told to, by a parameter of its module.
   flowSteering: 1,
   maxQpsPerSteeringEntry,
+  extendedFlags: flagsOf(ExtendedFlag.FLOWSTATS_EN),
 };
 
 /** With RoCE they have what ports of InfiniBand have, too. */

@@ -134,6 +134,36 @@ describe('SET_PORT on Ethernet', () => {
     expect([1522, 1523].map((bytes) => pass(bench, BROADCAST, -1, bytes))).toEqual([0x105, -1]);
   });
 
+  it('sheet 3.12: has the port send and heed PAUSE frames, each as its flag says, until it is reset', () => {
+    const bench = ethernetDevice();
+    const { flowControl } = bench.ethernet;
+    // Flags of validity at 03, TX pause at 08, RX pause at 0c.
+    const ask = (valid: number, tx: number, rx: number) => {
+      const inBox = new Uint8Array(0x100);
+      inBox.set([valid], 3);
+      inBox.set([tx], 8);
+      inBox.set([rx], 12);
+      expect(setPort(bench, SetPortEthernet.GENERAL, inBox)).toBe(OK);
+      return [flowControl.setting.sends, flowControl.setting.heeds];
+    };
+    expect(ask(0x01, 0x80, 0x80)).toEqual([false, false]);
+    expect(ask(0x04, 0x80, 0x80)).toEqual([true, false]);
+    expect(ask(0x02, 0, 0x80)).toEqual([true, true]);
+    expect(ask(0x06, 0, 0x80)).toEqual([false, true]);
+    expect(ask(0x06, 0x7f, 0x7f)).toEqual([false, false]);
+    ask(0x06, 0x80, 0x80);
+    bench.control.reset(bench.domain.cycle);
+    expect(flowControl.setting).toEqual({ sends: false, heeds: false });
+  });
+
+  it('sheet 3.12: takes it for a port that has no cable', () => {
+    const bench = broughtUp({}, { linkLayer: 'ethernet', portCount: 2 });
+    const inBox = setPortGeneral.encode({ txPauseValid: 1, txGlobalPause: 1 });
+    const request = { inBox, inputModifier: (SetPortEthernet.GENERAL << 8) | 2, opcodeModifier: 1 };
+    expect(bench.command('SET_PORT', request).status).toBe(OK);
+    expect(bench.ethernet.flowControl.setting.sends).toBe(false);
+  });
+
   it('sheet 3.12: keeps a VLAN table', () => {
     const bench = ethernetDevice();
     const entries = [{}, {}, { valid: 1, vlanId: 7 }];
@@ -259,9 +289,42 @@ describe('DUMP_ETH_STATS', () => {
     expect(dump(bench)).toMatchObject({ goodFrames: 0, crcErrors: 0 });
   });
 
-  it('sheet 3.7.3: has no counters of flow control, whose flag is not set', () => {
-    const status = ethernetDevice().command('DUMP_ETH_STATS', { inputModifier: (1 << 12) | 1 }).status;
-    expect(status).toBe(BAD_PARAM);
+  it('sheet 3.19: counts pauses in all priorities alike, times in microseconds, and begins anew by themselves', () => {
+    const bench = ethernetDevice();
+    const { counters } = bench.ethernet.flowControl;
+    const pauses = 1 << 12;
+    const words = (inputModifier: number): bigint[] => {
+      const { outBox } = must(bench, 'DUMP_ETH_STATS', { inputModifier, outBytes: 0x200 });
+      const view = new DataView(outBox.buffer, outBox.byteOffset);
+      const records = Array.from({ length: 8 }, (_, priority) =>
+        Array.from({ length: 8 }, (_none, word) => view.getBigUint64(priority * 0x40 + word * 8)),
+      );
+      for (const record of records) expect(record).toEqual(records[0]);
+      return records[0]!;
+    };
+    Object.assign(counters, {
+      receivedFrames: 9,
+      receivedPauses: 7,
+      receivedTransitions: 3,
+      pausedPs: 5_999_999,
+    });
+    Object.assign(counters, { sentFrames: 4, sentTransitions: 2, stoppingPs: 8_000_000 });
+    const seen = [7n, 5n, 3n, 4n, 8n, 2n, 0n, 0n];
+    expect(words(pauses | 1)).toEqual(seen);
+    const clears = 1 << 8;
+    expect(dump(bench, clears | 1).receivedControl).toBe(9n);
+    expect(dump(bench).receivedControl).toBe(0n);
+    expect(words(pauses | clears | 1)).toEqual(seen);
+    counters.receivedPauses++;
+    counters.pausedPs += 2_000_001;
+    expect(words(pauses | 1)).toEqual([1n, 2n, 0n, 0n, 0n, 0n, 0n, 0n]);
+  });
+
+  it('sheet 3.7.3: has those counters, and says so; a port of InfiniBand does neither', () => {
+    const flagOf = (bench: ControlBench): number =>
+      must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox[0x70]! & 0x10;
+    expect([flagOf(ethernetDevice()), flagOf(broughtUp())]).toEqual([0x10, 0]);
+    expect(broughtUp().command('DUMP_ETH_STATS', { inputModifier: (1 << 12) | 1 }).status).toBe(BAD_OP);
   });
 });
 

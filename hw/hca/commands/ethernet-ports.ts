@@ -53,11 +53,9 @@ export function* setEthernetPort(port: HcaPort, request: CommandRequest): Steps<
   }
 }
 
-/** MTU. What is asked of pause is taken and has no effect: this port sends none and heeds none. Of RoCE both versions are on, if there are two. */
-function* setGeneral(
-  { steering, frameLimitBytes, roce }: EthernetSide,
-  request: CommandRequest,
-): Steps<undefined> {
+/** MTU; pauses of the whole port, of which those of priorities are none. Of RoCE both versions are on, if there are two. */
+function* setGeneral(side: EthernetSide, request: CommandRequest): Steps<undefined> {
+  const { steering, frameLimitBytes, roce } = side;
   const wanted = setPortGeneral.decode(yield* readInBox(request, setPortGeneral.sizeBytes));
   demand(wanted.phvValid === 0 && wanted.ignoreFcsValid === 0, CommandStatus.BAD_PARAM);
   demand(wanted.userMacValid === 0, CommandStatus.BAD_PARAM);
@@ -67,6 +65,10 @@ function* setGeneral(
     demand(wanted.mtuBytes <= frameLimitBytes, CommandStatus.BAD_PARAM);
     steering.longestBytes = wanted.mtuBytes;
   }
+  side.setPauses(
+    wanted.txPauseValid === 1 ? wanted.txGlobalPause === 1 : undefined,
+    wanted.rxPauseValid === 1 ? wanted.rxGlobalPause === 1 : undefined,
+  );
   return undefined;
 }
 
@@ -183,15 +185,18 @@ export function filterGroups(device: DeviceState, request: CommandRequest): unde
   return undefined;
 }
 
-/** The counters as they are; the next ones begin anew if asked. Flow control has none: its capability is not reported. */
+/** The counters as they are, of frames or of flow control; the next ones begin anew if asked. */
 export function* dumpEthernetStatistics(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const view = new DataView(new ArrayBuffer(statisticsRequest.sizeBytes));
   view.setUint32(0, request.inputModifier);
   const { port, clears, flowControl } = statisticsRequest.fields;
-  demand(flowControl.get(view, 0) === 0, CommandStatus.BAD_PARAM);
   const { statistics } = sideOf(device, port.get(view, 0));
-  const report = statistics.report();
-  if (clears.get(view, 0) === 1) statistics.clear();
+  const isOfPauses = flowControl.get(view, 0) === 1;
+  const report = isOfPauses ? statistics.flowControlReport() : statistics.report();
+  if (clears.get(view, 0) === 1) {
+    if (isOfPauses) statistics.clearFlowControl();
+    else statistics.clear();
+  }
   yield* writeOutBox(request, report);
   return undefined;
 }

@@ -1,6 +1,6 @@
 /**
  * The receiver of an Ethernet port: takes frames from the wire port one at a time, in order, finds their ring, and writes them into
- * its next buffer. What finds none is dropped and counted: Ethernet has no back-pressure here, and nobody gets an answer.
+ * its next buffer. What finds none is dropped and counted: nobody gets an answer, and no pause waits for a buffer.
  *
  *   wire port ──> fifo ──> steering ─QPN─> [table of rings] ──> ring ──> receive WQE ──> frame to memory ──> completion
  *
@@ -89,7 +89,7 @@ export class FrameReceiver {
     this.#contexts = core.qpcCache.port(PORT_RECEIVER);
     this.#arrived = new Fifo({
       name: 'frames from the cable',
-      capacity: ethernet?.port.config.receiveFifoFrames ?? 1,
+      capacity: ethernet?.port.slotCount ?? 1,
       whenFull: 'never: the wire port drops what it has no buffer for',
     });
     this.#latencyCycles = config.receiveLatencyCycles;

@@ -23,8 +23,8 @@ import {
 } from './frame-headers.ts';
 import { fillSegmentHeaders } from './segment-headers.ts';
 
-const stalls = stallReasons('payload', 'wire', 'formation');
-const { payload: STALL_PAYLOAD, wire: STALL_WIRE, formation: STALL_FORMATION } = stalls;
+const stalls = stallReasons('payload', 'wire', 'formation', 'pause');
+const { payload: STALL_PAYLOAD, wire: STALL_WIRE, formation: STALL_FORMATION, pause: STALL_PAUSE } = stalls;
 const PSN_MASK = 0xff_ffff;
 /** No frame has been formed. */
 const NOT_FORMED = -1;
@@ -84,7 +84,7 @@ export class FrameTransmitter {
 
   /** A frame has been formed, and waits for the cable. */
   get waitsForWire(): boolean {
-    return this.account.isStalledFor(STALL_WIRE);
+    return this.account.isStalledFor(STALL_WIRE) || this.account.isStalledFor(STALL_PAUSE);
   }
 
   /** A DMA read into a slot is complete. */
@@ -118,7 +118,8 @@ export class FrameTransmitter {
       return;
     }
     if (this.#formedCycle === NOT_FORMED) return this.#form(packet, cycle);
-    if (!ethernet.port.canTransmit()) return this.account.stall(cycle, STALL_WIRE);
+    if (!ethernet.port.canTransmit())
+      return this.account.stall(cycle, ethernet.port.isPaused ? STALL_PAUSE : STALL_WIRE);
     this.#send(ethernet, packet, cycle);
     this.wake(cycle + 1);
   }

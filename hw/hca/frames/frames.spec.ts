@@ -49,6 +49,34 @@ describe('a frame', () => {
     ]);
   });
 
+  it('IEEE 802.3-2018, 31B: waits for the end of a pause, which is what the transmitter is stalled for', async () => {
+    const scene = await ringScene({ hasFlowControl: true });
+    const { bench, a, b, to } = scene;
+    const frame = frameOf(MAC_B, pattern(1, 200));
+    b.qp.receive([to.part(0, 1536)]);
+    // 100 quanta of 51.2 ns from the far port's client, which has it a MAC control frame as any.
+    const pause = fromHex(`0180c2000001020000000009880800010064${'00'.repeat(42)}`);
+    bench.b.act(() => bench.b.ethernet!.port.send(pause, 0, pause.length));
+    await bench.run(1);
+    send(scene, frame);
+    await bench.until(() => arrivedAt(scene) === 1);
+    await bench.run(5);
+    expect(frameCompletions(bench.a, a.cq)).toHaveLength(1);
+    const { account } = bench.a.dataPath.blocks.frameTransmitter;
+    const stalledPs = account.stalledCycles[account.stallReasons.indexOf('pause')]! * 2341.92;
+    const { port, side } = bench.a.ethernet!;
+    const { pausedPs, pauseWaitPs, receivedPauses } = port.flowControl.totals();
+    expect([pausedPs, receivedPauses]).toEqual([5_120_000, 1]);
+    // The stage asks at the edge behind the pause's end, and is at rest one later.
+    expect(Math.abs(stalledPs - pauseWaitPs)).toBeLessThan(2 * 2342);
+    expect(pauseWaitPs).toBeGreaterThan(2_000_000);
+    // No ring has seen it, and it is no frame of DUMP_ETH_STATS.
+    expect([port.received.deliveredFrames, side.statistics.inspect()]).toEqual([
+      0,
+      { received: 0, transmitted: 1 },
+    ]);
+  });
+
   it('IEEE 802.3 4.2.3.3: that is short comes with zeros behind it', async () => {
     const scene = await ringScene();
     const { bench, b, to } = scene;

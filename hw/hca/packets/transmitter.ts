@@ -71,6 +71,9 @@ const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
 /** In place of a cycle: the packet is not complete. */
 const NOT_COMPLETE = -1;
 const stalls = stallReasons('payload', 'wire', 'formation', 'loopback');
+/** The same where the far end of the cable may have a port pause: that of Ethernet with RoCE. */
+const pausingStalls = stallReasons('payload', 'wire', 'formation', 'loopback', 'pause');
+const STALL_PAUSE = pausingStalls.pause;
 const {
   payload: STALL_PAYLOAD,
   wire: STALL_WIRE,
@@ -106,7 +109,7 @@ interface PacketSource {
 }
 
 export class Transmitter {
-  readonly account = new BlockAccount('transmitter', stalls);
+  readonly account: BlockAccount;
   repeatedPacketCount = 0;
   droppedPacketCount = 0;
   readonly requests: PacketQueue;
@@ -134,6 +137,7 @@ export class Transmitter {
 
   constructor(core: HcaCore) {
     const { port } = core;
+    this.account = new BlockAccount('transmitter', core.roceLink.isOn ? pausingStalls : stalls);
     this.#core = core;
     this.#port = port;
     this.#loopback = core.loopback;
@@ -202,9 +206,14 @@ export class Transmitter {
     let outcome = this.#send(queue, cycle);
     if (outcome === STALL_LOOPBACK && queue === this.requests && this.#isContended)
       outcome = this.#send(this.responses, cycle);
-    if (outcome !== NOT_STALLED) return this.account.stall(cycle, outcome);
+    if (outcome !== NOT_STALLED) return this.account.stall(cycle, this.#reasonOf(outcome));
     this.account.serve(cycle, this.#packetCycles);
     this.#scheduleNext(cycle + this.#packetCycles);
+  }
+
+  /** The cable takes none: because it is busy, or because the far end has this one pause. */
+  #reasonOf(outcome: number): number {
+    return outcome === STALL_WIRE && this.#core.roceLink.isPaused ? STALL_PAUSE : outcome;
   }
 
   /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */

@@ -4,7 +4,7 @@
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
-import { type FrameErrors, FrameStatistics } from './frame-statistics.ts';
+import { type FrameErrors, FrameStatistics, type PauseControl } from './frame-statistics.ts';
 import { FrameSteering } from './frame-steering.ts';
 import { RoceSide } from './roce-side.ts';
 
@@ -24,6 +24,8 @@ export interface EthernetSideSetup {
   readonly logMaxLsoBytes?: number | undefined;
   /** What the wire port counts; nothing on a port that has none. */
   readonly errors: FrameErrors | undefined;
+  /** Flow control of the wire port; left out on a port that has none. */
+  readonly flowControl?: PauseControl | undefined;
 }
 
 /** See `capabilityParameters`. */
@@ -45,6 +47,7 @@ export class EthernetSide {
   readonly receiveChecksums: ReceiveChecksums;
   /** Most payload of an LSO; 0 where there is none. */
   readonly lsoBytesMax: number;
+  readonly #flowControl: PauseControl | undefined;
 
   constructor(setup: EthernetSideSetup) {
     const { mac, mtuBytes, gigabitsPerSecond, errors, roce = 'none', gidCount = 0 } = setup;
@@ -54,13 +57,22 @@ export class EthernetSide {
     this.mac = mac;
     this.mtuBytes = mtuBytes;
     this.speedCode = speedCodes[gigabitsPerSecond] ?? OTHER_SPEED;
-    this.statistics = new FrameStatistics(errors);
+    this.#flowControl = setup.flowControl;
+    this.statistics = new FrameStatistics(errors, setup.flowControl);
     this.roce = roce === 'none' ? undefined : new RoceSide(this.steering, roce, gidCount);
   }
 
   /** Most that software may set as longest frame: header, two tags and FCS around the payload. */
   get frameLimitBytes(): number {
     return this.mtuBytes + ETHERNET_HEADER_BYTES + 2 * TAG_BYTES + ETHERNET_FCS_BYTES;
+  }
+
+  /** As SET_PORT says: whether the port sends PAUSE frames, and whether it heeds them. What is left out stays as it is. */
+  setPauses(sends: boolean | undefined, heeds: boolean | undefined): void {
+    const flowControl = this.#flowControl;
+    if (flowControl === undefined) return;
+    const { setting } = flowControl;
+    flowControl.set(sends ?? setting.sends, heeds ?? setting.heeds);
   }
 
   /** See Block.inspect. */
@@ -73,6 +85,8 @@ export class EthernetSide {
   reset(): void {
     this.steering.reset();
     this.roce?.reset();
+    this.setPauses(false, false);
     this.statistics.clear();
+    this.statistics.clearFlowControl();
   }
 }

@@ -1,9 +1,16 @@
 /**
  * Frames of an Ethernet port as DUMP_ETH_STATS reports them: by length, by kind of destination, by priority of their tag. Counted
  * where they pass the wire port, before anything is dropped. What only the wire port knows (frames with a wrong check sequence,
- * those that found its buffers full) is its own, and comes from there. Source: interface sheet 3.19.
+ * those that found its buffers full) is its own, and comes from there, as what flow control has done. Source: interface sheet 3.19.
  */
-import { ethernetStatistics, frameSizeBins, priorityCount, untaggedPlace } from '../../../abi/index.ts';
+import {
+  ethernetStatistics,
+  flowControlStatistics,
+  frameSizeBins,
+  priorityCount,
+  untaggedPlace,
+} from '../../../abi/index.ts';
+import { type Picoseconds, psPerUs } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 
 /** What the wire port counts of what comes to no frame. */
@@ -11,6 +18,25 @@ export interface FrameErrors {
   readonly received: { readonly corruptedFrames: number; readonly fifoDrops: number };
   readonly transmitted: { readonly discardedFrames: number };
   readonly config: { readonly preambleBytes: number; readonly interFrameGapBytes: number };
+}
+
+/** What its flow control counts: wire/ethernet-counters.ts. */
+export interface PauseTotals {
+  readonly sentFrames: number;
+  readonly sentTransitions: number;
+  readonly stoppingPs: Picoseconds;
+  readonly receivedFrames: number;
+  readonly receivedPauses: number;
+  readonly receivedTransitions: number;
+  readonly pausedPs: Picoseconds;
+}
+
+/** The flow control of a wire port as software sets and sees it. */
+export interface PauseControl {
+  /** Whether the port sends PAUSE frames, and whether it heeds them. */
+  set(sends: boolean, heeds: boolean): void;
+  readonly setting: { readonly sends: boolean; readonly heeds: boolean };
+  totals(): PauseTotals;
 }
 
 const GROUP_BIT = 1;
@@ -61,10 +87,14 @@ export class FrameStatistics {
   #corruptedBefore = 0;
   #overflowsBefore = 0;
   #discardedBefore = 0;
+  #controlBefore = 0;
+  readonly #flowControl: Pick<PauseControl, 'totals'>;
+  #pausesBefore: PauseTotals = noPauses;
 
-  /** @param errors of the wire port; nothing on a port without one */
-  constructor(errors: FrameErrors | undefined) {
+  /** @param errors of the wire port, and its flow control; nothing on a port without one */
+  constructor(errors: FrameErrors | undefined, flowControl: Pick<PauseControl, 'totals'> = unpaused) {
     this.#errors = errors;
+    this.#flowControl = flowControl;
   }
 
   /** The counters begin anew. */
@@ -75,6 +105,29 @@ export class FrameStatistics {
     this.#corruptedBefore = received.corruptedFrames;
     this.#overflowsBefore = received.fifoDrops;
     this.#discardedBefore = transmitted.discardedFrames;
+    this.#controlBefore = this.#flowControl.totals().receivedFrames;
+  }
+
+  /** Those of flow control begin anew. */
+  clearFlowControl(): void {
+    this.#pausesBefore = this.#flowControl.totals();
+  }
+
+  /** The answer of DUMP_ETH_STATS for flow control. */
+  flowControlReport(): Uint8Array {
+    const [now, before] = [this.#flowControl.totals(), this.#pausesBefore];
+    const since = (name: keyof PauseTotals): bigint => BigInt(now[name] - before[name]);
+    const usSince = (name: keyof PauseTotals): bigint =>
+      BigInt(Math.floor((now[name] - before[name]) / psPerUs));
+    const pauses = {
+      receivedFrames: since('receivedPauses'),
+      receivedUs: usSince('pausedPs'),
+      receivedTransitions: since('receivedTransitions'),
+      sentFrames: since('sentFrames'),
+      sentUs: usSince('stoppingPs'),
+      sentTransitions: since('sentTransitions'),
+    };
+    return flowControlStatistics.encode({ priorities: Array.from({ length: priorityCount }, () => pauses) });
   }
 
   /** The answer of DUMP_ETH_STATS. */
@@ -83,6 +136,7 @@ export class FrameStatistics {
     const { received, transmitted, config } = this.#errors ?? silent;
     const framingBytes = config.preambleBytes + config.interFrameGapBytes;
     const overflowDrops = received.fifoDrops - this.#overflowsBefore;
+    const control = this.#flowControl.totals().receivedFrames - this.#controlBefore;
     return ethernetStatistics.encode({
       receivedBySize: inbound.bySize.map(receivedOf),
       receivedBroadcast: receivedOf(inbound.broadcast),
@@ -90,6 +144,7 @@ export class FrameStatistics {
       receivedOtherGood: receivedOf(inbound.unicast),
       receivedOctets: octetsOf(inbound, framingBytes),
       receivedTotals: totalsOf(inbound),
+      receivedControl: BigInt(control),
       transmittedBySize: outbound.bySize.map(transmittedOf),
       transmittedBroadcast: transmittedOf(outbound.broadcast),
       transmittedMulticast: transmittedOf(outbound.multicast),
@@ -116,6 +171,17 @@ const silent: FrameErrors = {
   transmitted: { discardedFrames: 0 },
   config: { preambleBytes: 0, interFrameGapBytes: 0 },
 };
+
+const noPauses: PauseTotals = {
+  sentFrames: 0,
+  sentTransitions: 0,
+  stoppingPs: 0,
+  receivedFrames: 0,
+  receivedPauses: 0,
+  receivedTransitions: 0,
+  pausedPs: 0,
+};
+const unpaused = { totals: () => noPauses };
 
 const noOctets = { withFraming: 0n, withoutFraming: 0n, good: 0n };
 const noTotals = { frames: 0n, tagged: 0n };

@@ -1,7 +1,7 @@
 /** Interface of this room: see README.md. */
 export { EthernetSide, type EthernetSideSetup, type ReceiveChecksums } from './ethernet-side.ts';
 export { type FlowConditions, type FlowMatch, flowRulesMax } from './flow-rules.ts';
-export type { FrameErrors } from './frame-statistics.ts';
+export type { FrameErrors, PauseControl } from './frame-statistics.ts';
 export type { FrameDropReason } from './frame-steering.ts';
 export { HcaPorts } from './hca-ports.ts';
 export { HcaPort, type LinkStateSource, type LinkTraffic, vlCapOf } from './port.ts';

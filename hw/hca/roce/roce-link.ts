@@ -99,7 +99,7 @@ export class RoceLink implements PacketPort {
     this.#ethernet = address.roce === undefined ? undefined : ethernet;
     this.#address = address;
     this.#violations = violations;
-    this.receivePacketsMax = this.#ethernet?.port.config.receiveFifoFrames ?? 0;
+    this.receivePacketsMax = this.#ethernet?.port.slotCount ?? 0;
     this.#out = new Records(this.isOn ? 1 : 0);
     this.#in = new Records(this.receivePacketsMax);
     this.#frame = new Uint8Array(this.isOn ? FRAME_BYTES_MAX : 0);
@@ -134,6 +134,11 @@ export class RoceLink implements PacketPort {
 
   get txFloats(): Float64Array {
     return this.#out.floats;
+  }
+
+  /** Whether the other end has this one send nothing. */
+  get isPaused(): boolean {
+    return this.#ethernet?.port.isPaused === true;
   }
 
   get freePs(): Picoseconds {

@@ -102,6 +102,28 @@ describe.each(forms)('RoCE %s', (roce) => {
     expect(received.fifoDrops + bench.a.ethernet!.port.received.fifoDrops).toBeGreaterThan(0);
   });
 
+  it('IEEE 802.3-2018, 31B: a full port with flow control drops nothing; what waits at the other is stalled for the pause', async () => {
+    const slow = { receiveBytesPerCycle: 2 };
+    const ethernet = { ...fast, receiveFifoFrames: 2 };
+    const bench = await dataPathBench({ roce, ethernet, hca: slow, hasFlowControl: true });
+    await runMixedTraffic(bench, 2, 30, 7, 8);
+    const pausedOf = ({ dataPath }: DataPathNode): number => {
+      const { account } = dataPath.blocks.transmitter;
+      return account.stalledCycles[account.stallReasons.indexOf('pause')]!;
+    };
+    for (const node of bench.nodes) {
+      const { received, flowControl } = node.ethernet!.port;
+      const { pauseWaitPs, pausedPs, sentFrames } = flowControl.totals();
+      expect(received.fifoDrops).toBe(0);
+      expect(Math.min(pauseWaitPs, pausedPs, sentFrames, pausedOf(node))).toBeGreaterThan(0);
+      expect(node.dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
+      // The stage asks at an edge of 2.34 ns after the instant at which it may, once for each pause.
+      const edgesPs = 2342 * flowControl.totals().receivedTransitions;
+      expect(Math.abs(pausedOf(node) * 2341.92 - pauseWaitPs)).toBeLessThan(edgesPs);
+    }
+    bench.checkBalances();
+  });
+
   it('IBTA 9.7: moves every byte once while packets are lost, damaged in a switch, doubled and out of order', async () => {
     const bench = await dataPathBench({ roce, ethernet: fast });
     const effects: FrameEffect[] = [

@@ -197,6 +197,17 @@ export interface CommandOutcome {
 }
 
 /** Costs that keep specs short and make cycle counts easy to follow. */
+/** What a wire port's flow control has counted, as specs write it. */
+const noPauses = {
+  sentFrames: 0,
+  sentTransitions: 0,
+  stoppingPs: 0,
+  receivedFrames: 0,
+  receivedPauses: 0,
+  receivedTransitions: 0,
+  pausedPs: 0,
+};
+
 const quickCosts = { linkInitialiseCycles: 1000, subnetManagerCycles: 1000, initialiseCycles: 1000 };
 export const latencyCycles = 10;
 
@@ -218,6 +229,16 @@ export class ControlBench {
       received: { corruptedFrames: 0, fifoDrops: 0 },
       transmitted: { discardedFrames: 0 },
       config: { preambleBytes: 8, interFrameGapBytes: 12 },
+    },
+    flowControl: {
+      setting: { sends: false, heeds: false },
+      counters: { ...noPauses },
+      set(sends: boolean, heeds: boolean): void {
+        this.setting = { sends, heeds };
+      },
+      totals(): typeof noPauses {
+        return { ...this.counters };
+      },
     },
     config: { mtuBytes: 1500, gigabitsPerSecond: 40 },
   };

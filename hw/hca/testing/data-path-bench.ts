@@ -131,6 +131,8 @@ export interface BenchOptions {
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes'>;
   /** Ports of Ethernet with RoCE, and by which form of it packets go. */
   readonly roce?: RoceForm;
+  /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
+  readonly hasFlowControl?: boolean;
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
@@ -355,7 +357,9 @@ function ethernetOf(
   cable: { readonly writer: ChannelWriter; readonly reader: ChannelReader },
   options: BenchOptions,
 ): EthernetCore {
-  const port = new EthernetPort({ lp, config, ...cable, seed: 1 });
+  const controlMac = options.hasFlowControl === true ? 1 : undefined;
+  const port = new EthernetPort({ lp, config, ...cable, seed: 1, controlMac });
+  port.flowControl.set(true, true);
   const roce = roceVersions(options);
   const side = new EthernetSide({
     mac: 0,

@@ -10,7 +10,7 @@ import { faultsOf } from './plan.ts';
  * Injects the faults of packets that a port sends; to be called once, before time starts.
  * @param end the node that faults name, and the name of the port among those that draw random numbers
  * @param seed of what faults leave to chance
- * @throws ConfigurationError for a mark of congestion, which no frame gets
+ * @throws ConfigurationError for a mark of congestion, which no frame gets, and for PAUSE frames of a port that sends none
  */
 export function injectFrameFaults(
   faults: readonly Fault[],
@@ -23,6 +23,12 @@ export function injectFrameFaults(
     const effect = effectOf(fault);
     if (effect.kind === 'congested')
       throw new ConfigurationError('packet', fault.packet, 'another effect on a cable of Ethernet');
+    if (fault.only === 'pauses' && !port.flowControl.isThere)
+      throw new ConfigurationError(
+        'only',
+        fault.only,
+        'other frames of an end of a cable without flow control',
+      );
     const selection = selectionOf(fault, randomOf(faults, fault, name, seed));
     port.faults.addRule(effect, selection, { fired: () => log.fired(fault) });
   }

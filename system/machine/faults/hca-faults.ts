@@ -10,6 +10,7 @@
  * set it off. Without faults of a kind, nothing of it is attached.
  */
 import { EventType } from '../../../abi/index.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../../hw/hca/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import type { WirePort } from '../../../wire/index.ts';
@@ -50,6 +51,8 @@ function injectPacketFault(
   random: Random,
 ): void {
   const observer = { fired: () => log.fired(fault) };
+  if (fault.only === 'pauses')
+    throw new ConfigurationError('only', fault.only, 'packets of another kind on a cable of InfiniBand');
   if (isByRule(fault) || fault.packet === 'congested') {
     faults.addRule(effectOf(fault), selectionOf(fault, random), observer);
     return;

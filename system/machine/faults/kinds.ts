@@ -159,7 +159,12 @@ export const faultKinds = {
         ),
       ),
       opcode: optional(packetOpcode('only packets with this opcode')),
-      only: optional(choice(['requests', 'responses', 'datagrams'], 'only these packets')),
+      only: optional(
+        choice(
+          ['requests', 'responses', 'datagrams', 'pauses'],
+          'only these packets; pauses: the PAUSE frames that a port of Ethernet sends, which no other fault concerns',
+        ),
+      ),
       nth: optional(
         nth(
           'which packet sent by this node, of those that the fields above name; left out: the first, or every one where a field above, chance or shots is given',

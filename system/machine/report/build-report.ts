@@ -115,9 +115,10 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
 }
 
 /** Zeros left out. */
-const framesOf = ({ transmitted, received, dropped, ...counts }: FrameLedger): FrameLedger => ({
+const framesOf = ({ transmitted, received, flowControl, dropped, ...counts }: FrameLedger): FrameLedger => ({
   transmitted: nonZero(transmitted),
   received: nonZero(received),
+  flowControl: nonZero(flowControl),
   dropped: nonZero(dropped),
   ...counts,
 });

@@ -5,6 +5,7 @@ const quiet = { isQuiet: true };
 const silent: FrameLedger = {
   transmitted: {},
   received: {},
+  flowControl: {},
   completed: 0,
   packets: 0,
   dropped: {},
@@ -54,6 +55,17 @@ describe('the balance of an Ethernet cable between HCAs', () => {
     ['frames in buffers or dropped', {}, { packets: 0 }],
   ])('names %s that are missing', (what, sender, receiver) => {
     expect(failures(sender, receiver)).toEqual([expect.stringContaining(`cable 0 to 1, ${what}:`)]);
+  });
+
+  it('has PAUSE frames on top, as the one has sent and the other received them', () => {
+    const paused = { flowControl: { sentFrames: 2, sentBytes: 128, receivedFrames: 9, receivedBytes: 576 } };
+    const pausing = { flowControl: { sentFrames: 7, sentBytes: 448, receivedFrames: 2, receivedBytes: 128 } };
+    expect(failures(paused, pausing)).toEqual([]);
+    expect(failures(paused, {})).toEqual([
+      expect.stringContaining('cable 0 to 1, frames:'),
+      expect.stringContaining('cable 0 to 1, bytes of frames:'),
+    ]);
+    expect(failures({}, pausing)).toHaveLength(2);
   });
 
   it('lets the far end lag behind while something is under way, and never lead', () => {

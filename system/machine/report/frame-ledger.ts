@@ -7,6 +7,8 @@ export interface FrameLedger {
   /** The two halves of the port: wire/ethernet-counters.ts. */
   readonly transmitted: Readonly<Record<string, number>>;
   readonly received: Readonly<Record<string, number>>;
+  /** What flow control has sent, received and held up: likewise. */
+  readonly flowControl: Readonly<Record<string, number>>;
   /** Frames that the port has handed on: written to a ring's buffer, as packets of RoCE to their receiver, and dropped, by reason. */
   readonly completed: number;
   readonly packets: number;
@@ -24,6 +26,7 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): F
   return {
     transmitted: transmittedOf(port),
     received: { ...port.received },
+    flowControl: { ...port.flowControl.totals() },
     completed: frameReceiver.completedCount,
     packets: roceLink.receivedCount,
     dropped: { ...side.steering.drops },
@@ -46,13 +49,15 @@ interface CableEnd {
 }
 
 /**
- * What has been sent has arrived, been dropped at the far port or lost on the way; what the far port has handed on is in a buffer, is a
- * packet, was dropped, or waits.
+ * What has been sent has arrived, been dropped at the far port or lost on the way, PAUSE frames, too; what the far port has handed on is
+ * in a buffer, is a packet, was dropped, or waits.
  */
 export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string[] {
   if (sender.ethernet === undefined || receiver.ethernet === undefined) return [];
   const { transmitted } = sender.ethernet;
   const { received, completed, packets, dropped, held } = receiver.ethernet;
+  const { sentFrames = 0, sentBytes = 0 } = sender.ethernet.flowControl;
+  const { receivedFrames = 0, receivedBytes = 0 } = receiver.ethernet.flowControl;
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
   const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
@@ -62,8 +67,18 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
   const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
   const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
   return [
-    ...behind(`${what}, frames`, farFrames + lostFrames, frames + copiedFrames, isQuiet),
-    ...behind(`${what}, bytes of frames`, farBytes + lostBytes, bytes + copiedBytes, isQuiet),
+    ...behind(
+      `${what}, frames`,
+      farFrames + receivedFrames + lostFrames,
+      frames + sentFrames + copiedFrames,
+      isQuiet,
+    ),
+    ...behind(
+      `${what}, bytes of frames`,
+      farBytes + receivedBytes + lostBytes,
+      bytes + sentBytes + copiedBytes,
+      isQuiet,
+    ),
     ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
   ];
 }

@@ -30,12 +30,16 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
 
 /** One direction of an Ethernet cable. */
 /** What an adapter knows of its end of an Ethernet cable. */
-type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'>;
+type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> & {
+  /** Of an HCA's: wire/ethernet-counters.ts. */
+  readonly flowControl?: Readonly<Record<string, number>>;
+};
 
 export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
   const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
   const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
+  const { sentFrames = 0, sentBytes = 0, pauseWaitPs = 0 } = sender.flowControl ?? {};
   const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
   return {
     from: sender.node,
@@ -48,11 +52,12 @@ export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     discarded: 0,
     packets: frames,
     bytes,
-    flowControlPackets: 0,
-    linkBytes: bytes + frames * gapBytes,
+    flowControlPackets: sentFrames,
+    linkBytes: bytes + sentBytes + (frames + sentFrames) * gapBytes,
     busyPs: sender.busyPs,
     creditWaitPs: 0,
     serializerWaitPs: 0,
+    ...(sender.flowControl === undefined ? {} : { pauseWaitPs }),
   };
 }
 

@@ -155,6 +155,8 @@ export interface WireReport {
   readonly busyPs: number;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
+  /** Of an Ethernet cable between ports with flow control: how long something waited for the end of a pause. */
+  readonly pauseWaitPs?: number;
 }
 
 export interface OperationReport {

@@ -1,0 +1,58 @@
+/**
+ * MAC control frames as bytes, without FCS: PAUSE, and what a station makes of one that has come.
+ *
+ *     01-80-c2-00-00-01 │ source │ 88 08 │ opcode │ quanta │ 42 bytes of zeros
+ *
+ * Source: IEEE 802.3-2018, clause 31 and annexes 31A, 31B.
+ */
+import { joined, layout, u16, u32, viewOf } from '../base/index.ts';
+import { ETHERNET_FRAME_MIN_BYTES } from './ethernet-sizing.ts';
+
+/** EtherType of all MAC control frames. */
+const CONTROL_TYPE = 0x8808;
+const PAUSE_OPCODE = 0x0001;
+/** The group of this very link: no bridge passes it on. */
+const PAUSE_GROUP = 0x0180_c200_0001;
+const TYPE_PLACE = 12;
+
+/** Bit times of one quantum of a pause. */
+export const QUANTUM_BITS = 512;
+
+const controlFrame = layout(
+  'MAC control frame',
+  { sizeBytes: ETHERNET_FRAME_MIN_BYTES, byteOrder: 'big', source: 'IEEE 802.3-2018, 31.4.1 and 31B.3' },
+  {
+    destination: joined(u16(0x00), u32(0x02)),
+    source: joined(u16(0x06), u32(0x08)),
+    type: u16(0x0c),
+    opcode: u16(0x0e),
+    quanta: u16(0x10),
+  },
+);
+
+/** In place of quanta: an opcode that is not PAUSE's; a PAUSE of another length, or for another station. */
+export const UNKNOWN_OPCODE = -1;
+export const MALFORMED = -2;
+
+/** A PAUSE frame of the station with this MAC: nothing is to be sent for so many quanta, with 0 anything again. */
+export const pauseFrame = (mac: number, quanta: number): Uint8Array =>
+  controlFrame.encode({
+    destination: PAUSE_GROUP,
+    source: mac,
+    type: CONTROL_TYPE,
+    opcode: PAUSE_OPCODE,
+    quanta,
+  });
+
+export const isControlFrame = (bytes: Uint8Array, at: number): boolean =>
+  ((bytes[at + TYPE_PLACE]! << 8) | bytes[at + TYPE_PLACE + 1]!) === CONTROL_TYPE;
+
+/** Quanta of a PAUSE for the station with this MAC, or why a MAC control frame is none. */
+export function quantaOf(bytes: Uint8Array, at: number, frameBytes: number, mac: number): number {
+  const view = viewOf(bytes);
+  const { destination, opcode, quanta } = controlFrame.fields;
+  if (opcode.get(view, at) !== PAUSE_OPCODE) return UNKNOWN_OPCODE;
+  const to = destination.get(view, at);
+  if (frameBytes !== ETHERNET_FRAME_MIN_BYTES || (to !== PAUSE_GROUP && to !== mac)) return MALFORMED;
+  return quanta.get(view, at);
+}
