@@ -1,4 +1,4 @@
-/** The frames of an LSO, read by tshark, which computes their checksums itself: lengths, numbers and flags are those of one stream of TCP. */
+/** Frames read by tshark: those of an LSO, whose checksums it computes itself, are one stream of TCP; PAUSE frames say what they are for. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import {
   ownTcpHeader,
   TCP_CHECKSUM_PLACE,
 } from '../../hw/hca/testing/own-frames.ts';
-import { frameCompletions, ringScene } from '../../hw/hca/testing/rings.ts';
+import { frameCompletions, frameOf, MAC_B, ringScene } from '../../hw/hca/testing/rings.ts';
 import { fieldsOf, tsharkTree } from './tshark.ts';
 
 const BUFFER_BYTES = 2000;
@@ -47,10 +47,35 @@ async function framesOf(headers: Uint8Array, data: Uint8Array, segmentBytes: num
   return sizes.map((bytes, index) => to.read(index * BUFFER_BYTES, bytes));
 }
 
-describe('the frames of an LSO, read by tshark', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
+it('PAUSE frames, read by tshark, are those of MAC control, for all their quanta and for none', async () => {
+  const ethernet = { receiveFifoFrames: 1, pauseQuanta: 1234 };
+  const { bench, a, b, from, to } = await ringScene({ ethernet, hasFlowControl: true });
+  const frames: Uint8Array[] = [];
+  bench.b.ethernet!.port.tap = {
+    packetPassed: (direction, _atPs, bytes, first, length) => {
+      if (direction === 'outbound') frames.push(bytes.slice(first, first + length));
+    },
+  };
+  b.qp.receive([to.part(0, BUFFER_BYTES)]);
+  const frame = frameOf(MAC_B, pattern(1, 1000));
+  from.write(frame, 0);
+  a.send({ segments: [from.part(0, frame.length)] });
+  await bench.until(() => frames.length === 2);
+  const file = join(folder, 'pause.pcap');
+  writeFileSync(file, captureOf(frames));
+  const fields = ['eth.dst', 'eth.src', 'eth.type', 'macc.opcode', 'macc.pause_time', 'frame.len'];
+  const rows = await fieldsOf(await tsharkTree(), file, [...fields, '_ws.malformed', '_ws.expert'], []);
+  const head = ['01:80:c2:00:00:01', '00:00:00:00:00:01', '0x8808', '0x0001'];
+  expect(rows).toEqual([
+    [...head, '1234', '60', '', ''],
+    [...head, '0', '60', '', ''],
+  ]);
+});
+
+describe('the frames of an LSO, read by tshark', () => {
   it.each([
     ['IPv4', true],
     ['IPv6', false],

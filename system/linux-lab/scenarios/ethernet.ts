@@ -2,6 +2,7 @@
  * Adapters whose ports are of Ethernet, under the stock mlx4_en: two guests on a cable reach each other, and what the driver reads of the
  * device's counters is what the cable carried.
  */
+import { psPerUs } from '../../../base/index.ts';
 import {
   addresses,
   addVlans,
@@ -93,6 +94,54 @@ async function compareCounters(stage: Stage): Promise<string> {
   return `${frames.join(' and ')} frames in all`;
 }
 
+/** Counters of pauses as ethtool -S names them, and the report's name of each; times in microseconds there, in picoseconds here. */
+const pauseCounters = {
+  rx_pause: 'receivedPauses',
+  rx_pause_duration: 'pausedPs',
+  rx_pause_transition: 'receivedTransitions',
+  tx_pause: 'sentFrames',
+  tx_pause_duration: 'stoppingPs',
+  tx_pause_transition: 'sentTransitions',
+} as const;
+
+/** How much more a guest's driver has counted of pauses than the report, in the order of {@link pauseCounters}: likewise. */
+async function pauseSurplusOf(stage: Stage, guest: 0 | 1): Promise<readonly number[]> {
+  const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
+  const { flowControl } = (await stage.session.machine.report()).nodes[guest]!.hca.ethernet!;
+  return Object.entries(pauseCounters).map(([counter, own]) => {
+    const count = flowControl[own] ?? 0;
+    return counterOf(listing, counter) - (own.endsWith('Ps') ? Math.floor(count / psPerUs) : count);
+  });
+}
+
+/** Times are whole microseconds since the driver's counters began anew. */
+const isSameSurplus = (before: readonly number[], after: readonly number[]): boolean =>
+  Object.values(pauseCounters).every(
+    (own, at) => Math.abs(before[at]! - after[at]!) <= (own.endsWith('Ps') ? 1 : 0),
+  );
+
+/** Both ways by default. */
+async function comparePauses(stage: Stage): Promise<string> {
+  for (const guest of guests) {
+    const said = await stage.check(`ethtool -a ${name}`, { guest });
+    if (!/RX:\s+on/.test(said) || !/TX:\s+on/.test(said)) throw new ScenarioFailure(said);
+  }
+  for (let attempt = 0; ; attempt++) {
+    const before = await Promise.all(guests.map((guest) => pauseSurplusOf(stage, guest)));
+    await pingBothWays(stage, addresses, [jumboMtu - 28]);
+    const after = await Promise.all(guests.map((guest) => pauseSurplusOf(stage, guest)));
+    if (guests.every((guest) => isSameSurplus(before[guest]!, after[guest]!))) break;
+    if (attempt === 5) throw new ScenarioFailure(`${before.join('; ')} became ${after.join('; ')}`);
+  }
+  const ends = (await stage.session.machine.report()).nodes.map(({ hca }) => hca.ethernet!);
+  const paused = ends.map(({ flowControl }) => flowControl['receivedTransitions'] ?? 0);
+  if (paused.some((count) => count === 0)) throw new ScenarioFailure(`${paused.join(' and ')} pauses`);
+  for (const { received } of ends)
+    if ((received['fifoDrops'] ?? 0) > 0)
+      throw new ScenarioFailure(`${received['fifoDrops']} frames dropped`);
+  return `${paused.join(' and ')} pauses`;
+}
+
 /** TCP, whose checksums the device computes. A busy computer is slow: how fast it is is said, and not asserted. */
 async function streamTcp(stage: Stage, direction: string): Promise<string> {
   await stage.check('iperf3 -s -D -I /run/iperf3.pid && sleep 0.5', { guest: 1 });
@@ -133,6 +182,11 @@ const steps: readonly Step[] = [
   { title: 'mlx4_en makes an interface of the adapter, and the link comes up, in both guests', run: bringUp },
   ...frameSteps,
   {
+    title:
+      'ethtool -a says that both pause, ethtool -S how often they did, and no full port has dropped a frame',
+    run: comparePauses,
+  },
+  {
     title: 'the drivers unload and load again, and pings go both ways afterwards',
     async run(stage) {
       await inBoth(stage, () => 'rmmod mlx4_en && rmmod mlx4_core');
@@ -153,6 +207,8 @@ export const ethernet: Scenario = {
     'hca.capability.linkLayer': 'ethernet',
     'ethernet.mtuBytes': jumboMtu,
     'ethernet.gigabitsPerSecond': 40,
+    // With room for one each has the other pause, and without pauses would drop frames.
+    'ethernet.receiveFifoFrames': 1,
   },
   isLoaded: false,
   steps,
