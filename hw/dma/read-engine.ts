@@ -271,6 +271,11 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return this.#tags.takenCount;
   }
 
+  /** For those who watch them. */
+  get tags(): TagPool {
+    return this.#tags;
+  }
+
   /** Most tags out at once so far. */
   get tagHighWater(): number {
     return this.#tags.highWater;

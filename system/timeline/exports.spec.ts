@@ -2,7 +2,7 @@ import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { programUrl } from '../cli/program-url.ts';
 import { Machine } from '../machine/machine.ts';
-import { Timeline, timelineKinds } from '../machine/timeline/index.ts';
+import { Timeline, type TimelineRecord, timelineKinds } from '../machine/timeline/index.ts';
 import { operationFlows } from './flows.ts';
 import { perfettoChunks } from './perfetto/export.ts';
 import { vcdOf } from './vcd.ts';
@@ -265,6 +265,21 @@ describe('a value change dump', () => {
       const same = values.filter(({ value }, place) => value === values[place - 1]?.value);
       expect(same, name).toEqual([]);
     }
+  });
+
+  it('has of a level that changes more than once at an instant the last, be it the smallest', () => {
+    const level = (atPs: number, value: number): TimelineRecord =>
+      ({
+        ...{ kind: 'level', atPs, durationPs: 0, values: [value], trackNumber: 0 },
+        track: { process: 'host0', group: 'levels', name: 'taken' },
+      }) as TimelineRecord;
+    const records = [level(5, 1), level(5, 2), level(5, 3), level(9, 2), level(9, 1), level(9, 0)];
+    const shown = { records: () => records.values() } as unknown as Timeline;
+    const changes = readVcd(vcdOf(shown, []).text).get('host0.taken')!;
+    expect(changes.slice(1)).toEqual([
+      { atPs: 5n, value: '11' },
+      { atPs: 9n, value: '0' },
+    ]);
   });
 
   it('leaves clocks out of a time with more edges than a file is to hold, and says so', () => {

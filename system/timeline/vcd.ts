@@ -107,14 +107,15 @@ function clockSignal({ process, name, frequencyMHz }: VcdClock, firstPs: bigint,
   return { process, name: `clock ${name}`, bits: 1, names: [], changes };
 }
 
-/** Changes of all signals by time, each to another value than before; of one instant the last, an end before a begin. */
+/** Changes of all signals by time, each to another value than before; of one instant the last: of states, an end comes before a begin. */
 function orderedChanges(signals: readonly Signal[]): { atPs: bigint; signal: number; value: number }[] {
   const ordered: { atPs: bigint; signal: number; value: number }[] = [];
   signals.forEach(({ bits, changes }, signal) => {
+    const isWord = bits === wordBits;
     const byTime = changes.toSorted((left, right) =>
-      left.atPs === right.atPs ? left.value - right.value : left.atPs < right.atPs ? -1 : 1,
+      left.atPs === right.atPs ? (isWord ? 0 : left.value - right.value) : left.atPs < right.atPs ? -1 : 1,
     );
-    let last = bits === wordBits ? Number.NaN : 0;
+    let last = isWord ? Number.NaN : 0;
     byTime.forEach(({ atPs, value }, place) => {
       if (byTime[place + 1]?.atPs === atPs || value === last) return;
       last = value;

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { ObjectImage } from '../../../base/object-image.ts';
 import { programUrl } from '../../cli/program-url.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
+import type { JsonValue } from '../program.ts';
 import type { Report } from '../report/schema.ts';
 import {
   interruptSteps,
@@ -307,6 +308,72 @@ describe('what is drawn is what the report says', () => {
           ({ track }) => track.name === name.toUpperCase(),
         );
         expect(own.length, name).toBe(misses);
+      }
+  });
+});
+
+/** Levels of a machine by process and track, each with the numbers that it went through; and of other kinds how many there are. */
+async function levelsOf(
+  options: MachineOptions,
+  categories: NonNullable<TimelineOptions['categories']>,
+  workload: string,
+  roles: readonly string[],
+  args: JsonValue,
+): Promise<{
+  readonly levels: ReadonlyMap<string, readonly number[]>;
+  readonly counts: Readonly<Record<string, number>>;
+}> {
+  await using machine = await Machine.create({ ...options, analysis: { timeline: { categories } } });
+  for (const [node, exportName] of roles.entries())
+    await machine.load({ node, name: exportName, run: { url: programUrl(workload), exportName }, args });
+  await machine.run();
+  const levels = new Map<string, number[]>();
+  const own = [...(await machine.timeline()).records()];
+  const nameOf = ({ track }: TimelineRecord): string => `${track.process} ${track.name}`;
+  for (const record of own.filter(({ kind }) => kind === 'level'))
+    levels.set(nameOf(record), [...(levels.get(nameOf(record)) ?? []), record.values[0]!]);
+  const others = own.filter(({ kind }) => kind !== 'level');
+  return { levels, counts: sumBy(others, nameOf) };
+}
+
+describe('a level is what it says', () => {
+  const bandwidth = {
+    ...{ verb: 'write', isLatency: false, sizeBytes: 5000, iterations: 24, qpCount: 2, txDepth: 4 },
+    ...{ rxDepth: 4, inlineBytes: 0, usesEvents: false, cqModeration: 3, mtuBytes: 2048 },
+  };
+  const roles = ['bandwidthClient', 'bandwidthServer'];
+  const small = { set: { 'host.memory.sizeMib': 64 } };
+
+  it('of PCIe tags: taken and given back one by one, until none is out', async () => {
+    const { levels } = await levelsOf(small, ['levels'], 'perf-bandwidth', roles, bandwidth);
+    for (const hca of ['hca0', 'hca1']) {
+      const tags = levels.get(`${hca} tags in use`)!;
+      expect(tags.map((count, place) => Math.abs(count - (tags[place - 1] ?? 0)))).toEqual(tags.map(() => 1));
+      expect(tags.at(-1)).toBe(0);
+    }
+  });
+
+  it('of requests not taken: a completion is also that of those before it which have none', async () => {
+    const { levels } = await levelsOf(small, ['levels'], 'perf-bandwidth', roles, bandwidth);
+    const ofQueues = [...levels].filter(([name]) => name.endsWith('requests posted and not taken'));
+    expect(ofQueues.length).toBe(2);
+    for (const [name, counts] of ofQueues) {
+      expect(counts.at(-1), name).toBe(0);
+      expect(Math.max(...counts), name).toBeLessThanOrEqual(8);
+    }
+  });
+
+  it('of descriptors of a NIC on chip: more with each fetch, when it has come', async () => {
+    const set = { 'host.memory.sizeMib': 64, 'machine.adapter': 'nic' };
+    const stream = { path: 'sockets', sizeBytes: 3000, totalBytes: 30_000, latencyRounds: 1, file: null };
+    const sides = ['compareSender', 'compareReceiver'];
+    const { levels, counts } = await levelsOf({ set }, ['levels', 'dma'], 'compare-sides', sides, stream);
+    for (const node of [0, 1])
+      for (const ring of ['transmit', 'receive']) {
+        const onChip = levels.get(`nic${node} ${ring} ring: descriptors on chip`) ?? [];
+        const rises = onChip.filter((count, place) => count > (onChip[place - 1] ?? 0));
+        expect(rises.length).toBeGreaterThan(0);
+        expect(rises.length).toBe(counts[`nic${node} read: ${ring}Descriptors`]);
       }
   });
 });

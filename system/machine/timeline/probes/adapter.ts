@@ -21,8 +21,8 @@ export function watchAdapter(stream: Stream, adapter: Adapter): void {
     watchReads(stream, dmaRead, adapter.domain);
     watchWrites(stream, dmaWrite, adapter.domain);
   }
-  watchLevel(stream, 'tags in use', linkPort, ['sendMemoryRead'], () => dmaRead.pendingTagCount);
-  watchLevel(stream, 'tags in use', dmaRead.returnAccount, ['serve'], () => dmaRead.pendingTagCount);
+  const { tags } = dmaRead;
+  watchLevel(stream, 'tags in use', tags, ['take', 'release'], () => tags.takenCount);
   watchTransmitFifos(stream, linkPort);
   if (stream.has('interrupts')) watchMessages(stream, pcieFunction, adapter.domain);
   if (stream.has('registers')) watchRegisters(stream, adapter);

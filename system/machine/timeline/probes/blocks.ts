@@ -33,45 +33,34 @@ export function watchAccount(stream: Stream, account: BlockAccount, clock: Clock
   stream.addOpenEnd(() => noteStall(clock.cyclesElapsed(stream.lp.nowPs)));
 }
 
-/** Notes how many entries a fifo holds whenever that changes: at the edge or instant at which it does. */
-function watchFifo(stream: Stream, fifo: Fifo, name: string): void {
-  if (!stream.has('levels')) return;
-  const track = stream.track('levels', name);
-  const note = (): void => stream.instant('level', track, stream.lp.nowPs, fifo.count);
-  around(fifo, 'push', (push) => (value, visibleCycle) => {
-    push(value, visibleCycle);
-    note();
-  });
-  around(fifo, 'pop', (pop) => () => {
-    const value = pop();
-    note();
-    return value;
-  });
-}
-
 /** The fifos of each block that has some. */
 export function watchFifos(stream: Stream, blocks: Readonly<Record<string, object>>): void {
   for (const [name, block] of Object.entries(blocks)) {
     const { fifos = [] }: { readonly fifos?: readonly Fifo[] } = block;
-    for (const fifo of fifos) watchFifo(stream, fifo, `${name}: ${fifo.name}`);
+    for (const fifo of fifos)
+      watchLevel(stream, `${name}: ${fifo.name}`, fifo, ['push', 'pop', 'clear'], () => fifo.count);
   }
 }
 
-/** A level that `levelOf` reads after each call of these methods. */
+/**
+ * A level that `levelOf` reads after each call of these methods, noted at the edge or instant at which it changes. Methods of other
+ * blocks that change it are to call what is returned; undefined: no levels are asked for.
+ */
 export function watchLevel<T extends object>(
   stream: Stream,
   name: string,
   block: T,
   methods: readonly MethodsOf<T>[],
   levelOf: () => number,
-): void {
-  if (!stream.has('levels')) return;
+): (() => void) | undefined {
+  if (!stream.has('levels')) return undefined;
   const track = stream.track('levels', name);
   let last = -1;
-  for (const method of methods)
-    after(block, method, () => {
-      const level = levelOf();
-      if (level !== last) stream.instant('level', track, stream.lp.nowPs, level);
-      last = level;
-    });
+  const note = (): void => {
+    const level = levelOf();
+    if (level !== last) stream.instant('level', track, stream.lp.nowPs, level);
+    last = level;
+  };
+  for (const method of methods) after(block, method, note);
+  return note;
 }

@@ -31,6 +31,7 @@ export function watchHost(stream: Stream, { host, port, rootComplex, operations,
   if (stream.has('cores')) for (const core of host.cores) watchCore(stream, core, cpuCauses);
   if (stream.has('interrupts')) watchInterrupts(stream, host.interrupts, host.cores);
   if (stream.has('operations')) watchPosts(stream, operations, times);
+  if (stream.has('levels')) watchSendQueues(stream, operations);
 }
 
 /** From the message at the root complex to the end of its handler. */
@@ -70,25 +71,12 @@ const FIRST_SYSTEM_VECTOR = 32;
 function watchPosts(stream: Stream, operations: OperationLog, times: OperationTimes): void {
   let ordinal = 0;
   const ordinals = new Map<number, number>();
-  const outstanding = new Map<number, number>();
-  const noteLevel = (qpn: number, change: number, atPs: number): void => {
-    const count = (outstanding.get(qpn) ?? 0) + change;
-    outstanding.set(qpn, count);
-    if (stream.has('levels'))
-      stream.instant(
-        'level',
-        stream.track('levels', `QP 0x${qpn.toString(16)}: requests posted and not taken`),
-        atPs,
-        count,
-      );
-  };
   around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs, operation) => {
     posted(qpn, wqeCounter, opcode, ownPs, operation);
     const entry = times.entryOf(qpn, wqeCounter);
     if (entry >= 0) ordinals.set(entry, ordinal);
     stream.posted(ordinal);
     stream.instant('posted', queuePairTrack(stream, qpn), ownPs, qpn, wqeCounter, opcode, ordinal++);
-    noteLevel(qpn, 1, ownPs);
   });
   around(operations, 'completed', (completed) => (qpn, wqeCounter, ownPs) => {
     completed(qpn, wqeCounter, ownPs);
@@ -97,6 +85,59 @@ function watchPosts(stream: Stream, operations: OperationLog, times: OperationTi
     const opcode = times.opcodeAt(entry);
     const track = queuePairTrack(stream, qpn);
     stream.instant('taken', track, ownPs, qpn, wqeCounter, opcode, ordinals.get(entry) ?? -1);
-    noteLevel(qpn, -1, ownPs);
+  });
+}
+
+const COUNTER_MASK = 0xffff;
+
+/**
+ * How many requests of each send queue are posted and not taken: a completion is also that of all before it, most of which may have
+ * none of their own.
+ */
+function watchSendQueues(stream: Stream, operations: OperationLog): void {
+  interface SendQueue {
+    readonly track: number;
+    /** WQE counters of the oldest request not taken, and of the next to be posted. */
+    oldest: number;
+    next: number;
+    notedUs: number;
+    notedPs: number;
+  }
+  const queues = new Map<number, SendQueue>();
+  const countOf = ({ oldest, next }: SendQueue): number => (next - oldest) & COUNTER_MASK;
+  const note = (queue: SendQueue, atPs: number): void => {
+    stream.instant('level', queue.track, atPs, countOf(queue));
+    queue.notedUs = stream.lp.epochUs;
+    queue.notedPs = atPs;
+  };
+  around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs, operation) => {
+    posted(qpn, wqeCounter, opcode, ownPs, operation);
+    let queue = queues.get(qpn);
+    if (queue === undefined) {
+      const track = stream.track('levels', `QP 0x${qpn.toString(16)}: requests posted and not taken`);
+      queue = { track, oldest: wqeCounter, next: wqeCounter, notedUs: 0, notedPs: 0 };
+      queues.set(qpn, queue);
+    }
+    // Another one than the next: the queue was reset in between, and what it held is gone.
+    if (wqeCounter !== queue.next) queue.oldest = wqeCounter;
+    queue.next = (wqeCounter + 1) & COUNTER_MASK;
+    note(queue, ownPs);
+  });
+  around(operations, 'completed', (completed) => (qpn, wqeCounter, ownPs) => {
+    completed(qpn, wqeCounter, ownPs);
+    const queue = queues.get(qpn);
+    if (queue === undefined || ((wqeCounter - queue.oldest) & COUNTER_MASK) >= countOf(queue)) return;
+    queue.oldest = (wqeCounter + 1) & COUNTER_MASK;
+    note(queue, ownPs);
+  });
+  around(operations, 'closed', (closed) => (qpn) => {
+    closed(qpn);
+    const queue = queues.get(qpn);
+    queues.delete(qpn);
+    if (queue === undefined || countOf(queue) === 0) return;
+    queue.oldest = queue.next;
+    // The core that posted may have been ahead of the instant.
+    const notedPs = queue.notedPs - (stream.lp.epochUs - queue.notedUs) * 1e6;
+    note(queue, Math.max(stream.lp.nowPs, notedPs));
   });
 }

@@ -1,7 +1,7 @@
 /** What is observed in a NIC, beside what every adapter has: blocks, descriptor rings, causes of interrupts. */
 import { nicMsix } from '../../../../abi/nic/index.ts';
 import type { Nic } from '../../../../hw/nic/index.ts';
-import { around } from '../around.ts';
+import { after, around } from '../around.ts';
 import { interruptStepNumbers } from '../kinds.ts';
 import type { Stream } from '../stream.ts';
 import { watchAdapter } from './adapter.ts';
@@ -12,13 +12,21 @@ export function watchNic(stream: Stream, nic: Nic): void {
   for (const account of nic.accounts) watchAccount(stream, account, domain.clock);
   watchFifos(stream, { pcieFunction, dmaRead, receiveMac: blocks.receiveMac });
   watchAdapter(stream, nic);
-  for (const [name, ring] of [
-    ['transmit', blocks.transmitRing],
-    ['receive', blocks.receiveRing],
+  for (const [name, ring, engine] of [
+    ['transmit', blocks.transmitRing, blocks.transmitEngine],
+    ['receive', blocks.receiveRing, blocks.receiveEngine],
   ] as const) {
-    const methods = ['pop', 'writeTail', 'enable', 'reset'] as const;
+    const methods = ['pop', 'writeTail', 'enable', 'stopped', 'reset'] as const;
     watchLevel(stream, `${name} ring: descriptors available`, ring, methods, () => ring.available);
-    watchLevel(stream, `${name} ring: descriptors on chip`, ring, methods, () => ring.cachedCount);
+    const note = watchLevel(
+      stream,
+      `${name} ring: descriptors on chip`,
+      ring,
+      methods,
+      () => ring.cachedCount,
+    );
+    // The ring wakes its engine when descriptors have come.
+    if (note !== undefined) after<{ wake(cycle: number): void }>(engine, 'wake', note);
     watchLevel(stream, `${name} ring: head`, ring, methods, () => ring.head);
     watchLevel(stream, `${name} ring: tail`, ring, methods, () => ring.tail);
   }
