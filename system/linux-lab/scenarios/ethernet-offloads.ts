@@ -2,7 +2,7 @@
  * Segmentation and received checksums of adapters whose ports are of Ethernet, under the stock mlx4_en: what the driver makes of the
  * capabilities, what they save, and that the driver's counters agree with the cable's.
  */
-import { bringUp, counterOf, pingBothWays, pingCount } from './ethernet.ts';
+import { bringUp, counterOf, pauseStep, pausingPorts, pingBothWays, pingCount } from './ethernet.ts';
 import {
   addresses,
   addVlans,
@@ -172,6 +172,7 @@ const steps: readonly Step[] = [
       return `${sender.tso_packets} tso_packets, ${receiver.rx_csum_good} rx_csum_good`;
     },
   },
+  pauseStep,
   {
     title: 'no kernel has found a checksum of the device wrong, nor a segment that TCP could not use',
     async run(stage) {
@@ -203,6 +204,7 @@ export const ethernetOffloads: Scenario = {
     'hca.capability.logMaxLsoBytes': 16,
     'hca.capability.receiveChecksums': 'complete',
     'ethernet.gigabitsPerSecond': 40,
+    ...pausingPorts,
   },
   isLoaded: false,
   steps,
