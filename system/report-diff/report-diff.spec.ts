@@ -160,6 +160,17 @@ describe('what was asked for', () => {
     expect([isEqual, beyond]).toEqual([false, 0]);
   });
 
+  it('may differ in how often the same fault is injected', () => {
+    const fault = 'packet=lost,nth=2';
+    const [once, twice] = [[fault], [fault, fault]].map((faults) => perf(invocation({ faults })));
+    expect(reportDiff(once!, twice!)).toMatchObject({
+      isEqual: false,
+      request: [{ what: 'fault', after: fault, isAsked: true }],
+    });
+    expect(reportDiff(twice!, once!).request).toMatchObject([{ what: 'fault', before: fault }]);
+    expect(reportDiff(twice!, twice!)).toMatchObject({ isEqual: true, request: [] });
+  });
+
   it('may differ in arguments and in what the programs are given', () => {
     const rows = [{ ...row(64, 1000), args: { sizeBytes: 64, iterations: 20 } }, row(128, 2000)];
     const { request } = reportDiff(

@@ -31,15 +31,20 @@ function saidBy(output: Output): ReadonlyMap<string, { readonly row: Row; readon
   const invocation = objectIn(output, 'invocation');
   const machine = objectIn(invocation, 'machine');
   const said = new Map<string, { readonly row: Row; readonly value: Leaf }>();
-  const say = (what: RequestChange['what'], name: string, value: unknown): void => {
-    if (value !== undefined) said.set(`${what} ${name}`, { row: { what, name }, value: leafOf(value) });
+  const say = (what: RequestChange['what'], name: string, value: unknown, key = name): void => {
+    if (value !== undefined) said.set(`${what} ${key}`, { row: { what, name }, value: leafOf(value) });
   };
   say('command', 'command', invocation['command'] ?? output['test']);
   say('arguments', 'arguments', listText(invocation['arguments']));
   for (const [path, value] of leavesOf(output, isWorkload))
     if (isArgument.test(path)) say('workload', path, value);
   say('seed', 'seed', machine['seed']);
-  for (const text of faultsOf(output, machine)) say('fault', text, text);
+  const injected = new Map<string, number>();
+  for (const text of faultsOf(output, machine)) {
+    const count = (injected.get(text) ?? 0) + 1;
+    injected.set(text, count);
+    say('fault', text, text, `${text} ${count}`);
+  }
   say('input', 'input', objectIn(invocation, 'input')['sha256']);
   for (const [path, value] of leavesOf({ story: output['story'] }, () => true)) say('story', path, value);
   say('version', 'version', invocation['version']);
