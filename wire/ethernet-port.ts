@@ -241,14 +241,18 @@ export class EthernetPort {
 
   // ---- transmit ----
 
-  /** Whether a frame can be sent now. After a refusal the sender is called when it is worth asking again. */
-  canTransmit(): boolean {
+  /** Whether a frame can be sent now that will be formed by `formedPs`. After a refusal the sender is called when it is worth asking again. */
+  canTransmit(formedPs: Picoseconds = this.#lp.nowPs): boolean {
     const nowPs = this.#lp.nowPs;
-    this.#catchUp();
+    const readyPs = this.readyPs(formedPs - nowPs);
     const { pausedUntilPs } = this.flowControl;
-    if (nowPs < pausedUntilPs) this.flowControl.waits();
-    else this.flowControl.goesOn();
-    const readyPs = Math.max(this.#serializer.freePs - this.#aheadPs, pausedUntilPs);
+    if (nowPs < pausedUntilPs) {
+      this.flowControl.waits();
+      // Asked again then, it waits for the link, if it still has to.
+      this.#wakeSenderBy(pausedUntilPs);
+      return false;
+    }
+    this.flowControl.goesOn();
     if (readyPs <= nowPs) return true;
     this.#wakeSenderBy(readyPs);
     return false;
@@ -257,6 +261,12 @@ export class EthernetPort {
   /** Whether the other end has this one send nothing. */
   get isPaused(): boolean {
     return this.flowControl.isPaused;
+  }
+
+  /** When no more waits for the link than the configuration allows, or than leaves while a frame is formed; pauses apart. */
+  readyPs(formingPs: Picoseconds): Picoseconds {
+    const aheadPs = this.#aheadPs;
+    return this.freePs - (formingPs > aheadPs ? formingPs : aheadPs);
   }
 
   /** Instant by which all that has been handed to the port has left. */
@@ -398,8 +408,7 @@ export class EthernetPort {
 
   /** The other end has this one go on from `fromPs` on. */
   pauseEnds(fromPs: Picoseconds): void {
-    if (this.#spaceDuePs !== NEVER)
-      this.#wakeSenderBy(Math.max(fromPs, this.#serializer.freePs - this.#aheadPs));
+    if (this.#spaceDuePs !== NEVER) this.#wakeSenderBy(fromPs);
     if (this.#held.count > 0) this.#wakeHeldBy(fromPs);
   }
 

@@ -67,8 +67,8 @@ const linkBytesOf = ({ preambleBytes, interFrameGapBytes }: EthernetConfig, fram
   preambleBytes + frameBytes + ETHERNET_FCS_BYTES + interFrameGapBytes;
 
 /**
- * Bytes of a channel between two ports of this configuration: what is queued and in flight, as short frames or as long ones; twice,
- * since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
+ * Bytes of a channel between two ports of this configuration: what is queued and in flight, as short frames or as long ones, one of
+ * them while the next is formed; twice, since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
  */
 export function ethernetChannelBytes(config: EthernetConfig): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);
@@ -76,7 +76,7 @@ export function ethernetChannelBytes(config: EthernetConfig): number {
   const flightBytes = config.transmitAheadBytes + (ethernetLatencyPs(config) * denominator) / numeratorPs;
   const shortLinkBytes = linkBytesOf(config, ETHERNET_FRAME_MIN_BYTES);
   const flying = Math.ceil(flightBytes / shortLinkBytes) * recordBytes(ETHERNET_FRAME_MIN_BYTES);
-  const neededBytes = 2 * (flying + flightBytes + 2 * longBytes) + 16_384;
+  const neededBytes = 2 * (flying + flightBytes + 3 * longBytes) + 16_384;
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
 }
 

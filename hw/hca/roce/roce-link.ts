@@ -19,11 +19,13 @@ import type { BlockState } from '../../../sim/index.ts';
 import {
   ETHERNET_FCS_BYTES,
   ETHERNET_FRAME_MIN_BYTES,
+  FLAG_RETRANSMISSION,
   ICRC_WRONG,
   isRoceFrame,
   PACKET_BYTES_SHIFT,
   PACKET_RIGHT,
   PAD_SHIFT,
+  PacketCounters,
   packetBytesOf,
   padBytes,
   RoceBytes,
@@ -79,8 +81,14 @@ class Records {
 export class RoceLink implements PacketPort {
   readonly outboundHeaders = { destinationQpn: 0, psn: 0 };
   readonly receivePacketsMax: number;
-  /** Packets handed to the receiver. */
-  receivedCount = 0;
+  /** Packets that went on the cable, first transmissions and retransmissions apart, and that were discarded while it was down. */
+  readonly sent = {
+    first: new PacketCounters(),
+    retransmitted: new PacketCounters(),
+    discarded: new PacketCounters(),
+  };
+  /** Packets handed to the receiver. Bytes are those of frames here, from the destination to the FCS. */
+  readonly received = new PacketCounters();
   /** Undefined on ports that carry only packets, or only frames, where nothing comes here. */
   readonly #ethernet: EthernetCore | undefined;
   readonly #address: PortAddress;
@@ -128,6 +136,11 @@ export class RoceLink implements PacketPort {
     return this.#out.bytes;
   }
 
+  /** Packets handed to the receiver. */
+  get receivedCount(): number {
+    return this.received.packetTotal;
+  }
+
   get txWords(): Int32Array {
     return this.#out.words;
   }
@@ -149,8 +162,8 @@ export class RoceLink implements PacketPort {
     return this.#ethernet!.port.transmitted.discardedFrames;
   }
 
-  expectPacket(): Picoseconds {
-    return this.freePs;
+  expectPacket(_fromPs: Picoseconds, formingPs: Picoseconds): Picoseconds {
+    return this.#ethernet!.port.readyPs(formingPs);
   }
 
   sendPacket(
@@ -160,7 +173,7 @@ export class RoceLink implements PacketPort {
     atPs: Picoseconds,
     virtualLane = 0,
   ): number {
-    if (!this.#mayTransmit()) return -1;
+    if (!this.#mayTransmit(atPs)) return -1;
     const { words } = this.#out;
     words[WORD_OPCODE] = opcode;
     words[WORD_PAYLOAD_BYTES] = payloadBytes;
@@ -174,8 +187,8 @@ export class RoceLink implements PacketPort {
   }
 
   /** The cable takes something, and it is not a frame's turn. */
-  #mayTransmit(): boolean {
-    if (!this.#ethernet!.port.canTransmit()) return false;
+  #mayTransmit(formedPs: Picoseconds): boolean {
+    if (!this.#ethernet!.port.canTransmit(formedPs)) return false;
     if (!this.#wasPacket || !this.#ports.frameTransmitter.waitsForWire) return true;
     this.#wasPacket = false;
     this.#ports.transmitter.spaceFreed();
@@ -193,10 +206,20 @@ export class RoceLink implements PacketPort {
     }
     const { frames } = port.transmitted;
     port.send(this.#frame, 0, bytes, this.#formedPs);
-    if (port.transmitted.frames === frames) return;
     const wireBytes = Math.max(bytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
+    const isSent = port.transmitted.frames !== frames;
+    this.#countSent(offset >> 2, wireBytes, isSent);
+    if (!isSent) return;
     const { longestBytes } = side.steering;
     side.statistics.transmitted.count(this.#frame, 0, tagOf(this.#frame, 0), wireBytes, longestBytes);
+  }
+
+  #countSent(at: number, wireBytes: number, isSent: boolean): void {
+    const { words } = this.#out;
+    const { first, retransmitted, discarded } = this.sent;
+    const isFirst = (words[at + WORD_PACKET_FLAGS]! & FLAG_RETRANSMISSION) === 0;
+    const counters = isSent ? (isFirst ? first : retransmitted) : discarded;
+    counters.count(words[at + WORD_OPCODE]!, wireBytes, words[at + WORD_PAYLOAD_BYTES]!);
   }
 
   // ---- receive ----
@@ -236,8 +259,10 @@ export class RoceLink implements PacketPort {
     const reason = this.#take(slot, at, bytes);
     if (reason === undefined) {
       const offset = slot * RECORD_BYTES;
-      this.receivedCount++;
-      this.#ports.receiver.packetArrived(offset, this.#in.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!);
+      const { words } = this.#in;
+      const payloadBytes = words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+      this.received.count(words[(offset >> 2) + WORD_OPCODE]!, bytes + ETHERNET_FCS_BYTES, payloadBytes);
+      this.#ports.receiver.packetArrived(offset, payloadBytes);
       return;
     }
     side.steering.drop(reason);

@@ -37,6 +37,8 @@ const forms: readonly RoceForm[] = ['v1', 'v2 over IPv4', 'v2 over IPv6'];
 const fast = { gigabitsPerSecond: 40, mtuBytes: 4200, receiveFifoFrames: 64 };
 /** Local ACK timeout code 2: 16 us. */
 const ackTimeout = 2;
+/** 262 us. */
+const slowAckTimeout = 6;
 
 /** The frames that a node sends from now on. */
 function framesOf({ a }: DataPathBench): Uint8Array[] {
@@ -75,12 +77,13 @@ function managementQp(node: DataPathNode): { readonly qp: Qp; readonly cq: Cq } 
 
 describe.each(forms)('RoCE %s', (roce) => {
   it.each([
-    ['', {}],
-    [' at the smallest sizes', tightest],
-    [' with one context on chip', oneLineCaches],
-  ])('carries the mixture of all operations%s', async (_what, hca) => {
+    ['', {}, ackTimeout],
+    [' at the smallest sizes', tightest, ackTimeout],
+    // Slower than the cable: packets wait in the port, which drops some, for longer than the others are given.
+    [' with one context on chip', oneLineCaches, slowAckTimeout],
+  ])('carries the mixture of all operations%s', async (_what, hca, timeout) => {
     const bench = await dataPathBench({ roce, ethernet: fast, hca });
-    await runMixedTraffic(bench, 3, 30, 5, ackTimeout);
+    await runMixedTraffic(bench, 3, 30, 5, timeout);
     for (const { dataPath } of bench.nodes) expect(dataPath.core.violations.report()).toEqual({});
   });
 
