@@ -63,3 +63,10 @@ export const serviceLevelOfScheduleQueue = (scheduleQueue: number): number => (s
 /** Schedule queue of an ordinary QP on an InfiniBand port. */
 export const scheduleQueueOf = (port: number, serviceLevel: number): number =>
   scheduleQueueBase.ordinary | ((port - 1) << 6) | (serviceLevel << 2);
+
+/** The same on an Ethernet port: the low three bits of the service level are the priority. */
+export const ethernetScheduleQueueOf = (port: number, serviceLevel: number): number =>
+  scheduleQueueBase.ordinary | ((port - 1) << 6) | ((serviceLevel & 7) << 3);
+
+/** Priority of a schedule queue on an Ethernet port. */
+export const priorityOfScheduleQueue = (scheduleQueue: number): number => (scheduleQueue >>> 3) & 7;

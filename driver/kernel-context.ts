@@ -9,6 +9,7 @@ import { ContextEvents } from './context-events.ts';
 import * as cqs from './cq.ts';
 import type { Device } from './device.ts';
 import { deviceAttributes } from './device-attributes.ts';
+import { ethernetPortOf } from './ethernet-port.ts';
 import { HandleTable } from './handles.ts';
 import { KernelError, require } from './kernel-error.ts';
 import {
@@ -43,8 +44,10 @@ import type { Port } from './port.ts';
 import * as qps from './qp.ts';
 import * as srqs from './srq.ts';
 import {
+  type AhAttr,
   type AsyncEventRecord,
   type DeviceAttr,
+  type GidEntry,
   type Handle,
   type MwType,
   type PortAttr,
@@ -111,6 +114,18 @@ export class ProcessContext implements KernelContext {
 
   async queryPkey(cpu: Cpu, port: number, index: number): Promise<number> {
     return this.call(cpu, 'ibv_query_pkey', () => this.port(port).pkey(cpu, index));
+  }
+
+  async queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]> {
+    return this.call(cpu, 'ibv_query_gid_table', () => this.port(port).gidTable(cpu));
+  }
+
+  async createAh(cpu: Cpu, attr: AhAttr): Promise<Uint8Array | undefined> {
+    return this.call(
+      cpu,
+      'ibv_create_ah',
+      async () => ethernetPortOf(this.port(attr.portNum))?.resolve(attr).mac,
+    );
   }
 
   async allocPd(cpu: Cpu): Promise<{ handle: Handle; pdn: number }> {

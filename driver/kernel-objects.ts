@@ -69,6 +69,7 @@ export function contextInfo(device: Device, uar: UserUar): ContextInfo {
     blueFlameBusAddress: uar.blueFlameBusAddress,
     cqeBytes,
     completionVectors: device.completionEqs.length,
+    linkLayers: device.ports.map(({ linkLayer }) => linkLayer),
     ...queueLimits(device),
   };
 }

@@ -8,9 +8,12 @@
 import type { Cpu, ProcessMemory } from './platform.ts';
 import type { KernelEventChannel } from './rdma-cm.ts';
 import type {
+  AhAttr,
   AsyncEventRecord,
   DeviceAttr,
+  GidEntry,
   Handle,
+  LinkLayerVerb,
   MwType,
   PortAttr,
   QpAttr,
@@ -38,6 +41,8 @@ export interface ContextInfo {
   readonly cqeBytes: number;
   /** Completion vectors a CQ may choose from: 0 … count − 1. */
   readonly completionVectors: number;
+  /** Of each port. */
+  readonly linkLayers: readonly LinkLayerVerb[];
   readonly maxQpWr: number;
   readonly maxSendSge: number;
   readonly maxRecvSge: number;
@@ -136,6 +141,10 @@ export interface KernelContext {
   /** @returns 16 bytes */
   queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array>;
   queryPkey(cpu: Cpu, port: number, index: number): Promise<number>;
+  /** The entries of a port's GID table that are not empty. */
+  queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]>;
+  /** Finds out what an address needs beside what it says: on Ethernet the MAC, 6 bytes; undefined on InfiniBand. */
+  createAh(cpu: Cpu, attr: AhAttr): Promise<Uint8Array | undefined>;
 
   allocPd(cpu: Cpu): Promise<{ readonly handle: Handle; readonly pdn: number }>;
   deallocPd(cpu: Cpu, pd: Handle): Promise<void>;

@@ -182,11 +182,13 @@ interface KernelOperations {
   completed(qpNumber: number, wqeCounter: number, ownPs: number): void;
 }
 
-/** A port of the subnet, as a table of static neighbours and paths names it. */
+/** A port of the subnet, as a table of static neighbours names it. */
 export interface Neighbour {
   /** IPv4 address as text. */
   readonly address: string;
   readonly portGuid: bigint;
+  /** 48 bits; what counts where ports are of Ethernet. */
+  readonly mac: number;
 }
 
 /** The machine under the driver. */
@@ -214,7 +216,10 @@ export interface DriverPlatform {
   startTimer?(delayPs: number, due: () => void, purpose: 'health' | 'protocol'): void;
   /** Notified of the work requests of the kernel's own QPs, as a library's tap is of a program's. Absent: not counted. */
   readonly operations?: KernelOperations;
-  /** Ports that this host finds by their addresses, its own among them. Absent: connections are not managed. */
+  /**
+   * Ports that this host finds by their addresses, its own among them. Absent: connections are not managed, and a port of Ethernet
+   * has link-local addresses alone.
+   */
   readonly neighbours?: readonly Neighbour[];
   /** Takes a line for the kernel's log. Absent: nothing is kept. */
   log?(text: string): void;

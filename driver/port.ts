@@ -34,7 +34,15 @@ import type { PortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
 import { CommandFailure, KernelError, requireWithin } from './kernel-error.ts';
 import type { Cpu, DriverPlatform, Signal } from './platform.ts';
-import { AsyncEventType, type MtuVerb, type PortAttr, type PortStateVerb } from './uapi.ts';
+import {
+  AsyncEventType,
+  type GidEntry,
+  GidTypeVerb,
+  LinkLayerVerb,
+  type MtuVerb,
+  type PortAttr,
+  type PortStateVerb,
+} from './uapi.ts';
 
 export type PortInfo = Decoded<typeof portInfo>;
 export type NodeInfo = Decoded<typeof nodeInfo>;
@@ -53,8 +61,9 @@ const extendedSpeeds: { readonly [code: number]: number } = {
 export class Port {
   readonly number: number;
   readonly limits: PortLimits;
-  private readonly platform: DriverPlatform;
-  private readonly commands: CommandInterface;
+  readonly linkLayer: LinkLayerVerb = LinkLayerVerb.IBV_LINK_LAYER_INFINIBAND;
+  protected readonly platform: DriverPlatform;
+  protected readonly commands: CommandInterface;
   private readonly changed: Signal;
   private isActive = false;
 
@@ -105,12 +114,17 @@ export class Port {
   /** Waits until the port is active. @returns false when it is not within `limitUs` */
   async waitUntilActive(cpu: Cpu, limitUs: number): Promise<boolean> {
     const watch = this.platform.stopwatch();
-    if ((await this.portInfo(cpu)).portState === PortState.ACTIVE) return true;
+    if (await this.isActiveNow(cpu)) return true;
     while (!this.isActive) {
       const restPs = usToPs(limitUs) - watch.elapsedPs;
       if (restPs <= 0 || !(await this.changed.wait(cpu, restPs))) return this.isActive;
     }
     return true;
+  }
+
+  /** What the device says, whatever events have come. */
+  protected async isActiveNow(cpu: Cpu): Promise<boolean> {
+    return (await this.portInfo(cpu)).portState === PortState.ACTIVE;
   }
 
   portInfo(cpu: Cpu): Promise<PortInfo> {
@@ -148,6 +162,7 @@ export class Port {
       activeWidth: info.linkWidthActive,
       activeSpeed: await this.activeSpeed(cpu, info),
       physState: info.portPhysicalState,
+      linkLayer: this.linkLayer,
     };
   }
 
@@ -164,6 +179,17 @@ export class Port {
     view.setBigUint64(0, gidPrefix);
     view.setBigUint64(8, guids.guids[index % guidsPerBlock]!);
     return gid;
+  }
+
+  /** The entries that are not empty, in order. */
+  async gidTable(cpu: Cpu): Promise<GidEntry[]> {
+    const entries: GidEntry[] = [];
+    for (let gidIndex = 0; gidIndex < this.gidCount; gidIndex++) {
+      const gid = await this.gid(cpu, gidIndex);
+      if (gid.subarray(8).some((byte) => byte !== 0))
+        entries.push({ gid, gidIndex, portNum: this.number, gidType: GidTypeVerb.IBV_GID_TYPE_IB });
+    }
+    return entries;
   }
 
   async pkey(cpu: Cpu, index: number): Promise<number> {

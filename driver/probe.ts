@@ -10,6 +10,7 @@ import {
   initHca,
   ModStatCfgForm,
   modStatCfg,
+  PortType,
   queryAdapter,
 } from '../abi/index.ts';
 import { EventRouter } from './async-events.ts';
@@ -26,6 +27,7 @@ import { CommandInterface } from './command.ts';
 import type { Device, IcmTables } from './device.ts';
 import { DeviceLifecycle } from './device-lifecycle.ts';
 import { donate, givePages, leaveToDevice, takePages } from './donation.ts';
+import { EthernetPort } from './ethernet-port.ts';
 import { IcmTable } from './icm.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
 import { setUpInterrupts } from './interrupts.ts';
@@ -96,7 +98,11 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
   const { asyncEq, completionEqs } = await setUpInterrupts(cpu, interrupts, teardown);
   commands.onLateEvent((thread) => asyncEq.handleInterrupt(thread));
   await configureSpecialQps(probe, limits);
-  const ports = portLimits.map((port, at) => new Port(platform, commands, at + 1, port));
+  const ports = portLimits.map((port, at) =>
+    port.supportedTypes === PortType.ETHERNET
+      ? new EthernetPort(platform, commands, at + 1, port, limits)
+      : new Port(platform, commands, at + 1, port),
+  );
   router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));
   const node = await startPorts(probe, ports);
   return {

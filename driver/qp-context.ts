@@ -5,12 +5,15 @@
  */
 import {
   type addressPath,
+  ethernetScheduleQueueOf,
   icmPageBytes,
+  LinkType,
   OptionalParameter,
   PathMigration,
   PathMtu,
   QpState,
   type qpMailbox,
+  type RoceMode,
   ServiceType,
   scheduleQueueOf,
 } from '../abi/index.ts';
@@ -38,6 +41,18 @@ export interface QpGeometry {
   readonly receivesInline: boolean;
   readonly translation: Translation;
   readonly recordAddress: number;
+}
+
+/** What a QP has of its port where that is of Ethernet. */
+export interface EthernetSettings {
+  /** Place of the source MAC in the port's table. */
+  readonly macIndex: number;
+  /** Of a transition that gives an address. */
+  readonly route:
+    | { readonly mac: Uint8Array; readonly hopLimit: number; readonly roceMode: RoceMode }
+    | undefined;
+  /** UDP source port of version 2; undefined of a transition that does not set it. */
+  readonly entropy: number | undefined;
 }
 
 /** Attributes that later transitions build on. */
@@ -87,12 +102,13 @@ export function transitionMailbox(
   to: QpStateVerb,
   attr: QpAttr,
   mask: number,
+  ethernet: EthernetSettings | undefined,
 ): Mailbox {
   const isInit = from === QpStateVerb.IBV_QPS_RESET && to === QpStateVerb.IBV_QPS_INIT;
   const isRtr = from === QpStateVerb.IBV_QPS_INIT && to === QpStateVerb.IBV_QPS_RTR;
   const requester = requesterFields(attr, mask);
   const responder = responderFields(memory, attr, mask);
-  const path = pathFields(geometry, memory, attr, mask, isRtr);
+  const path = pathFields(geometry, memory, attr, mask, isRtr, ethernet);
   return {
     optionalParameterMask: requester.mask + responder.mask + path.mask,
     context: {
@@ -102,6 +118,8 @@ export function transitionMailbox(
       ...mtuFields(geometry, attr, mask),
       ...requester.fields,
       ...responder.fields,
+      ...(isRtr && ethernet?.route !== undefined ? { roceMode: ethernet.route.roceMode } : {}),
+      ...(ethernet?.entropy === undefined ? {} : { roceEntropy: ethernet.entropy }),
       primaryPath: path.fields,
     },
   };
@@ -227,6 +245,7 @@ function pathFields(
   attr: QpAttr,
   mask: number,
   isRtr: boolean,
+  ethernet: EthernetSettings | undefined,
 ): Selected<Path> {
   let path: Path = {};
   let optional = 0;
@@ -239,10 +258,14 @@ function pathFields(
     optional += bit(OptionalParameter.ACK_TIMEOUT);
   }
   if ((mask & QpAttrMask.IBV_QP_AV) !== 0 && attr.ahAttr !== undefined) {
-    path = { ...path, ...addressFields(attr.ahAttr) };
+    path = { ...path, ...addressFields(attr.ahAttr), ...ethernetFields(attr.ahAttr, ethernet) };
     optional += bit(OptionalParameter.PRIMARY_ADDR_PATH) + bit(OptionalParameter.SCHED_QUEUE);
   } else if (isRtr && geometry.type === QpTypeVerb.IBV_QPT_UD) {
     path = { ...path, scheduleQueue: scheduleQueueOf(memory.port, 0) };
+    if (ethernet !== undefined) {
+      path = { ...path, ...sourceOf(ethernet) };
+      optional += bit(OptionalParameter.PRIMARY_ADDR_PATH);
+    }
   }
   if (isRtr) path = { ...path, counterIndex: sinkCounter };
   return { fields: path, mask: optional };
@@ -266,5 +289,25 @@ function addressFields(ah: AhAttr): Path {
           flowLabel: route.flowLabel,
           remoteGid: route.dgid,
         }),
+  };
+}
+
+/** The source of all packets of a QP on Ethernet; bit 7 of its byte is that of a GRH. */
+const sourceOf = ({ macIndex }: EthernetSettings): Path => ({
+  grhPresent: 1,
+  sourcePathBits: macIndex,
+  linkType: LinkType.ETHERNET,
+});
+
+/** What takes the place of LIDs, path bits and service levels on Ethernet. */
+function ethernetFields(ah: AhAttr, ethernet: EthernetSettings | undefined): Path {
+  if (ethernet?.route === undefined) return {};
+  const { mac, hopLimit } = ethernet.route;
+  return {
+    ...sourceOf(ethernet),
+    hopLimit,
+    scheduleQueue: ethernetScheduleQueueOf(ah.portNum, ah.sl ?? 0),
+    forceEthernetPriority: 1,
+    destinationMac: mac,
   };
 }

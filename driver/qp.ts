@@ -3,10 +3,16 @@
  * the verbs' attribute table before a command goes out. Source: interface sheet 3.17, 4.2, 5.1, 6.1.
  */
 import {
+  type CommandName,
+  hasFlag,
+  LinkType,
+  MemoryManagementFlag,
   portOfScheduleQueue,
+  priorityOfScheduleQueue,
   QpState,
   type qpc,
   qpMailbox,
+  RoceMode,
   receiveRecord,
   resetOpcodeModifier,
   serviceLevelOfScheduleQueue,
@@ -17,14 +23,23 @@ import type { Decoded } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import { inlineReceiveBytesMax } from './device-attributes.ts';
+import { ethernetPortOf } from './ethernet-port.ts';
 import type { IcmTable } from './icm.ts';
 import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { commandForTransition } from './qp-attributes.ts';
-import { type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
-import { AccessFlag, MtuVerb, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
+import { type EthernetSettings, type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
+import {
+  AccessFlag,
+  GidTypeVerb,
+  MtuVerb,
+  type QpAttr,
+  QpAttrMask,
+  QpStateVerb,
+  QpTypeVerb,
+} from './uapi.ts';
 import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
 import { type IdleSendQueue, makeIdleQueue, releaseIdleQueue, type XrcDomain } from './xrc-domain.ts';
 
@@ -163,12 +178,48 @@ export async function modifyQp(
   } else if (command !== undefined) {
     const wantsEvent = command === 'RTS2SQD_QP' && attr.enSqdAsyncNotify === 1;
     const inputModifier = (wantsEvent ? sqdEventRequest | qp.qpn : qp.qpn) >>> 0;
-    const mailbox = transitionMailbox(qp.geometry, qp.memory, from, to, attr, mask);
+    const ethernet = await ethernetSettings(cpu, device, qp, command, attr, mask);
+    const mailbox = transitionMailbox(qp.geometry, qp.memory, from, to, attr, mask, ethernet);
     await device.commands.executeWithMailbox(cpu, command, { inputModifier }, (bytes, address) => {
       qpMailbox.encodeInto(mailbox, bytes, address);
     });
   }
   remember(qp, to, attr, mask);
+}
+
+/** What a transition says of a port of Ethernet. @throws KernelError for an address that cannot be reached */
+async function ethernetSettings(
+  cpu: Cpu,
+  device: Device,
+  { qpn, memory }: QueuePair,
+  command: CommandName,
+  attr: QpAttr,
+  mask: number,
+): Promise<EthernetSettings | undefined> {
+  const number = (mask & QpAttrMask.IBV_QP_PORT) === 0 ? memory.port : (attr.portNum ?? memory.port);
+  const port = ethernetPortOf(device.ports[number - 1]);
+  if (port === undefined) return undefined;
+  const { ahAttr } = attr;
+  const hasAddress = (mask & QpAttrMask.IBV_QP_AV) !== 0 && ahAttr !== undefined;
+  const isVersion2 =
+    hasAddress && port.typeOfGid(ahAttr.grh?.sgidIndex ?? 0) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
+  const route = hasAddress
+    ? { ...port.resolve(ahAttr), roceMode: isVersion2 ? RoceMode.V2 : RoceMode.V1 }
+    : undefined;
+  const hasEntropy = hasFlag(device.limits.memoryManagementFlags, MemoryManagementFlag.ROCE_V1_V2);
+  const entropy =
+    hasEntropy && command === 'RTR2RTS_QP'
+      ? await device.commands.query(cpu, 'QUERY_QP', { inputModifier: qpn }, (bytes, at) =>
+          entropyOf(qpMailbox.decode(bytes, at).context.remoteQpn, qpn),
+        )
+      : undefined;
+  return { macIndex: port.macIndex, route, entropy };
+}
+
+/** The UDP source port of a connection, of the dynamic ports: Linux' mlx4_qp_roce_entropy. */
+function entropyOf(remoteQpn: number, qpn: number): number {
+  const folded = (number: number): number => ((number ^ (number >>> 16)) & 0xff) | (number & 0xff00);
+  return (remoteQpn === qpn ? folded(qpn) : folded(remoteQpn) ^ folded(qpn)) | 0xc000;
 }
 
 /** The live state, as the device has it. */
@@ -279,6 +330,7 @@ function remember(qp: QueuePair, to: QpStateVerb, attr: QpAttr, mask: number): v
 function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
   const path = context.primaryPath;
   const state = verbStates[context.state] ?? QpStateVerb.IBV_QPS_ERR;
+  const isEthernet = path.linkType === LinkType.ETHERNET;
   return {
     qpState: state,
     curQpState: state,
@@ -293,8 +345,11 @@ function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
       (context.remoteAtomicEnabled === 1 ? AccessFlag.IBV_ACCESS_REMOTE_ATOMIC : 0),
     ahAttr: {
       dlid: path.remoteLid,
-      sl: serviceLevelOfScheduleQueue(path.scheduleQueue),
-      srcPathBits: path.sourcePathBits,
+      sl: isEthernet
+        ? priorityOfScheduleQueue(path.scheduleQueue)
+        : serviceLevelOfScheduleQueue(path.scheduleQueue),
+      // On Ethernet they are the place of the source MAC.
+      srcPathBits: isEthernet ? 0 : path.sourcePathBits,
       staticRate: path.staticRate === 0 ? 0 : path.staticRate - 5,
       isGlobal: path.grhPresent,
       portNum: state === QpStateVerb.IBV_QPS_INIT ? qp.memory.port : portOfScheduleQueue(path.scheduleQueue),

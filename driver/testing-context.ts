@@ -6,7 +6,8 @@ import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
 import type { CreateQp, KernelContext } from './kernel-verbs.ts';
 import { driverParameters } from './parameters.ts';
-import { TestMachine } from './testing.ts';
+import type { Neighbour } from './platform.ts';
+import { type Script, TestMachine } from './testing.ts';
 import { goldenCommands, goldenDevice } from './testing-answers.ts';
 import type { TestProcess } from './testing-process.ts';
 import { QpAttrMask as M, QpStateVerb, QpTypeVerb } from './uapi.ts';
@@ -75,14 +76,20 @@ export class TestContext {
 
   /** On a machine of its own, whose device answers as the captured one did; no command is remembered yet. */
   static async open(): Promise<TestContext> {
+    const opened = await TestContext.openWith(goldenDevice);
+    opened.machine.commands.length = 0;
+    return opened;
+  }
+
+  /** The same with another device, whose probe is remembered. */
+  static async openWith(script: Script, neighbours: readonly Neighbour[] = []): Promise<TestContext> {
     const machine = new TestMachine();
-    machine.script = goldenDevice;
+    machine.script = script;
     const config = { ...defaultsOf(driverParameters), completionEqEntries: 128 };
-    const driver = new Driver(machine.platform, config);
+    const driver = new Driver({ ...machine.platform, neighbours }, config);
     await driver.probe(machine.cpu);
     const process = machine.newProcess();
     const context = await driver.openDevice(machine.cpu, process);
-    machine.commands.length = 0;
     return new TestContext(machine, driver, process, context);
   }
 

@@ -15,6 +15,7 @@ export const errnoNumbers = {
   EOPNOTSUPP: 95,
   EADDRINUSE: 98,
   ETIMEDOUT: 110,
+  EHOSTUNREACH: 113,
 } as const;
 export type ErrnoName = keyof typeof errnoNumbers;
 
@@ -134,6 +135,31 @@ export const PortStateVerb = {
   IBV_PORT_ACTIVE: 4,
 } as const;
 export type PortStateVerb = (typeof PortStateVerb)[keyof typeof PortStateVerb];
+
+/** What a port's link is of (IBV_LINK_LAYER_…). */
+export const LinkLayerVerb = {
+  IBV_LINK_LAYER_UNSPECIFIED: 0,
+  IBV_LINK_LAYER_INFINIBAND: 1,
+  IBV_LINK_LAYER_ETHERNET: 2,
+} as const;
+export type LinkLayerVerb = (typeof LinkLayerVerb)[keyof typeof LinkLayerVerb];
+
+/** By what a GID's packets go (ibv_gid_type). */
+export const GidTypeVerb = {
+  IBV_GID_TYPE_IB: 0,
+  IBV_GID_TYPE_ROCE_V1: 1,
+  IBV_GID_TYPE_ROCE_V2: 2,
+} as const;
+export type GidTypeVerb = (typeof GidTypeVerb)[keyof typeof GidTypeVerb];
+
+/** An entry of a port's GID table (ibv_gid_entry). */
+export interface GidEntry {
+  /** 16 bytes. */
+  readonly gid: Uint8Array;
+  readonly gidIndex: number;
+  readonly portNum: number;
+  readonly gidType: GidTypeVerb;
+}
 
 /** Where packets go (ibv_global_route). */
 export interface GlobalRoute {
@@ -281,6 +307,7 @@ export interface PortAttr {
   /** 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR. */
   readonly activeSpeed: number;
   readonly physState: number;
+  readonly linkLayer: LinkLayerVerb;
 }
 
 /** Number of a kernel object of one open device; means nothing elsewhere. */

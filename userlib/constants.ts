@@ -5,6 +5,8 @@
 import {
   AccessFlag,
   AsyncEventType,
+  GidTypeVerb,
+  LinkLayerVerb,
   MtuVerb,
   MwType,
   OpenFlag,
@@ -39,6 +41,9 @@ export const {
   IBV_ACCESS_ON_DEMAND,
 } = AccessFlag;
 export const { IBV_MW_TYPE_1, IBV_MW_TYPE_2 } = MwType;
+export const { IBV_LINK_LAYER_UNSPECIFIED, IBV_LINK_LAYER_INFINIBAND, IBV_LINK_LAYER_ETHERNET } =
+  LinkLayerVerb;
+export const { IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2 } = GidTypeVerb;
 export const {
   IBV_QP_STATE,
   IBV_QP_CUR_STATE,

@@ -5,7 +5,7 @@
  *     const context = await openDevice(device!);
  */
 import { cqRecord, receiveRecord } from '../abi/index.ts';
-import type { DeviceAttr, PortAttr } from '../driver/index.ts';
+import type { DeviceAttr, GidEntry, PortAttr } from '../driver/index.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
 import type { VerbsPlatform } from './platform.ts';
@@ -73,6 +73,13 @@ export const queryGid = (context: IbvContext, portNum: number, index: number): P
   verb('ibv_query_gid', async () => {
     checkArguments('ibv_query_gid', ['portNum', portNum, uint8Max], ['index', index, uint16Max]);
     return context.kernel.queryGid(context.cpu, portNum, index);
+  });
+
+/** The GIDs of a port that are not empty, with their places and types (ibv_query_gid_table, of one port). */
+export const queryGidTable = (context: IbvContext, portNum: number): Promise<GidEntry[]> =>
+  verb('ibv_query_gid_table', async () => {
+    checkArguments('ibv_query_gid_table', ['portNum', portNum, uint8Max]);
+    return context.kernel.queryGidTable(context.cpu, portNum);
   });
 
 /** A P_Key (ibv_query_pkey). */

@@ -2,7 +2,10 @@ export type {
   AhAttr,
   AsyncEventType,
   DeviceAttr,
+  GidEntry,
+  GidTypeVerb,
   GlobalRoute,
+  LinkLayerVerb,
   PortAttr,
   QpAttr,
   QpCap,
@@ -23,6 +26,7 @@ export {
   openDevice,
   queryDevice,
   queryGid,
+  queryGidTable,
   queryPkey,
   queryPort,
 } from './device.ts';

@@ -1,6 +1,6 @@
 /** Protection domains, memory regions and address handles. */
 import { addressVector, variantOfKey, withVariant } from '../abi/index.ts';
-import type { AhAttr, MwType } from '../driver/index.ts';
+import { type AhAttr, LinkLayerVerb, type MwType } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';
@@ -48,20 +48,27 @@ export const deallocMw = (mw: IbvMw): Promise<void> =>
 /** The key with the next variant in its low byte (ibv_inc_rkey). */
 export const incRkey = (rkey: number): number => withVariant(rkey, variantOfKey(rkey) + 1);
 
-/** An address for UD sends; needs no system call on InfiniBand (ibv_create_ah). */
+/** An address for UD sends; needs no system call on InfiniBand, and on Ethernet asks the kernel for the MAC (ibv_create_ah). */
 export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
   checkAddress('ibv_create_ah', attr);
   if (attr.portNum < 1 || attr.portNum > 2)
     throw new VerbsError('ibv_create_ah', 'EINVAL', `portNum is ${attr.portNum}, expected 1 or 2`);
   const route = attr.isGlobal === 1 ? attr.grh : undefined;
   const rate = attr.staticRate ?? 0;
+  const { context } = pd;
+  const isEthernet = context.info.linkLayers[attr.portNum - 1] === LinkLayerVerb.IBV_LINK_LAYER_ETHERNET;
+  const destinationMac = isEthernet
+    ? await verb('ibv_create_ah', () => context.kernel.createAh(context.cpu, attr))
+    : undefined;
+  const serviceLevel = attr.sl ?? 0;
   const vector = addressVector.encode({
     port: attr.portNum,
     pd: pd.pdn,
-    sourcePathBits: attr.srcPathBits ?? 0,
-    destinationLid: attr.dlid,
+    // Of Ethernet a priority of three bits, and no LIDs.
+    ...(isEthernet
+      ? { serviceLevel: (serviceLevel & 7) << 1 }
+      : { sourcePathBits: attr.srcPathBits ?? 0, destinationLid: attr.dlid, serviceLevel }),
     staticRate: rate === 0 ? 0 : rate + 5,
-    serviceLevel: attr.sl ?? 0,
     ...(route === undefined
       ? {}
       : {
@@ -73,7 +80,7 @@ export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
           destinationGid: route.dgid,
         }),
   });
-  return { context: pd.context, pd, attr, addressVector: vector };
+  return { context, pd, attr, addressVector: vector, destinationMac };
 }
 
 /** Nothing to give back (ibv_destroy_ah). */

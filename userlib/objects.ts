@@ -182,6 +182,8 @@ export interface IbvAh {
   readonly attr: AhAttr;
   /** @internal The 32 bytes of the address vector. */
   readonly addressVector: Uint8Array;
+  /** @internal 6 bytes, where the port is of Ethernet. */
+  readonly destinationMac?: Uint8Array | undefined;
 }
 
 /** QPs by number: the upper bits find a page, the low eight the entry. */

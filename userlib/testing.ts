@@ -6,6 +6,7 @@ import { cqe, cqeBytes } from '../abi/cqe.ts';
 import { viewOf } from '../base/bytes.ts';
 import type { Initial } from '../base/layout.ts';
 import type { ContextInfo, KernelContext, KernelDevice } from '../driver/kernel-verbs.ts';
+import { LinkLayerVerb } from '../driver/uapi.ts';
 import type { IbvCq } from './objects.ts';
 import type { OperationTap, VerbsPlatform } from './platform.ts';
 
@@ -243,6 +244,7 @@ const defaultInfo: ContextInfo = {
   blueFlameBusAddress,
   cqeBytes: 32,
   completionVectors: 2,
+  linkLayers: [LinkLayerVerb.IBV_LINK_LAYER_INFINIBAND],
   maxQpWr: 16_351,
   maxSendSge: 62,
   maxRecvSge: 32,

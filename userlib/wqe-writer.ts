@@ -193,6 +193,9 @@ function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
   view.setInt32(at + datagram.qkey.wordOffset, request.remoteQkey);
   const end = at + datagramSegment.sizeBytes;
   for (let rest = at + datagram.vlan.wordOffset; rest < end; rest += 4) view.setInt32(rest, 0);
+  const mac = request.ah.destinationMac;
+  if (mac !== undefined)
+    for (let byte = 0; byte < mac.length; byte++) view.setUint8(end - mac.length + byte, mac[byte]!);
   return end;
 }
 

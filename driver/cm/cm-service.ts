@@ -2,14 +2,18 @@
  * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
  * channel (as modprobe rdma_ucm would), taken down with the device; and what IDs need of it: addresses, ports, paths.
  *
- * Addresses are those of the host's table of neighbours, which stands for IPoIB's interface and its neighbour table; the path
- * to a port the subnet administration gives. Own address: the entry with the GUID of this port.
+ * Addresses are those of the host's table of neighbours, which stands for an interface (IPoIB's, or the port's own on Ethernet) and its
+ * neighbour table; the path to a port the subnet administration gives, on Ethernet the table itself. Own address: the entry with the GUID,
+ * or MAC, of this port.
  */
 import { MadClass } from '../../abi/index.ts';
 import type { Device } from '../device.ts';
+import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
+import { gidOfIpv4 } from '../gid.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
+import type { Port } from '../port.ts';
 import type { CmDrop } from './connection.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
@@ -38,7 +42,23 @@ interface Running {
   readonly manager: ConnectionManager;
   readonly own: Neighbour;
   readonly paths: PathQueries;
+  /** Undefined on InfiniBand, where paths are asked for. */
+  readonly roce: RocePaths | undefined;
 }
+
+/** What paths on Ethernet have in common. */
+interface RocePaths {
+  readonly port: EthernetPort;
+  /** Code of the verbs. */
+  readonly mtu: number;
+  readonly rate: number;
+}
+
+/** Of every path on Ethernet, as Linux has it: CMA_IBOE_PACKET_LIFETIME. */
+const packetLifeTime = 16;
+/** ip_default_ttl. */
+const routedHopLimit = 64;
+const serviceLevel = 0;
 
 export class CmService {
   readonly #platform: DriverPlatform;
@@ -115,13 +135,27 @@ export class CmService {
   /** The GID behind an address of the table, or undefined. */
   gidOf(address: string): Uint8Array | undefined {
     const peer = this.#platform.neighbours?.find((entry) => entry.address === address);
-    return peer && gidOfPort(peer);
+    if (peer === undefined) return undefined;
+    return this.#up.roce === undefined ? gidOfPort(peer) : gidOfIpv4(address);
   }
 
-  /** Asks the subnet administration for the path to a GID. */
+  /** Asks the subnet administration for the path to a GID; on Ethernet it is known. */
   findPath(cpu: Cpu, gid: Uint8Array, timeoutMs: number, taken: RouteTaken): void {
-    const { paths, own } = this.#up;
-    paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
+    const { paths, own, roce } = this.#up;
+    if (roce === undefined) return paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
+    const { port, mtu, rate } = roce;
+    const sgidIndex = port.ipv4GidIndex;
+    const grh = { dgid: gid, flowLabel: 0, sgidIndex, hopLimit: routedHopLimit, trafficClass: 0 };
+    const { mac, hopLimit } = port.resolve({ dlid: 0, isGlobal: 1, grh, portNum: port.number });
+    taken({
+      local: { lid: 0, gid: port.gidAt(sgidIndex) },
+      remote: { lid: 0, gid },
+      serviceLevel,
+      mtu,
+      rate,
+      packetLifeTime,
+      roce: { sgidIndex, hopLimit, mac },
+    });
   }
 
   get #up(): Running {
@@ -133,20 +167,21 @@ export class CmService {
     const { neighbours } = this.#platform;
     if (neighbours === undefined)
       throw new KernelError('EOPNOTSUPP', 'the host has no table of addresses for connections');
-    const [port] = device.ports;
-    const gid = await port!.gid(cpu, 0);
-    const portGuid = new DataView(gid.buffer).getBigUint64(8);
-    const own = neighbours.find((entry) => entry.portGuid === portGuid);
+    const port = device.ports[0]!;
+    const ethernet = ethernetPortOf(port);
+    const own = await ownEntry(cpu, port, neighbours);
     if (own === undefined) throw new KernelError('ENODEV', 'this port is not in the table of addresses');
     const manager: ConnectionManager = new ConnectionManager({
       platform: this.#platform,
       caGuid: device.nodeGuid,
+      sgidIndex: ethernet?.ipv4GidIndex,
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
-    const { smLid: lid, smSl: serviceLevel } = await port!.query(cpu);
+    const { smLid: lid, smSl, activeMtu: mtu } = await port.query(cpu);
+    const roce = ethernet && { port: ethernet, mtu, rate: await ethernet.pathRate(cpu) };
     const paths: PathQueries = new PathQueries({
       timers: manager.timers,
-      manager: { lid, serviceLevel },
+      manager: { lid, serviceLevel: smSl },
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
     const consumers: MadConsumers = new Map([
@@ -154,7 +189,7 @@ export class CmService {
       [MadClass.SUBN_ADM, (thread, received) => paths.receive(thread, received)],
     ]);
     const agent = await MadAgent.open(cpu, device, consumers);
-    return { agent, manager, own, paths };
+    return { agent, manager, own, paths, roce };
   }
 
   async #stop(cpu: Cpu): Promise<void> {
@@ -165,6 +200,19 @@ export class CmService {
     for (const channel of this.#channels) channel.deviceRemoved();
     await agent.close(cpu);
   }
+}
+
+/** The entry of this port: on Ethernet that with its MAC, else that with its GUID. */
+async function ownEntry(
+  cpu: Cpu,
+  port: Port,
+  neighbours: readonly Neighbour[],
+): Promise<Neighbour | undefined> {
+  const ethernet = ethernetPortOf(port);
+  if (ethernet !== undefined) return neighbours.find(({ mac }) => mac === ethernet.mac);
+  const gid = await port.gid(cpu, 0);
+  const portGuid = new DataView(gid.buffer).getBigUint64(8);
+  return neighbours.find((entry) => entry.portGuid === portGuid);
 }
 
 function gidOfPort({ portGuid }: Neighbour): Uint8Array {

@@ -37,6 +37,8 @@ export interface CmListener {
 export interface ConnectionManagerSetup {
   readonly platform: DriverPlatform;
   readonly caGuid: bigint;
+  /** Place of the GID from which packets go on Ethernet; left out on InfiniBand. */
+  readonly sgidIndex?: number | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
 }
 
@@ -198,7 +200,7 @@ export class ConnectionManager implements CmCore {
       this.count('noListener');
       return refuse(RejectReason.INVALID_SERVICE_ID);
     }
-    const path = pathOf(request, from);
+    const path = pathOf(request, from, this.#setup.sgidIndex);
     const connection = this.#add(new Connection(this, 'passive', this.#newId(), path, transactionId));
     connection.requested(request);
     this.remember(connection);
@@ -243,7 +245,12 @@ export class ConnectionManager implements CmCore {
 }
 
 /** The path back, from what the peer said of the one here and where the MAD came from. */
-function pathOf(request: CmMessage<typeof CmAttribute.REQ>, from: MadAddress): Path {
+function pathOf(
+  request: CmMessage<typeof CmAttribute.REQ>,
+  from: MadAddress,
+  sgidIndex: number | undefined,
+): Path {
+  const { roce } = from;
   return {
     local: { lid: request.primaryRemoteLid, gid: request.primaryRemoteGid },
     remote: { lid: from.lid, gid: request.primaryLocalGid },
@@ -251,5 +258,8 @@ function pathOf(request: CmMessage<typeof CmAttribute.REQ>, from: MadAddress): P
     mtu: request.pathMtu,
     rate: request.primaryPacketRate,
     packetLifeTime: Math.max(0, request.primaryLocalAckTimeout - 1),
+    ...(roce === undefined || sgidIndex === undefined
+      ? {}
+      : { roce: { sgidIndex, hopLimit: request.primaryHopLimit, mac: roce.mac } }),
   };
 }

@@ -23,7 +23,7 @@ import {
 import { Answered, CmAttribute, type CmMessage, type CmValues, cmMad, transactionIdOf } from './cm-mad.ts';
 import type { CmTimer, CmTimers } from './cm-timers.ts';
 import type { MadAddress } from './gsi-queue-pair.ts';
-import type { Path } from './path.ts';
+import { madAddressOf, type Path, permissiveLid } from './path.ts';
 
 export type CmState =
   | 'Idle'
@@ -139,7 +139,7 @@ export class Connection {
     this.side = side;
     this.localId = localId;
     this.path = path;
-    this.#to = { lid: path.remote.lid, serviceLevel: path.serviceLevel };
+    this.#to = madAddressOf(path);
     this.#transactionId = transactionId;
     this.#responsePs = 2 * cmTimePs(path.packetLifeTime) + cmTimePs(cmResponseTimeout);
     // Any number will do (12.7.31); one that two sides or two connections do not share shows more mistakes.
@@ -156,7 +156,7 @@ export class Connection {
     this.#takeOwn(own);
     this.retryCount = own.retryCount;
     this.rnrRetryCount = own.rnrRetryCount;
-    const { local, remote, mtu, rate, serviceLevel, packetLifeTime } = this.path;
+    const { local, remote, mtu, rate, serviceLevel, packetLifeTime, roce } = this.path;
     const request: CmValues<typeof CmAttribute.REQ> = {
       localCommId: this.localId,
       serviceId,
@@ -174,13 +174,14 @@ export class Connection {
       rnrRetryCount: own.rnrRetryCount,
       maxCmRetries: cmMaxRetries,
       srq: own.srq,
-      primaryLocalLid: local.lid,
-      primaryRemoteLid: remote.lid,
+      primaryLocalLid: roce === undefined ? local.lid : permissiveLid,
+      primaryRemoteLid: roce === undefined ? remote.lid : permissiveLid,
       primaryLocalGid: local.gid,
       primaryRemoteGid: remote.gid,
       primaryPacketRate: rate,
       primaryServiceLevel: serviceLevel,
-      primarySubnetLocal: 1,
+      primarySubnetLocal: roce === undefined ? 1 : 0,
+      primaryHopLimit: roce?.hopLimit ?? 0,
       primaryLocalAckTimeout: packetLifeTime + 1,
       privateData: copyInto(own.privateData, 92),
     };

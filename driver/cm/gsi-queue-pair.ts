@@ -5,6 +5,8 @@
  *
  *     send WQE:  MLX control | inline 28: LRH BTH DETH | pointer 24: MAD header | pointer 232: data | inline 4: ICRC
  *
+ * On Ethernet the headers are others, and lie in two inline segments, for none crosses a boundary of 64 bytes (roce-headers.ts).
+ *
  * Promises: a slot is used again only after its completion; a full send queue takes nothing, and reports it.
  * Sources: interface sheet 3.17, 6.3, 6.6, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
  */
@@ -28,8 +30,10 @@ import {
   PathMtu,
   QpState,
   qpMailbox,
+  RoceMode,
   receiveRecord,
   resetOpcodeModifier,
+  roceUdCqe,
   ServiceType,
   scheduleQueueOf,
   sendDoorbell,
@@ -40,19 +44,32 @@ import { counterMask16, type Initial, log2Exact, passBit, viewOf } from '../../b
 import { specialQpBaseOf } from '../capabilities.ts';
 import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
 import type { Device } from '../device.ts';
+import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
+import { macBytesOf } from '../gid.ts';
 import { KernelError } from '../kernel-error.ts';
 import { kernelProcess } from '../kernel-process.ts';
 import type { Translation } from '../mtt.ts';
 import type { Cpu, PinnedPages } from '../platform.ts';
 import { releaseContext, useContext } from '../qp.ts';
 import { SpinLock } from '../spin-lock.ts';
+import { GidTypeVerb } from '../uapi.ts';
 import { mapUar, type UserUar, unmapUar } from '../uar.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
+import { roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
 /** Where a MAD goes. */
 export interface MadAddress {
   readonly lid: number;
   readonly serviceLevel: number;
+  /** On Ethernet, where there are no LIDs. */
+  readonly roce?: RoceMadAddress;
+}
+
+interface RoceMadAddress {
+  /** 16 bytes. */
+  readonly gid: Uint8Array;
+  /** 6 bytes. */
+  readonly mac: Uint8Array;
 }
 
 /** A MAD that has arrived; `bytes` is a copy. */
@@ -75,11 +92,15 @@ const madHeaderBytes = 24;
 const icrcBytes = 4;
 const qp1OfPort1 = 2;
 
-/** Offsets in a send WQE. */
+/** Where headers begin in a send WQE; no inline segment crosses a multiple of the other. */
 const headersAt = mlxControlSegment.sizeBytes;
-const pointersAt = headersAt + inlineHeader.sizeBytes + managementHeadersBytes;
-const icrcAt = pointersAt + 2 * dataPointer.sizeBytes;
-const sendUnits = (icrcAt + dataPointer.sizeBytes) / dataPointer.sizeBytes;
+const inlineBoundaryBytes = 64;
+const wqeUnit = dataPointer.sizeBytes;
+/** Bytes 0 and 1 of the destination MAC in the control segment on Ethernet, and the other four. */
+const macHighAt = 0x08;
+const macLowAt = 0x0c;
+/** Of MADs that connections are made of, on Ethernet: ip_default_ttl. */
+const hopLimit = 64;
 
 const bit = (parameter: OptionalParameter): number => 2 ** parameter;
 
@@ -122,12 +143,15 @@ export class GsiQueuePair {
   /** Of the send queue, which threads of several cores post to. */
   readonly #lock = new SpinLock();
   readonly #doorbell = viewOf(new Uint8Array(cqArm.sizeBytes));
-  readonly #wqe = new Uint8Array(sendUnits * dataPointer.sizeBytes);
+  readonly #wqe = new Uint8Array(2 ** logSendStride);
+  /** The port, if it is of Ethernet. */
+  readonly #ethernet: EthernetPort | undefined;
 
   private constructor(device: Device, memory: Memory, undo: ((cpu: Cpu) => Promise<void> | void)[]) {
     this.#device = device;
     this.#memory = memory;
     this.#undo = undo;
+    this.#ethernet = ethernetPortOf(device.ports[0]);
     this.qpn = specialQpBaseOf(device.limits) + qp1OfPort1;
   }
 
@@ -154,34 +178,14 @@ export class GsiQueuePair {
   }
 
   /** Hands a MAD to the device. @returns false, and nothing is sent, when the send queue is full */
-  post(cpu: Cpu, mad: Uint8Array, { lid, serviceLevel }: MadAddress): boolean {
+  post(cpu: Cpu, mad: Uint8Array, to: MadAddress): boolean {
     if (this.#sendsInFlight === sendsMax) return false;
     this.#lock.acquire(cpu);
     const { memory } = this.#device.platform;
     const slot = this.#sendCounter & (2 ** logSendSlots - 1);
     const buffer = this.#memory.sent.address + slot * madBytes;
     memory.bytes.set(mad, buffer);
-    const wqe = this.#wqe.fill(0);
-    inlineHeader.encodeInto({ isInline: 1, byteCount: managementHeadersBytes }, wqe, headersAt);
-    managementHeaders(wqe, headersAt + inlineHeader.sizeBytes, lid, serviceLevel);
-    const lkey = this.#device.limits.reservedLkey;
-    const pointer = (to: number, address: number, byteCount: number): void =>
-      dataPointer.encodeInto({ byteCount, lkey, address: BigInt(address) }, wqe, to);
-    pointer(pointersAt, buffer, madHeaderBytes);
-    pointer(pointersAt + dataPointer.sizeBytes, buffer + madHeaderBytes, madBytes - madHeaderBytes);
-    inlineHeader.encodeInto({ isInline: 1, byteCount: icrcBytes }, wqe, icrcAt);
-    mlxControlSegment.encodeInto(
-      {
-        owner: passBit(this.#sendCounter, logSendSlots),
-        opcode: WqeOpcode.SEND,
-        ds: sendUnits,
-        serviceLevel,
-        completion: completionRequested,
-        remoteLid: lid,
-      },
-      wqe,
-      0,
-    );
+    const wqe = this.#writeWqe(to, buffer);
     cpu.storeMemory(this.#memory.queues.address + slot * 2 ** logSendStride, wqe);
     sendDoorbell.fields.qpn.set(this.#doorbell, 0, this.qpn);
     cpu.mmioWrite32(this.#uar.busAddress + uarOffset.sendDoorbell, this.#doorbell.getUint32(0, true));
@@ -191,6 +195,61 @@ export class GsiQueuePair {
     this.#sendsInFlight++;
     this.#lock.release(cpu);
     return true;
+  }
+
+  /** The WQE of the MAD in a buffer, for the next slot. */
+  #writeWqe(to: MadAddress, buffer: number): Uint8Array {
+    const wqe = this.#wqe.fill(0);
+    const pointersAt = writeInline(wqe, headersAt, this.#headersTo(to));
+    const lkey = this.#device.limits.reservedLkey;
+    const pointer = (at: number, address: number, byteCount: number): void =>
+      dataPointer.encodeInto({ byteCount, lkey, address: BigInt(address) }, wqe, at);
+    pointer(pointersAt, buffer, madHeaderBytes);
+    pointer(pointersAt + wqeUnit, buffer + madHeaderBytes, madBytes - madHeaderBytes);
+    const end = writeInline(wqe, pointersAt + 2 * wqeUnit, new Uint8Array(icrcBytes));
+    const { lid, serviceLevel, roce } = to;
+    const control = {
+      owner: passBit(this.#sendCounter, logSendSlots),
+      opcode: WqeOpcode.SEND,
+      ds: end / wqeUnit,
+      completion: completionRequested,
+    };
+    if (roce === undefined)
+      mlxControlSegment.encodeInto({ ...control, serviceLevel, remoteLid: lid }, wqe, 0);
+    else {
+      const isOwn = this.#ownMac.every((byte, at) => byte === roce.mac[at]);
+      mlxControlSegment.encodeInto({ ...control, forceLoopback: isOwn ? 1 : 0 }, wqe, 0);
+      wqe.set(roce.mac.subarray(0, 2), macHighAt);
+      wqe.set(roce.mac.subarray(2), macLowAt);
+    }
+    return wqe.subarray(0, end);
+  }
+
+  get #ownMac(): Uint8Array {
+    return macBytesOf(this.#ethernet?.mac ?? 0);
+  }
+
+  #headersTo({ lid, serviceLevel, roce }: MadAddress): Uint8Array {
+    if (roce === undefined || this.#ethernet === undefined) {
+      const bytes = new Uint8Array(managementHeadersBytes);
+      managementHeaders(bytes, 0, lid, serviceLevel);
+      return bytes;
+    }
+    const { ipv4GidIndex } = this.#ethernet;
+    return roceManagementHeaders({
+      sourceMac: this.#ownMac,
+      destinationMac: roce.mac,
+      sourceGid: this.#ethernet.gidAt(ipv4GidIndex),
+      destinationGid: roce.gid,
+      hopLimit,
+      isRoutable: this.#isRoutable,
+    });
+  }
+
+  /** By the newest version that the port has: a card takes those of both, but sends by that of its context. */
+  get #isRoutable(): boolean {
+    const port = this.#ethernet;
+    return port !== undefined && port.typeOfGid(port.ipv4GidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
   }
 
   /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */
@@ -238,13 +297,25 @@ export class GsiQueuePair {
 
   #read(view: DataView, at: number): ReceivedMad {
     const slot = cqe.fields.wqeCounter.get(view, at) & (2 ** logReceiveSlots - 1);
-    const from = this.#memory.received.address + slot * receiveStrideBytes + grhBytes;
+    const buffer = this.#memory.received.address + slot * receiveStrideBytes;
+    const from = buffer + grhBytes;
+    const { bytes } = this.#device.platform.memory;
     return {
-      from: {
-        lid: cqe.fields.sourceLid.get(view, at),
-        serviceLevel: cqe.fields.serviceLevel.get(view, at),
-      },
-      bytes: this.#device.platform.memory.bytes.slice(from, from + madBytes),
+      from:
+        this.#ethernet === undefined
+          ? {
+              lid: cqe.fields.sourceLid.get(view, at),
+              serviceLevel: cqe.fields.serviceLevel.get(view, at),
+            }
+          : {
+              lid: 0,
+              serviceLevel: 0,
+              roce: {
+                gid: sourceGidOf(bytes.subarray(buffer, from)),
+                mac: Uint8Array.from(roceUdCqe.fields.sourceMac.get(view, at)),
+              },
+            },
+      bytes: bytes.slice(from, from + madBytes),
     };
   }
 
@@ -303,7 +374,16 @@ export class GsiQueuePair {
       await commands.execute(thread, '2RST_QP', command);
     });
     const primaryPath = { counterIndex: 0xff, scheduleQueue: scheduleQueueOf(1, 0) };
-    await execute('INIT2RTR_QP', { context: { ...this.#standing(QpState.RTR), primaryPath } });
+    const ready = this.#standing(QpState.RTR);
+    const context =
+      this.#ethernet === undefined
+        ? { ...ready, primaryPath }
+        : {
+            ...ready,
+            roceMode: this.#isRoutable ? RoceMode.V2 : RoceMode.V1,
+            primaryPath: { ...primaryPath, doNotForceSourceMac: 1 },
+          };
+    await execute('INIT2RTR_QP', { context });
     await execute('RTR2RTS_QP', { context: this.#standing(QpState.RTS) });
   }
 
@@ -357,6 +437,23 @@ export class GsiQueuePair {
     const record = this.#memory.records.address + receiveRecordAt;
     receiveRecord.fields.postedCounter.set(view, record, this.#receiveCounter & 0xffff);
   }
+}
+
+/**
+ * Writes data as inline segments, none of which crosses a boundary. @returns the place behind them, of the next unit
+ */
+function writeInline(wqe: Uint8Array, from: number, data: Uint8Array): number {
+  let at = from;
+  let rest = data;
+  while (rest.length > 0) {
+    const room = inlineBoundaryBytes - ((at + inlineHeader.sizeBytes) % inlineBoundaryBytes);
+    const piece = rest.subarray(0, room);
+    inlineHeader.encodeInto({ isInline: 1, byteCount: piece.length }, wqe, at);
+    wqe.set(piece, at + inlineHeader.sizeBytes);
+    at += inlineHeader.sizeBytes + piece.length;
+    rest = rest.subarray(piece.length);
+  }
+  return Math.ceil(at / wqeUnit) * wqeUnit;
 }
 
 function takeMemory(device: Device, undo: ((cpu: Cpu) => void)[]): Memory {

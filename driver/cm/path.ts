@@ -1,5 +1,7 @@
 /** Where connections go: the path between two ports, as a PathRecord has it (IBTA vol 1, 15.2.5.16). */
 
+import type { MadAddress } from './gsi-queue-pair.ts';
+
 interface PortAddress {
   readonly lid: number;
   /** 16 bytes. */
@@ -16,4 +18,25 @@ export interface Path {
   readonly rate: number;
   /** Exponent of 4.096 µs. */
   readonly packetLifeTime: number;
+  /** On Ethernet, where there are no LIDs. */
+  readonly roce?: RocePath;
 }
+
+/** What leads to a GID on Ethernet. */
+interface RocePath {
+  /** Place of the GID from which packets go. */
+  readonly sgidIndex: number;
+  readonly hopLimit: number;
+  /** 6 bytes, of the remote port. */
+  readonly mac: Uint8Array;
+}
+
+/** QP1 of the remote port. */
+export const madAddressOf = ({ remote, serviceLevel, roce }: Path): MadAddress => ({
+  lid: remote.lid,
+  serviceLevel,
+  ...(roce === undefined ? {} : { roce: { gid: remote.gid, mac: roce.mac } }),
+});
+
+/** In place of LIDs in a REQ where packets are routed: the permissive one, since none is known (Linux cm_format_req). */
+export const permissiveLid = 0xffff;

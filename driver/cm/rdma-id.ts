@@ -20,6 +20,7 @@ import {
 } from '../rdma-cm.ts';
 import {
   AccessFlag,
+  type AhAttr,
   errnoNumbers,
   type Handle,
   QpAttrMask as Mask,
@@ -257,12 +258,19 @@ function initAttributes(connection: Connection | undefined): { attr: QpAttr; mas
   };
 }
 
+function addressOf({ remote, serviceLevel: sl, roce }: Path): AhAttr {
+  if (roce === undefined) return { dlid: remote.lid, sl, srcPathBits: 0, isGlobal: 0, portNum };
+  const { sgidIndex, hopLimit } = roce;
+  const grh = { dgid: remote.gid, flowLabel: 0, sgidIndex, hopLimit, trafficClass: 0 };
+  return { dlid: 0, sl, srcPathBits: 0, isGlobal: 1, grh, portNum };
+}
+
 function rtrAttributes(connection: Connection): { attr: QpAttr; mask: number } {
   const { path } = connection;
   return {
     attr: {
       qpState: QpStateVerb.IBV_QPS_RTR,
-      ahAttr: { dlid: path.remote.lid, sl: path.serviceLevel, srcPathBits: 0, isGlobal: 0, portNum },
+      ahAttr: addressOf(path),
       pathMtu: path.mtu as MtuVerb,
       destQpNum: connection.remoteQpn,
       rqPsn: connection.rqPsn,

@@ -6,7 +6,7 @@ export {
   GO_ON,
   NEVER_END,
 } from './commands/index.ts';
-export { controlWires, portGuidOf } from './control-blocks.ts';
+export { controlWires, macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { dataPathWires } from './data-path.ts';
 export { ethernetHcaWires, Hca, type HcaSetup, hcaWires } from './hca.ts';

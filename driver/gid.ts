@@ -1,0 +1,56 @@
+/**
+ * GIDs of ports of Ethernet: the link-local address that a MAC makes (RFC 4291, appendix A), and an IPv4 address mapped into IPv6
+ * (RFC 4291, 2.5.5.2; IBTA annex A17.4.1). MACs are numbers of 48 bits.
+ */
+import { viewOf } from '../base/index.ts';
+
+const gidBytes = 16;
+const linkLocalPrefix = 0xfe80_0000_0000_0000n;
+/** ::ffff/96 */
+const mappedPrefixHigh = 0n;
+const mappedPrefixLow = 0x0000_ffff;
+const universalBit = 0x02;
+const ipv4At = 12;
+const macBytesCount = 6;
+
+const isLinkLocal = (view: DataView): boolean => view.getBigUint64(0) === linkLocalPrefix;
+
+export const isLinkLocalGid = (gid: Uint8Array): boolean => isLinkLocal(viewOf(gid));
+
+export function isIpv4Gid(gid: Uint8Array): boolean {
+  const view = viewOf(gid);
+  return view.getBigUint64(0) === mappedPrefixHigh && view.getUint32(8) === mappedPrefixLow;
+}
+
+/** The 6 bytes of a MAC. */
+export function macBytesOf(mac: number): Uint8Array {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setBigUint64(0, BigInt(mac));
+  return new Uint8Array(view.buffer, 2, macBytesCount);
+}
+
+export const macOfBytes = (bytes: Uint8Array): number =>
+  bytes.subarray(0, macBytesCount).reduce((mac, byte) => mac * 256 + byte, 0);
+
+/** Link-local, of a modified EUI-64. */
+export function gidOfMac(mac: number): Uint8Array {
+  const gid = new Uint8Array(gidBytes);
+  const bytes = macBytesOf(mac);
+  viewOf(gid).setBigUint64(0, linkLocalPrefix);
+  gid.set([bytes[0]! ^ universalBit, bytes[1]!, bytes[2]!, 0xff, 0xfe, ...bytes.subarray(3)], 8);
+  return gid;
+}
+
+/** The MAC behind a link-local GID: {@link gidOfMac} reversed. */
+export const macOfGid = (gid: Uint8Array): number =>
+  macOfBytes(Uint8Array.of(gid[8]! ^ universalBit, gid[9]!, gid[10]!, gid[13]!, gid[14]!, gid[15]!));
+
+/** @param address IPv4, as text */
+export function gidOfIpv4(address: string): Uint8Array {
+  const gid = new Uint8Array(gidBytes);
+  viewOf(gid).setUint32(8, mappedPrefixLow);
+  gid.set(address.split('.').map(Number), ipv4At);
+  return gid;
+}
+
+export const ipv4OfGid = (gid: Uint8Array): string => gid.subarray(ipv4At).join('.');
