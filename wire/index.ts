@@ -1,4 +1,5 @@
 export * from './aeth.ts';
+export { type CableFigures, infinibandFigures, roceFigures } from './cable-figures.ts';
 export { DamagePlace } from './damage.ts';
 export { ethernetImbalance } from './ethernet-counters.ts';
 export type { FrameEffect } from './ethernet-faults.ts';
@@ -27,6 +28,7 @@ export {
   ipv4Checksum,
   isIpv4Route,
   isRoceFrame,
+  packetSeenIn,
   RoceBytes,
   takeRoute,
 } from './roce-bytes.ts';

@@ -12,7 +12,7 @@ import { ethernetHeader } from '../abi/nic/index.ts';
 import { viewOf } from '../base/index.ts';
 import { type InvariantCover, invariantCrc } from './crc.ts';
 import { bth, GRH_BYTES, grh, ICRC_BYTES, NEXT_HEADER_BTH, ROCE_UDP_PORT } from './headers.ts';
-import { packetBytesOf } from './opcodes.ts';
+import { opcodeRow, packetBytesOf, transportHeaderBytes } from './opcodes.ts';
 import {
   FLAG_GRH,
   PACKET_BYTES_SHIFT,
@@ -82,6 +82,37 @@ export function roceTransportIn(
 ): Pick<FramePlaces, 'base' | 'icrc'> | undefined {
   if (frameBytes < FRAME_BYTES_MIN || !isRoceFrame(bytes, at, frameBytes, ROCE_UDP_PORT)) return undefined;
   return placesOf(bytes, at, frameBytes);
+}
+
+/** What transport headers say of a packet, for those who look on. */
+export interface PacketSeen {
+  readonly opcode: number;
+  readonly destinationQpn: number;
+  readonly psn: number;
+  readonly payloadBytes: number;
+  readonly asksForAck: boolean;
+  /** Of an AETH; else 0. */
+  readonly syndrome: number;
+}
+
+/** The packet in a frame; undefined where there is none of a known kind. */
+export function packetSeenIn(bytes: Uint8Array, at: number, frameBytes: number): PacketSeen | undefined {
+  const places = roceTransportIn(bytes, at, frameBytes);
+  if (places === undefined) return undefined;
+  const { base, icrc } = places;
+  const view = viewOf(bytes);
+  const opcode = bth.fields.opcode.get(view, base);
+  const row = opcodeRow(opcode);
+  if (row === undefined) return undefined;
+  const aeth = row.headers.includes('AETH') ? base + bth.sizeBytes : -1;
+  return {
+    opcode,
+    destinationQpn: bth.fields.destinationQp.get(view, base),
+    psn: bth.fields.psn.get(view, base),
+    payloadBytes: icrc - base - transportHeaderBytes(opcode) - bth.fields.padCount.get(view, base),
+    asksForAck: bth.fields.ackRequest.get(view, base) === 1,
+    syndrome: aeth === -1 ? 0 : bytes[aeth]!,
+  };
 }
 
 /** The checksum of an IPv4 header, which counts as zero in itself (RFC 1071). */

@@ -40,6 +40,16 @@ describe('the bound of the link', () => {
     expect(linkBound(config, args(more))).toBeCloseTo((4e9 * payload) / linkBytes, 0);
   });
 
+  // 10 Gb/s carry 1.25e9 bytes a second. Around BTH and what follows: preamble 8, header 14, GRH 40 or IPv4 20 and UDP 8, FCS 4, gap 12.
+  it.each<['v1' | 'v2', Partial<PerfArgs>, number, number]>([
+    ['v1', {}, 1024, 8 + 14 + 40 + 12 + 16 + 1024 + 4 + 4 + 12],
+    ['v2', {}, 1024, 8 + 14 + 28 + 12 + 16 + 1024 + 4 + 4 + 12],
+    ['v2', { sizeBytes: 2048, mtuBytes: 0 }, 2048, 2048 + 2 * (8 + 14 + 28 + 12 + 4 + 4 + 12) + 16],
+  ])('of RoCE %s, %o, is that of frames', (roce, more, payload, linkBytes) => {
+    const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': roce };
+    expect(linkBound(configurationOf({ set }), args(more))).toBeCloseTo((1.25e9 * payload) / linkBytes, 0);
+  });
+
   it('of drawn lengths is that of the one which leaves most to its payload: how often each is drawn is not known', () => {
     const sizes = [64, 65_536, 1].map((bytes) => ({ bytes, weight: 1 }));
     const longest = linkBound(config, args({ sizeBytes: 65_536 }));

@@ -2,12 +2,11 @@
  * The most that a link can carry in messages of a test: nothing but the packets of payload, one after the other, each with its
  * headers, CRCs and framing. A closed form of the standard's figures, which no simulated rate may exceed.
  */
-import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
+import { type CableFigures, Opcode } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
+import { cableOf } from '../model/index.ts';
 import { type KvPlan, type PerfArgs, type PerfVerb, putBytes } from '../workloads/index.ts';
 import { lengthsOf } from './measured.ts';
-
-const mtuBytesMax = 4096;
 
 /** Opcodes of the packets with payload: the only one of a message, its first, those between, its last. */
 const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, number]>> = {
@@ -41,49 +40,48 @@ const datagramOpcodes = [
  * the bound of the largest.
  */
 export function linkBound(config: MachineConfig, args: PerfArgs): number {
-  return args.kv === undefined ? messageBound(config, args) : kvBound(config, args.kv);
+  const cable = cableOf(config);
+  return args.kv === undefined ? messageBound(cable, args) : kvBound(cable, args.kv);
 }
 
 /**
  * Requests go one way and answers the other: the longer of both. Which requests are GETs is drawn, so that the bound is that of the
  * shares that take the fewest bytes.
  */
-function kvBound({ wire }: MachineConfig, kv: KvPlan): number {
+function kvBound(cable: CableFigures, kv: KvPlan): number {
   const { getPercent } = kv;
   const percents = getPercent % 100 === 0 ? [getPercent] : Array.from({ length: 101 }, (_, share) => share);
-  const bytesOf = (opcode: number, payloadBytes: number): number =>
-    packetBytesOf(opcode, payloadBytes, false) + wire.framingBytes;
-  const request = (bytes: number): number => bytesOf(Opcode.UC_RDMA_WRITE_ONLY, bytes);
-  const answer = (bytes: number): number => bytesOf(Opcode.UD_SEND_ONLY_WITH_IMMEDIATE, bytes);
+  const request = (bytes: number): number => cable.linkBytesOf(Opcode.UC_RDMA_WRITE_ONLY, bytes);
+  const answer = (bytes: number): number => cable.linkBytesOf(Opcode.UD_SEND_ONLY_WITH_IMMEDIATE, bytes);
   const longer = (gets: number): number =>
     Math.max(
       gets * request(kv.keyBytes) + (1 - gets) * request(putBytes(kv)),
       gets * answer(kv.valueBytes) + (1 - gets) * answer(0),
     );
   const linkBytes = Math.min(...percents.map((percent) => longer(percent / 100)));
-  const { numeratorPs, denominator } = byteTimeOf(wire);
+  const { numeratorPs, denominator } = cable.byteTime;
   return (kv.valueBytes * denominator * 1e12) / (linkBytes * numeratorPs);
 }
 
-function messageBound({ wire }: MachineConfig, args: PerfArgs): number {
-  const shares = lengthsOf(args).map(({ bytes }) => bytes / linkBytesOf(wire.framingBytes, args, bytes));
-  const { numeratorPs, denominator } = byteTimeOf(wire);
+function messageBound(cable: CableFigures, args: PerfArgs): number {
+  const shares = lengthsOf(args).map(({ bytes }) => bytes / linkBytesOf(cable, args, bytes));
+  const { numeratorPs, denominator } = cable.byteTime;
   const directions = args.isBidirectional === true ? 2 : 1;
   return (directions * Math.max(...shares) * denominator * 1e12) / numeratorPs;
 }
 
 /** Bytes on the link of a message with so much payload. */
 function linkBytesOf(
-  framingBytes: number,
+  cable: CableFigures,
   { verb, mtuBytes, connection }: PerfArgs,
   sizeBytes: number,
 ): number {
-  const mtu = mtuBytes === 0 ? mtuBytesMax : mtuBytes;
+  const mtu = mtuBytes === 0 ? cable.mtuBytes : mtuBytes;
   const packets = Math.ceil(sizeBytes / mtu);
   // Packets of UC have the headers of RC; a datagram is one packet, with a DETH.
   const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
   const bytesOf = (opcode: number, payloadBytes: number): number =>
-    packetBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes, false) + framingBytes;
+    cable.linkBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes);
   if (packets === 1) return bytesOf(only, sizeBytes);
   const end = bytesOf(last, sizeBytes - (packets - 1) * mtu);
   return bytesOf(first, mtu) + (packets - 2) * bytesOf(middle, mtu) + end;

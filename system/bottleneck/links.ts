@@ -1,17 +1,18 @@
 /** The cable and the PCIe links, by direction. */
 import { testShareOf } from './blocks.ts';
-import { type Measured, more, type Resource } from './measured.ts';
+import { isEthernet, type Measured, more, type Resource } from './measured.ts';
 
 const pcieTurn = more('pcie.link.generation', 'pcie.link.lanes', 'pcie.link.maxPayloadBytes');
 const wireTurn = more('wire.speed', 'wire.lanes', '--mtu');
+const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--mtu');
 
-export function linkResources({ figures, durationPs }: Measured): Resource[] {
+export function linkResources({ config, figures, durationPs }: Measured): Resource[] {
   const cables = figures.wire.map(
     ({ from, to, busyPs }): Resource => ({
       name: `cable from host ${from} to ${to}`,
       kind: 'server',
       share: busyPs / durationPs,
-      turn: wireTurn,
+      turn: isEthernet(config) ? ethernetTurn : wireTurn,
     }),
   );
   const slots = figures.nodes.flatMap(({ pcie }, node) =>

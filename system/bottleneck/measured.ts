@@ -56,3 +56,5 @@ export function lengthsOf({
 /** Messages of all QPs together, in each direction that has some. */
 export const messagesOf = ({ durationPs, messagesPerSecond }: Measured): number =>
   (messagesPerSecond * durationPs) / 1e12;
+
+export const isEthernet = ({ hca }: Measured['config']): boolean => hca.capability.linkLayer === 'ethernet';

@@ -3,6 +3,7 @@
  * posting to its completion, by what was waited for.
  */
 import type { OperationReport } from '../machine/index.ts';
+import type { MachineConfig } from '../machine/profile/index.ts';
 import { less, more, type Turn } from './measured.ts';
 
 export interface StageShare {
@@ -12,18 +13,28 @@ export interface StageShare {
   readonly turn: readonly Turn[];
 }
 
-const turns: Readonly<Record<string, readonly Turn[]>> = {
+/** Of the cable: its rate, and its way. */
+const cableTurns = {
+  infiniband: { rate: 'wire.speed', way: ['wire.portLatencyNs', 'wire.cableMetres'] },
+  ethernet: { rate: 'ethernet.gigabitsPerSecond', way: ['ethernet.portLatencyNs', 'ethernet.cableMetres'] },
+} as const;
+
+const turnsOn = (linkLayer: keyof typeof cableTurns): Readonly<Record<string, readonly Turn[]>> => ({
   doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
   wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
   scheduling: less('hca.scheduleCycles', 'hca.sameQpIntervalCycles'),
   payloadRead: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
-  transmit: [...more('wire.speed', 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
-  remote: [...more('wire.speed', 'hca.coreClockMHz'), ...less('wire.portLatencyNs', 'wire.cableMetres')],
+  transmit: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
+  remote: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less(...cableTurns[linkLayer].way)],
   completion: less('pcie.rootComplex.writeLatencyPs', 'pcie.link.latencyPs'),
-};
+});
 
 /** Longest first; the time until the program has taken the completion is its own. */
-export function stagesOf(operations: Readonly<Record<string, OperationReport>>): StageShare[] {
+export function stagesOf(
+  operations: Readonly<Record<string, OperationReport>>,
+  { linkLayer }: Pick<MachineConfig['hca']['capability'], 'linkLayer'>,
+): StageShare[] {
+  const turns = turnsOn(linkLayer);
   const sums = new Map<string, number>();
   for (const { milestonesPs } of Object.values(operations))
     for (const [name, ps] of Object.entries(milestonesPs))

@@ -5,8 +5,9 @@
 import { psPerNs } from '../../base/index.ts';
 import { rnrTimerUnitsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/index.ts';
+import { cableOf } from '../model/index.ts';
 import { rcDefaults } from '../workloads/index.ts';
-import { hcaShare, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+import { hcaShare, isEthernet, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
 
 export function windowResources(measured: Measured): Resource[] {
   const { figures } = measured;
@@ -16,7 +17,7 @@ export function windowResources(measured: Measured): Resource[] {
     ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
     ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
     ...nodes.flatMap(({ report, node }) => pageWindow(measured, report, node)),
-    ...figures.wire.map(
+    ...(isEthernet(measured.config) ? [] : figures.wire).map(
       ({ to, creditWaitPs }): Resource => ({
         name: `receive buffer of the port of host ${to}`,
         kind: 'window',
@@ -129,8 +130,8 @@ const readLatencyPs = ({ config }: Measured): number =>
 function readWindows(measured: Measured): Resource[] {
   const { args, config, durationPs } = measured;
   if (args.verb !== 'read' && args.verb !== 'atomic') return [];
-  const { wire, hca } = config;
-  const cablePs = 2 * (2 * wire.portLatencyNs * 1000 + wire.cableMetres * wire.cablePsPerMetre);
+  const { hca } = config;
+  const cablePs = 2 * cableOf(config).latencyPs;
   const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
   const tripPs = cablePs + devicePs + readLatencyPs(measured);
   const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * rcDefaults.readAtomicMax);

@@ -78,6 +78,21 @@ const machines: readonly (readonly [name: string, set: ParameterValues, mtuBytes
     },
     256,
   ],
+  [
+    'RoCE v2 at 40 Gb/s',
+    {
+      'hca.capability.linkLayer': 'ethernet',
+      'hca.capability.roce': 'v2',
+      'ethernet.gigabitsPerSecond': 40,
+      'ethernet.mtuBytes': 4200,
+    },
+    0,
+  ],
+  [
+    'RoCE v1 at 10 Gb/s in frames of 1500 bytes',
+    { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1', 'ethernet.cableMetres': 50 },
+    0,
+  ],
 ];
 
 describe.each(machines)('with %s, the closed form agrees within 1.5 %', (_name, set, mtuBytes) => {

@@ -1,3 +1,4 @@
+export { cableOf } from './cable.ts';
 export {
   crossingOf,
   cutoffOf,

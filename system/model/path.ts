@@ -9,9 +9,10 @@
 import { roundUp } from '../../base/index.ts';
 import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/index.ts';
 import { sendRowsOf, sendSizesOf, wqeBytesOf } from '../../userlib/sizes/index.ts';
-import { byteTimeOf, Opcode, packetBytesOf, receiveBufferBytesOf, wireLatencyPs } from '../../wire/index.ts';
+import { type CableFigures, Opcode, packetBytesOf, receiveBufferBytesOf } from '../../wire/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
 import { Bus, piecesOf } from './bus.ts';
+import { cableOf } from './cable.ts';
 import { Clocks } from './clocks.ts';
 import { delay, lastLeavesPs, type Stage } from './pipeline.ts';
 import { gathered, type Terms } from './terms.ts';
@@ -58,13 +59,15 @@ export class Path {
   readonly clocks: Clocks;
   readonly bus: Bus;
   readonly mtuBytes: number;
+  readonly #cable: CableFigures;
 
   /** @param mtuBytes of the path; 0 is the port's largest */
   constructor(config: MachineConfig, mtuBytes = 0) {
     this.config = config;
     this.clocks = new Clocks(config);
     this.bus = new Bus(config, this.clocks);
-    this.mtuBytes = mtuBytes || 4096;
+    this.#cable = cableOf(config);
+    this.mtuBytes = mtuBytes || this.#cable.mtuBytes;
   }
 
   /** Core cycles in picoseconds. */
@@ -120,7 +123,7 @@ export class Path {
     const { transmitLatencyCycles, requestPacketCycles } = this.config.hca;
     const request = [
       { name: 'transmit', ps: this.hca(requestPacketCycles + transmitLatencyCycles) },
-      { name: 'wire', ps: this.#wirePs(Opcode.RC_RDMA_READ_REQUEST, 0) + wireLatencyPs(this.config.wire) },
+      { name: 'wire', ps: this.#wirePs(Opcode.RC_RDMA_READ_REQUEST, 0) + this.#cable.latencyPs },
       { name: 'receive', ps: this.#intakePs(0) + this.hca(1) },
     ];
     const { whole, rest } = piecesOf(lengthBytes, this.mtuBytes);
@@ -170,7 +173,7 @@ export class Path {
     const answerCycles = ackDelayCycles + responseCycles + transmitLatencyCycles;
     const therePs = this.#wirePs(Opcode.RC_SEND_ONLY, lengthBytes) + this.#intakePs(lengthBytes);
     const backPs = this.#wirePs(Opcode.RC_ACKNOWLEDGE, 0) + this.#intakePs(0);
-    return this.hca(formCycles + answerCycles) + therePs + backPs + 2 * wireLatencyPs(this.config.wire);
+    return this.hca(formCycles + answerCycles) + therePs + backPs + 2 * this.#cable.latencyPs;
   }
 
   /** Pieces of 64 bytes that a post writes, 0 when it rings the doorbell. */
@@ -277,12 +280,12 @@ export class Path {
         term: 'wire',
         holdPs: ({ bytes }) =>
           Math.max(
-            this.#wirePs(opcodeFor, bytes) + this.#formationGapPs(bytes),
+            this.#wireHoldPs(opcodeFor, bytes) + this.#formationGapPs(bytes),
             this.#creditHoldPs(opcodeFor, bytes),
           ),
         passPs: ({ bytes }) => this.#wirePs(opcodeFor, bytes),
       },
-      delay('wire', () => wireLatencyPs(config.wire)),
+      delay('wire', () => this.#cable.latencyPs),
       delay('receive', ({ bytes }) => this.#intakePs(bytes)),
       {
         term: 'receive',
@@ -305,9 +308,18 @@ export class Path {
     ];
   }
 
+  /** From a packet's first byte to its last on the cable. */
   #wirePs(opcode: number, payloadBytes: number): number {
-    const { numeratorPs, denominator } = byteTimeOf(this.config.wire);
-    const bytes = packetBytesOf(opcode, payloadBytes, false) + this.config.wire.framingBytes;
+    return this.#bytesPs(this.#cable.sentBytesOf(opcode, payloadBytes));
+  }
+
+  /** Until another can follow. */
+  #wireHoldPs(opcode: number, payloadBytes: number): number {
+    return this.#bytesPs(this.#cable.linkBytesOf(opcode, payloadBytes));
+  }
+
+  #bytesPs(bytes: number): number {
+    const { numeratorPs, denominator } = this.#cable.byteTime;
     return (bytes * numeratorPs) / denominator;
   }
 
@@ -316,8 +328,7 @@ export class Path {
    * forming begins then: at the transmitter's next edge, which may leave the wire idle (wire-sender.ts, expectPacket).
    */
   #formationGapPs(payloadBytes: number): number {
-    const { numeratorPs, denominator } = byteTimeOf(this.config.wire);
-    const aheadPs = (this.config.wire.transmitAheadBytes * numeratorPs) / denominator;
+    const aheadPs = this.#bytesPs(this.#cable.transmitAheadBytes);
     const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
     return Math.max(0, this.clocks.toHcaPs + formPs - Math.max(aheadPs, formPs));
   }
@@ -339,16 +350,17 @@ export class Path {
 
   /**
    * Least distance of packets for want of credits: the neighbour's buffer holds so many whole ones, and each comes back when
-   * its payload has been handed to the bus. Forming begins when the credit is there.
+   * its payload has been handed to the bus. Forming begins when the credit is there. Ethernet has none.
    */
   #creditHoldPs(opcode: number, payloadBytes: number): number {
+    if (this.config.hca.capability.linkLayer === 'ethernet') return 0;
     const receiveBufferBytes = receiveBufferBytesOf(this.config.wire);
     const bufferedBytes = roundUp(packetBytesOf(opcode, payloadBytes, false), creditBlockBytes);
     const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
     const roundTripPs =
       formPs +
       this.#wirePs(opcode, payloadBytes) +
-      2 * wireLatencyPs(this.config.wire) +
+      2 * this.#cable.latencyPs +
       this.#intakePs(payloadBytes) +
       this.hca(1) +
       this.bus.writeEnginePs(payloadBytes) +
