@@ -131,18 +131,28 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** Simulated hosts have a driver for InfiniBand alone: an HCA of Ethernet is for guests. */
-function checkLinkLayer({ machine, hca }: MachineConfig): void {
+/** Of a path MTU of 256 bytes, which is the least, with the most headers that a packet of RoCE has. */
+const roceMtuBytesMin = 352;
+
+/** On Ethernet simulated hosts have a driver for RoCE alone: frames of an interface are for guests. */
+function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
   if (machine.adapter !== 'hca') return;
   const { linkLayer, roce } = hca.capability;
   if (linkLayer === 'infiniband' && roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (linkLayer === 'infiniband') return;
-  throw new ConfigurationError(
-    'hca.capability.linkLayer',
-    linkLayer,
-    'infiniband: simulated hosts have no driver for Ethernet, which is for guests (hca serve, hca guest)',
-  );
+  if (roce === 'none')
+    throw new ConfigurationError(
+      'hca.capability.roce',
+      roce,
+      'v1 or v2: simulated hosts have no driver for other frames, which are for guests (hca serve, hca guest)',
+    );
+  if (ethernet.mtuBytes < roceMtuBytesMin)
+    throw new ConfigurationError(
+      'ethernet.mtuBytes',
+      ethernet.mtuBytes,
+      `at least ${roceMtuBytesMin}, so that frames hold a packet of RoCE`,
+    );
 }
 
 /** Of one direction of the cable: InfiniBand's or Ethernet's. */

@@ -22,7 +22,7 @@ import {
   type Signal,
 } from '../../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../../hw/dma/index.ts';
-import { portGuidOf } from '../../../hw/hca/index.ts';
+import { macOf, portGuidOf } from '../../../hw/hca/index.ts';
 import { Iommu } from '../../../hw/iommu/index.ts';
 import {
   type EnumeratedFunction,
@@ -337,12 +337,14 @@ export class HostNode implements BusMap {
 }
 
 /**
- * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if it had been copied to all.
+ * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if it had been copied to all, with the
+ * MACs that answers to ARP would have given.
  */
 function neighboursOf({ machine }: MachineConfig): Neighbour[] {
   return Array.from({ length: machine.nodeCount }, (_, node) => ({
     address: `10.0.0.${node + 1}`,
     portGuid: portGuidOf(node, 1),
+    mac: macOf(node, 1),
   }));
 }
 

@@ -6,11 +6,12 @@ import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
+import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
-import { ethernetOf, nicDeviceOf, nicOf } from './nic-report.ts';
+import { ethernetOf, frameOverheadBytes, nicDeviceOf, nicOf } from './nic-report.ts';
+import type { PacketLedger } from './packet-ledger.ts';
 import {
   type DeviceInterruptRow,
   type FaultReport,
@@ -115,7 +116,14 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
 }
 
 /** Zeros left out. */
-const framesOf = ({ transmitted, received, flowControl, dropped, ...counts }: FrameLedger): FrameLedger => ({
+const framesOf = ({
+  transmitted,
+  received,
+  flowControl,
+  dropped,
+  linkPs: _,
+  ...counts
+}: FrameLedger): FrameLedger => ({
   transmitted: nonZero(transmitted),
   received: nonZero(received),
   flowControl: nonZero(flowControl),
@@ -182,7 +190,7 @@ export function deviceInterruptsOf(
 export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
   const { wire, ethernet } = sender;
   if (ethernet !== undefined && receiver.ethernet !== undefined)
-    return ethernetOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
+    return frameWireOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
   const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
     Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
   return {
@@ -209,6 +217,27 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
     serializerWaitPs: wire.serializerWaitPs,
   };
 }
+
+/** Frames that are packets of RoCE have their opcodes; the others, and copies that faults made, are of the one opcode FRAME. */
+function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
+  const wire = ethernetOf(sender, receiver);
+  const { roce, transmitted } = sender;
+  if (roce === undefined) return wire;
+  const packets = [roce.transmitted, roce.retransmitted].flatMap(Object.values<PacketLedger>);
+  const rest = (pick: (row: PacketLedger) => number): number =>
+    pick(wire.opcodes['FRAME']!) - packets.reduce((sum, row) => sum + pick(row), 0);
+  const others = rest((row) => row.packets);
+  const bytes = rest((row) => row.bytes);
+  const frames = { packets: others, bytes, payloadBytes: bytes - others * frameOverheadBytes };
+  return {
+    ...wire,
+    opcodes: { ...roce.transmitted, ...(others === 0 ? {} : { FRAME: frames }) },
+    retransmitted: roce.retransmitted,
+    discarded: transmitted['discardedFrames'] ?? 0,
+  };
+}
+
+type FrameEnd = FrameLedger & { readonly node: number };
 
 /** Operations of all nodes together, in the order of their opcodes. */
 export function operationsOf(

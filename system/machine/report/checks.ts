@@ -18,11 +18,12 @@
 import { exactSumOf } from '../../../sim/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures } from './frame-ledger.ts';
-import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
+import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
 import type { NicLedger } from './nic-ledger.ts';
+import type { PacketLedger } from './packet-ledger.ts';
 import type { CheckReport, ChecksReport } from './schema.ts';
 
 /** @param hosts and their adapters by node: HCAs or NICs */
@@ -326,6 +327,12 @@ const minus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
 
 const cqeBytes = 32;
 
+/** First transmissions to the cable, whatever it is of, and what was to go there while it was down. */
+const firstPacketsOf = ({ wire, ethernet }: HcaLedger): readonly LedgerByOpcode[] => {
+  const { transmitted, discarded } = ethernet?.roce ?? wire;
+  return [transmitted, discarded];
+};
+
 /**
  * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
  * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
@@ -343,18 +350,19 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
   const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
   // A datagram whose turn came while the link was down completes, and is among the discarded packets only.
-  const firsts = [hca.wire.transmitted, hca.wire.discarded, hca.loopback.transmitted];
+  const firsts = [...firstPacketsOf(hca), hca.loopback.transmitted];
   const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =
     isConnected &&
     posted === completed &&
     rows.every(({ failed }) => failed === 0) &&
     hca.wire.isQuiet &&
-    hca.wire.discardedPackets === 0;
+    hca.wire.discardedPackets === 0 &&
+    (hca.ethernet?.transmitted['discardedFrames'] ?? 0) === 0;
   const sent = (pattern: RegExp): PacketLedger =>
     totalOf(...firsts.map((byOpcode) => named(byOpcode, pattern)));
   const answers = totalOf(
-    ...[peer.wire.transmitted, peer.wire.discarded, hca.loopback.transmitted].map((byOpcode) =>
+    ...[...firstPacketsOf(peer), hca.loopback.transmitted].map((byOpcode) =>
       named(byOpcode, /READ_RESPONSE/),
     ),
   );

@@ -68,6 +68,30 @@ describe('the balance of an Ethernet cable between HCAs', () => {
     expect(failures({}, pausing)).toHaveLength(2);
   });
 
+  it('IEEE 802.3: names a cable that was busy for longer or shorter than its frames take', () => {
+    const busy = (busyPs: number): string[] => failures({ busyPs, linkPs: 800_000 }, {});
+    // A picosecond at most for each of nine frames, and one.
+    expect([busy(800_000), busy(800_001), busy(799_990)]).toEqual([[], [], []]);
+    expect([busy(800_002), busy(799_989)].flat()).toEqual([
+      expect.stringContaining('busy: 800002 ps'),
+      expect.stringContaining('busy: 799989 ps'),
+    ]);
+  });
+
+  it('names packets of RoCE that are in no frame, or have not arrived as they left', () => {
+    const row = (packets: number) => ({ RC_SEND_ONLY: { packets, bytes: 0, payloadBytes: 0 } });
+    const none = { transmitted: {}, retransmitted: {}, discarded: {}, received: {} };
+    const whole = { transmitted: { frames: 3 }, received: { deliveredFrames: 3 }, dropped: {}, completed: 0 };
+    const ends = (sentPackets: number, again: number, arrived: number): string[] =>
+      failures(
+        { ...whole, roce: { ...none, transmitted: row(sentPackets), retransmitted: row(again) } },
+        { ...whole, packets: 3, held: 0, roce: { ...none, received: row(arrived) } },
+      );
+    expect(ends(2, 1, 3)).toEqual([]);
+    expect(ends(2, 1, 2)).toEqual([expect.stringContaining('RC_SEND_ONLY: 2 at the far end, 3')]);
+    expect(ends(3, 1, 4)).toEqual([expect.stringContaining('packets of RoCE: 4 of 3 frames')]);
+  });
+
   it('lets the far end lag behind while something is under way, and never lead', () => {
     const busy = { isQuiet: false };
     expect(failures({}, { completed: 1 }, busy)).toEqual([]);

@@ -1,7 +1,8 @@
 /** The frames of an HCA whose ports are of Ethernet, copied as plain data at the end of a run; and their balance over a cable. */
 import type { Hca } from '../../../hw/hca/index.ts';
-import type { EthernetPort } from '../../../wire/index.ts';
+import { type EthernetPort, ethernetByteTime } from '../../../wire/index.ts';
 import { behind, sumOf } from './failures.ts';
+import { type PacketLedger, packetsOf } from './packet-ledger.ts';
 
 export interface FrameLedger {
   /** The two halves of the port: wire/ethernet-counters.ts. */
@@ -16,6 +17,19 @@ export interface FrameLedger {
   /** Those that wait for their turn. */
   readonly held: number;
   readonly busyPs: number;
+  /** What its frames take, with preambles and gaps; left out of reports. */
+  readonly linkPs?: number;
+  /** The packets among the frames; left out without RoCE. */
+  readonly roce?: RocePacketLedger;
+}
+
+/** Packets of RoCE by opcode; bytes are those of their frames, from the destination to the FCS. */
+interface RocePacketLedger {
+  /** First transmissions; those whose PSN had left the port before; and those that never left, because the link was down. */
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly discarded: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
 }
 
 /** Undefined of an HCA whose ports are of InfiniBand. */
@@ -32,7 +46,25 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): F
     dropped: { ...side.steering.drops },
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),
+    linkPs: linkPsOf(port),
+    ...(side.roce === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
   };
+}
+
+const rocePacketsOf = ({ sent, received }: Hca['dataPath']['blocks']['roceLink']): RocePacketLedger => ({
+  transmitted: packetsOf(sent.first),
+  retransmitted: packetsOf(sent.retransmitted),
+  discarded: packetsOf(sent.discarded),
+  received: packetsOf(received),
+});
+
+function linkPsOf({ config, transmitted, rearranged, flowControl }: EthernetPort): number {
+  const { numeratorPs, denominator } = ethernetByteTime(config);
+  const { sentFrames, sentBytes } = flowControl.counters;
+  const frames = transmitted.frames + rearranged.copiedFrames + sentFrames;
+  const bytes = transmitted.bytes + rearranged.copiedBytes + sentBytes;
+  const linkBytes = bytes + frames * (config.preambleBytes + config.interFrameGapBytes);
+  return (linkBytes * numeratorPs) / denominator;
 }
 
 /** What a port has sent, and what faults made of its order where they made anything of it. */
@@ -67,6 +99,8 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
   const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
   const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
   return [
+    ...busyFailures(what, sender.ethernet, frames + sentFrames + copiedFrames),
+    ...packetFailures(what, sender.ethernet, receiver.ethernet, isQuiet),
     ...behind(
       `${what}, frames`,
       farFrames + receivedFrames + lostFrames,
@@ -80,5 +114,44 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
       isQuiet,
     ),
     ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
+  ];
+}
+
+/** The cable is busy for as long as its frames take, less a picosecond at most each time that it was idle. */
+function busyFailures(what: string, { busyPs, linkPs = busyPs }: FrameLedger, frames: number): string[] {
+  const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - frames - 1;
+  return isRight ? [] : [`${what}, busy: ${busyPs} ps where its frames take ${linkPs}`];
+}
+
+/** A packet that the cable took is in a frame; where nothing is lost on the way or dropped there, all arrive as they left. */
+function packetFailures(
+  what: string,
+  { roce: near, transmitted }: FrameLedger,
+  { roce: far, received, dropped }: FrameLedger,
+  isQuiet: boolean,
+): string[] {
+  if (near === undefined || far === undefined) return [];
+  const packetsIn = (...ledgers: Readonly<Record<string, PacketLedger>>[]): number =>
+    sumOf(ledgers.flatMap((ledger) => Object.values(ledger).map(({ packets }) => packets)));
+  const sent = packetsIn(near.transmitted, near.retransmitted);
+  const { frames = 0, lostFrames = 0, copiedFrames = 0 } = transmitted;
+  const missing =
+    lostFrames +
+    sumOf(['corruptedFrames', 'fifoDrops', 'linkDownDrops'].map((name) => received[name] ?? 0)) +
+    sumOf(Object.values(dropped));
+  const names = new Set([near.transmitted, near.retransmitted, far.received].flatMap(Object.keys));
+  const isLossless = missing + copiedFrames === 0;
+  return [
+    ...(sent > frames ? [`${what}, packets of RoCE: ${sent} of ${frames} frames`] : []),
+    ...[...names].flatMap((name) =>
+      isLossless
+        ? behind(
+            `${what}, ${name}`,
+            far.received[name]?.packets ?? 0,
+            (near.transmitted[name]?.packets ?? 0) + (near.retransmitted[name]?.packets ?? 0),
+            isQuiet,
+          )
+        : [],
+    ),
   ];
 }

@@ -9,10 +9,11 @@ import {
   portNames,
 } from '../../../hw/hca/index.ts';
 import type { BlockAccount, ExactPs } from '../../../sim/index.ts';
-import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../../wire/index.ts';
+import { byteTimeOf, type WirePort } from '../../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
 import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
+import { type PacketLedger, packetsOf } from './packet-ledger.ts';
 
 export interface BlockLedger {
   readonly busyCycles: number;
@@ -48,12 +49,6 @@ export interface VectorLedger {
   readonly coalesced: number;
   readonly dropped: number;
   readonly delivered: number;
-}
-
-export interface PacketLedger {
-  readonly packets: number;
-  readonly bytes: number;
-  readonly payloadBytes: number;
 }
 
 export interface WireEndLedger {
@@ -396,16 +391,6 @@ function rearrangedOf({ lost, copied, heldBack, letGo }: WirePort['transmitted']
 function linkPsOf({ config, linkBytes }: WirePort): number {
   const { numeratorPs, denominator } = byteTimeOf(config);
   return (linkBytes * numeratorPs) / denominator;
-}
-
-function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
-  const rows: Record<string, PacketLedger> = {};
-  for (const [opcode, { packets, bytes, payloadBytes }] of counters.rows.entries()) {
-    if (packets === 0) continue;
-    const name = opcodeRow(opcode)?.name ?? `0x${opcode.toString(16)}`;
-    rows[name] = { packets, bytes, payloadBytes };
-  }
-  return rows;
 }
 
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {

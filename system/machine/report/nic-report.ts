@@ -28,13 +28,13 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
   violations: {},
 });
 
-/** One direction of an Ethernet cable. */
 /** What an adapter knows of its end of an Ethernet cable. */
 type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> & {
   /** Of an HCA's: wire/ethernet-counters.ts. */
   readonly flowControl?: Readonly<Record<string, number>>;
 };
 
+/** One direction of an Ethernet cable. */
 export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
   const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
@@ -62,5 +62,5 @@ export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
 }
 
 /** Header and frame check sequence; preamble and the gap between frames. */
-const frameOverheadBytes = 18;
+export const frameOverheadBytes = 18;
 const gapBytes = 20;

@@ -11,14 +11,9 @@ import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type {
-  CacheLedger,
-  InlineReceiveLedger,
-  LoopbackLedger,
-  PacketLedger,
-  PageFaultLedger,
-} from './hca-ledger.ts';
+import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
 import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
+import type { PacketLedger } from './packet-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
 
@@ -132,7 +127,7 @@ export interface NicReport {
   readonly systemDma: NetLedger['systemDma'];
 }
 
-/** One direction of a cable; of an Ethernet cable all frames are of the one opcode FRAME. */
+/** One direction of a cable; frames of an Ethernet cable that are no packets of RoCE are of the one opcode FRAME. */
 export interface WireReport {
   readonly from: number;
   readonly to: number;

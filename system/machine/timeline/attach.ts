@@ -45,13 +45,15 @@ export function hcaStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,
   hca: Hca,
-  { pcie, wire }: MachineConfig,
+  { pcie, wire, ethernet }: MachineConfig,
   wireReader: ChannelReader | undefined,
 ): Stream | undefined {
   if (options === undefined) return undefined;
   const stream = new Stream(lp, options);
   watchPcie(stream, hca.linkPort.reader, pcie.link, toDevice);
-  if (wireReader !== undefined) watchCable(stream, wireReader, wire, inbound);
+  if (wireReader !== undefined && hca.ethernetPort !== undefined)
+    watchEthernet(stream, wireReader, ethernet, inbound);
+  else if (wireReader !== undefined) watchCable(stream, wireReader, wire, inbound);
   watchHca(stream, hca);
   return stream;
 }

@@ -24,7 +24,7 @@ import {
   WORD_FC_FLOW as WORD_PCIE_FC_FLOW,
   WORD_FC_LIMIT as WORD_PCIE_FC_LIMIT,
 } from '../../../../hw/pcie/index.ts';
-import type { ChannelReader } from '../../../../sim/index.ts';
+import { type ChannelReader, RECORD_HEADER_BYTES } from '../../../../sim/index.ts';
 import {
   byteTimeOf,
   DISCARDED,
@@ -41,6 +41,7 @@ import {
   opcodeRow,
   PACKET,
   packetBytesIn,
+  packetSeenIn,
   type WireConfig,
   WORD_AETH,
   WORD_DESTINATION_QPN,
@@ -177,7 +178,10 @@ export function watchCable(
   });
 }
 
-/** The frames of one direction of an Ethernet cable. */
+/**
+ * The frames of one direction of an Ethernet cable; those that are packets of RoCE as packets. Of these nothing says that they were sent
+ * again, and what was lost is not there.
+ */
 export function watchEthernet(
   stream: Stream,
   reader: ChannelReader,
@@ -195,6 +199,20 @@ export function watchEthernet(
     const frameBytes = reader.words[word + WORD_FRAME_BYTES]!;
     lanes.place(reader.floats[offset >> 3]!, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
     const isCorrupted = reader.words[word + WORD_IS_CORRUPTED]!;
-    stream.interval('frame', track, lanes.fromPs, lanes.toPs, frameBytes, isCorrupted);
+    const seen = packetSeenIn(reader.bytes, offset + RECORD_HEADER_BYTES, frameBytes);
+    if (seen === undefined)
+      return stream.interval('frame', track, lanes.fromPs, lanes.toPs, frameBytes, isCorrupted);
+    stream.interval(
+      'packet',
+      track,
+      lanes.fromPs,
+      lanes.toPs,
+      seen.opcode,
+      seen.destinationQpn,
+      seen.psn,
+      seen.payloadBytes,
+      (isCorrupted === 0 ? 0 : packetCorrupted) + (seen.asksForAck ? packetAsksForAck : 0),
+      seen.syndrome,
+    );
   });
 }
