@@ -130,3 +130,22 @@ it('prints what ibv_devinfo -v prints in a guest, line by line', async () => {
   const [query] = (await machine.results()) as unknown as [DeviceQuery];
   expect(devinfoText(query).replaceAll('\t', '→').split('\n')).toEqual(stock.trim().split('\n'));
 });
+
+it('prints the GIDs of a port of Ethernet as ibv_devinfo does: those of version 2 as addresses', async () => {
+  await using machine = await Machine.create({
+    set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
+  });
+  const run = { url: programUrl('device-query'), exportName: 'queryFirstDevice' };
+  await machine.load({ node: 0, name: 'devinfo', run });
+  await machine.run();
+  const [query] = (await machine.results()) as unknown as [DeviceQuery];
+  const lines = devinfoText(query).split('\n');
+  expect(lines).toContain('\t\t\tlink_layer:\t\tEthernet');
+  // print_formated_gid of rdma-core 44; RFC 5952 for the compressed form.
+  expect(lines.slice(-4).map((line) => line.trim())).toEqual([
+    'GID[  0]:\t\tfe80:0000:0000:0000:0202:c9ff:fe00:0001, RoCE v1',
+    'GID[  1]:\t\tfe80::202:c9ff:fe00:1, RoCE v2',
+    'GID[  2]:\t\t0000:0000:0000:0000:0000:ffff:0a00:0001, RoCE v1',
+    'GID[  3]:\t\t::ffff:10.0.0.1, RoCE v2',
+  ]);
+});

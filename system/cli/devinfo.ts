@@ -178,7 +178,7 @@ export function devinfoText({ name, device, numCompVectors, ports }: DeviceQuery
 /** Values begin in the fourth column of eight after the first tab. */
 const tabsAfter = (row: string): string => '\t'.repeat(Math.max(1, 4 - Math.floor((row.length + 1) / 8)));
 
-function portLines({ number, port, gid0 }: DeviceQuery['ports'][number]): string[] {
+function portLines({ number, port, gid0, gids }: DeviceQuery['ports'][number]): string[] {
   const mtu = (code: number): string => `${2 ** (code + 7)} (${code})`;
   return [
     `\t\tport:\t${number}`,
@@ -188,7 +188,7 @@ function portLines({ number, port, gid0 }: DeviceQuery['ports'][number]): string
     `\t\t\tsm_lid:\t\t\t${port.smLid}`,
     `\t\t\tport_lid:\t\t${port.lid}`,
     `\t\t\tport_lmc:\t\t0x${port.lmc.toString(16).padStart(2, '0')}`,
-    '\t\t\tlink_layer:\t\tInfiniBand',
+    `\t\t\tlink_layer:\t\t${gids === undefined ? 'InfiniBand' : 'Ethernet'}`,
     `\t\t\tmax_msg_sz:\t\t0x${port.maxMsgSz.toString(16)}`,
     `\t\t\tport_cap_flags:\t\t0x${port.portCapFlags.toString(16).padStart(8, '0')}`,
     '\t\t\tport_cap_flags2:\t0x0000',
@@ -203,6 +203,8 @@ function portLines({ number, port, gid0 }: DeviceQuery['ports'][number]): string
     `\t\t\tactive_width:\t\t${widths[port.activeWidth]}X (${port.activeWidth})`,
     `\t\t\tactive_speed:\t\t${speeds[port.activeSpeed]} (${port.activeSpeed})`,
     `\t\t\tphys_state:\t\t${physicalStates[port.physState]} (${port.physState})`,
-    `\t\t\tGID[  0]:\t\t${gid0}`,
+    ...(gids === undefined
+      ? [`\t\t\tGID[  0]:\t\t${gid0}`]
+      : gids.map(({ index, gid, type }) => `\t\t\tGID[${String(index).padStart(3)}]:\t\t${gid}, ${type}`)),
   ];
 }

@@ -185,3 +185,41 @@ describe('perf', () => {
     expect(off! - on!).toBeGreaterThan(200_000);
   });
 });
+
+describe('perf on a cable of Ethernet', () => {
+  const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+  const sets = Object.entries(roce).flatMap(([path, value]) => ['--set', `${path}=${value}`]);
+
+  it.each([
+    'write-bw,size=3000,iters=40',
+    'read-bw,size=3000,iters=40',
+    'send-bw,size=64,iters=40,connection=UD',
+    'send-lat,size=3000,iters=10,connection=UC',
+    'write-bw,size=3000,iters=40,connection=UC',
+    'atomic-bw,iters=40',
+    'kv-get,iters=40',
+  ])('runs %s, in no less time than its frames take', async (text) => {
+    const { result, linkBytesPerSecond } = await measured(text, roce);
+    if ('averageBytesPerSecond' in result)
+      expect(result.averageBytesPerSecond).toBeLessThanOrEqual(linkBytesPerSecond!);
+  });
+
+  it('names the parameters of that cable', async () => {
+    const { code, out } = await hca('perf', 'write-bw', '-s', '65536', '-n', '30', ...sets);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/cable from host 0 to 1.*ethernet.gigabitsPerSecond/s),
+    ]);
+  });
+
+  it.each([
+    [
+      ['why', 'write-bw', '-n', '5'],
+      /hca.capability.linkLayer is "ethernet", expected infiniband for hca why/,
+    ],
+    [['perf', 'write-bw', '-n', '5', '-m', '2048'], /path MTU is 2048, expected at most the port's, 1024/],
+  ])('refuses %o', async (words, expected) => {
+    const { code, err } = await hca(...words, ...sets);
+    expect([code === 0, err]).toEqual([false, expect.stringMatching(expected)]);
+  });
+});

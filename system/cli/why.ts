@@ -14,6 +14,7 @@ import {
   type ProgramFunction,
   type Report,
 } from '../machine/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { pageOf, reportSections, textSection } from '../page/index.ts';
@@ -77,6 +78,10 @@ export function addWhyCommand(program: Command): void {
 
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
   const machine = hcaMachineOptionsOf(options);
+  const { linkLayer } = configurationOf(machine).hca.capability;
+  // Of frames nobody notes which never arrived, nor which packets were sent again.
+  if (linkLayer !== 'infiniband')
+    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, 'infiniband for hca why');
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

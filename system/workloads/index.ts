@@ -52,6 +52,7 @@ export {
   verbOf,
 } from './perf-plan.ts';
 export { announcedStart, startLeadPs } from './perf-start.ts';
+export { announcedOf, type PeerAddress, type PortAddress, pathTo, peerFrom } from './port-address.ts';
 export {
   barrier,
   connectQps,

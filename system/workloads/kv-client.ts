@@ -36,6 +36,7 @@ import { grhBytes } from './perf-buffer.ts';
 import { openPerfEndpoint, postReceive, ucSteps } from './perf-link.ts';
 import { Places } from './perf-places.ts';
 import type { PerfSide } from './perf-plan.ts';
+import { announcedOf } from './port-address.ts';
 import { connectQps, createBuffer, type RcBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd } from './unreliable-states.ts';
 
@@ -264,7 +265,7 @@ async function openParts(endpoint: RcEndpoint, args: KvArgs): Promise<ClientPart
   await initUd(answerQp);
   for (const receive of receives) postReceive(answerQp, receive);
   await connectUd(answerQp, program.random.below(1 << 24));
-  const announced: AnswerQp = { client: thread, lid: endpoint.port.lid, qpNum: answerQp.qpNum };
+  const announced: AnswerQp = { client: thread, ...announcedOf(endpoint.own), qpNum: answerQp.qpNum };
   for (let server = 0; server < kv.servers; server++)
     await program.exchange.put(`kv.answers.${server}`, announced as unknown as JsonValue);
   const requests = new SparselySignalled(qp, new CompletionPoller(sendCq), txDepth, cqModeration);

@@ -31,6 +31,7 @@ import { SparselySignalled } from './kv-requests.ts';
 import { serverBegins } from './kv-start.ts';
 import { openPerfEndpoint, ucSteps } from './perf-link.ts';
 import type { PerfSide } from './perf-plan.ts';
+import { type PortAddress, pathTo, peerFrom } from './port-address.ts';
 import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd, qkey } from './unreliable-states.ts';
 
@@ -39,9 +40,8 @@ const cqEntriesLeast = 128;
 const pageMask = ~4095;
 
 /** What a client announces of the QP that gets its answers. */
-export interface AnswerQp {
+export interface AnswerQp extends PortAddress {
   readonly client: number;
-  readonly lid: number;
   readonly qpNum: number;
 }
 
@@ -110,8 +110,8 @@ async function openAnswers(endpoint: RcEndpoint, args: KvArgs): Promise<Answers>
   const wrs: IbvSendWr[] = [];
   for (let count = 0; count < clients; count++) {
     const value = await program.exchange.take(`kv.answers.${thread}`);
-    const { client, lid, qpNum } = value as unknown as AnswerQp;
-    const ah = await createAh(pd, { dlid: lid, portNum: 1 });
+    const { client, qpNum, ...there } = value as unknown as AnswerQp;
+    const ah = await createAh(pd, pathTo(peerFrom(endpoint.own, there)));
     wrs[client] = {
       wrId: client,
       sgList: [{ addr: 0, length: kv.valueBytes, lkey: 0 }],

@@ -29,6 +29,7 @@ import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfConnection, PerfVerb } from './perf-plan.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
+import { pathTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
   connectRc,
@@ -197,11 +198,11 @@ async function takeHalf(
 }
 
 async function addressOf(
-  { pd }: RcEndpoint,
+  { pd, own }: RcEndpoint,
   { connection }: PerfArgs,
-  { lid }: RcPeer,
+  peer: RcPeer,
 ): Promise<IbvAh | undefined> {
-  return connection === 'UD' ? createAh(pd, { dlid: lid, portNum: 1 }) : undefined;
+  return connection === 'UD' ? createAh(pd, pathTo(peerFrom(own, peer))) : undefined;
 }
 
 function placesOf(

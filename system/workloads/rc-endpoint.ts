@@ -4,7 +4,7 @@
  *
  *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
  */
-import { InvariantError, psPerMs } from '../../base/index.ts';
+import { ConfigurationError, InvariantError, psPerMs } from '../../base/index.ts';
 import { PortStateVerb } from '../../driver/index.ts';
 import {
   allocPd,
@@ -23,6 +23,7 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
+import { announcedOf, ownAddressOf, type PeerAddress, type PortAddress, peerFrom } from './port-address.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
 /** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
@@ -39,6 +40,8 @@ export interface RcEndpoint {
   readonly context: IbvContext;
   readonly pd: IbvPd;
   readonly port: PortAttr;
+  /** Where the port is found. */
+  readonly own: PeerAddress;
 }
 
 /** A buffer of the program with its region. */
@@ -49,8 +52,7 @@ export interface RcBuffer {
 }
 
 /** What the other side says of itself. */
-export interface RcPeer {
-  readonly lid: number;
+export interface RcPeer extends PortAddress {
   readonly qpNumbers: readonly number[];
   readonly firstPsns: readonly number[];
   /** What the programs agreed on. */
@@ -63,10 +65,11 @@ export async function openEndpoint(program: ProgramContext): Promise<RcEndpoint>
   if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
   const context = await openDevice(device);
   const pd = await allocPd(context);
-  return { program, context, pd, port: await activePort(program, context) };
+  const port = await activePort(program, context);
+  return { program, context, pd, port, own: await ownAddressOf(context, port) };
 }
 
-/** Waits until the port is active: before that it has no LID, when the other side comes up late. */
+/** Waits until the port is active: before that it has no LID, or its link is not up, when the other side comes up late. */
 async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise<PortAttr> {
   for (let waitedMs = 0; ; waitedMs++) {
     const port = await queryPort(context, 1);
@@ -146,15 +149,17 @@ export async function connectQps(
   note: JsonValue,
   steps: QpSteps,
 ): Promise<RcPeer> {
-  const { program, port } = endpoint;
+  const { program } = endpoint;
   const firstPsns = qps.map(() => program.random.below(1 << 24));
   for (const qp of qps) await steps.init(qp);
   steps.beforeReady();
-  const own: RcPeer = { lid: port.lid, qpNumbers: qps.map(({ qpNum }) => qpNum), firstPsns, note };
+  const qpNumbers = qps.map(({ qpNum }) => qpNum);
+  const own: RcPeer = { ...announcedOf(endpoint.own), qpNumbers, firstPsns, note };
   await putPeer(program, label, own);
   const peer = await takePeer(program, label, qps.length);
   for (const [index, qp] of qps.entries()) {
-    const address = { lid: peer.lid, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
+    const there = peerFrom(endpoint.own, peer);
+    const address = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
     await steps.ready(qp, address, firstPsns[index]!);
   }
   // Neither side sends before both can receive.
@@ -163,19 +168,27 @@ export async function connectQps(
 }
 
 /** Code of a path MTU in bytes; 0 is the port's. */
-export const pathMtuOf = ({ port }: RcEndpoint, pathMtuBytes: number): PortAttr['activeMtu'] =>
-  pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
+export function pathMtuOf({ port }: RcEndpoint, pathMtuBytes: number): PortAttr['activeMtu'] {
+  const code = pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
+  if (code > port.activeMtu)
+    throw new ConfigurationError(
+      'path MTU',
+      pathMtuBytes,
+      `at most the port's, ${128 * 2 ** port.activeMtu}`,
+    );
+  return code;
+}
 
 /** QPs announced at once: an exchanged value holds so many. */
 const announcedQps = 256;
 
 /** One value for each 256 QPs; the first carries the note. */
 async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer): Promise<void> {
-  const { lid, qpNumbers, firstPsns } = peer;
+  const { qpNumbers, firstPsns, note, ...address } = peer;
   for (let at = 0; at === 0 || at < qpNumbers.length; at += announcedQps) {
     const qpns = qpNumbers.slice(at, at + announcedQps);
     const psns = firstPsns.slice(at, at + announcedQps);
-    await exchange.put(label, { lid, qpNumbers: qpns, firstPsns: psns, note: at === 0 ? peer.note : null });
+    await exchange.put(label, { ...address, qpNumbers: qpns, firstPsns: psns, note: at === 0 ? note : null });
   }
 }
 

@@ -27,6 +27,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
+import { type PeerAddress, pathTo } from './port-address.ts';
 
 /** All rights that a region or a QP can give. */
 export const allAccess =
@@ -45,8 +46,7 @@ export interface RcAttributes {
 }
 
 /** Where the QP at the other end is, and the PSN with which it begins. */
-export interface RcAddress {
-  readonly lid: number;
+export interface RcAddress extends PeerAddress {
   readonly qpNum: number;
   readonly psn: number;
 }
@@ -61,7 +61,7 @@ export const toInit = (qp: IbvQp | IbvTargetQp, qpAccessFlags = allAccess, pkeyI
 
 export const toRtr = (
   qp: IbvQp,
-  { lid, qpNum, psn }: RcAddress,
+  { qpNum, psn, ...peer }: RcAddress,
   { pathMtu, readAtomicMax, rnrTimerCode }: RcAttributes,
 ): Promise<void> =>
   modifyQp(
@@ -73,7 +73,7 @@ export const toRtr = (
       rqPsn: psn,
       maxDestRdAtomic: readAtomicMax,
       minRnrTimer: rnrTimerCode,
-      ahAttr: { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+      ahAttr: pathTo(peer),
     },
     IBV_QP_STATE |
       IBV_QP_AV |

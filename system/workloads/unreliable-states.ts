@@ -16,6 +16,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
+import { pathTo } from './port-address.ts';
 import type { RcAddress } from './rc-states.ts';
 
 /** perftest's Q_Key. */
@@ -23,7 +24,7 @@ export const qkey = 0x1111_1111;
 
 export async function connectUc(
   qp: IbvQp,
-  { lid, qpNum, psn }: RcAddress,
+  { qpNum, psn, ...peer }: RcAddress,
   pathMtu: PortAttr['activeMtu'],
   sqPsn: number,
 ): Promise<void> {
@@ -34,7 +35,7 @@ export async function connectUc(
       pathMtu,
       destQpNum: qpNum,
       rqPsn: psn,
-      ahAttr: { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+      ahAttr: pathTo(peer),
     },
     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
   );

@@ -12,16 +12,17 @@ import {
   type IbvTargetQp,
   modifyQp,
 } from '../../userlib/index.ts';
+import { pathTo } from './port-address.ts';
 import { type RcAddress, type RcAttributes, toInit, toRts } from './rc-states.ts';
 
 const connectionMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
-const connectionOf = ({ lid, qpNum, psn }: RcAddress, { pathMtu }: RcAttributes) => ({
+const connectionOf = ({ qpNum, psn, ...peer }: RcAddress, { pathMtu }: RcAttributes) => ({
   qpState: IBV_QPS_RTR,
   pathMtu,
   destQpNum: qpNum,
   rqPsn: psn,
-  ahAttr: { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+  ahAttr: pathTo(peer),
 });
 
 /** @param target address of the target; @throws VerbsError, as the other */

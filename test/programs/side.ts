@@ -5,6 +5,12 @@
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
 import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import {
+  announcedOf,
+  ownAddressOf,
+  type PeerAddress,
+  peerFrom,
+} from '../../system/workloads/port-address.ts';
 import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
 import {
   allocPd,
@@ -65,8 +71,7 @@ export interface PairOptions {
 }
 
 /** What one side tells the other of a pair. */
-export interface Remote {
-  readonly lid: number;
+export interface Remote extends PeerAddress {
   readonly qpNum: number;
   readonly psn: number;
   readonly address: number;
@@ -102,17 +107,28 @@ export class Side {
   readonly context: IbvContext;
   readonly pd: IbvPd;
   readonly port: PortAttr;
+  /** Where the port is found. */
+  readonly own: PeerAddress;
 
-  private constructor(program: ProgramContext, context: IbvContext, pd: IbvPd, port: PortAttr) {
+  private constructor(
+    program: ProgramContext,
+    context: IbvContext,
+    pd: IbvPd,
+    port: PortAttr,
+    own: PeerAddress,
+  ) {
     this.program = program;
     this.context = context;
     this.pd = pd;
     this.port = port;
+    this.own = own;
   }
 
   static async open(program: ProgramContext): Promise<Side> {
     const context = await openDevice(getDeviceList(program.verbs)[0]!);
-    return new Side(program, context, await allocPd(context), await queryPort(context, 1));
+    const pd = await allocPd(context);
+    const port = await queryPort(context, 1);
+    return new Side(program, context, pd, port, await ownAddressOf(context, port));
   }
 
   /** Maps memory and registers it. */
@@ -147,14 +163,15 @@ export class Side {
     await toInit(pair.qp, options.qpAccess ?? allAccess);
     options.beforeReady?.(pair);
     await this.tell(label, {
-      lid: this.port.lid,
+      ...announcedOf(this.own),
       qpNum: pair.qp.qpNum,
       psn,
       address: pair.buffer.address,
       rkey: pair.buffer.mr.rkey,
       note: options.note ?? null,
     });
-    pair.remote = (await this.hear(label)) as unknown as Remote;
+    const remote = (await this.hear(label)) as unknown as Remote;
+    pair.remote = { ...remote, ...peerFrom(this.own, remote) };
     await toRtr(pair.qp, pair.remote, attributesOf(options));
     await toRts(pair.qp, psn, attributesOf(options));
     await this.barrier(`${label} ready`);

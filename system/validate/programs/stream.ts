@@ -41,10 +41,14 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   allAccess,
+  announcedOf,
   barrier,
   CompletionPoller,
   createBuffer,
   openEndpoint,
+  type PortAddress,
+  pathTo,
+  peerFrom,
   type RcAddress,
   type RcEndpoint,
   toInit,
@@ -86,8 +90,7 @@ export interface StreamResult {
   readonly postPs: number;
 }
 
-interface Peer {
-  readonly lid: number;
+interface Peer extends PortAddress {
   readonly qpns: readonly number[];
   readonly psns: readonly number[];
   readonly address: number;
@@ -122,7 +125,7 @@ async function begin({ node, exchange }: ProgramContext, threads: number, thread
 
 async function connected(program: ProgramContext, plan: StreamPlan, thread: number): Promise<Sender> {
   const endpoint = withLibraryOf(plan, await openEndpoint(program));
-  const { context, pd, port } = endpoint;
+  const { context, pd } = endpoint;
   const { qpsPerThread, window, signalEvery, list, inlineBytes, transport, sizeBytes } = plan;
   const depth = Math.max(window, 2 * signalEvery, 2 * list);
   // As deep as benches have them: a CQ that is nearly full makes the device ask how far its consumer is.
@@ -144,19 +147,19 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
   for (let at = 0; at < qpsPerThread; at++)
     qps.push(await createQp(pd, { sendCq, recvCq, qpType: types[transport], cap: { ...cap } }));
   const psns = qps.map(() => program.random.below(1 << 24));
-  const note = { lid: port.lid, qpns: qps.map(({ qpNum }) => qpNum), psns };
+  const note = { ...announcedOf(endpoint.own), qpns: qps.map(({ qpNum }) => qpNum), psns };
   await program.exchange.put(`stream.${thread}`, {
     ...note,
     address: shared.address,
     rkey: shared.region.rkey,
   });
   const peer = (await program.exchange.take(`stream.${thread}`)) as unknown as Peer;
+  const there = peerFrom(endpoint.own, peer);
   for (const [at, qp] of qps.entries()) {
-    const address = { lid: peer.lid, qpNum: peer.qpns[at]!, psn: peer.psns[at]! };
+    const address = { ...there, qpNum: peer.qpns[at]!, psn: peer.psns[at]! };
     await ready(endpoint, qp, transport, psns[at]!, address);
   }
-  const path = { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0 as const, portNum: 1 };
-  const ah = transport === 'UD' ? await createAh(pd, path) : undefined;
+  const ah = transport === 'UD' ? await createAh(pd, pathTo(there)) : undefined;
   await barrier(program, `connected.${thread}`);
   const requests = qps.map((_qp, at) =>
     requestOf(plan, own.address + at * strideBytes, own.region.lkey, peer, at, strideBytes, ah),
@@ -198,11 +201,11 @@ async function ready(
 async function unreliableToRtr(
   qp: IbvQp,
   pathMtu: RcEndpoint['port']['activeMtu'],
-  { lid, qpNum, psn }: RcAddress,
+  { qpNum, psn, ...there }: RcAddress,
 ): Promise<void> {
   // Local and remote writes: an unreliable connection has no others.
   await toInit(qp, allAccess & 3);
-  const ahAttr = { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0 as const, portNum: 1 };
+  const ahAttr = pathTo(there);
   await modifyQp(
     qp,
     { qpState: IBV_QPS_RTR, pathMtu, destQpNum: qpNum, rqPsn: psn, ahAttr },

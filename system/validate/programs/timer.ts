@@ -8,11 +8,14 @@ import { psPerUs } from '../../../base/index.ts';
 import { createCq, IBV_WR_SEND, type IbvQp, postRecv, postSend, SendFlag } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
+  announcedOf,
   barrier,
   CompletionPoller,
   createBuffer,
   createRcQps,
   openEndpoint,
+  type PortAddress,
+  peerFrom,
   type RcBuffer,
   toInit,
   toRtr,
@@ -84,8 +87,8 @@ async function connected(program: ProgramContext): Promise<Connected> {
     maxRecvSge: 1,
   });
   const buffer = await createBuffer(endpoint, messageBytes);
-  await exchange.put('qp', { lid: port.lid, qpNum: qp!.qpNum });
-  const peer = (await exchange.take('qp')) as { readonly lid: number; readonly qpNum: number };
+  await exchange.put('qp', { ...announcedOf(endpoint.own), qpNum: qp!.qpNum });
+  const peer = (await exchange.take('qp')) as unknown as PortAddress & { readonly qpNum: number };
   const attributes = {
     pathMtu: port.activeMtu,
     readAtomicMax: 1,
@@ -96,7 +99,8 @@ async function connected(program: ProgramContext): Promise<Connected> {
   };
   await toInit(qp!);
   if (node === 0 || plan.waits === 'receive') {
-    await toRtr(qp!, { ...peer, psn: 0 }, attributes);
+    const address = { ...peerFrom(endpoint.own, peer), qpNum: peer.qpNum, psn: 0 };
+    await toRtr(qp!, address, attributes);
     await toRts(qp!, 0, attributes);
   }
   await barrier(program, 'connected');

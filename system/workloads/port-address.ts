@@ -1,0 +1,57 @@
+/**
+ * Where a port is found by QPs of other hosts: by its LID; on Ethernet by a GID, and the place of the own GID from which packets go. The
+ * GID is that of the IPv4 address by the newest version of RoCE that the card has.
+ */
+import { InvariantError } from '../../base/index.ts';
+import {
+  type AhAttr,
+  IBV_GID_TYPE_IB,
+  IBV_LINK_LAYER_ETHERNET,
+  type IbvContext,
+  type PortAttr,
+  queryGidTable,
+} from '../../userlib/index.ts';
+
+/** As programs tell each other. */
+export interface PortAddress {
+  readonly lid: number;
+  /** 16 bytes; left out on InfiniBand. */
+  readonly gid?: readonly number[];
+}
+
+/** The address of a peer, with what the own port has for it. */
+export interface PeerAddress extends PortAddress {
+  /** Place of the own GID in the port's table; left out on InfiniBand. */
+  readonly sgidIndex?: number;
+}
+
+/** Programs use the first. */
+const portNum = 1;
+const hopLimit = 64;
+
+/** The address of the first port, with the place of its GID. */
+export async function ownAddressOf(context: IbvContext, { lid, linkLayer }: PortAttr): Promise<PeerAddress> {
+  if (linkLayer !== IBV_LINK_LAYER_ETHERNET) return { lid };
+  const entries = await queryGidTable(context, portNum);
+  // First those of the link-local address, then those of the IPv4 address; of each the newer version last.
+  const entry = entries.at(-1);
+  if (entry === undefined || entry.gidType === IBV_GID_TYPE_IB)
+    throw new InvariantError('GIDs of RoCE', entries.length, 'at least 1');
+  return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex };
+}
+
+/** What is told to others of an own address. */
+export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
+  gid === undefined ? { lid } : { lid, gid };
+
+/** A peer as it is reached from the port with this address. */
+export const peerFrom = ({ sgidIndex }: PeerAddress, { lid, gid }: PortAddress): PeerAddress =>
+  gid === undefined || sgidIndex === undefined ? { lid } : { lid, gid, sgidIndex };
+
+/** The path to a peer. */
+export function pathTo({ lid, gid, sgidIndex }: PeerAddress): AhAttr {
+  if (gid === undefined || sgidIndex === undefined)
+    return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum };
+  const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass: 0 };
+  return { dlid: 0, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
+}
