@@ -60,11 +60,13 @@ are not run. Tolerances are those of the measurements' page: ${Object.values(tol
 is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
 \`npx node system/pages/fidelity.ts validate.json\`).
 
-Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\`, J \`connectx5-gen3\`. The fitted ones
+Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\` and, by RoCE, \`connectx2-10gbe\`, J \`connectx5-100gbe\`. The fitted ones
 are one set of card parameters; the default \`connectx3-qdr\` is the same card without them. Of a source's own are: the switch and the core clock of
 the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128
 bytes together (D-073); the times of group I's measuring device. Where many machines ask one, a machine stands for them that has a faster slot and a
-requester without intervals of its own. No parameter is set for a row, but the number of cores and the size of memory.
+requester without intervals of its own. No parameter is set for a row, but the number of cores, the size of memory
+and, of H-264, frames that hold packets of the MTU that it names. By RoCE there are these five rows: of a ConnectX-3 on Ethernet none is known, so that rates and latencies
+of \`connectx3-pro-40gbe\` rest on the card's InfiniBand rows and on the bytes of frames.
 `;
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>

@@ -123,15 +123,15 @@ describe('a verdict', () => {
 
   it('counts what was not run for neither side, and a failed simulation as missed', () => {
     const of = (id: string): Case => cases.find(({ row }) => row.id === id)!;
-    const left = judged(of('H-262'), Number.NaN);
-    expect(left).toMatchObject({ verdict: 'not run', kind: 'card' });
+    const left = judged(of('C-132'), Number.NaN);
+    expect(left).toMatchObject({ verdict: 'not run', kind: 'machines' });
     const outcomes = new Map([[pointKey(of('A-003').points[0]!), { failure: 'lost' }]]);
     const failed = resultOf(of('A-003'), outcomes);
     expect(failed).toMatchObject({ verdict: 'failed', why: 'lost' });
     const results = [judged(of('A-001'), 0.98), judged(of('A-002'), 2), failed, left];
     expect(groupsOf(results)).toMatchObject([
       { group: 'A', rows: 3, holds: 1, misses: 1, failed: 1, notRun: 0, share: 1 / 3 },
-      { group: 'H', rows: 1, holds: 0, misses: 0, failed: 0, notRun: 1, share: 0 },
+      { group: 'C', rows: 1, holds: 0, misses: 0, failed: 0, notRun: 1, share: 0 },
       { group: 'all', rows: 4, holds: 1, misses: 1, failed: 1, notRun: 1 },
     ]);
   });

@@ -11,6 +11,22 @@ export interface Profile {
 
 export const defaultProfileName = 'connectx3-qdr';
 
+const connectx2: Profile['values'] = {
+  'pcie.link.generation': 2,
+  // H-195 to H-211: 3.27 times the delays of the standard.
+  'hca.rnrTimerUnitNs': 32_687,
+  // H-213 to H-225: twice 4.096 us times 2^code, and at least those of code 16, one above its local CA ACK delay of 15.
+  'hca.ackTimeoutUnitNs': 8192,
+  'hca.ackTimeoutCodeMin': 16,
+};
+
+/** A port of Ethernet with RoCE in place of InfiniBand. */
+const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['values'] => ({
+  'hca.capability.linkLayer': 'ethernet',
+  'hca.capability.roce': version,
+  'ethernet.gigabitsPerSecond': gigabitsPerSecond,
+});
+
 export const profiles: readonly Profile[] = [
   {
     name: defaultProfileName,
@@ -35,19 +51,33 @@ export const profiles: readonly Profile[] = [
   {
     name: 'connectx2-gen2',
     doc: 'The card before: PCIe Gen2 x8 under a 4X QDR cable, and its timers (measurements.csv H-195 to H-225).',
+    values: connectx2,
+  },
+  {
+    name: 'connectx2-10gbe',
+    doc: 'The same with a port of 10 Gb/s Ethernet and RoCE v1 (measurements.csv H-262, H-264).',
+    values: { ...connectx2, ...roceOf('v1', 10) },
+  },
+  {
+    name: 'connectx3-pro-40gbe',
+    doc: 'ConnectX-3 Pro with a port of 40 Gb/s Ethernet, RoCE v1 and v2, and frames of 4200 bytes, which hold packets of 4096.',
     values: {
-      'pcie.link.generation': 2,
-      // H-195 to H-211: 3.27 times the delays of the standard.
-      'hca.rnrTimerUnitNs': 32_687,
-      // H-213 to H-225: twice 4.096 us times 2^code, and at least those of code 16, one above its local CA ACK delay of 15.
-      'hca.ackTimeoutUnitNs': 8192,
-      'hca.ackTimeoutCodeMin': 16,
+      ...roceOf('v2', 40),
+      'pcie.function.deviceId': 0x1007,
+      'ethernet.mtuBytes': 4200,
+      // 128 KiB of such frames, as for 86 of 1500 bytes.
+      'ethernet.receiveFifoFrames': 31,
     },
   },
   {
     name: 'connectx5-gen3',
     doc: 'A ConnectX-5 in a slot that gives it PCIe Gen3 x8, as far as its interface is a ConnectX-3: the same HCA on a 4X EDR cable.',
     values: { 'wire.speed': 'EDR' },
+  },
+  {
+    name: 'connectx5-100gbe',
+    doc: 'The same with a port of 100 Gb/s Ethernet and RoCE v2 (measurements.csv J-001 to J-003).',
+    values: roceOf('v2', 100),
   },
   {
     name: 'connectx3-mps512',

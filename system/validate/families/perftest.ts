@@ -18,13 +18,14 @@ const latencyPoint =
     return [{ machine: { profile: 'connectx3-qdr-fitted' }, workload: { kind: 'perf', test: workload } }];
   };
 
+/** @param hasMtu whether the source says which MTU the path has; else it is the port's */
 const bandwidthPoint =
-  (test: PerfTestName, profile = 'connectx3-qdr-fitted') =>
+  (test: PerfTestName, profile = 'connectx3-qdr-fitted', hasMtu = true) =>
   (row: Measurement): Point[] => {
     const workload: Workload = {
       test,
       ...(test === 'atomic-bw' ? {} : { size: circumstance(row, 'size') }),
-      mtu: mtuBytes,
+      ...(hasMtu ? { mtu: mtuBytes } : {}),
     };
     return [{ machine: { profile }, workload: { kind: 'perf', test: workload } }];
   };
@@ -115,7 +116,7 @@ const gen3Ceilings = verbs.map(
     name: `${verb} bandwidth at Gen3 x8`,
     of: { group: 'J', workload: new RegExp(`^ib_${verb}_bw`) },
     workload: `ib_${verb}_bw of 1 MiB, which the slot limits`,
-    points: bandwidthPoint(`${verb}-bw`, 'connectx5-gen3'),
+    points: bandwidthPoint(`${verb}-bw`, 'connectx5-100gbe', false),
     figure: 'gbps',
     tolerance: 'ceiling',
     suspects: ['slotPayload'],

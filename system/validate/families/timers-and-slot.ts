@@ -5,6 +5,11 @@ import type { Point, SlotPoint, TimerPoint } from '../points.ts';
 import { stream } from './streams.ts';
 
 const connectx2 = { profile: 'connectx2-gen2' } as const;
+/** Frames that hold packets of the MTU that the source declares: 1500 bytes, which hold 1024, or 4200. */
+const roceOf = ({ link }: Measurement) => ({
+  profile: 'connectx2-10gbe',
+  set: { 'ethernet.mtuBytes': /MTU 1024\b/.test(link) ? 1500 : 4200 },
+});
 const perftestTimeoutCode = 14;
 
 const timer = (
@@ -36,8 +41,18 @@ const cardFamilies: readonly Family[] = [
   {
     name: 'the same by RoCE',
     of: { group: 'H', link: /^10G RoCE/ },
-    workload: 'WRITEs both ways over 10 Gb/s Ethernet',
-    notRun: { kind: 'card', why: 'RoCE is not modelled' },
+    workload: 'WRITEs of 1 MiB both ways over 10 Gb/s Ethernet, RoCE v1, at the MTU of the row',
+    points: (row) => [
+      stream(roceOf(row), {
+        verb: 'write',
+        sizeBytes: 2 ** 20,
+        window: 4,
+        messages: 12,
+        isBothWays: true,
+      }),
+    ],
+    figure: 'wireOverheadPercent',
+    tolerance: 'rate',
   },
   timer(
     'RNR timer',
