@@ -2,5 +2,5 @@
 export { type Bottleneck, bottleneckOf } from './bottleneck.ts';
 export { isWithinLink, linkBound } from './link-bound.ts';
 export type { Measured } from './measured.ts';
-export { meanLifePsOf, type StageShare, stagesOf } from './stages.ts';
+export { meanPostedPsOf, type StageShare, stagesOf } from './stages.ts';
 export { bottleneckLines, bottleneckShort, type EventTimes, stageLines } from './words.ts';

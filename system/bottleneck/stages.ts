@@ -48,7 +48,7 @@ export function stagesOf(
 }
 
 /** Mean time of an operation from its posting to its completion, in all its stages; undefined where none has ended. */
-export function meanLifePsOf(operations: Readonly<Record<string, OperationReport>>): number | undefined {
+export function meanPostedPsOf(operations: Readonly<Record<string, OperationReport>>): number | undefined {
   const rows = Object.values(operations);
   const count = rows.reduce((sum, row) => sum + row.count, 0);
   const ps = rows

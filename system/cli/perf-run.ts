@@ -5,7 +5,7 @@ import {
   bottleneckOf,
   linkBound,
   type Measured,
-  meanLifePsOf,
+  meanPostedPsOf,
   type StageShare,
   stagesOf,
 } from '../bottleneck/index.ts';
@@ -144,7 +144,7 @@ export default async function runPerf(
     args,
     ...measured,
     ...(args.isLatency
-      ? { stages: stagesOf(report.operations, config.hca.capability), ...lifeOf(args, report) }
+      ? { stages: stagesOf(report.operations, config.hca.capability), ...meanTimeOf(args, report) }
       : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
@@ -164,8 +164,8 @@ export default async function runPerf(
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }
 
-function lifeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<PerfRow, 'lifePs'> {
-  const lifePs = usesEvents ? meanLifePsOf(operations) : undefined;
+function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<PerfRow, 'lifePs'> {
+  const lifePs = usesEvents ? meanPostedPsOf(operations) : undefined;
   return lifePs === undefined ? {} : { lifePs };
 }
 
