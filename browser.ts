@@ -89,6 +89,7 @@ export {
   partitions,
   type Race,
   type RaceSide,
+  type RocePacketLedger,
   type RunFacts,
   type TransferMeter,
   type UnownedAccess,
@@ -111,6 +112,7 @@ export type * from './system/machine/report/hca-ledger.ts';
 export type * from './system/machine/report/host-ledger.ts';
 export type * from './system/machine/report/ledger-link.ts';
 export type * from './system/machine/report/nic-ledger.ts';
+export type * from './system/machine/report/packet-ledger.ts';
 export type * from './system/machine/report/schema.ts';
 export type {
   DroppedRecords,
@@ -136,12 +138,14 @@ export {
   type KvPlan,
   openEndpoint,
   openMessageChannel,
+  type PeerAddress,
   type PerfArgs,
   type PerfConnection,
   type PerfPattern,
   type PerfRegion,
   type PerfTestName,
   type PerfVerb,
+  type PortAddress,
   parsedWorkload,
   perfArgsOf,
   type RcBuffer,

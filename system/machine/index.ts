@@ -63,7 +63,12 @@ export {
 export { type ExactDigits, ExactFigures } from './report/exact-figures.ts';
 export { behind, checkOf, sumOf, unequal, vectorFailures } from './report/failures.ts';
 export { figuresSince, type ReportFigures } from './report/figures-since.ts';
-export { type FrameLedger, frameCableFailures, transmittedOf } from './report/frame-ledger.ts';
+export {
+  type FrameLedger,
+  frameCableFailures,
+  type RocePacketLedger,
+  transmittedOf,
+} from './report/frame-ledger.ts';
 export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
 export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';

@@ -163,7 +163,18 @@ describe('what cannot be run is refused', () => {
       [() => Machine.create({ watch: 'all' as 'races' }), 'watch is "all", expected one of races, accesses'],
       [
         () => Machine.create({ set: { 'hca.capability.linkLayer': 'ethernet' } }),
-        'hca.capability.linkLayer is "ethernet", expected infiniband',
+        'hca.capability.roce is "none", expected v1 or v2',
+      ],
+      [
+        () =>
+          Machine.create({
+            set: {
+              'hca.capability.linkLayer': 'ethernet',
+              'hca.capability.roce': 'v2',
+              'ethernet.mtuBytes': 351,
+            },
+          }),
+        'ethernet.mtuBytes is 351, expected at least 352',
       ],
       [
         () => Machine.create({ set: { 'hca.capability.roce': 'v2' } }),

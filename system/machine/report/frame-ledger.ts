@@ -24,7 +24,7 @@ export interface FrameLedger {
 }
 
 /** Packets of RoCE by opcode; bytes are those of their frames, from the destination to the FCS. */
-interface RocePacketLedger {
+export interface RocePacketLedger {
   /** First transmissions; those whose PSN had left the port before; and those that never left, because the link was down. */
   readonly transmitted: Readonly<Record<string, PacketLedger>>;
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
