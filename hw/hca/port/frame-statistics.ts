@@ -172,7 +172,8 @@ const silent: FrameErrors = {
   config: { preambleBytes: 0, interFrameGapBytes: 0 },
 };
 
-const noPauses: PauseTotals = {
+/** Of a port that has never paused, nor been paused. */
+export const noPauses = {
   sentFrames: 0,
   sentTransitions: 0,
   stoppingPs: 0,
@@ -180,7 +181,7 @@ const noPauses: PauseTotals = {
   receivedPauses: 0,
   receivedTransitions: 0,
   pausedPs: 0,
-};
+} satisfies PauseTotals;
 const unpaused = { totals: () => noPauses };
 
 const noOctets = { withFraming: 0n, withoutFraming: 0n, good: 0n };

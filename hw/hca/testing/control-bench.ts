@@ -20,6 +20,7 @@ import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { ContextTable } from '../objects/context-table.ts';
+import { noPauses } from '../port/frame-statistics.ts';
 import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
@@ -197,17 +198,6 @@ export interface CommandOutcome {
 }
 
 /** Costs that keep specs short and make cycle counts easy to follow. */
-/** What a wire port's flow control has counted, as specs write it. */
-const noPauses = {
-  sentFrames: 0,
-  sentTransitions: 0,
-  stoppingPs: 0,
-  receivedFrames: 0,
-  receivedPauses: 0,
-  receivedTransitions: 0,
-  pausedPs: 0,
-};
-
 const quickCosts = { linkInitialiseCycles: 1000, subnetManagerCycles: 1000, initialiseCycles: 1000 };
 export const latencyCycles = 10;
 
