@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { builtForm } from './build/vitest-plugin.ts';
+import { isAll } from './test/extent.ts';
 import { FileOrder } from './test/file-order.ts';
 
 // Node loads modules anew in each process and worker that a test starts. Its cache of stripped and compiled modules, which
@@ -29,6 +30,8 @@ export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.met
 /** Of `npm run test:quick`. */
 const quickProperties = fileURLToPath(new URL('./test/quick-properties.ts', import.meta.url));
 const isQuick = process.env['HCA_TEST_QUICK'] === '1';
+/** Specs that only a run of everything has (test/extent.ts). */
+export const longUnlessAll: readonly string[] = isAll ? [] : ['**/*.long.spec.ts'];
 
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
 const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
@@ -37,7 +40,7 @@ const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/
  * keeps their fields, nor those that start processes.
  */
 const scenarios = [
-  'test/!(bench|budget-project|bundle|docs|machine-image|package).spec.ts',
+  'test/!(bench|docs|machine-image|package|*.long).spec.ts',
   'test/wire/*.spec.ts',
   'system/{bottleneck,model,studies,timeline,torture,validate,workloads}/**/*.spec.ts',
   'system/machine/**/!(workers).spec.ts',
@@ -59,7 +62,14 @@ const tools = [
   'system/{linux-lab,page,pages,report-diff,serve,sweep,text}/**/*.spec.ts',
 ];
 const commands = [`system/cli/@(${ofCommands}).spec.ts`];
-const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/page/**'];
+const apart = [
+  '**/node_modules/**',
+  '**/dist/**',
+  '.scratch/**',
+  'test/guest/**',
+  'test/page/**',
+  ...longUnlessAll,
+];
 
 /**
  * Everything but the Linux guests, which have a configuration of their own. Tests never time the wall clock; the limit only ends

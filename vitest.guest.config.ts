@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { FileOrder } from './test/file-order.ts';
-import { nodeRuntime, reportersOf } from './vitest.config.ts';
+import { longUnlessAll, nodeRuntime, reportersOf } from './vitest.config.ts';
 
 /**
  * What runs programs out of Debian's packages: a page in Chromium; sweeps on Redis and Slurm; and stock Linux guests in QEMU, a scenario in each file, three
@@ -11,6 +11,7 @@ export default defineConfig({
   test: {
     setupFiles: [nodeRuntime],
     include: ['test/{guest,page}/**/*.spec.ts'],
+    exclude: [...longUnlessAll],
     maxWorkers: 3,
     sequence: { sequencer: FileOrder },
     retry: 1,

@@ -5,7 +5,7 @@
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';
-import { bothPartitions, bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
+import { bystanders, eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 import { cases } from './programs/protection.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
@@ -91,7 +91,7 @@ it('every case has its ending', () => {
   expect(endings.map(([name]) => name)).toEqual(Object.keys(cases));
 });
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe.each(eachPartition)('in partition %s', (partition) => {
   let outcome: Outcome;
   beforeAll(async () => {
     const programs = [programOf('protection', 'requester', 0), programOf('protection', 'responder', 1)];

@@ -2,14 +2,14 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../system/machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
+import { eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 import { messageBytes, messages } from './programs/inline-receive.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 const payloadOf = ({ nodes }: Report) => nodes[1]!.pcie.toHost.classes['payloadWrite'];
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe.each(eachPartition)('in partition %s', (partition) => {
   let plain: Outcome;
   let inlined: Outcome;
   beforeAll(async () => {

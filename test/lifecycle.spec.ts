@@ -4,14 +4,14 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { expectBalanced, noResources } from './expectations.ts';
-import { bothPartitions, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+import { eachPartition, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 /** Nothing is taken: no object, no page of ICM, no frame. */
 const nothing = { ...noResources, icmChunks: 0, frames: 0 };
 
-describe.each(bothPartitions)('in partition %s', (partition) => {
+describe.each(eachPartition)('in partition %s', (partition) => {
   it('removal gives everything back; the device can be probed, used and removed again', async () => {
     await using machine = await smallMachine({ partition });
     const args = { qps: 2, rounds: 2 };

@@ -14,6 +14,7 @@ import type { MachineOptions } from '../system/machine/machine.ts';
 import { programsOf } from '../system/torture/run-story.ts';
 import { storyOfSeed } from '../system/torture/story-of-seed.ts';
 import { capturedVariables } from './captured-variables.ts';
+import { isAll, itOfAll, rowsOf } from './extent.ts';
 import { comparison, outcomeOn, perfPrograms, randomComparison, workloads } from './image-stories.ts';
 import { programOf } from './machines.ts';
 
@@ -44,27 +45,29 @@ const ofOneCall = [
 
 describe('a run from the image of a booted machine has the report of a fresh machine', () => {
   it('for workloads one after the other, the first once more at the end', async () => {
-    const programs = workloads.slice(0, 6).map(perfPrograms);
+    const programs = workloads.slice(0, isAll ? 6 : 3).map(perfPrograms);
     const { difference, fromImage } = await comparison({}, [...programs, programs[0]!]);
     expect(difference).toBe('');
     expect(fromImage).toBe(programs.length);
   });
 
   const kinds: [string, MachineOptions][] = [
-    ['another seed', { seed: 7 }],
     ['an IOMMU', { set: { 'pcie.iommu.isEnabled': true } }],
+    ['shuffled instants', { shuffleSeed: 3 }],
+    ['packets corrupted', { faults: [{ packet: 'corrupted', nth: '20-22' }] }],
+  ];
+  const others: typeof kinds = [
+    ['another seed', { seed: 7 }],
     ['another slot and little memory', { set: { 'pcie.link.generation': 2, 'host.memory.sizeMib': 64 } }],
     ['legacy interrupts', { set: { 'driver.useMsix': false } }],
-    ['shuffled instants', { shuffleSeed: 3 }],
     ['no shortcuts', { shortcuts: false }],
     ['watched buffers', { watch: 'races' }],
     ['four hosts', { nodes: 4 }],
-    ['packets corrupted', { faults: [{ packet: 'corrupted', nth: '20-22' }] }],
     ['a read of a WQE lost', { faults: [{ read: 'wqeRead', nth: 3, answer: 'lost' }] }],
     ['a command refused', { faults: [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }] }],
     ['interrupts lost', { faults: [{ interrupt: 'lost', nth: '1-2' }] }],
   ];
-  it.each(kinds)('of %s', async (_, options) => {
+  it.each(rowsOf(kinds, others))('of %s', async (_, options) => {
     const [first, second] = ['write-bw,size=64,iters=100', 'send-bw,size=2K,iters=40,qps=2'].map(
       perfPrograms,
     );
@@ -93,7 +96,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     },
   );
 
-  it('of two kinds in turns, where two are kept', async () => {
+  itOfAll('of two kinds in turns, where two are kept', async () => {
     await using machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
     const programs = perfPrograms('write-bw,size=64,iters=100');
     const kinds: MachineOptions[] = [{}, { seed: 7 }];
@@ -107,7 +110,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     expect(machines.counts).toEqual({ fromImage: 8, booted: 4 });
   });
 
-  it('of random hardware, random workloads after each other', async () => {
+  itOfAll('of random hardware, random workloads after each other', async () => {
     let fromImages = 0;
     for (const seed of [1, 2]) {
       const { difference, fromImage } = await randomComparison(seed);
@@ -118,7 +121,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
   });
 
   // The 11th and 100th move pages, and scatter frames.
-  it.each([1, 11, 100])('in story %i of `hca torture`', async (seed) => {
+  it.each(rowsOf([11], [1, 100]))('in story %i of `hca torture`', async (seed) => {
     const story = storyOfSeed(seed);
     const programs = programsOf(story);
     const { set, faults } = story;
@@ -131,7 +134,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     expect(fromImage).toBe(2);
   });
 
-  it('for programs of all operations, which sleep, fork, pin and free', async () => {
+  itOfAll('for programs of all operations, which sleep, fork, pin and free', async () => {
     const rounds = [
       ['polling', { qps: 3, rounds: 2 }],
       ['sleeping', { qps: 2, rounds: 3 }],
@@ -159,7 +162,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
 });
 
 describe('an image has all that the state of a machine is in', () => {
-  it('of what the engine finds alive: the rest never changes', () => {
+  itOfAll('of what the engine finds alive: the rest never changes', () => {
     const machines: MachineOptions[] = [
       {},
       {

@@ -3,12 +3,15 @@ import { Machine, type MachineOptions } from '../system/machine/machine.ts';
 import type { Partition } from '../system/machine/partition/placement.ts';
 import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
 import type { Report } from '../system/machine/report/schema.ts';
+import { rowsOf } from './extent.ts';
 
 /**
  * One thread, and cut wherever it can be cut, which takes several times the processor time: for what crosses the cuts in a way of its own. That
  * all else is the same in both is held by `partitions.spec.ts`, and by stories, which are played again in partitions that are drawn.
  */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
+/** For what crosses the cuts as all else does: in both where everything is run. */
+export const eachPartition: readonly Partition[] = rowsOf(['single'], ['per-device']);
 
 /** A program of `test/programs/`, by the name of its file. */
 export function programOf(

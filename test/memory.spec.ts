@@ -5,7 +5,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../system/text/render.ts';
 import { expectBalanced, expectUntouched } from './expectations.ts';
-import { bothPartitions, bystanders, programOf, programsOf, runPrograms } from './machines.ts';
+import { bystanders, eachPartition, programOf, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -27,7 +27,7 @@ describe('a workload of four times physical memory', () => {
   });
 });
 
-describe.each(bothPartitions)('memory and swap that run out (%s)', (partition) => {
+describe.each(eachPartition)('memory and swap that run out (%s)', (partition) => {
   it('cost the process that took them its life, and no other a byte', async () => {
     const outcome = await runPrograms(
       [programOf('pressure', 'overseer', 0), programOf('pressure', 'glutton', 0), ...bystanders()],

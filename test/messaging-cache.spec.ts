@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../system/machine/machine.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
+import { eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
@@ -39,7 +39,7 @@ describe('cached registrations', () => {
     },
   );
 
-  it.each(bothPartitions)(
+  it.each(eachPartition)(
     'are made anew after madvise, mmap over them, mremap and munmap, of the range or a page of it: %s',
     async (partition) => {
       const { results } = await run(['changer', 'follower'], { config }, { partition });
@@ -53,7 +53,7 @@ describe('cached registrations', () => {
     },
   );
 
-  it.each(bothPartitions)(
+  it.each(eachPartition)(
     'that are invalidated under a transfer serve it to its end, and are gone then: %s',
     async (partition) => {
       const { results } = await run(['hasty', 'longReceiver'], { config }, { partition });

@@ -1,7 +1,7 @@
 /** Nothing that a machine hands out is -0: it equals 0 but not in a test, and a program's division by it is the other infinity. */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../system/machine/machine.ts';
-import { bothPartitions, programsOf, smallMachine } from './machines.ts';
+import { eachPartition, programsOf, smallMachine } from './machines.ts';
 
 /** Where in a value there is a -0: `nodes.0.hca.busyPs`. */
 function negativeZerosIn(value: unknown, path = '', seen = new Set<object>()): string[] {
@@ -30,7 +30,7 @@ describe('what a machine hands out', () => {
     expect(negativeZerosIn({ a: [0, { b: -0 }], c: 0 })).toEqual(['.a.1.b']);
   });
 
-  it.each(bothPartitions)(
+  it.each(eachPartition)(
     'holds no -0 at its beginning and after a mixture of all operations, %s',
     async (partition) => {
       await using machine = await smallMachine({ partition });

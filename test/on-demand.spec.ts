@@ -6,7 +6,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../system/text/render.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, programsOf, runPrograms } from './machines.ts';
+import { eachPartition, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -116,7 +116,7 @@ describe('on-demand regions', () => {
     expect(driver.pagesInvalidated).toBeGreaterThan(30);
   });
 
-  it.each(bothPartitions)(
+  it.each(eachPartition)(
     'refuse what cannot be paged in, with the status of pinned memory: %s',
     async (partition) => {
       const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });

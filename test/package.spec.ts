@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Declarations } from './declarations.ts';
+import { itOfAll } from './extent.ts';
 import { installPacked, repository } from './packed-package.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
@@ -200,7 +201,7 @@ describe('the package', () => {
     expect(engines.node).toBe('>=24'); // `await using` is a syntax error in Node 22 and older
   });
 
-  it('brings the command, with its workers and its pool', () => {
+  itOfAll('brings the command, with its workers and its pool', () => {
     const moved = run(process.execPath, [bin, 'move', '--traditional', 'none']);
     expect(moved.match(/equal/g)).toHaveLength(3);
     expect(moved).toContain(join(installed, 'README.md'));
@@ -209,19 +210,22 @@ describe('the package', () => {
     expect(compared.match(/equal/g)).toHaveLength(2);
   });
 
-  it('keeps what Node compiles of it in the folder for caches, and runs where nothing can be kept', () => {
-    const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
-    const devinfo = (XDG_CACHE_HOME: string): string =>
-      execFileSync(process.execPath, [bin, 'devinfo'], {
-        env: { ...environment, XDG_CACHE_HOME },
-        encoding: 'utf8',
-      });
-    const printed = devinfo(join(folder, 'caches'));
-    expect(printed).toContain('mlx4_0');
-    const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
-    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
-    // What was kept is used, and gives the same.
-    expect(devinfo(join(folder, 'caches'))).toBe(printed);
-    expect(devinfo('/dev/null')).toBe(printed);
-  });
+  itOfAll(
+    'keeps what Node compiles of it in the folder for caches, and runs where nothing can be kept',
+    () => {
+      const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
+      const devinfo = (XDG_CACHE_HOME: string): string =>
+        execFileSync(process.execPath, [bin, 'devinfo'], {
+          env: { ...environment, XDG_CACHE_HOME },
+          encoding: 'utf8',
+        });
+      const printed = devinfo(join(folder, 'caches'));
+      expect(printed).toContain('mlx4_0');
+      const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
+      expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
+      // What was kept is used, and gives the same.
+      expect(devinfo(join(folder, 'caches'))).toBe(printed);
+      expect(devinfo('/dev/null')).toBe(printed);
+    },
+  );
 });

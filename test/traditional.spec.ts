@@ -7,7 +7,7 @@ import type { MachineOptions } from '../system/machine/machine.ts';
 import type { ProgramOptions } from '../system/machine/program.ts';
 import type { NicReport } from '../system/machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, bytesOf, type Outcome, programOf, runPrograms } from './machines.ts';
+import { bytesOf, eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 import type { StreamArgs } from './programs/traditional.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -43,7 +43,7 @@ function expectWhole({ results }: Outcome, at: number): void {
 }
 
 describe('kernel sockets over a conventional NIC', () => {
-  it.each(bothPartitions)(
+  it.each(eachPartition)(
     'carry streams both ways under loss and corruption, every byte in its place: %s',
     async (partition) => {
       const outcome = await run([...streamOf(small), ...streamOf(other)], {

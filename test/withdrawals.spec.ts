@@ -5,7 +5,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { JsonValue } from '../system/machine/program.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, programsOf, runPrograms } from './machines.ts';
+import { eachPartition, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -48,7 +48,7 @@ describe.each(['destroyQp', 'modifyQp to RESET'])('behind %s', (by) => {
   );
 });
 
-it.each(bothPartitions)('deregistration outlasts what is under way in partition %s', async (partition) => {
+it.each(eachPartition)('deregistration outlasts what is under way in partition %s', async (partition) => {
   const set = hosts['a link of one lane, Gen1']!;
   const args = { traffic: 'gathers a WRITE', by: 'deregMr', delayUs: 3 };
   const { results } = await runPrograms(programsOf('withdrawals', 'withdraw', args), { set, partition });

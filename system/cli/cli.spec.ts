@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { itOfAll } from '../../test/extent.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { machineOptionsOf } from './options.ts';
 import { hca, hcaProcess, hcaProcessWithin, mainPath } from './testing/in-process.ts';
@@ -107,7 +108,7 @@ describe('a run that fails', () => {
     expect(err).toContain(words);
   });
 
-  it('on a pool ends its process', async () => {
+  itOfAll('on a pool ends its process', async () => {
     const words = ['cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out];
     const { code, err } = await hcaProcessWithin({ cores: 2 }, words);
     expect([code, err.trim().split('\n').length]).toEqual([1, 1]);
@@ -174,7 +175,7 @@ it('the option --no-shortcuts reaches the machine', () => {
 });
 
 describe('hca move', () => {
-  it.skipIf(process.platform !== 'linux')('holds no file in memory, however large it is', async () => {
+  itOfAll('holds no file in memory, however large it is', async () => {
     const none = ['--partition', 'single', '--traditional', 'none'];
     const [small, large] = [join(folder, 'small.bin'), join(folder, 'large.bin')];
     const mib = 1024 ** 2;
@@ -318,17 +319,21 @@ describe('hca perf', () => {
     expect(rows).toMatchObject([{ races: [[], []] }]);
   });
 
-  it('gives for all sizes what it gives one by one', async () => {
-    const all = await hca('perf', 'write-bw', '--all', '--iters', '2', '--json', '-');
-    const { rows } = JSON.parse(all.out) as { rows: { args: { sizeBytes: number } }[] };
-    expect(rows.map(({ args }) => args.sizeBytes)).toEqual(
-      Array.from({ length: 23 }, (_, n) => 2 ** (n + 1)),
-    );
-    const one = await hca('perf', 'write-bw', '--size', '1024', '--iters', '2', '--json', '-');
-    expect(rows[9]).toEqual((JSON.parse(one.out) as { rows: unknown[] }).rows[0]);
-  }, 120_000);
+  itOfAll(
+    'gives for all sizes what it gives one by one',
+    async () => {
+      const all = await hca('perf', 'write-bw', '--all', '--iters', '2', '--json', '-');
+      const { rows } = JSON.parse(all.out) as { rows: { args: { sizeBytes: number } }[] };
+      expect(rows.map(({ args }) => args.sizeBytes)).toEqual(
+        Array.from({ length: 23 }, (_, n) => 2 ** (n + 1)),
+      );
+      const one = await hca('perf', 'write-bw', '--size', '1024', '--iters', '2', '--json', '-');
+      expect(rows[9]).toEqual((JSON.parse(one.out) as { rows: unknown[] }).rows[0]);
+    },
+    120_000,
+  );
 
-  it('gives on its pool what it gives in one thread', async () => {
+  itOfAll('gives on its pool what it gives in one thread', async () => {
     const words = ['perf', 'write-bw', '--size', '1024', '--odp', '--iters', '2', '--json', '-'];
     const ended = await hcaProcessWithin({ cores: 2 }, words);
     expect(ended).toEqual(await hca(...words));

@@ -1,5 +1,6 @@
 /** What perf can vary beside perftest's plain tests: each changes in the machine what its words say. */
 import { describe, expect, it } from 'vitest';
+import { itOfAll } from '../../test/extent.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import type { BandwidthResult } from '../workloads/perf-plan.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
@@ -120,23 +121,27 @@ describe('perf', () => {
     expect(sends.received).toEqual({ count: 400, expected: 400 });
   });
 
-  it('walks by every pattern, in as many memory regions and pages as asked for', async () => {
-    const walked = async (rest: string): Promise<PerfRow> =>
-      measured(`write-bw,size=64,iters=600,region=4Mi,${rest}`);
-    const missesOf = ({ caches }: PerfRow, cache: string): number => caches[1]![cache]!.misses;
-    const sequential = await walked('pattern=sequential');
-    const random = await walked('pattern=random');
-    const zipf = await walked('pattern=zipf');
-    const stride = await walked('pattern=stride,stride=8Ki');
-    const order = [sequential, zipf, random].map((row) => missesOf(row, 'mtt'));
-    expect(order).toEqual(order.toSorted((left, right) => left - right));
-    // 4 MiB have 512 places 8 KiB apart: another page each time, in order.
-    expect(missesOf(stride, 'mtt')).toBeGreaterThan(missesOf(sequential, 'mtt'));
-    const keys = await walked('pattern=random,keys=256');
-    expect(missesOf(keys, 'mpt')).toBeGreaterThan(100);
-    expect(missesOf(random, 'mpt')).toBe(1);
-    expect(missesOf(await walked('pattern=random,pageSize=2M'), 'mtt')).toBeLessThan(4);
-  }, 60_000);
+  itOfAll(
+    'walks by every pattern, in as many memory regions and pages as asked for',
+    async () => {
+      const walked = async (rest: string): Promise<PerfRow> =>
+        measured(`write-bw,size=64,iters=600,region=4Mi,${rest}`);
+      const missesOf = ({ caches }: PerfRow, cache: string): number => caches[1]![cache]!.misses;
+      const sequential = await walked('pattern=sequential');
+      const random = await walked('pattern=random');
+      const zipf = await walked('pattern=zipf');
+      const stride = await walked('pattern=stride,stride=8Ki');
+      const order = [sequential, zipf, random].map((row) => missesOf(row, 'mtt'));
+      expect(order).toEqual(order.toSorted((left, right) => left - right));
+      // 4 MiB have 512 places 8 KiB apart: another page each time, in order.
+      expect(missesOf(stride, 'mtt')).toBeGreaterThan(missesOf(sequential, 'mtt'));
+      const keys = await walked('pattern=random,keys=256');
+      expect(missesOf(keys, 'mpt')).toBeGreaterThan(100);
+      expect(missesOf(random, 'mpt')).toBe(1);
+      expect(missesOf(await walked('pattern=random,pageSize=2M'), 'mtt')).toBeLessThan(4);
+    },
+    60_000,
+  );
 
   it('draws lengths by their weights', async () => {
     const { result } = await measured('write-bw,sizes=64:90,4096:10,iters=1000');

@@ -3,6 +3,7 @@
  * the pattern has, not from a run.
  */
 import { describe, expect, it } from 'vitest';
+import { itOfAll } from '../../test/extent.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import type { KvResult, LatencyResult } from '../workloads/perf-plan.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
@@ -78,7 +79,7 @@ describe('a key-value store as HERD has it', () => {
     expect(typicalPs).toBeLessThan(write + send + 300_000);
   });
 
-  it('has the same figures to the picosecond in every partition', async () => {
+  itOfAll('has the same figures to the picosecond in every partition', async () => {
     const text = 'herd,iters=60,threads=3,servers=2';
     const [single, parallel] = [await measured(text), await measured(text, {}, 'per-node')];
     expect(parallel.result).toEqual(single.result);
@@ -107,7 +108,7 @@ describe('a key-value store as HERD has it', () => {
     expect(inFlight).toBeLessThanOrEqual(6 * 4);
   });
 
-  it('draws keys by every pattern, and has values and keys of any length, inlined or not', async () => {
+  itOfAll('draws keys by every pattern, and has values and keys of any length, inlined or not', async () => {
     for (const text of [
       'kv-rpc,iters=60,pattern=zipf,gets=0',
       'kv-rpc,iters=60,pattern=sequential,items=7,gets=60',
@@ -139,7 +140,7 @@ describe('a key-value store as HERD has it', () => {
     expect(wire.result.messagesPerSecond).toBeLessThan(1.05 * few.result.messagesPerSecond);
   });
 
-  it('has no more of the link than there is', async () => {
+  itOfAll('has no more of the link than there is', async () => {
     const set = { 'wire.speed': 'SDR', 'wire.lanes': '1', 'host.core.clockMHz': 5000 };
     const row = await measured('kv-rpc,iters=400,threads=4,servers=4,window=8,valueSize=512,gets=100', set);
     // An answer: LRH 8, BTH 12, DETH 8, immediate 4, 512, ICRC 4, VCRC 2, framing 2; 2.5 Gb/s at 8b/10b are 0.25 bytes a nanosecond.

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { itOfAll, rowsOf } from '../../test/extent.ts';
 import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import type { Invocation } from './invocation.ts';
 import { type Ended, hcaProcessWithin, hcaWithin } from './testing/in-process.ts';
@@ -129,23 +130,29 @@ describe('hca rerun', () => {
     },
   );
 
-  it.each([
-    ['compare', ['compare', '--sizes', '64', '--paths', 'write,read', '--count', '2']],
-    ['cutoff', ['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
+  const commands: [command: string, args: string[]][] = [
     ['devinfo', ['devinfo', '--set', 'driver.logMcgs=12']],
     ['perf', ['perf', 'send-lat', '-n', '5', '-I', '64', '--odp', '--watch', 'races', ...traced]],
-    ['torture', ['torture', '--seeds', '14..15', '--jobs', '1']],
     ['torture', ['torture', '--seed', '121', '--save', 'story.json']],
     ['torture', ['torture', '--story', 'story.json']],
-  ])('makes the same again of %s %j, which is pure JSON by its published schema', async (_command, args) => {
-    const made = await hca(...args, '--json', '-');
-    expect([made.code, made.err]).toEqual([0, '']);
-    expect(faultsOf(JSON.parse(made.out) as Output)).toEqual([]);
-    writeFileSync(pathOf('made.json'), made.out);
-    const { code, out } = await hca('rerun', 'made.json', '--json', '-');
-    expect(JSON.parse(out)).toMatchObject({ schema: 'hca-rerun/1', isEqual: true });
-    expect(code).toBe(0);
-  });
+  ];
+  const others: typeof commands = [
+    ['compare', ['compare', '--sizes', '64', '--paths', 'write,read', '--count', '2']],
+    ['cutoff', ['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
+    ['torture', ['torture', '--seeds', '14..15', '--jobs', '1']],
+  ];
+  it.each(rowsOf(commands, others))(
+    'makes the same again of %s %j, which is pure JSON by its published schema',
+    async (_command, args) => {
+      const made = await hca(...args, '--json', '-');
+      expect([made.code, made.err]).toEqual([0, '']);
+      expect(faultsOf(JSON.parse(made.out) as Output)).toEqual([]);
+      writeFileSync(pathOf('made.json'), made.out);
+      const { code, out } = await hca('rerun', 'made.json', '--json', '-');
+      expect(JSON.parse(out)).toMatchObject({ schema: 'hca-rerun/1', isEqual: true });
+      expect(code).toBe(0);
+    },
+  );
 
   it('writes no file that the command wrote beside its figures', async () => {
     const files = ['x.pftrace', 'x.vcd', 'x.pcapng'];
@@ -159,7 +166,7 @@ describe('hca rerun', () => {
     expect(files.map((name) => existsSync(pathOf(name)))).toEqual([false, false, false]);
   });
 
-  it('does so in a process', async () => {
+  itOfAll('does so in a process', async () => {
     const words = ['rerun', 'a.json'];
     expect(await hcaProcessWithin({ cwd: folder.path }, words)).toEqual(await hca(...words));
   });

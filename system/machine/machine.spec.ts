@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { Random } from '../../sim/index.ts';
+import { itOfAll } from '../../test/extent.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
 import { Machine, type MachineOptions } from './machine.ts';
 import { partitions } from './partition/placement.ts';
@@ -60,7 +61,7 @@ describe('a machine', () => {
     }
   });
 
-  it('gives the same report, byte for byte, in every partition and whenever it is run', async () => {
+  itOfAll('gives the same report, byte for byte, in every partition and whenever it is run', async () => {
     const reports: string[] = [];
     for (const partition of [...partitions, 'single'] as const)
       reports.push(JSON.stringify((await moved(20_000, 4096, { partition })).report));

@@ -1,6 +1,7 @@
 /** Stories by seed: drawn the same every time, played without a finding, made small when they fail. */
 import { describe, expect, it } from 'vitest';
 import { epochLengthPs } from '../../sim/index.ts';
+import { itOfAll } from '../../test/extent.ts';
 import { consumesReceive, drawStory } from './draw-story.ts';
 import { messagesWithoutReceive } from './receives-due.ts';
 import { renderStory } from './render-story.ts';
@@ -87,28 +88,32 @@ describe('stories', () => {
     ]);
   });
 
-  it('that fail are made small, and still fail in the same way', { timeout: 300_000 }, async () => {
-    // The story says that a request has a flaw which it has not: its success is a finding.
-    const story = drawStory(10);
-    const liar: Story = {
-      ...story,
-      again: undefined,
-      programs: story.programs.map((plan) => ({
-        ...plan,
-        steps: plan.steps.map((step) =>
-          step.do === 'post'
-            ? { ...step, wrs: step.wrs.map((wr) => ({ ...wr, flaw: 'misaligned' as const })) }
-            : step,
-        ),
-      })),
-    };
-    const { findings } = await runStory(liar);
-    expect(findings).not.toEqual([]);
-    const shrunk = await shrinkStory(liar, findings, 30);
-    expect(shrunk.findings.map(kindOf)).toContain(kindOf(findings[0]!));
-    expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
-    expect(renderStory(shrunk.story).length).toBeLessThan(12);
-  });
+  itOfAll(
+    'that fail are made small, and still fail in the same way',
+    async () => {
+      // The story says that a request has a flaw which it has not: its success is a finding.
+      const story = drawStory(10);
+      const liar: Story = {
+        ...story,
+        again: undefined,
+        programs: story.programs.map((plan) => ({
+          ...plan,
+          steps: plan.steps.map((step) =>
+            step.do === 'post'
+              ? { ...step, wrs: step.wrs.map((wr) => ({ ...wr, flaw: 'misaligned' as const })) }
+              : step,
+          ),
+        })),
+      };
+      const { findings } = await runStory(liar);
+      expect(findings).not.toEqual([]);
+      const shrunk = await shrinkStory(liar, findings, 30);
+      expect(shrunk.findings.map(kindOf)).toContain(kindOf(findings[0]!));
+      expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
+      expect(renderStory(shrunk.story).length).toBeLessThan(12);
+    },
+    300_000,
+  );
 
   it('are not made small by leaving out the receives of messages that then wait for ever', async () => {
     const drawn = drawStory(36);

@@ -342,15 +342,17 @@ inBrowser('levels stand until they change, and are not drawn before they are kno
     await untilText(page, /Milestones/);
     for (const { process, name, steps } of levels) {
       const most = Math.max(...steps.map(([, value]) => value));
-      for (const ps of samples.filter((each) => !isNearStep(steps, each))) {
+      const clear = samples.filter((each) => !isNearStep(steps, each));
+      const places = clear.map((ps) => (ps - fromPs) / (toPs - fromPs));
+      const areHigh = (await page.evaluate(`(() => {
+        const path = document.querySelector('.axis-row[data-name="${process} ${name}"] path');
+        const { width, height } = path.ownerSVGElement.viewBox.baseVal;
+        return ${JSON.stringify(places)}.map((place) =>
+          [height - 0.5, height / 2].map((y) => path.isPointInFill(new DOMPoint(width * place, y))));
+      })()`)) as [boolean, boolean][];
+      for (const [at, ps] of clear.entries()) {
         const value = steps.findLast(([atPs]) => atPs <= ps)?.[1];
-        const isHigh = `(() => {
-          const path = document.querySelector('.axis-row[data-name="${process} ${name}"] path');
-          const { width, height } = path.ownerSVGElement.viewBox.baseVal;
-          const x = (width * ${(ps - fromPs) / (toPs - fromPs)});
-          return [height - 0.5, height / 2].map((y) => path.isPointInFill(new DOMPoint(x, y)));
-        })()`;
-        const [isKnown, isOverHalf] = (await page.evaluate(isHigh)) as [boolean, boolean];
+        const [isKnown, isOverHalf] = areHigh[at]!;
         expect(isKnown, `${process} ${name} at ${ps}`).toBe(value !== undefined);
         if (value === 0) expect(isOverHalf, `${process} ${name} at ${ps}`).toBe(false);
         if (value === most && most > 0) expect(isOverHalf, `${process} ${name} at ${ps}`).toBe(true);

@@ -1,4 +1,4 @@
-/** Arrays whose tasks are lost, held and left behind, on a stand-in of Slurm's commands; Slurm itself: test/guest/sweep-slurm.spec.ts. */
+/** Arrays whose tasks are lost, held and left behind, on a stand-in of Slurm's commands; Slurm itself: test/guest/sweep-slurm.long.spec.ts. */
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

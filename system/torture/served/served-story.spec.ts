@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { nativeUnavailableReason } from '../../../guest/index.ts';
+import { itOfAll } from '../../../test/extent.ts';
 import type { ServedDevice } from './served-device.ts';
 import { playServedStory, type ServedFindingKind, shrinkServedStory } from './served-story.ts';
 
@@ -96,7 +97,7 @@ describe.skipIf(unavailable !== undefined)('the judges of a served device', () =
     expect(findings.map((finding) => finding.kind)).toContain(kind);
   });
 
-  it('shrink a story to the few things that it takes', () => {
+  itOfAll('shrink a story to the few things that it takes', () => {
     // Only a rough guest writes to the first page of doorbells.
     const sabotage = ({ slot }: ServedDevice): void => {
       const write = slot.regionWrite.bind(slot);
