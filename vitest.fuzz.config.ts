@@ -3,8 +3,8 @@ import { builtForm } from './build/vitest-plugin.ts';
 import { nodeRuntime } from './vitest.config.ts';
 
 /**
- * What strangers send in number: HOSTILE_PACKETS packets, MADs and messages of communication management, a million of each unless it
- * says otherwise, by HOSTILE_SEED.
+ * What strangers send in number: HOSTILE_PACKETS packets and frames at a port, MADs, messages of communication management and frames on the
+ * socket of a cable, a million of each unless it says otherwise, by HOSTILE_SEED.
  */
 process.env['HOSTILE_PACKETS'] ??= '1000000';
 
@@ -17,6 +17,7 @@ export default defineConfig({
       'hw/hca/receiver/multicast-stories.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
       'driver/cm/hostile-messages.spec.ts',
+      'system/serve/hostile-stranger.spec.ts',
       'host/mm/random-stories.spec.ts',
     ],
   },

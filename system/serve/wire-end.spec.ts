@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SteppedRunner } from '../../sim/index.ts';
-import { EthernetPort } from '../../wire/index.ts';
+import { EthernetPort, withTag } from '../../wire/index.ts';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
 import { channelKey, ethernetOf, hcaName } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
@@ -22,7 +22,7 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], contr
   const [near, far] = [hcaName(0), openEndName(0)];
   const port = new EthernetPort({
     lp,
-    config: config.ethernet,
+    config: withTag(config.ethernet),
     writer: new ChannelWriter(plan.channels[channelKey(near, far)]!),
     reader: new ChannelReader(plan.channels[channelKey(far, near)]!),
     seed: 1,
@@ -176,12 +176,31 @@ describe('the end of a cable where a stranger is plugged in', () => {
   it('takes no frame without a header, nor one that is longer than the MTU allows', () => {
     const { end, run, plugIn, arrived, config } = cableTo({ 'ethernet.mtuBytes': 1500 });
     plugIn();
-    for (const length of [0, 13, 14, config.ethernet.mtuBytes + 14 + 100])
+    for (const length of [0, 13, 14, config.ethernet.mtuBytes + 14 + 5])
       end.take(frameOf(length, 1), 0, length);
     run(100 * usPs);
     expect(end.unfitCount).toBe(3);
     expect(arrived.map(({ bytes }) => bytes.length)).toEqual([60]);
   });
+
+  it.each([1500, 1498])(
+    'IEEE 802.1Q 9.3: carries a tag beside %i bytes of payload, both ways',
+    (mtuBytes) => {
+      const { end, port, run, plugIn, arrived, frames } = cableTo({
+        'ethernet.mtuBytes': mtuBytes,
+        'ethernet.receiveFifoFrames': 1,
+      });
+      plugIn();
+      const tagged = frameOf(14 + 4 + mtuBytes, 1);
+      tagged.set([0x81, 0x00, 0x00, 0x05], 12);
+      end.take(tagged, 0, tagged.length);
+      port.send(tagged, 0, tagged.length);
+      run(100 * usPs);
+      expect(end.unfitCount).toBe(0);
+      expect(arrived.map(({ bytes }) => bytes)).toEqual([[...tagged]]);
+      expect(frames).toEqual([[...tagged]]);
+    },
+  );
 
   it('is refused where ports are of InfiniBand, and for two HCAs', () => {
     const infiniband = configurationOf({ profile: servedProfile });

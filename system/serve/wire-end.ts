@@ -8,7 +8,7 @@
  * While nobody is plugged in the link is down. A stranger whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
  */
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
-import { ETHERNET_HEADER_BYTES, EthernetPort } from '../../wire/index.ts';
+import { ETHERNET_HEADER_BYTES, EthernetPort, withTag } from '../../wire/index.ts';
 import { FaultLog, injectFrameFaults } from '../machine/faults/index.ts';
 import { channelKey, type FrameLedger, hcaName, transmittedOf } from '../machine/index.ts';
 import { openEndName, type ServedPlan, strangerNode } from './served-plan.ts';
@@ -25,7 +25,7 @@ export class WireEnd {
   readonly faultLog: FaultLog;
   readonly #port: EthernetPort;
   readonly #waiting: Uint8Array[] = [];
-  /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU allows. */
+  /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU and a tag allow. */
   #unfitCount = 0;
   /** Frames that waited when their stranger went. */
   #forgottenCount = 0;
@@ -36,7 +36,7 @@ export class WireEnd {
     this.lp = new LogicalProcess(own);
     this.#port = new EthernetPort({
       lp: this.lp,
-      config: config.ethernet,
+      config: withTag(config.ethernet),
       writer: new ChannelWriter(channels[channelKey(own, far)]!),
       reader: new ChannelReader(channels[channelKey(far, own)]!),
       seed: config.machine.seed,

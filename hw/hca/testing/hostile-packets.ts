@@ -1,10 +1,10 @@
 /**
- * Packets as a stranger at the other end of the cable may send them: bytes, right and wrong, of every service, with headers that are
- * drawn around what the receiver expects. The generator gets what there is to aim at, and shares no code with the encoder but
- * the CRCs.
+ * What a stranger at the other end of the cable may send of packets, from the BTH to the payload: bytes, right and wrong, of every service,
+ * with headers that are drawn around what the receiver expects, and the reason for which the standard has them dropped, where it is a
+ * question of headers alone. What stands around them is the link's: hostile-link-packets.ts, hostile-frames.ts. Shares no code with the
+ * encoder but the CRCs. Sources: IBTA vol 1, 9.2 to 9.6, annex A14.
  */
 import fc from 'fast-check';
-import { invariantCrc, variantCrc } from '../../../wire/crc.ts';
 
 /** What a packet can be aimed at. All numbers are the receiver's. */
 export interface Targets {
@@ -14,6 +14,10 @@ export interface Targets {
   readonly qpns: readonly number[];
   psnOf(qpn: number): number;
   serviceOf(qpn: number): number | undefined;
+  /** Number of the shared receive queue of an XRC target. */
+  srqnOf(qpn: number): number;
+  /** Whether there is a QP that the wire calls so, of whatever kind. */
+  hasQp(qpn: number): boolean;
   readonly regions: readonly { readonly address: number; readonly bytes: number; readonly key: number }[];
   readonly qkey: number;
 }
@@ -45,12 +49,15 @@ export const packetDraws: fc.Arbitrary<PacketDraw> = fc.record({
     { arbitrary: fc.constantFrom(...operations), weight: 9 },
     fc.nat(255).map((opcode) => opcode + 32),
   ),
-  qpn: fc.oneof({ arbitrary: fc.nat(9), weight: 6 }, fc.nat(15)),
+  qpn: fc.oneof({ arbitrary: fc.nat(19), weight: 8 }, fc.nat(26)),
   psn: fc.oneof({ arbitrary: fc.constant(0), weight: 4 }, fc.integer({ min: -3, max: 3 }), words),
   region: fc.nat(7),
   place: fc.nat(9),
   length: fc.nat(9),
-  payloadDwords: fc.oneof(fc.constantFrom(0, 1, 16, 64, 100, 255, 256, 256, 257, 1024), fc.nat(1024)),
+  payloadDwords: fc.oneof(
+    fc.constantFrom(0, 1, 16, 64, 100, 255, 256, 256, 257, 1024, 1025, 2000),
+    fc.nat(1024),
+  ),
   pad: fc.oneof({ arbitrary: fc.constant(0), weight: 4 }, fc.nat(3)),
   flags: words,
   word: words,
@@ -59,32 +66,49 @@ export const packetDraws: fc.Arbitrary<PacketDraw> = fc.record({
   bit: words,
 });
 
-const LRH = 8;
-const GRH = 40;
-const BTH = 12;
-const CRCS = 6;
-const VL_MANAGEMENT = 15;
+/** Counts by which a dropped packet may be told: those of the port, and the device's by their names. */
+export type Verdict =
+  | 'damaged'
+  | 'malformed'
+  | 'packetForeignLid'
+  | 'packetUnknownQp'
+  | 'packetOpcode'
+  | 'packetPkey'
+  | 'datagramPkey'
+  | 'datagramQkey'
+  | 'packetForeignGid'
+  | 'foreignMac'
+  | 'multicastFilter'
+  | 'vlanFilter'
+  | 'tooLong'
+  | 'pauseFrames'
+  | 'unknownControlFrames'
+  | 'malformedControlFrames';
 
+/** Bytes as they are put on the cable. */
 export interface HostilePacket {
   readonly bytes: Uint8Array;
+  /** Of a link of InfiniBand. */
   readonly virtualLane: number;
+  /** Where the BTH begins; nowhere in frames that are no packet's. */
+  readonly base?: number;
+  /** The one reason that there is to drop it; left out: what becomes of it is a question of more than its headers. */
+  readonly verdict?: Verdict | undefined;
 }
 
-/** Extended headers of an opcode, by the table of IBTA vol 1, 9.2, written out once more, and of masked atomics. */
-function headersOf(opcode: number): (keyof typeof headerBytes)[] {
-  const operation = opcode & 0x1f;
-  const service = opcode >> 5;
-  if (service === 3) return operation === 5 ? ['deth', 'immediate'] : ['deth'];
-  if (operation === 3 || operation === 5 || operation === 9) return ['immediate'];
-  if (operation === 6 || operation === 10 || operation === 12) return ['reth'];
-  if (operation === 11) return ['reth', 'immediate'];
-  if (operation === 13 || operation === 15 || operation === 16 || operation === 17) return ['aeth'];
-  if (operation === 18) return ['aeth', 'original'];
-  if (operation === 19 || operation === 20) return ['atomic'];
-  if (service === 0 && operation === 24) return ['masked'];
-  if (service === 0 && operation === 25) return ['atomic'];
-  return operation === 22 || operation === 23 ? ['immediate'] : [];
-}
+const BTH = 12;
+export const ICRC = 4;
+const PAYLOAD_MAX = 4096;
+const MULTICAST_QPN = 0xff_ffff;
+const DEFAULT_PARTITION = 0x7fff;
+
+const RC = 0;
+const UC = 1;
+const RD = 2;
+const DATAGRAMS = 3;
+export const XRC_SERVICE_CODE = 5;
+const CONGESTION_NOTIFICATION = 0x81;
+const RD_RESYNC = 0x55;
 
 const headerBytes = {
   reth: 16,
@@ -94,69 +118,132 @@ const headerBytes = {
   original: 8,
   immediate: 4,
   deth: 8,
+  rdeth: 4,
+  xrceth: 4,
+  reserved: 16,
 } as const;
+type Header = keyof typeof headerBytes;
 
-/** The packet of a draw. */
-export function hostilePacket(draw: PacketDraw, targets: Targets): HostilePacket {
-  const { flags, wrong } = draw;
+/** Responses are from here on, up to {@link LAST_RESPONSE}. */
+const FIRST_RESPONSE = 13;
+const LAST_RESPONSE = 18;
+
+/** Extended headers of an opcode, by the table of IBTA vol 1, 9.2, written out once more, and of masked atomics. */
+function headersOf(opcode: number): Header[] {
+  const operation = opcode & 0x1f;
+  const service = opcode >> 5;
+  if (opcode === CONGESTION_NOTIFICATION) return ['reserved'];
+  if (service === DATAGRAMS) return operation === 5 ? ['deth', 'immediate'] : ['deth'];
+  const own = ownHeadersOf(service, operation);
+  const isResponse = operation >= FIRST_RESPONSE && operation <= LAST_RESPONSE;
+  if (service === RD) return isResponse ? ['rdeth', ...own] : ['rdeth', 'deth', ...own];
+  return service === XRC_SERVICE_CODE && !isResponse ? ['xrceth', ...own] : own;
+}
+
+function ownHeadersOf(service: number, operation: number): Header[] {
+  if (operation === 3 || operation === 5 || operation === 9) return ['immediate'];
+  if (operation === 6 || operation === 10 || operation === 12) return ['reth'];
+  if (operation === 11) return ['reth', 'immediate'];
+  if (operation === 13 || operation === 15 || operation === 16 || operation === 17) return ['aeth'];
+  if (operation === 18) return ['aeth', 'original'];
+  if (operation === 19 || operation === 20) return ['atomic'];
+  if (service === RC && operation === 24) return ['masked'];
+  if (service === RC && operation === 25) return ['atomic'];
+  return operation === 22 || operation === 23 ? ['immediate'] : [];
+}
+
+/** Operations of connections whose packets have no payload. */
+const bare: readonly number[] = [12, 17, 18, 19, 20, 24, 25];
+
+const isBare = (opcode: number): boolean =>
+  opcode === CONGESTION_NOTIFICATION ||
+  opcode === RD_RESYNC ||
+  (opcode >> 5 !== DATAGRAMS && bare.includes(opcode & 0x1f));
+
+const isOf = (operation: number, last: number, others: readonly number[] = []): boolean =>
+  operation <= last || others.includes(operation);
+
+/** Whether the table has a packet of this service with this operation. */
+function isKnown(opcode: number): boolean {
+  const operation = opcode & 0x1f;
+  switch (opcode >> 5) {
+    case RC:
+      return isOf(operation, 20, [22, 23, 24, 25]);
+    case UC:
+      return isOf(operation, 11);
+    case RD:
+      return isOf(operation, 21);
+    case DATAGRAMS:
+      return operation === 4 || operation === 5;
+    case XRC_SERVICE_CODE:
+      return isOf(operation, 20, [22, 23]);
+    default:
+      return opcode === CONGESTION_NOTIFICATION;
+  }
+}
+
+/** BTH, extended headers and payload of a draw. */
+export interface Transport {
+  readonly bytes: Uint8Array;
+  readonly verdict: Verdict | undefined;
+  /** It is for a QP of whose service something is known. */
+  readonly isForVictim: boolean;
+}
+
+export function transportOf(draw: PacketDraw, targets: Targets, payloadDwordsMax: number): Transport {
+  const { wrong } = draw;
   const opcode = opcodeOf(draw, targets);
   const headers = headersOf(opcode);
-  const hasGrh = (flags & 0x70) === 0x70;
   const extended = headers.reduce((sum, name) => sum + headerBytes[name], 0);
-  const hasPayload = !headers.some((name) => name === 'atomic' || name === 'masked' || name === 'original');
-  const payload = hasPayload || wrong === 1 ? draw.payloadDwords * 4 : 0;
-  const base = LRH + (hasGrh ? GRH : 0);
-  const bytes = new Uint8Array(base + BTH + extended + payload + CRCS);
+  const hasPayload = !isBare(opcode);
+  const payload = hasPayload || wrong === 1 ? Math.min(draw.payloadDwords, payloadDwordsMax) * 4 : 0;
+  const bytes = new Uint8Array(BTH + extended + payload);
   const view = new DataView(bytes.buffer);
-  const virtualLane = (flags & 0xf00) === 0xf00 ? VL_MANAGEMENT : 0;
-  writeLrh(view, draw, targets, virtualLane, hasGrh);
-  if (hasGrh) writeGrh(bytes, draw, targets);
-  view.setUint8(base, opcode);
-  writeBth(view, base, draw, targets);
-  let at = base + BTH;
+  writeBth(view, opcode, draw, targets);
+  let at = BTH;
   for (const name of headers) {
     writeHeader(name, view, at, draw, targets, payload);
     at += headerBytes[name];
   }
-  for (let place = at; place < bytes.length - CRCS; place++) bytes[place] = place + draw.word;
-  // One bit anywhere ahead of the CRCs, under CRCs that are right.
-  if (wrong === 2) bytes[draw.bit % (bytes.length - CRCS)]! ^= 1 << (draw.bit >>> 29);
-  writeCrcs(bytes, view, wrong, draw.bit);
-  return { bytes, virtualLane };
+  for (let place = at; place < bytes.length; place++) bytes[place] = place + draw.word;
+  const isForVictim = targets.serviceOf(qpnOf(draw, targets)) !== undefined;
+  // Nobody knows what an unknown opcode has in front of its payload.
+  const ownBytes = payload + (isKnown(opcode) ? 0 : extended);
+  return { bytes, verdict: verdictOf(draw, opcode, ownBytes, targets), isForVictim };
 }
 
-function writeLrh(view: DataView, draw: PacketDraw, { lid }: Targets, lane: number, hasGrh: boolean): void {
-  const { wrong, word, flags } = draw;
-  const dwords = (view.byteLength - 2) >> 2;
-  view.setUint8(0, ((wrong === 3 ? word & 0xf : lane) << 4) | (wrong === 4 ? word & 0xf : 0));
-  view.setUint8(1, ((flags & 0xf) << 4) | (wrong === 5 ? word & 3 : hasGrh ? 3 : 2));
-  view.setUint16(2, wrong === 6 ? word & 0xffff : lid);
-  view.setUint16(4, wrong === 7 ? word & 0x7ff : dwords);
-  view.setUint16(6, 1);
+/** What the headers alone condemn it for: IBTA vol 1, 9.6.1.1 (connections) and 9.6.1.2 to 9.8.3 (datagrams), in their order. */
+function verdictOf(
+  draw: PacketDraw,
+  opcode: number,
+  payloadBytes: number,
+  targets: Targets,
+): Verdict | undefined {
+  const { wrong, word, pad } = draw;
+  const version = wrong === 11 ? word & 0xf : 0;
+  const placeBytes = payloadBytes - pad;
+  if (version !== 0 || placeBytes < 0 || placeBytes > (isKnown(opcode) && isBare(opcode) ? 0 : PAYLOAD_MAX))
+    return 'malformed';
+  const qpn = qpnOf(draw, targets);
+  if (qpn === MULTICAST_QPN) return undefined;
+  if (!targets.hasQp(qpn)) return 'packetUnknownQp';
+  const service = targets.serviceOf(qpn);
+  if (service === undefined) return undefined;
+  if (!isKnown(opcode) || opcode >> 5 !== service) return 'packetOpcode';
+  const isForeign = wrong === 12 && (word & DEFAULT_PARTITION) !== DEFAULT_PARTITION;
+  if (isForeign) return service === DATAGRAMS ? 'datagramPkey' : 'packetPkey';
+  return wrong === 14 && service === DATAGRAMS && word !== targets.qkey ? 'datagramQkey' : undefined;
 }
 
-function writeGrh(bytes: Uint8Array, { wrong, word }: PacketDraw, { gid }: Targets): void {
-  bytes[LRH] = (wrong === 8 ? word & 0xf : 6) << 4;
-  const counted = bytes.length - LRH - GRH - 2;
-  bytes[LRH + 4] = counted >> 8;
-  bytes[LRH + 5] = counted & 0xff;
-  bytes[LRH + 6] = wrong === 9 ? word : 0x1b;
-  bytes.set(gid, LRH + 8);
-  bytes.set(gid, LRH + 24);
-  if (wrong === 10) bytes[LRH + 24 + (word & 15)]! ^= 1;
-}
-
-function writeBth(view: DataView, base: number, draw: PacketDraw, targets: Targets): void {
+function writeBth(view: DataView, opcode: number, draw: PacketDraw, targets: Targets): void {
   const { flags, wrong, word, pad } = draw;
   const qpn = qpnOf(draw, targets);
-  view.setUint8(
-    base + 1,
-    (flags & 0xc0_0000 ? 0 : 0x80) | 0x40 | (pad << 4) | (wrong === 11 ? word & 0xf : 0),
-  );
-  view.setUint16(base + 2, wrong === 12 ? word & 0xffff : 0xffff);
-  view.setUint32(base + 4, qpn | (wrong === 13 ? word & 0xff00_0000 : 0));
+  view.setUint8(0, opcode);
+  view.setUint8(1, (flags & 0xc0_0000 ? 0 : 0x80) | 0x40 | (pad << 4) | (wrong === 11 ? word & 0xf : 0));
+  view.setUint16(2, wrong === 12 ? word & 0xffff : 0xffff);
+  view.setUint32(4, qpn | (wrong === 13 ? word & 0xff00_0000 : 0));
   const psn = draw.psn === draw.word ? draw.psn : targets.psnOf(qpn) + draw.psn;
-  view.setUint32(base + 8, ((flags & 0x1000 ? 0x8000_0000 : 0) | (psn & 0xff_ffff)) >>> 0);
+  view.setUint32(8, ((flags & 0x1000 ? 0x8000_0000 : 0) | (psn & 0xff_ffff)) >>> 0);
 }
 
 function opcodeOf(draw: PacketDraw, targets: Targets): number {
@@ -168,15 +255,17 @@ function opcodeOf(draw: PacketDraw, targets: Targets): number {
   return (service << 5) | opcode;
 }
 
-const DATAGRAMS = 3;
+/** From here on QP numbers that are nobody's, or special. */
+const FIRST_STRANGE = 20;
 
 function qpnOf({ qpn, word }: PacketDraw, { qpns }: Targets): number {
-  if (qpn < 10) return qpns[qpn % qpns.length]!;
-  return [0, 1, 0xff_ffff, word & 0xff_ffff, 2, qpns[0]! ^ 0x100][qpn - 10]!;
+  if (qpn < FIRST_STRANGE) return qpns[qpn % qpns.length]!;
+  const strange = [0, 1, MULTICAST_QPN, word & 0xff_ffff, 2, qpns[0]! ^ 0x100, 1];
+  return strange[qpn - FIRST_STRANGE]!;
 }
 
 function writeHeader(
-  name: keyof typeof headerBytes,
+  name: Header,
   view: DataView,
   at: number,
   draw: PacketDraw,
@@ -199,6 +288,9 @@ function writeHeader(
       view.setUint32(at, wrong === 14 ? word : targets.qkey);
       view.setUint32(at + 4, flags & 0xff_ffff);
       return;
+    case 'xrceth':
+      view.setUint32(at, wrong === 14 ? word : targets.srqnOf(qpnOf(draw, targets)));
+      return;
     default:
       for (let place = 0; place < headerBytes[name]; place += 4) view.setUint32(at + place, word);
   }
@@ -220,20 +312,5 @@ function lengthOf({ length, payloadDwords, pad, word }: PacketDraw, payloadBytes
     [own, own, own, own, own + 1024, payloadDwords, own + 1, 0x8000_0001, 0xffff_ffff, word & 0x3fff][
       length
     ]! >>> 0
-  );
-}
-
-function writeCrcs(bytes: Uint8Array, view: DataView, wrong: number, bit: number): void {
-  const icrcAt = bytes.length - CRCS;
-  const cover = (bytes[1]! & 3) === 3 && icrcAt >= LRH + GRH + BTH ? 'localWithGrh' : 'local';
-  view.setUint32(
-    icrcAt,
-    (invariantCrc(bytes, 0, icrcAt, cover) ^ (wrong === 15 && bit & 1 ? 1 << (bit >>> 27) : 0)) >>> 0,
-    true,
-  );
-  view.setUint16(
-    icrcAt + 4,
-    variantCrc(bytes, 0, icrcAt + 4) ^ (wrong === 15 && !(bit & 1) ? 1 << (bit >>> 28) : 0),
-    true,
   );
 }

@@ -1,76 +1,112 @@
 /**
- * A node with queue pairs of all services, regions of all rights and posted receives, at whose port packets of a stranger arrive. Judges:
- * nothing is thrown; every packet leaves a trace (it was refused for a named reason, answered, or it moved a queue pair on); no byte
- * changes but of regions that a packet may name and of posted receives; a completion comes only of a posted receive; and another
- * connection works as before.
+ * A node with queue pairs of all services, regions of all rights and posted receives, at whose port packets of a stranger arrive; on a port
+ * of Ethernet also a ring. Judges: nothing is thrown; every packet leaves a trace (it was refused for a named reason, answered, or it moved
+ * a queue pair on); one whose headers are wrong is counted once, under its reason, and under no other; no byte changes but of regions that
+ * a packet may name and of posted receives; a completion comes only of a posted receive; and another connection works as before.
  */
 import { expect } from 'vitest';
-import { QpState, ServiceType } from '../../../abi/qpc.ts';
+import { PathMtu, QpState, type qpc, ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { Opcode } from '../../../wire/opcodes.ts';
-import { FLAG_GRH, PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
-import { type DataPathBench, type DataPathNode, dataPathBench } from './data-path-bench.ts';
-import { type Completion, Cq, connectedPair, PD, pattern, Qp, Region } from './data-path-verbs.ts';
-import { type HostilePacket, hostilePacket, type PacketDraw, type Targets } from './hostile-packets.ts';
+import type { Initial } from '../../../base/index.ts';
+import { DataPathBench, type DataPathNode } from './data-path-bench.ts';
+import {
+  type Completion,
+  Cq,
+  connectedPair,
+  PD,
+  pattern,
+  Qp,
+  Region,
+  Srq,
+  takeNumber,
+} from './data-path-verbs.ts';
+import { DOMAIN } from './extended-connection.ts';
+import { type HostilePacket, type Targets, XRC_SERVICE_CODE } from './hostile-packets.ts';
+import { GROUP, type HostilePort, LONGEST_BYTES, VLAN } from './hostile-ports.ts';
+import { Ring, steer } from './rings.ts';
+import { GID_INDEX, MAC_INDEX, macOfNode } from './roce-ends.ts';
 
 const QKEY = 0x1111_1111;
 /** QP number at the other end: there is none. */
 const STRANGER = 0x77_7777;
 const RECEIVES = 12;
 const RECEIVE_BYTES = 700;
+/** Of the ring: longer frames come than it has room for. */
+const RING_RECEIVE_BYTES = 2000;
+/** QP0 and QP1 of port 1, as software has placed them. */
+const SPECIAL_BASE = 0x200;
+const SPECIAL_QPNS = [SPECIAL_BASE, SPECIAL_BASE + 2];
+/** Software marks XRC targets by it; the device does not look. */
+const TARGET_BIT = 0x80_0000;
 /** Where the bench keeps contexts, which the device writes. */
 const ICM = { first: 0x10_0000, end: 0x10_0000 + 0x400 * 4096 };
-const HEADERS_BYTES = 26;
-const GRH_BYTES = 40;
 
 const noRights = { remoteReadEnabled: 0, remoteWriteEnabled: 0, remoteAtomicEnabled: 0 };
 /** One victim of each. */
-const services = [
-  { serviceType: ServiceType.RC },
-  { serviceType: ServiceType.RC },
-  { serviceType: ServiceType.RC, ...noRights },
-  { serviceType: ServiceType.RC, logMaxResponderReads: 0 },
-  { serviceType: ServiceType.UC },
-  { serviceType: ServiceType.UD, qkey: QKEY },
-] as const;
+const services: readonly {
+  readonly fields: Initial<typeof qpc> & { readonly serviceType: number };
+  readonly hasSharedQueue?: true;
+}[] = [
+  { fields: { serviceType: ServiceType.RC } },
+  { fields: { serviceType: ServiceType.RC } },
+  { fields: { serviceType: ServiceType.RC, ...noRights } },
+  { fields: { serviceType: ServiceType.RC, logMaxResponderReads: 0 } },
+  { fields: { serviceType: ServiceType.UC } },
+  { fields: { serviceType: ServiceType.UD, qkey: QKEY } },
+  { fields: { serviceType: ServiceType.RC }, hasSharedQueue: true },
+  { fields: { serviceType: ServiceType.XRC }, hasSharedQueue: true },
+];
 /** Services as the upper bits of opcodes have them. */
 const serviceCodes: Readonly<Record<number, number>> = {
   [ServiceType.RC]: 0,
   [ServiceType.UC]: 1,
   [ServiceType.UD]: 3,
+  [ServiceType.XRC]: XRC_SERVICE_CODE,
 };
 
 interface Victim {
   readonly qp: Qp;
+  readonly srq?: Srq | undefined;
   receivesTaken: number;
 }
 
 /**
  * A positive acknowledgement of what has been acknowledged, or was never sent: lawful, and without effect (IBTA vol 1, 9.7.5.1.2).
  */
-function isGhost({ bytes }: HostilePacket): boolean {
-  const base = (bytes[1]! & 3) === 3 ? 48 : 8;
-  return bytes[base] === Opcode.RC_ACKNOWLEDGE && ((bytes[base + 12]! >> 5) & 3) === 0;
+function isGhost({ bytes, base }: HostilePacket): boolean {
+  if (base === undefined) return false;
+  // A flipped bit of the LRH may have put a GRH in front of it, or taken one away.
+  return [base, 8, 48].some(
+    (place) => (bytes[place]! & 0x5f) === 0x11 && ((bytes[place + 12]! >> 5) & 3) === 0,
+  );
 }
 
-export class HostileScene {
+const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+export class HostileScene<Draw> {
   readonly bench: DataPathBench;
   readonly targets: Targets;
+  readonly #port: HostilePort<Draw>;
   readonly #node: DataPathNode;
   readonly #cq: Cq;
   readonly #receives: Region;
   /** Of the living victims, in the order of {@link services}; and every victim there has been. */
   readonly #qpns: number[] = [];
   readonly #victims = new Map<number, Victim>();
+  /** On a port of Ethernet: the QPN of its ring. */
+  #ringQpn = -1;
   /** What packets may change, with what it held. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
   readonly #bystanders: ReturnType<typeof connectedPair>;
   #before: Uint8Array | undefined;
-  /** Packets that left no trace, as they were drawn. */
-  readonly silent: PacketDraw[] = [];
+  /** Packets that left no trace, and those that were counted otherwise than their headers say, as they were drawn. */
+  readonly silent: Draw[] = [];
+  readonly misjudged: { readonly draw: Draw; readonly verdict: string; readonly counts: string }[] = [];
 
-  private constructor(bench: DataPathBench) {
+  private constructor(bench: DataPathBench, port: HostilePort<Draw>) {
     this.bench = bench;
+    this.#port = port;
     const node = bench.b;
     this.#node = node;
     this.#bystanders = connectedPair(bench.a, node, { ackTimeout: 4 });
@@ -85,17 +121,22 @@ export class HostileScene {
       new Region(node, 8192, { holes: [1] }),
       new Region(node, 64, { pageOffset: 4090 }),
     ];
-    const receives = new Region(node, RECEIVES * RECEIVE_BYTES, {
+    const receives = new Region(node, RECEIVES * RING_RECEIVE_BYTES, {
       rights: { localRead: true, localWrite: true },
     });
     this.#receives = receives;
     for (const [index] of services.entries()) this.#makeVictim(index);
+    for (const qpn of SPECIAL_QPNS) this.#makeSpecialQp(qpn);
+    if (node.ethernet !== undefined) this.#makeRing();
+    const gidPlace = node.ethernet === undefined ? 0 : GID_INDEX * 16;
     this.targets = {
       lid: node.address.lid,
-      gid: node.address.gids.slice(0, 16),
+      gid: node.address.gids.slice(gidPlace, gidPlace + 16),
       qpns: this.#qpns,
-      serviceOf: (qpn) => serviceCodes[services[this.#qpns.indexOf(qpn)]?.serviceType ?? -1],
+      serviceOf: (qpn) => serviceCodes[services[this.#qpns.indexOf(qpn)]?.fields.serviceType ?? -1],
       psnOf: (qpn) => this.#psnOf(qpn),
+      srqnOf: (qpn) => this.#victims.get(qpn)?.srq?.srqn ?? 0,
+      hasQp: (qpn) => qpn < 2 || node.dataPath.core.qps.slotOf(qpn) !== -1,
       regions: regions.map(({ address, lengthBytes, key }) => ({ address, bytes: lengthBytes, key })),
       qkey: QKEY,
     };
@@ -106,27 +147,33 @@ export class HostileScene {
     }));
   }
 
-  static async open(): Promise<HostileScene> {
-    const bench = await dataPathBench({ wire: { packetForm: 'bytes' } });
-    const scene = new HostileScene(bench);
+  static async open<Draw>(port: HostilePort<Draw>): Promise<HostileScene<Draw>> {
+    const bench = new DataPathBench(port.options);
+    await bench.bringUp();
+    const scene = new HostileScene(bench, port);
     await bench.run(10);
     scene.#before = bench.b.memory.bytes.slice();
     return scene;
   }
 
   /** The packet of a draw arrives, and all that follows from it has happened. */
-  async arrive(draw: PacketDraw): Promise<void> {
+  async arrive(draw: Draw): Promise<void> {
     await this.#revive();
-    const packet = hostilePacket(draw, this.targets);
+    const packet = this.#port.packetOf(draw, this.targets, this.bench);
     if (this.#isForBystander(packet)) return;
-    const before = this.#traces();
-    if (!this.#inject(packet)) return;
+    const counts = this.#counts();
+    const traces = this.#traces();
+    if (!this.#port.inject(packet, this.bench)) return;
+    let hasTrace = false;
     for (const us of [3, 40]) {
       await this.bench.run(us);
       this.#takeCompletions();
-      if (this.#traces() !== before || isGhost(packet)) return;
+      hasTrace = this.#traces() !== traces || isGhost(packet);
+      if (hasTrace) break;
     }
-    this.silent.push(draw);
+    if (!hasTrace) this.silent.push(draw);
+    this.#judge(draw, packet, counts);
+    await this.bench.run(this.#port.restUs(draw));
   }
 
   /** All that holds in the end. */
@@ -134,31 +181,100 @@ export class HostileScene {
     await this.bench.run(100);
     this.#takeCompletions();
     expect(this.silent, 'packets that left no trace').toEqual([]);
+    expect(this.misjudged, 'packets that were not counted as their headers say').toEqual([]);
     this.#checkMemory();
     await this.#checkBystanders();
+    this.bench.checkBalances();
+  }
+
+  /** What headers alone condemn is counted once for that, and nothing else is counted. */
+  #judge(draw: Draw, { verdict }: HostilePacket, before: Readonly<Record<string, number>>): void {
+    if (verdict === undefined) return;
+    const now = this.#counts();
+    if (now[verdict] === (before[verdict] ?? 0) + 1 && sumOf(now) === sumOf(before) + 1) return;
+    const changed = Object.entries(now).filter(([name, count]) => count !== before[name]);
+    const counts = changed.map(([name, count]) => `${name} ${count - (before[name] ?? 0)}`).join();
+    this.misjudged.push({ draw, verdict, counts });
   }
 
   /** A fresh queue pair, in place of one that has failed. */
   #makeVictim(index: number): void {
-    const { bytes } = this.#node.memory;
-    const from = this.#node.allocate(0);
-    const qp = new Qp(this.#node, { sendCq: this.#cq, fields: { ...services[index] } });
-    qp.connect(STRANGER, 100, 0xff_fffa);
+    const { fields, hasSharedQueue = false } = services[index]!;
+    this.#write(() => {
+      const node = this.#node;
+      const isTarget = fields.serviceType === ServiceType.XRC;
+      const inDomain = isTarget ? { xrcDomain: DOMAIN, cqn: this.#cq.cqn } : {};
+      const srq = hasSharedQueue ? new Srq(node, 4, inDomain) : undefined;
+      const target = { doorbellRecordAddress: 0n, xrcDomain: DOMAIN };
+      const qp = new Qp(node, {
+        sendCq: this.#cq,
+        fields: { ...fields, ...(isTarget ? target : {}) },
+        ...(isTarget ? { qpn: TARGET_BIT | takeNumber() } : srq === undefined ? {} : { srq }),
+      });
+      qp.connect(STRANGER, 100, 0xff_fffa);
+      for (let place = 0; place < RECEIVES; place++) {
+        const segments = [this.#receives.part(place * RECEIVE_BYTES, RECEIVE_BYTES)];
+        if (srq === undefined) qp.receive(segments);
+        else srq.post(segments);
+      }
+      this.#qpns[index] = qp.qpn;
+      this.#victims.set(qp.qpn, { qp, srq, receivesTaken: 0 });
+    });
+  }
+
+  /** QP0 or QP1: it has receives once. */
+  #makeSpecialQp(qpn: number): void {
+    const node = this.#node;
+    node.specialQpBase = SPECIAL_BASE;
+    const fields = {
+      serviceType: ServiceType.MLX,
+      pathMtu: PathMtu.MTU_4096,
+      logMaxMessage: 11,
+      qkey: QKEY,
+    } as const;
+    const qp = new Qp(node, { sendCq: this.#cq, qpn, sqLogStride16: 5, fields });
+    qp.connect(0, 0, 0);
     for (let place = 0; place < RECEIVES; place++)
       qp.receive([this.#receives.part(place * RECEIVE_BYTES, RECEIVE_BYTES)]);
-    // Software has written its queues.
+    this.#victims.set(qpn, { qp, receivesTaken: 0 });
+  }
+
+  /** A fresh ring, to which the port's tables lead. */
+  #makeRing(): void {
+    this.#write(() => {
+      const { qp } = new Ring(this.#node, { sendCq: this.#cq });
+      for (let place = 0; place < RECEIVES; place++)
+        qp.receive([this.#receives.part(place * RING_RECEIVE_BYTES, RING_RECEIVE_BYTES)]);
+      this.#ringQpn = qp.qpn;
+      this.#victims.set(qp.qpn, { qp, receivesTaken: 0 });
+      const macs = new Array<number>(MAC_INDEX).fill(-1);
+      const { steering } = this.#node.ethernet!.side;
+      steer(this.#node, [...macs, macOfNode(2)], { baseQpn: qp.qpn - MAC_INDEX, multicastQpn: qp.qpn });
+      steering.isGroupFilterOn = true;
+      steering.groups.add(GROUP);
+      steering.vlanFilter[VLAN] = 1;
+      steering.longestBytes = LONGEST_BYTES;
+    });
+  }
+
+  /** Software writes its queues, and knows what it has written. */
+  #write(make: () => void): void {
+    const { bytes } = this.#node.memory;
+    const from = this.#node.allocate(0);
+    make();
     this.#before?.set(bytes.subarray(from, this.#node.allocate(0)), from);
-    this.#qpns[index] = qp.qpn;
-    this.#victims.set(qp.qpn, { qp, receivesTaken: 0 });
   }
 
   async #revive(): Promise<void> {
-    const failed = this.#qpns.flatMap((qpn, index) => {
+    const isGone = (qpn: number): boolean => {
       const { qp, receivesTaken } = this.#victims.get(qpn)!;
-      return qp.state === QpState.ERR || receivesTaken === RECEIVES ? [index] : [];
-    });
-    if (failed.length === 0) return;
+      return qp.state === QpState.ERR || receivesTaken === RECEIVES;
+    };
+    const failed = this.#qpns.flatMap((qpn, index) => (isGone(qpn) ? [index] : []));
+    const isRingGone = this.#ringQpn !== -1 && isGone(this.#ringQpn);
+    if (failed.length === 0 && !isRingGone) return;
     for (const index of failed) this.#makeVictim(index);
+    if (isRingGone) this.#makeRing();
     await this.bench.run(2);
   }
 
@@ -168,46 +284,33 @@ export class HostileScene {
   }
 
   /** A forged packet with all the numbers of a connection is that connection's: no device can tell. */
-  #isForBystander({ bytes }: HostilePacket): boolean {
+  #isForBystander({ bytes, base }: HostilePacket): boolean {
     const view = new DataView(bytes.buffer);
-    return [8, 48].some(
-      (base) => base + 8 <= bytes.length && (view.getUint32(base + 4) & 0xff_ffff) === this.#bystanders.b.qpn,
+    return [8, 48, base ?? bytes.length].some(
+      (place) =>
+        place + 8 <= bytes.length && (view.getUint32(place + 4) & 0xff_ffff) === this.#bystanders.b.qpn,
     );
   }
 
-  /** Puts bytes on the cable as they are. False: the cable takes none now. */
-  #inject({ bytes, virtualLane }: HostilePacket): boolean {
-    const { wire, lp } = this.bench.a;
-    const hasRoute = bytes.length >= HEADERS_BYTES + GRH_BYTES;
-    const flags = hasRoute ? FLAG_GRH : 0;
-    const payloadBytes = bytes.length - HEADERS_BYTES - (hasRoute ? GRH_BYTES : 0);
-    if (!wire.canTransmit(Opcode.RC_SEND_ONLY, payloadBytes, flags, virtualLane)) return false;
-    const offset = wire.beginPacket(Opcode.RC_SEND_ONLY, payloadBytes, flags, lp.nowPs, virtualLane);
-    const bodyBytes = (payloadBytes + (hasRoute ? GRH_BYTES + 3 : 0) + 3) & ~3;
-    wire.txBytes.set(bytes, offset + PACKET_PAYLOAD_OFFSET + bodyBytes);
-    return true;
+  /** Reasons for which packets are dropped; those of the device that have not occurred left out. */
+  #counts(): Record<string, number> {
+    return { ...this.#node.dataPath.core.violations.report(), ...this.#port.counts(this.bench) };
   }
 
   /** What a packet may leave behind: counts of reasons and answers, and where queue pairs are. */
   #traces(): string {
-    const { dataPath, wire } = this.#node;
-    const { violations, transport, pageFaults, qps } = dataPath.core;
-    const { corrupted, malformedPackets, managementDrops, overruns } = wire.received;
-    const pairs = this.#qpns.map((qpn) => {
-      const { qp, receivesTaken } = this.#victims.get(qpn)!;
-      const { expectedPsn, state, messageKind, writeRemaining } = qps.rows[qp.slot]!;
-      return [expectedPsn, state, messageKind, writeRemaining, receivesTaken].join();
-    });
+    const { transport, pageFaults, qps } = this.#node.dataPath.core;
+    const pairs = [...this.#qpns, ...SPECIAL_QPNS, ...(this.#ringQpn === -1 ? [] : [this.#ringQpn])];
     return [
-      corrupted.packetTotal,
-      malformedPackets,
-      managementDrops,
-      overruns,
-      ...violations.counts,
+      ...Object.entries(this.#counts()),
       ...transport.counts,
       pageFaults.droppedPacketCount,
-      this.bench.a.port.packets.length,
-      ...pairs,
+      this.#port.answerCount(this.bench),
+      ...pairs.map((qpn) => {
+        const { qp, receivesTaken } = this.#victims.get(qpn)!;
+        const { expectedPsn, state, messageKind, writeRemaining } = qps.rows[qp.slot]!;
+        return [expectedPsn, state, messageKind, writeRemaining, receivesTaken].join();
+      }),
     ].join();
   }
 
@@ -219,6 +322,7 @@ export class HostileScene {
     const victim = this.#victims.get(qpn);
     expect(victim, `a completion of QP ${qpn}`).toBeDefined();
     expect(isSend, 'a completion of a send that was not posted').toBe(false);
+    // A list has its places in their order as long as none has been given back.
     expect(wqeCounter).toBe(victim!.receivesTaken++);
     expect(victim!.receivesTaken).toBeLessThanOrEqual(RECEIVES);
   }
