@@ -285,6 +285,23 @@ describe('a response of a READ that is lost', () => {
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 0, 1].map(psnA));
     expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
   });
+
+  it('IBTA 9.9.2.1.1: is asked for at once where a later request is answered RNR NAK, whose delay and retry are not taken', async () => {
+    const given = await scene({ a: { fields: { rnrRetryCount: 0 } } });
+    const { bench, a, aCq } = given;
+    bench.b.port.drops = () => true;
+    a.post(read(given, 1000));
+    a.post(write(given));
+    a.ring();
+    await bench.run(10);
+    bench.b.port.drops = () => false;
+    // RNR timer code 31: 491.52 ms (IBTA vol 1, table 45).
+    await answer(given, psnA(1), 0x20 | 31);
+    await bench.run(10);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 0, 1].map(psnA));
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
+    expect(bench.a.dataPath.core.transport.report()).toMatchObject({ missingResponse: 1 });
+  });
 });
 
 describe('answers made by hand', () => {

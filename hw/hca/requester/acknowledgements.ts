@@ -8,6 +8,12 @@
  * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
  * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
  * repeated request is lost as well, the ACK timeout asks for it.
+ *
+ * So it is where a later request is refused, be it by an RNR NAK: the answer that is missing is asked for at once, what was refused comes
+ * again behind it, and is refused again if it still has to be. Neither the delay that the RNR NAK names nor an RNR retry is taken for it; Linux'
+ * requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack; drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). Operations over
+ * on-demand pages owe much to it: an answer to a READ or atomic that finds no page at the requester is dropped and asked for as soon as the
+ * page is there, and a later request that was answered RNR NAK meanwhile, for a page at the responder, goes with it.
  */
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
@@ -106,7 +112,7 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    // Behind a response that is missing: the request that it refuses is sent again, too.
+    // Behind a response that is missing: the request that it refuses, or puts off, is sent again with that one's (see above).
     const head = pair.recordHead;
     const isBehind = head.isReadOrAtomic === 1 && head.psnCount > 0 && psnDistance(psn, head.lastPsn) > 0;
     const isOver = head === noRecord || pair.state === ERR || isBehind;
