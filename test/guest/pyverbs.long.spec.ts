@@ -8,36 +8,8 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GuestSession } from '../../system/linux-lab/index.ts';
-import { ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
-
-const pyverbsKit: Kit = {
-  name: 'pyverbs',
-  title: 'Python and pyverbs',
-  suites: ['bookworm'],
-  preferredSuite: undefined,
-  packages: ['python3-minimal', 'python3-pyverbs'],
-  standIns: [
-    ...[
-      'debconf',
-      'dpkg',
-      'ucf',
-      'adduser',
-      'passwd',
-      'base-passwd',
-      'login.defs',
-      'perl',
-      'perl-base',
-      'tar',
-    ],
-    ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'systemd', 'udev', 'usrmerge'],
-    ...['media-types', 'libpam-modules', 'libpam0g'],
-  ],
-  isKernel: false,
-};
-
-const libraries = 'lib/x86_64-linux-gnu';
+import { pythonTree } from './pyverbs.ts';
+import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 /** What is in the names of the tests that are run. */
 const wanted = 'xrc';
@@ -66,20 +38,12 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests
 
   beforeAll(async () => {
     expect(reason).toBeUndefined();
-    const [tree] = await ensureKits([pyverbsKit], cache);
-    const place = (path: string, to = `/${path}`): string => `${join(tree!, path)}:${to}`;
+    const { tree, copies } = await pythonTree();
     session = await GuestSession.start({
       ...optionsFor('debian'),
       ...{ hcas: 1, guests: 1, cable: false },
       ownFiles: {
-        copies: [
-          unpackedTests(tree!, folder),
-          place('usr/bin/python3.11', '/usr/bin/python3'),
-          place('usr/lib/python3.11'),
-          place('usr/lib/python3/dist-packages'),
-          place(libraries, `/usr/${libraries}`),
-          place(`usr/${libraries}`),
-        ],
+        copies: [unpackedTests(tree, folder), ...copies],
         modules: [],
       },
     });

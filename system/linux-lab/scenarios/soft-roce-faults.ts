@@ -11,7 +11,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 import { storageStep } from './storage.ts';
 
 /** Of what either end sends; node 1 is the stranger. */
-const faults: FaultPlan = [0, 1].flatMap((node) =>
+export const badCable: FaultPlan = [0, 1].flatMap((node) =>
   (['requests', 'responses'] as const).flatMap((only) => [
     { packet: 'lost', only, chance: '0.5%', node },
     { packet: 'corrupted', crc: 'icrc', only, chance: '0.5%', node },
@@ -68,6 +68,6 @@ export const softRoceFaults: Scenario = {
   ...softRoceEnds,
   name: 'soft-roce-faults',
   title: 'the adapter and Soft-RoCE over a cable that loses, doubles, damages and reorders packets',
-  faults,
+  faults: badCable,
   steps,
 };
