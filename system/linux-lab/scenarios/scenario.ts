@@ -35,7 +35,7 @@ export interface Scenario {
   /** Whether the drivers are loaded before the first step. */
   readonly isLoaded: boolean;
   readonly steps: readonly Step[];
-  /** The same steps with less repetition, where figures are reported and nothing is asserted of them: that they work is seen sooner. */
+  /** The same steps with less repetition, where figures are reported and nothing is asserted of them, or without what tests hold elsewhere. */
   readonly briefSteps?: readonly Step[];
 }
 
