@@ -23,6 +23,9 @@ export const WqeOpcode = {
 } as const;
 export type WqeOpcode = (typeof WqeOpcode)[keyof typeof WqeOpcode];
 
+/** In place of an opcode, where operations are counted: a frame of an Ethernet ring, whose WQE is a SEND's or an LSO's. No WQE has it. */
+export const frameOperation = 0x20;
+
 export type WqeSegment =
   | 'remoteAddress'
   | 'atomic'

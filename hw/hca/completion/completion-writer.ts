@@ -344,11 +344,11 @@ export class CompletionWriter {
 
   #discard(posted: PostedCompletion, cycle: Cycles): void {
     this.discardedCount++;
-    const { cqs } = this.#core;
-    const { cq } = posted;
+    const { cqs, operations } = this.#core;
+    const { cq, qp, opcode } = posted;
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
     if (posted.record !== -1) this.#ports.ends.cqeDiscarded(posted.record, cycle);
-    else if (posted.isSend) this.#core.operations.unstartedDiscarded(posted.opcode);
+    else if (posted.isSend) operations.unstartedDiscarded(operations.operationOf(qp, opcode));
   }
 
   #pop(cycle: Cycles): void {

@@ -215,7 +215,8 @@ export class Flusher {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#postSend(pair, opcode, pair.sqCounter, cycle);
-      this.#core.operations.flushedUnstarted(opcode);
+      const { operations } = this.#core;
+      operations.flushedUnstarted(operations.operationOf(qp, opcode));
       const blocks = blocksAt(pair, sramView, at);
       line.advance(blocks);
       pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Clock } from '../../../sim/index.ts';
-import { ContextTable } from '../objects/context-table.ts';
+import { QpTable } from '../objects/qp-table.ts';
 import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../objects/send-record.ts';
 import { SendRecords } from '../objects/send-records.ts';
 import { scene } from '../testing/scenario.ts';
@@ -21,8 +21,8 @@ const movingOpcodes: readonly number[] = [
 ];
 
 /** A table whose first slot has this object number. */
-function tableWith(objectNumber: number): ContextTable<'QP'> {
-  const table = new ContextTable<'QP'>(64, 1);
+function tableWith(objectNumber: number): QpTable {
+  const table = new QpTable(1);
   table.allocate(objectNumber);
   return table;
 }

@@ -6,10 +6,17 @@
  * posted when software's stores become visible. With no tap that time begins with the fetch of its WQE.
  */
 
-import { WqeOpcode } from '../../../abi/index.ts';
+import { frameOperation, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles, Picoseconds, Wide } from '../../../base/index.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
-import { type ContextTable, NO_ATTEMPT, type Qpn, type SendRecord } from '../objects/index.ts';
+import {
+  ETHERNET_OPCODE_BASE,
+  NO_ATTEMPT,
+  type Qpn,
+  type QpSlot,
+  type QpTable,
+  type SendRecord,
+} from '../objects/index.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
@@ -55,9 +62,11 @@ export const operationNames: Readonly<Record<number, string>> = {
   [WqeOpcode.BIND_MW]: 'BIND_MW',
   [WqeOpcode.FMR]: 'FAST_REG_MR',
   [WqeOpcode.LOCAL_INVAL]: 'LOCAL_INV',
+  [frameOperation]: 'FRAME',
 };
 
-const OPCODE_COUNT = 32;
+/** Those of WQEs, and frames. */
+const OPERATION_COUNT = frameOperation + 1;
 
 /** Picoseconds of each stage. */
 class StageTimes implements Record<OperationStage, number> {
@@ -95,19 +104,19 @@ export interface FarTimes {
 }
 
 export class OperationLedger {
-  /** By opcode. */
-  readonly rows: readonly OperationRow[] = Array.from({ length: OPCODE_COUNT }, () => new OperationRow());
+  /** By opcode; frames of Ethernet rings have a row of their own, whatever their opcodes. */
+  readonly rows: readonly OperationRow[] = Array.from({ length: OPERATION_COUNT }, () => new OperationRow());
   /** Requests whose stages were out of order: a fault of the model. */
   disorderCount = 0;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
-  readonly #qps: ContextTable<'QP'>;
+  readonly #qps: QpTable;
   /** Of the request being recorded: the last milestone, its picosecond, and the end of the last stage that took time. */
   #cycle = 0;
   #reachedPs = 0;
   #atPs = 0;
 
-  constructor(clock: Clock, qps: ContextTable<'QP'>, tap: OperationTap | undefined) {
+  constructor(clock: Clock, qps: QpTable, tap: OperationTap | undefined) {
     this.#clock = clock;
     this.#qps = qps;
     this.#tap = tap;
@@ -115,11 +124,11 @@ export class OperationLedger {
 
   /** `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
   completed(request: SendRecord, cycle: Cycles, isSilent: boolean): void {
-    const { opcode, wqeCounter } = request;
+    const { wqeCounter } = request;
     const qpn = this.#qps.numberOf[request.qp]!;
     const tap = this.#tap;
     const endPs = this.#clock.edgePs(cycle);
-    const row = this.rows[opcode]!;
+    const row = this.rows[this.operationOf(request.qp, request.opcode)]!;
     if (request.syndrome !== 0) {
       row.failedCount++;
       tap?.cqeIssued(qpn, wqeCounter, endPs);
@@ -143,14 +152,19 @@ export class OperationLedger {
     else tap?.cqeIssued(qpn, wqeCounter, endPs);
   }
 
-  /** A work request was flushed before it was started: it completes, and had no stages. */
-  flushedUnstarted(opcode: number): void {
-    this.rows[opcode]!.failedCount++;
+  /** Under which number a work request of a QP counts. */
+  operationOf(qp: QpSlot, opcode: number): number {
+    return this.#qps.rows[qp]!.opcodeBase === ETHERNET_OPCODE_BASE ? frameOperation : opcode;
+  }
+
+  /** A work request was flushed before it was started: it completes, and had no stages. @param operation see {@link operationOf} */
+  flushedUnstarted(operation: number): void {
+    this.rows[operation]!.failedCount++;
   }
 
   /** There was no CQ to take the CQE of a work request flushed so: like one that was started, it does not count as completed. */
-  unstartedDiscarded(opcode: number): void {
-    this.rows[opcode]!.failedCount--;
+  unstartedDiscarded(operation: number): void {
+    this.rows[operation]!.failedCount--;
   }
 
   /**

@@ -3,14 +3,15 @@
  * signalled send request, by opcode. Fed by the verbs library's tap; what is known of a request is in the entry of
  * {@link OperationTimes}.
  */
+import { frameOperation } from '../../../abi/index.ts';
 import { farPs, Histogram } from '../../../sim/index.ts';
 import type { OperationTap } from '../../../userlib/index.ts';
 import type { OperationTimes } from './operation-times.ts';
 
-const OPCODE_COUNT = 32;
+const OPCODE_COUNT = frameOperation + 1;
 
 export class OperationLog implements OperationTap {
-  /** By WQE opcode. */
+  /** By WQE opcode; frames of the kernel have a place of their own. */
   readonly postedCount = new Float64Array(OPCODE_COUNT);
   readonly completedCount = new Float64Array(OPCODE_COUNT);
   /** From the CQE's departure at the device until the program took it. */
