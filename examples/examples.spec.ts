@@ -18,6 +18,14 @@ describe('the examples', () => {
     expect(renderReport(report)).toContain('host 0: 0 on the data path');
   });
 
+  it('send 4 KiB to and fro by RC over Ethernet, too', async () => {
+    const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+    const { roundTripUs, report } = await rcPingpong(20, { set });
+    // At 1.25 GB/s, both ways.
+    expect(roundTripUs).toBeGreaterThan(2 * (4096 / 1250));
+    expect(report.checks.balanced).toBe(true);
+  });
+
   it('find every key by one-sided READ', async () => {
     const { found, wrong } = await keyValueLookup();
     expect(found).toBeGreaterThan(3900);

@@ -4,19 +4,27 @@
  *     node examples/rc-pingpong.ts
  */
 import * as ibv from '../index.ts';
-import { Machine, type ProgramContext, type Report, renderReport } from '../index.ts';
+import { Machine, type MachineOptions, type ProgramContext, type Report, renderReport } from '../index.ts';
 
 const size = 4096;
 const rxDepth = 500;
 
 interface Destination {
   readonly lid: number;
+  /** 16 bytes, and where the own one stands in the port's table: on Ethernet they take the place of LIDs. */
+  readonly gid: readonly number[];
   readonly qpn: number;
   readonly psn: number;
 }
 
-/** Brings a QP from RESET to RTS, connected to `dest`. */
-async function connect(qp: ibv.IbvQp, myPsn: number, dest: Destination): Promise<void> {
+/** Where `dest` is: by its LID, or by its GID from the own one at `sgidIndex`. */
+function pathTo(dest: Destination, sgidIndex: number): ibv.AhAttr {
+  const grh = { dgid: Uint8Array.from(dest.gid), flowLabel: 0, sgidIndex, hopLimit: 64, trafficClass: 0 };
+  return { dlid: dest.lid, sl: 0, srcPathBits: 0, isGlobal: dest.lid === 0 ? 1 : 0, grh, portNum: 1 };
+}
+
+/** Brings a QP from INIT to RTS, connected to `dest`. */
+async function connect(qp: ibv.IbvQp, myPsn: number, dest: Destination, sgidIndex: number): Promise<void> {
   await ibv.modifyQp(
     qp,
     {
@@ -26,7 +34,7 @@ async function connect(qp: ibv.IbvQp, myPsn: number, dest: Destination): Promise
       rqPsn: dest.psn,
       maxDestRdAtomic: 1,
       minRnrTimer: 12,
-      ahAttr: { dlid: dest.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+      ahAttr: pathTo(dest, sgidIndex),
     },
     ibv.IBV_QP_STATE |
       ibv.IBV_QP_AV |
@@ -75,9 +83,11 @@ async function pingpong({
   for (let posted = 0; posted < rxDepth; posted++) ibv.postRecv(qp, { wrId: 1, sgList: list, numSge: 1 });
 
   const { lid } = await ibv.queryPort(context, 1);
+  // The last is the newest: on Ethernet that of the IPv4 address by RoCE v2, if the card has it.
+  const { gid, gidIndex } = (await ibv.queryGidTable(context, 1)).at(-1)!;
   const psn = random.below(1 << 24);
-  await exchange.put('destination', { lid, qpn: qp.qpNum, psn });
-  await connect(qp, psn, (await exchange.take('destination')) as unknown as Destination);
+  await exchange.put('destination', { lid, gid: [...gid], qpn: qp.qpNum, psn });
+  await connect(qp, psn, (await exchange.take('destination')) as unknown as Destination, gidIndex);
   await exchange.put('ready', true);
   await exchange.take('ready');
 
@@ -107,8 +117,11 @@ async function pingpong({
   return (cpu.localPs - startPs) / iterations / 1e6;
 }
 
-export async function main(iterations = 1000): Promise<{ roundTripUs: number; report: Report }> {
-  await using machine = await Machine.create();
+export async function main(
+  iterations = 1000,
+  options: MachineOptions = {},
+): Promise<{ roundTripUs: number; report: Report }> {
+  await using machine = await Machine.create(options);
   for (const node of [0, 1]) await machine.load({ node, run: pingpong, args: iterations });
   await machine.run();
   const [roundTripUs] = (await machine.results()) as number[];

@@ -189,6 +189,35 @@ describe('why a request failed', () => {
     expect(found.faults[0]!.fired).toBe(1);
   });
 
+  describe('on a cable of Ethernet', () => {
+    const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+
+    it('counts what was sent again, and what never arrived', async () => {
+      // Behind ARP and what connects nothing: requests alone, the third of which is lost as often as it is sent.
+      const faults = [parsedFault('packet=lost,node=0,only=requests,nth=3-100')];
+      const { failures, losses, error } = await whyOf({ faults, set }, (machine) =>
+        loadPrograms(machine, args),
+      );
+      expect(error).toBeDefined();
+      const [first] = failures;
+      expect([first!.status, first!.operation, first!.ordinal]).toEqual(['RETRY_EXC_ERR', 'READ', 2]);
+      // As often as retryCnt of rcDefaults, 7, behind the first.
+      const counts =
+        '8 packets left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
+      expect(first!.reasons[1]!.text).toBe(counts);
+      expect(losses.count).toBe(8);
+    });
+
+    it('names the frame of ARP that was lost, and posts by where programs posted them', async () => {
+      const faults = [parsedFault('packet=lost,node=0,nth=1')];
+      const { failures, losses, unfinished, error } = await whyOf({ faults, set }, (machine) =>
+        loadPrograms(machine, args),
+      );
+      expect([failures, unfinished, error]).toEqual([[], [], undefined]);
+      expect(losses.first.map(({ text }) => text)).toEqual(['ARP request, 60 bytes, never arrived']);
+    });
+  });
+
   it('is empty when every request ended well', async () => {
     const { failures, unfinished, error } = await whyOf({}, (machine) => loadPrograms(machine, args));
     expect([failures, unfinished, error]).toEqual([[], [], undefined]);

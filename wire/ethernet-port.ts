@@ -59,6 +59,8 @@ import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
 /** Kinds of record. */
 export const FRAME = 1;
 const LINK_TRAINING = 2;
+/** A frame that was lost on the cable: it takes no effect, and is for those who observe it. */
+export const LOST_FRAME = 3;
 
 const recordShape = {
   sizeBytes: RECORD_HEADER_BYTES,
@@ -70,6 +72,7 @@ const { fields: frameFields } = layout('Ethernet frame record', recordShape, {
   ...recordHeaderFields,
   frameBytes: u32(0x10, 'without FCS'),
   isCorrupted: u32(0x14),
+  isSentAgain: u32(0x18, 'as its sender says; takes no effect'),
 });
 const { fields: trainingFields } = layout('Ethernet link training record', recordShape, {
   ...recordHeaderFields,
@@ -78,6 +81,7 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
 /** Places in a record, as indices into `words` from `offset >> 2`. */
 export const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
 export const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
+export const WORD_IS_SENT_AGAIN = wordIndexOf(frameFields.isSentAgain);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
 /** What a capture says of frames that a fault struck. */
 const sentNotes: Readonly<Record<number, string>> = {
@@ -97,6 +101,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 /** A frame that is held back, as it was handed over. */
 interface HeldFrame extends Held {
   readonly bytes: Uint8Array;
+  readonly isSentAgain: boolean;
   readonly outcome: number;
   /** Frames that pass it yet. */
   passesLeft: number;
@@ -278,9 +283,16 @@ export class EthernetPort {
   /**
    * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to
    * 60 bytes, when the link is free, and not before `fromPs`.
+   * @param isSentAgain for those who observe the cable
    * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks first
    */
-  send(source: Uint8Array, sourceOffset: number, lengthBytes: number, fromPs = this.#lp.nowPs): void {
+  send(
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    fromPs = this.#lp.nowPs,
+    isSentAgain = false,
+  ): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.frameBytesMax) {
       throw new InvariantError(
         'bytes of a frame',
@@ -301,8 +313,11 @@ export class EthernetPort {
     const rules = faults.rulesOn(source, sourceOffset, lengthBytes);
     const outcome = this.#outcomeOf(wireBytes, rules, fromPs);
     if (rules === noRules && this.#heldDuePs === NEVER)
-      this.#put(source, sourceOffset, lengthBytes, outcome, fromPs);
-    else this.#putInDisorder(source.slice(sourceOffset, sourceOffset + lengthBytes), outcome, rules, fromPs);
+      this.#put(source, sourceOffset, lengthBytes, outcome, fromPs, isSentAgain);
+    else {
+      const bytes = source.slice(sourceOffset, sourceOffset + lengthBytes);
+      this.#putInDisorder(bytes, outcome, rules, fromPs, isSentAgain);
+    }
   }
 
   // ---- receive ----
@@ -367,7 +382,13 @@ export class EthernetPort {
   }
 
   /** A frame that rules concern, or while others are held back. Its bytes are its own. */
-  #putInDisorder(bytes: Uint8Array, outcome: number, rules: ConcernedRules, fromPs: Picoseconds): void {
+  #putInDisorder(
+    bytes: Uint8Array,
+    outcome: number,
+    rules: ConcernedRules,
+    fromPs: Picoseconds,
+    isSentAgain: boolean,
+  ): void {
     const { passed, canCopy } = this.#held;
     const { rearranged } = this;
     const copy = canCopy ? rules.of('duplicated') : undefined;
@@ -376,16 +397,24 @@ export class EthernetPort {
     if (corrupted?.effect.isInside === true) damageFrame(bytes, 0, bytes.length, corrupted.effect.place);
     const reordering = outcome === OUTCOME_LOST || passed !== undefined ? undefined : rules.of('reordered');
     if (reordering === undefined) {
-      this.#put(bytes, 0, bytes.length, outcome, fromPs);
+      this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain);
     } else {
       const { passes, delayPs } = reordering.effect;
       rearranged.heldBackFrames++;
-      this.#hold({ bytes, outcome, isCopy: false, passesLeft: passes, duePs: fromPs + delayPs });
+      this.#hold({ bytes, isSentAgain, outcome, isCopy: false, passesLeft: passes, duePs: fromPs + delayPs });
       reordering.fired();
     }
     if (copy !== undefined) {
       const duePs = fromPs + copy.effect.delayPs;
-      this.#hold({ bytes: whole, outcome: OUTCOME_ARRIVES, isCopy: true, passesLeft: NEVER, duePs });
+      const outcomeOfCopy = OUTCOME_ARRIVES;
+      this.#hold({
+        bytes: whole,
+        isSentAgain,
+        outcome: outcomeOfCopy,
+        isCopy: true,
+        passesLeft: NEVER,
+        duePs,
+      });
       copy.fired();
     }
     if (passed !== undefined && --passed.passesLeft === 0) this.#letGo(passed, fromPs);
@@ -402,8 +431,8 @@ export class EthernetPort {
     if (frame === undefined) return;
     const rules = this.faults.rulesOnPause();
     const outcome = this.#outcomeOf(wireBytesOf(frame.length), rules, nowPs);
-    if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs);
-    else this.#putInDisorder(frame, outcome, rules, nowPs);
+    if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs, false);
+    else this.#putInDisorder(frame, outcome, rules, nowPs, false);
   }
 
   /** The other end has this one go on from `fromPs` on. */
@@ -450,14 +479,15 @@ export class EthernetPort {
   }
 
   #letGo(frame: HeldFrame, fromPs: Picoseconds): void {
-    const { bytes, outcome, isCopy } = frame;
+    const { bytes, outcome, isCopy, isSentAgain } = frame;
     this.#held.release(frame);
     if (this.#held.count === 0) this.#heldDuePs = NEVER;
     if (isCopy) {
       this.rearranged.copiedFrames++;
       this.rearranged.copiedBytes += wireBytesOf(bytes.length);
     }
-    this.#put(bytes, 0, bytes.length, outcome, fromPs, isCopy ? copyNote : sentNotes[outcome]);
+    const note = isCopy ? copyNote : sentNotes[outcome];
+    this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain, note);
   }
 
   /** The link is down: what was to pass it again, or at last, does not. */
@@ -478,6 +508,7 @@ export class EthernetPort {
     lengthBytes: number,
     outcome: number,
     fromPs: Picoseconds,
+    isSentAgain: boolean,
     note = sentNotes[outcome],
   ): void {
     const { config } = this;
@@ -486,11 +517,12 @@ export class EthernetPort {
     this.#serializer.occupy(endPs, config.interFrameGapBytes);
     if (this.tap !== undefined)
       this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note ?? '');
-    if (outcome === OUTCOME_LOST) return;
-    const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
+    const kind = outcome === OUTCOME_LOST ? LOST_FRAME : FRAME;
+    const offset = this.#writer.append(endPs + this.#latencyPs, kind, frameBytes);
     const { words, bytes } = this.#writer;
     words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
-    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_ARRIVES ? 0 : 1;
+    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_CORRUPTED ? 1 : 0;
+    words[(offset >> 2) + WORD_IS_SENT_AGAIN] = isSentAgain ? 1 : 0;
     const start = offset + RECORD_HEADER_BYTES;
     for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
     if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
@@ -498,7 +530,9 @@ export class EthernetPort {
 
   /** A record's call, at its time. */
   deliver(offset: number): void {
-    if (this.#reader.kindAt(offset) === LINK_TRAINING) {
+    const kind = this.#reader.kindAt(offset);
+    if (kind === LOST_FRAME) return this.#reader.release(offset);
+    if (kind === LINK_TRAINING) {
       const step = this.#reader.words[(offset >> 2) + WORD_TRAINING_STEP]!;
       this.#reader.release(offset);
       this.#training.stepReceived(step);

@@ -8,10 +8,13 @@ export {
   EthernetPort,
   type EthernetPortOptions,
   FRAME as ETHERNET_FRAME,
+  LOST_FRAME as LOST_ETHERNET_FRAME,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
+  WORD_IS_SENT_AGAIN,
 } from './ethernet-port.ts';
 export * from './ethernet-sizing.ts';
+export { frameProtocolIn, frameProtocols } from './frame-protocol.ts';
 export * from './headers.ts';
 export { byteTimeOf, wireLatencyPs } from './link-rate.ts';
 export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';

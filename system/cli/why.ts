@@ -14,7 +14,6 @@ import {
   type ProgramFunction,
   type Report,
 } from '../machine/index.ts';
-import { configurationOf } from '../machine/profile/index.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { pageOf, reportSections, textSection } from '../page/index.ts';
@@ -78,10 +77,6 @@ export function addWhyCommand(program: Command): void {
 
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
   const machine = hcaMachineOptionsOf(options);
-  const { linkLayer } = configurationOf(machine).hca.capability;
-  // Of frames nobody notes which never arrived, nor which packets were sent again.
-  if (linkLayer !== 'infiniband')
-    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, 'infiniband for hca why');
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
@@ -164,7 +159,7 @@ export async function whyOf(
 }
 
 /** Whose frames are not the program's: those of the library between it and the device, and of Node. */
-const library = ['userlib', 'system', 'host', 'sim', 'dist'].map((folder) =>
+const library = ['userlib', 'driver', 'system', 'host', 'sim', 'dist'].map((folder) =>
   join(packageFolder, folder, '/'),
 );
 const isLibrary = (frame: string): boolean =>

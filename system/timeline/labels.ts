@@ -5,7 +5,7 @@ import type { RegisterTable } from '../../base/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import { operationNames } from '../../hw/hca/index.ts';
 import { TLP_KIND_NAMES } from '../../hw/pcie/index.ts';
-import { opcodeRow } from '../../wire/index.ts';
+import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 import {
   interruptSteps,
   packetAsksForAck,
@@ -33,13 +33,16 @@ function packetText([opcode = 0, , , , flags = 0, syndrome = 0]: readonly number
   const name = row?.name ?? `opcode 0x${opcode.toString(16)}`;
   const isAcknowledge = row?.name === 'RC_ACKNOWLEDGE' || row?.name === 'XRC_ACKNOWLEDGE';
   const answer = isAcknowledge && syndrome >>> 5 !== 0 ? ` (${syndromeText(syndrome)})` : '';
-  const marks = [
-    [packetRetransmitted, ' again'],
-    [packetCorrupted, ' corrupted'],
-    [packetLost, ' never arrives'],
-  ] as const;
-  return `${name}${answer}${marks.map(([bit, text]) => ((flags & bit) === 0 ? '' : text)).join('')}`;
+  return `${name}${answer}${marksOf(flags)}`;
 }
+
+const marks = [
+  [packetRetransmitted, ' again'],
+  [packetCorrupted, ' corrupted'],
+  [packetLost, ' never arrives'],
+] as const;
+const marksOf = (flags: number): string =>
+  marks.map(([bit, text]) => ((flags & bit) === 0 ? '' : text)).join('');
 
 type Texts = { readonly [K in TimelineKindName]: (record: TimelineRecord) => string };
 
@@ -53,7 +56,7 @@ const texts: Texts = {
   updateFc: ({ values }) => `UpdateFC ${flows[values[0]!]}`,
   packet: ({ values }) => packetText(values),
   flowControl: () => 'flow control',
-  frame: ({ values }) => (values[1] === 0 ? 'frame' : 'frame corrupted'),
+  frame: ({ values: [, flags = 0, protocol = 0] }) => `${frameProtocols[protocol]}${marksOf(flags)}`,
   dmaRead: ({ values }) => (values[2] === 0 ? 'read' : 'read failed'),
   dmaWrite: () => 'write',
   doorbell: () => 'send doorbell',
@@ -108,6 +111,7 @@ function argumentText({ kind, track }: TimelineRecord, name: string, value: numb
   if (name === 'check') return requestChecks[value]!;
   if (name === 'step') return interruptSteps[value]!;
   if (name === 'flow') return flows[value]!;
+  if (name === 'protocol') return frameProtocols[value]!;
   if (name === 'flags' && (value & packetAsksForAck) !== 0) return `${value} (asks for an ACK)`;
   if (name === 'reason' || name === 'user' || name === 'cause') return track.names?.[value] ?? value;
   return inHexadecimal.has(name) ? `0x${value.toString(16)}` : value;

@@ -2,9 +2,9 @@
  * Why requests failed: from a completion with an error back to the check that refused, with what it found and what it was held to.
  * Everything comes from records of the run. Where a check leaves none, the completion stands alone: nothing is guessed.
  */
-import { CqeSyndrome } from '../../abi/index.ts';
+import { CqeSyndrome, frameOperation } from '../../abi/index.ts';
 import { operationNames, portNames } from '../../hw/hca/index.ts';
-import { opcodeRow } from '../../wire/index.ts';
+import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 import {
   answerBadKey,
   answerBadPd,
@@ -145,7 +145,7 @@ function failureOf(records: readonly TimelineRecord[], place: number, postedAt: 
       ? {}
       : {
           operation: operationNames[posted.values[2]!] ?? hex(posted.values[2]!),
-          ordinal: posted.values[3]!,
+          ...(posted.values[3]! < 0 ? {} : { ordinal: posted.values[3]! }),
         }),
     ...(line === undefined ? {} : { postedAt: line }),
     reasons: reasonsOf(records, place, posted),
@@ -448,18 +448,26 @@ export interface Losses {
 
 export function lossesOf(timeline: Timeline): Losses {
   const lost = [...timeline.records()].filter(
-    ({ kind, values }) => kind === 'packet' && (values[4]! & (packetLost | packetCorrupted)) !== 0,
+    (record) => (flagsOf(record) & (packetLost | packetCorrupted)) !== 0,
   );
-  const first = lost.slice(0, lossesMax).map((record) => {
-    const [opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0, flags = 0] = record.values;
-    const what = (flags & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted';
-    return {
-      where: `cable to hca${nodeOf(record)}`,
-      atPs: Number(record.atPs),
-      text: `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes, ${what}`,
-    };
-  });
+  const first = lost.slice(0, lossesMax).map((record) => ({
+    where: `cable to hca${nodeOf(record)}`,
+    atPs: Number(record.atPs),
+    text: `${whatOf(record)}, ${(flagsOf(record) & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted'}`,
+  }));
   return { count: lost.length, first };
+}
+
+/** Of a packet or a frame; 0 of all else. */
+function flagsOf({ kind, values }: TimelineRecord): number {
+  if (kind === 'packet') return values[4]!;
+  return kind === 'frame' ? values[1]! : 0;
+}
+
+function whatOf({ kind, values }: TimelineRecord): string {
+  if (kind === 'frame') return `${frameProtocols[values[2]!]}, ${values[0]} bytes`;
+  const [opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0] = values;
+  return `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes`;
 }
 
 /** Signalled requests without a completion at the end of a run, with what is known of each. */
@@ -475,7 +483,8 @@ export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly U
     if (isEnd) ends.set(keyOf(record), (ends.get(keyOf(record)) ?? 0) + 1);
   }
   return records.flatMap((record, place) => {
-    if (record.kind !== 'posted') return [];
+    // Frames of the kernel are nothing that a program waits for.
+    if (record.kind !== 'posted' || record.values[2] === frameOperation) return [];
     const left = ends.get(keyOf(record)) ?? 0;
     if (left === 0) return [unfinished(record, records.slice(place), postedAt)];
     ends.set(keyOf(record), left - 1);

@@ -205,7 +205,8 @@ export class RoceLink implements PacketPort {
       return;
     }
     const { frames } = port.transmitted;
-    port.send(this.#frame, 0, bytes, this.#formedPs);
+    const isSentAgain = (this.#out.words[(offset >> 2) + WORD_PACKET_FLAGS]! & FLAG_RETRANSMISSION) !== 0;
+    port.send(this.#frame, 0, bytes, this.#formedPs, isSentAgain);
     const wireBytes = Math.max(bytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
     const isSent = port.transmitted.frames !== frames;
     this.#countSent(offset >> 2, wireBytes, isSent);

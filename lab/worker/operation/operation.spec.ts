@@ -103,6 +103,37 @@ describe('what goes wrong is seen', () => {
   });
 });
 
+describe('on a cable of Ethernet', () => {
+  const roce = { ...machine, set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } };
+  const onEthernet = (scenario: ScenarioName): Promise<OperationPicture> =>
+    operation({ machine: roce, scenario, sizeBytes: 64, mtuBytes: 0, isWarm: true });
+
+  it('a WRITE has the headers of its frame, and is tiled by its stages', async () => {
+    const shown = await onEthernet('write');
+    const request = shown.records.find(
+      ({ kind, track }) => kind === 'packet' && shown.tracks[track]!.process === 'hca1',
+    )!;
+    const titles = request.decoded.flatMap((at) => shown.decoded[at]!.sections.map(({ title }) => title));
+    expect(titles).toEqual(['Ethernet', 'IPv4', 'UDP', 'BTH', 'RETH', 'payload']);
+    // 10.0.0.2 and 4791.
+    expect(fieldsOf(shown, request)).toEqual(
+      expect.arrayContaining(['destination=0xa000002', 'destinationPort=0x12b7', 'dmaLength=0x40']),
+    );
+    expect(shown.stages.at(-1)!.toPs).toBe(shown.latencyPs);
+    expect([shown.status, shown.isBalanced]).toEqual(['SUCCESS', true]);
+  });
+
+  it.each([
+    ['lost', /WRITE_ONLY.* never arrives: lost on the cable/],
+    ['lost', /WRITE_ONLY.* again: sent again/],
+    ['rnr', /RNR NAK.* arrived at host 0/],
+  ] as const)('%s shows what was %s', async (scenario, seen) => {
+    const shown = await onEthernet(scenario);
+    expect(shown.status).toBe('SUCCESS');
+    expect(milestone(shown, seen)).toBeGreaterThan(0);
+  });
+});
+
 describe('the other verbs', () => {
   it.each([
     ['read', 'READ', 'payloadWrite'],

@@ -14,8 +14,9 @@ export interface CablePacket {
 /** @param file a capture of host 0's end of the cable */
 export const cablePackets = (file: Uint8Array): CablePacket[] =>
   packetsIn(readCapture(file)).packets.map(({ timePs, packet }) => {
-    const { lrh, grh, bth, headers, payload } = packet;
-    const tables: Record<string, object | undefined> = { LRH: lrh, GRH: grh, BTH: bth, ...headers };
+    const { lrh, ethernet, vlan, grh, ipv4, ipv6, udp, bth, headers, payload } = packet;
+    const below = { LRH: lrh, Ethernet: ethernet, VLAN: vlan, GRH: grh, IPv4: ipv4, IPv6: ipv6, UDP: udp };
+    const tables: Record<string, object | undefined> = { ...below, BTH: bth, ...headers };
     const sections = Object.entries(tables).flatMap(([title, values]) =>
       values === undefined ? [] : [{ title, fields: Object.entries(values).map(fieldText) }],
     );

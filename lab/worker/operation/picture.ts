@@ -6,10 +6,8 @@
  *     bus analyser ──► WQE, CQE, contexts ──┼─► picture, instants after the post
  *     capture ──► packet headers ───────────┘
  */
-import { ConfigurationError } from '../../../base/index.ts';
 import { type JsonValue, Machine, wcStatusStr } from '../../../browser.ts';
 import { traceDefaults } from '../../../system/machine/analysis/index.ts';
-import { configurationOf } from '../../../system/machine/profile/index.ts';
 import {
   packetLost,
   type Timeline,
@@ -103,17 +101,6 @@ export async function operation(question: OperationQuestion): Promise<OperationP
 /** Looked for after the completion. */
 const afterPs = 3_000_000;
 
-/** Pictures read what crosses a cable of InfiniBand. @throws ConfigurationError for another */
-function checkCable({ profile, set }: OperationQuestion['machine']): void {
-  const { linkLayer } = configurationOf({ profile, set }).hca.capability;
-  if (linkLayer !== 'infiniband')
-    throw new ConfigurationError(
-      'hca.capability.linkLayer',
-      linkLayer,
-      'infiniband for the picture of an operation',
-    );
-}
-
 async function watch({
   machine,
   scenario: name,
@@ -124,7 +111,6 @@ async function watch({
   const scenario = scenarios[name];
   const warmUpCount = isWarm ? warmUps : 0;
   const args: WatchArgs = { scenario, sizeBytes: sizeOf(scenario, sizeBytes), mtuBytes, warmUpCount };
-  checkCable(machine);
   const recording = new Recording();
   const pieces: string[] = [];
   const { profile, set, seed } = machine;

@@ -54,4 +54,4 @@ export const sizeOf = ({ sizeMaxBytes }: Scenario, sizeBytes: number): number =>
 
 /** The first packet of the operation that is watched. */
 export const faultsOf = ({ losesPacket }: Scenario, warmUpCount: number): readonly FaultEntry[] =>
-  losesPacket === true ? [{ packet: 'lost', nth: warmUpCount + 1, node: 0 }] : [];
+  losesPacket === true ? [{ packet: 'lost', only: 'requests', nth: warmUpCount + 1, node: 0 }] : [];

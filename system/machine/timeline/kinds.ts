@@ -48,7 +48,8 @@ export const timelineKinds = {
     values: ['opcode', 'destinationQpn', 'psn', 'payloadBytes', 'flags', 'syndrome'],
   },
   flowControl: { category: 'packets', shape: 'interval', values: ['creditLimit'] },
-  frame: { category: 'packets', shape: 'interval', values: ['frameBytes', 'isCorrupted'] },
+  /** One that is no packet of RoCE: `flags` as of a packet, `protocol` a number of wire/frame-protocol.ts. */
+  frame: { category: 'packets', shape: 'interval', values: ['frameBytes', 'flags', 'protocol'] },
   /** From the request to its report. `status` 0 is success. */
   dmaRead: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes', 'status'] },
   /** Until its last TLP was handed to the link. */
@@ -85,7 +86,7 @@ export const timelineKinds = {
   },
   /** Entries held from now on. */
   level: { category: 'levels', shape: 'level', values: ['entries'] },
-  /** The request became visible to the device. */
+  /** The request became visible to the device, `ordinal` counted from 0 on its host; -1 of a frame of the kernel. */
   posted: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
   /** Its life on the device, from posting to the departure of its CQE or, silent, to its acknowledgement. */
   operation: {

@@ -94,7 +94,8 @@ function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): v
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
   around(operations, 'completed', (completed) => (request, cycle, isSilent) => {
-    const { opcode, wqeCounter, messageBytes, firstPsn, psnCount } = request;
+    const { wqeCounter, messageBytes, firstPsn, psnCount } = request;
+    const opcode = operations.operationOf(request.qp, request.opcode);
     const row = operations.rows[opcode]!;
     const { count, lifePs, far } = row;
     operationStages.forEach((stage, index) => {

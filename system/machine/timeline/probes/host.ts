@@ -1,4 +1,5 @@
 /** What is observed in a host: its cores, interrupts, the root complex and the verbs library's posts and polls. */
+import { frameOperation } from '../../../../abi/index.ts';
 import {
   type Core,
   type CoreThread,
@@ -74,9 +75,11 @@ function watchPosts(stream: Stream, operations: OperationLog, times: OperationTi
   around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs, operation) => {
     posted(qpn, wqeCounter, opcode, ownPs, operation);
     const entry = times.entryOf(qpn, wqeCounter);
-    if (entry >= 0) ordinals.set(entry, ordinal);
-    stream.posted(ordinal);
-    stream.instant('posted', queuePairTrack(stream, qpn), ownPs, qpn, wqeCounter, opcode, ordinal++);
+    // Frames are the kernel's: requests of programs are counted as if there were none.
+    const number = opcode === frameOperation ? -1 : ordinal++;
+    if (entry >= 0) ordinals.set(entry, number);
+    if (number >= 0) stream.posted(number);
+    stream.instant('posted', queuePairTrack(stream, qpn), ownPs, qpn, wqeCounter, opcode, number);
   });
   around(operations, 'completed', (completed) => (qpn, wqeCounter, ownPs) => {
     completed(qpn, wqeCounter, ownPs);

@@ -38,6 +38,8 @@ import {
   FLAG_RETRANSMISSION,
   FLOW_CONTROL,
   FLOW_CONTROL_PACKET_BYTES,
+  frameProtocolIn,
+  LOST_ETHERNET_FRAME,
   opcodeRow,
   PACKET,
   packetBytesIn,
@@ -48,6 +50,7 @@ import {
   WORD_FC_CREDIT_LIMIT,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
+  WORD_IS_SENT_AGAIN,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
@@ -178,10 +181,7 @@ export function watchCable(
   });
 }
 
-/**
- * The frames of one direction of an Ethernet cable; those that are packets of RoCE as packets. Of these nothing says that they were sent
- * again, and what was lost is not there.
- */
+/** The frames of one direction of an Ethernet cable; those that are packets of RoCE as packets. */
 export function watchEthernet(
   stream: Stream,
   reader: ChannelReader,
@@ -194,14 +194,21 @@ export function watchEthernet(
   const { numeratorPs, denominator } = ethernetByteTime(config);
   const lanes = new Lanes(stream, numeratorPs / denominator, latencyPs);
   onTaken(reader, (offset, kind) => {
-    if (kind !== ETHERNET_FRAME) return;
+    if (kind !== ETHERNET_FRAME && kind !== LOST_ETHERNET_FRAME) return;
+    const { words, bytes } = reader;
     const word = offset >> 2;
-    const frameBytes = reader.words[word + WORD_FRAME_BYTES]!;
+    const frameBytes = words[word + WORD_FRAME_BYTES]!;
+    const at = offset + RECORD_HEADER_BYTES;
     lanes.place(reader.floats[offset >> 3]!, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
-    const isCorrupted = reader.words[word + WORD_IS_CORRUPTED]!;
-    const seen = packetSeenIn(reader.bytes, offset + RECORD_HEADER_BYTES, frameBytes);
-    if (seen === undefined)
-      return stream.interval('frame', track, lanes.fromPs, lanes.toPs, frameBytes, isCorrupted);
+    const flags =
+      (words[word + WORD_IS_SENT_AGAIN] === 0 ? 0 : packetRetransmitted) +
+      (words[word + WORD_IS_CORRUPTED] === 0 ? 0 : packetCorrupted) +
+      (kind === LOST_ETHERNET_FRAME ? packetLost : 0);
+    const seen = packetSeenIn(bytes, at, frameBytes);
+    if (seen === undefined) {
+      const protocol = frameProtocolIn(bytes, at, frameBytes);
+      return stream.interval('frame', track, lanes.fromPs, lanes.toPs, frameBytes, flags, protocol);
+    }
     stream.interval(
       'packet',
       track,
@@ -211,7 +218,7 @@ export function watchEthernet(
       seen.destinationQpn,
       seen.psn,
       seen.payloadBytes,
-      (isCorrupted === 0 ? 0 : packetCorrupted) + (seen.asksForAck ? packetAsksForAck : 0),
+      flags + (seen.asksForAck ? packetAsksForAck : 0),
       seen.syndrome,
     );
   });
