@@ -1,48 +1,14 @@
 /** The commands by which a port of Ethernet with RoCE comes up, and what QPs on it say, byte for byte by the interface sheet. */
 import { describe, expect, it } from 'vitest';
-import { MemoryManagementFlag } from '../abi/capability-flags.ts';
-import { PortType, queryPort } from '../abi/ports.ts';
 import { qpMailbox, RoceMode } from '../abi/qpc.ts';
-import { queryDevCap } from '../abi/query-dev-cap.ts';
 import { fromHex, toHex } from '../base/bytes.ts';
-import type { Script } from './testing.ts';
-import { goldenDevice } from './testing-answers.ts';
-import { initMask, rtrMask, rtsMask, TestContext, toInit, toRtr, toRts } from './testing-context.ts';
+import { ethernetPortOf } from './ethernet-port.ts';
+import { initMask, rtrMask, rtsMask, type TestContext, toInit, toRtr, toRts } from './testing-context.ts';
+import { openEthernet } from './testing-ethernet.ts';
 
-const mac = 0x0002_c912_3456;
-const peerMac = 0x0002_c965_4321;
-const neighbours = [
-  { address: '10.0.0.1', portGuid: 1n, mac },
-  { address: '10.0.0.2', portGuid: 2n, mac: peerMac },
-];
 const local = 'fe800000000000000202c9fffe123456';
 const own = '00000000000000000000ffff0a000001';
 const peer = '00000000000000000000ffff0a000002';
-
-/** The captured device with its port of Ethernet, up, at 40 Gb/s with frames of 4200 bytes, and RoCE v2 if it has that. */
-const ethernetDevice =
-  (hasVersion2: boolean): Script =>
-  (command) => {
-    const answer = goldenDevice(command);
-    if (command.name === 'QUERY_PORT') {
-      const port = {
-        linkUp: 1,
-        supportedTypes: PortType.ETHERNET,
-        maxEthernetMtu: 4200,
-        ethernetSpeed: 0x40,
-        logGids: 7,
-        logPkeys: 7,
-        mac,
-      };
-      return { output: queryPort.encode(port) };
-    }
-    if (command.name !== 'QUERY_DEV_CAP') return answer;
-    const limits = queryDevCap.decode(answer!.output!);
-    const flag = 2 ** MemoryManagementFlag.ROCE_V1_V2;
-    const others = limits.memoryManagementFlags & ~flag;
-    const memoryManagementFlags = (hasVersion2 ? others | flag : others) >>> 0;
-    return { output: queryDevCap.encode({ ...limits, ports: 1, memoryManagementFlags }) };
-  };
 
 const connection = (hasVersion2: boolean) => ({
   ...toRtr,
@@ -55,17 +21,30 @@ const connection = (hasVersion2: boolean) => ({
   },
 });
 
+/** It has asked for this port by ARP, and so said who it is. */
+function meetPeer({ driver, machine }: TestContext): void {
+  const request = 'ffffffffffff0002c96543210806000108000604';
+  const rest = '00010002c96543210a0000020000000000000a000001';
+  ethernetPortOf(driver.device.ports[0])!.interface.receive(machine.cpu, fromHex(`${request}${rest}`));
+}
+
 describe.each([false, true])('a port of Ethernet on a device with version 2: %s', (hasVersion2) => {
-  const open = () => TestContext.openWith(ethernetDevice(hasVersion2), neighbours);
+  const open = () => openEthernet(hasVersion2);
 
   it('sheet 8.3: is given MTU and MAC, opened, and given its GIDs', async () => {
     const { machine } = await open();
-    const names = ['SET_PORT', 'INIT_PORT', 'CONFIG_DEV'];
+    const names = ['SET_PORT', 'INIT_PORT', 'CONFIG_DEV', 'SET_MCAST_FLTR'];
     const seen = machine.commands.filter(({ name }) => names.includes(name));
     expect(seen.map((command) => [command.name, command.inputModifier, command.opcodeModifier])).toEqual([
       ['SET_PORT', 0x001, 1],
       ['SET_PORT', 0x201, 1],
+      ['SET_PORT', 0x101, 1],
       ['INIT_PORT', 1, 0],
+      ['SET_MCAST_FLTR', 1, 1],
+      ['SET_MCAST_FLTR', 1, 0],
+      ['SET_MCAST_FLTR', 1, 0],
+      ['SET_MCAST_FLTR', 1, 0],
+      ['SET_MCAST_FLTR', 1, 2],
       ...(hasVersion2 ? [['CONFIG_DEV', 0, 0]] : []),
       ['SET_PORT', hasVersion2 ? 0xd01 : 0x501, 1],
     ]);
@@ -75,6 +54,14 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
       hasVersion2 ? '0017200010828000000080' : '0007000010828000000080',
     );
     expect(toHex(macs!.input.subarray(0, 16))).toBe('80000002c91234560000000000000000');
+    // 2^18 QPs less 2^16 of exchanges and 2^14 of addresses; all that is for groups there, too.
+    const qpn = '0002c000';
+    expect(toHex(seen[2]!.input.subarray(0, 0x1c))).toBe(
+      `${qpn}0007${'0'.repeat(18)}01${'0'.repeat(8)}${qpn}80${qpn.slice(2)}`,
+    );
+    // All stations, in place of all groups; all nodes of IPv6; those whose address ends in 12:34:56.
+    const groups = ['8000ffffffffffff', '0000333300000001', '00003333ff123456'];
+    expect(seen.slice(5, 8).map(({ inParam }) => inParam.toString(16).padStart(16, '0'))).toEqual(groups);
     const gids = toHex(seen.at(-1)!.input);
     if (!hasVersion2) return expect(gids.slice(0, 96)).toBe(`${local}${own}${'0'.repeat(32)}`);
     // At 1a the type, 0 for IPv4 and 1 for IPv6; at 1b the version, 0 and 2.
@@ -96,6 +83,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
       activeSpeed: 4,
       linkLayer: 2,
     });
+    meetPeer(opened);
     const { handle, qpn } = await opened.createQp();
     await context.modifyQp(machine.cpu, handle, toInit, initMask);
     await context.modifyQp(machine.cpu, handle, connection(hasVersion2), rtrMask);
@@ -126,17 +114,23 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect(roceEntropy).toBe(hasVersion2 ? 0xf64c : 0);
   });
 
-  it('refuses addresses without a GID, from a place without one, and of nobody', async () => {
-    const { machine, context } = await open();
+  it('ib_resolve_unicast_gid_dmac: refuses addresses without a GID, from a place without one or of another kind, and of other links', async () => {
+    const opened = await open();
+    const { machine, context } = opened;
+    meetPeer(opened);
     const { ahAttr } = connection(hasVersion2);
     const { grh } = ahAttr;
     const macOf = (more: object) => context.createAh(machine.cpu, { ...ahAttr, ...more });
     expect(toHex((await macOf({}))!)).toBe('0002c9654321');
-    const stranger = { ...grh, dgid: fromHex(peer.replace(/2$/, '9')) };
+    const elsewhere = { ...grh, dgid: fromHex(peer.replace(/0a000002$/, '0a000102')) };
     await expect(macOf({ isGlobal: 0 })).rejects.toMatchObject({ code: 'EINVAL' });
     await expect(macOf({ grh: { ...grh, sgidIndex: 4 } })).rejects.toMatchObject({ code: 'EINVAL' });
-    await expect(macOf({ grh: stranger })).rejects.toMatchObject({ code: 'EHOSTUNREACH' });
-    // The MAC of a link-local GID is in it, whoever has it.
-    expect(toHex((await macOf({ grh: { ...grh, dgid: fromHex(local) } }))!)).toBe('0002c9123456');
+    await expect(macOf({ grh: { ...grh, sgidIndex: 0 } })).rejects.toMatchObject({ code: 'EINVAL' });
+    await expect(macOf({ grh: elsewhere })).rejects.toMatchObject({ code: 'ENETUNREACH' });
+    // Its own address it has not to ask for.
+    expect(toHex((await macOf({ grh: { ...grh, dgid: fromHex(own) } }))!)).toBe('0002c9123456');
+    // By version 1 the MAC of a link-local GID is in it, whoever has it.
+    const far = fromHex(local.replace('123456', 'abcdef'));
+    expect(toHex((await macOf({ grh: { ...grh, sgidIndex: 0, dgid: far } }))!)).toBe('0002c9abcdef');
   });
 });

@@ -1,15 +1,16 @@
 /**
- * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. There is no network interface and no frame of a
- * program: only what RoCE needs of one, an MTU, a MAC, addresses and the link.
+ * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. Of a network interface there is what RoCE needs: an
+ * MTU, a MAC, addresses, the link, and the search for neighbours (network/).
  *
- *   SET_PORT general ─► SET_PORT MAC table ─► INIT_PORT ─► CONFIG_DEV (UDP port of v2) ─► SET_PORT GIDs ─► event 0x09 subtype 4
+ *   SET_PORT general ─► SET_PORT MAC table ─► its ring: SET_PORT receive QPs ─► INIT_PORT ─► filter of groups ─► CONFIG_DEV (UDP port of v2)
+ *   ─► SET_PORT GIDs ─► event 0x09 subtype 4
  *
  * Its GIDs are in the order of Linux' table: those of the link-local address, then those of the IPv4 address; of each that of version 1,
- * then that of version 2 if the device has it. The MAC of a peer follows from a link-local GID, and from an IPv4 address by the host's
- * table of static neighbours: ARP is not spoken.
+ * then that of version 2 if the device has it. The MAC of a peer follows from a link-local GID by version 1; all others are asked for, by
+ * ARP or Neighbor Discovery, as ib_resolve_eth_dmac has them.
  *
  * Sources: interface sheet 3.12, 3.13, 3.19, 7.3 to 7.5, 8.3; Linux 6.1, mlx4_ib main.c (eth_link_query_port, mlx4_ib_update_gids) and
- * ib_core roce_gid_mgmt.c, addr.c.
+ * ib_core roce_gid_mgmt.c, addr.c, verbs.c (ib_resolve_unicast_gid_dmac).
  */
 import {
   configDev,
@@ -25,8 +26,11 @@ import {
 } from '../abi/index.ts';
 import { type DeviceLimits, type PortLimits, queryPortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
-import { gidOfIpv4, gidOfMac, ipv4OfGid, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } from './gid.ts';
+import type { Device } from './device.ts';
+import { gidOfIpv4, gidOfMac, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } from './gid.ts';
 import { KernelError, requireWithin } from './kernel-error.ts';
+import { NetworkInterface } from './network/index.ts';
+import { frameQpnOf } from './numbers.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
 import {
@@ -55,6 +59,8 @@ const portCapFlags = (1 << 16) | (1 << 26);
 const maxVlNum = 2;
 /** ip_default_ttl. */
 const routedHopLimit = 64;
+/** What the verbs wait for a MAC (rdma_addr_find_l2_eth_by_grh). */
+const resolveLimitMs = 1000;
 const width4x = 2;
 const width1x = 1;
 const speedQdr = 4;
@@ -79,10 +85,11 @@ export class EthernetPort extends Port {
   override readonly linkLayer = LinkLayerVerb.IBV_LINK_LAYER_ETHERNET;
   /** Index of its MAC in the port's table: the source of all its packets. */
   readonly macIndex = macIndex;
-  /** IPv4 address by the table of neighbours; undefined where it is not there. */
+  /** IPv4 address by the host's table of addresses; undefined where it is not there. */
   readonly address: string | undefined;
   private readonly hasVersion2: boolean;
   private readonly entries: readonly Entry[];
+  private opened: NetworkInterface | undefined;
 
   constructor(
     platform: DriverPlatform,
@@ -135,6 +142,7 @@ export class EthernetPort extends Port {
 
   override async init(cpu: Cpu): Promise<void> {
     await super.init(cpu);
+    await this.opened?.filterGroups(cpu);
     if (!this.hasVersion2) {
       await this.setEthernet(cpu, SetPortEthernet.GID_TABLE, (bytes, at) =>
         setPortGidTable.encodeInto({ gids: this.entries.map(({ gid }) => gid) }, bytes, at),
@@ -220,23 +228,46 @@ export class EthernetPort extends Port {
     return this.entries.findLastIndex(({ gid }) => isIpv4Gid(gid));
   }
 
+  /** Made when the port is brought up. @throws KernelError ENODEV before that */
+  get interface(): NetworkInterface {
+    if (this.opened === undefined) throw new KernelError('ENODEV', `port ${this.number} has no interface`);
+    return this.opened;
+  }
+
+  /** Opens its network interface; the port follows. @param undone gets what closes it */
+  async openInterface(
+    cpu: Cpu,
+    device: Device,
+    undone: (close: (thread: Cpu) => Promise<void>) => void,
+  ): Promise<void> {
+    const opened = new NetworkInterface(device, {
+      portNumber: this.number,
+      mac: this.mac,
+      qpn: frameQpnOf(device.limits, device.profile, this.number),
+      addresses: this.entries
+        .filter(({ gidType }) => gidType === GidTypeVerb.IBV_GID_TYPE_ROCE_V1)
+        .map(({ gid }) => gid),
+      frameBytesMax: this.limits.maxEthernetMtu + frameOverheadBytes,
+    });
+    this.opened = opened;
+    undone((thread) => opened.close(thread));
+    await opened.open(cpu);
+  }
+
   /**
-   * How packets get to where an address says. @throws KernelError EINVAL for one without a GID, or from a place without one,
-   * EHOSTUNREACH for a GID that is no neighbour's
+   * How packets get to where an address says: the thread waits for a neighbour's answer.
+   * @throws KernelError EINVAL for one without a GID, from a place without one, or of another kind than that; ENETUNREACH for one
+   *   that is not of this link; ETIMEDOUT when nobody has answered within a second
    */
-  resolve({ isGlobal, grh }: AhAttr): ResolvedGid {
+  async resolve(cpu: Cpu, { isGlobal, grh }: AhAttr): Promise<ResolvedGid> {
     if (isGlobal !== 1 || grh === undefined)
       throw new KernelError('EINVAL', `isGlobal is ${isGlobal ?? 0}, expected 1 on a port of Ethernet`);
-    this.typeOfGid(grh.sgidIndex);
-    const { dgid } = grh;
-    if (isLinkLocalGid(dgid)) return { mac: macBytesOf(macOfGid(dgid)), hopLimit: grh.hopLimit };
-    const address = ipv4OfGid(dgid);
-    const peer = isIpv4Gid(dgid)
-      ? this.platform.neighbours?.find((neighbour) => neighbour.address === address)
-      : undefined;
-    if (peer === undefined)
-      throw new KernelError('EHOSTUNREACH', `no neighbour has the GID ${[...dgid].join('.')}`);
-    return { mac: macBytesOf(peer.mac), hopLimit: routedHopLimit };
+    const { dgid, sgidIndex, hopLimit } = grh;
+    const isVersion2 = this.typeOfGid(sgidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
+    if (isLinkLocalGid(dgid) && !isVersion2) return { mac: macBytesOf(macOfGid(dgid)), hopLimit };
+    if (isIpv4Gid(this.gidAt(sgidIndex)) !== isIpv4Gid(dgid))
+      throw new KernelError('EINVAL', `dgid and the GID at ${sgidIndex} are not both of IPv4`);
+    return { mac: await this.interface.lookUp(cpu, dgid, resolveLimitMs), hopLimit: routedHopLimit };
   }
 
   protected override async isActiveNow(cpu: Cpu): Promise<boolean> {

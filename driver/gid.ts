@@ -53,4 +53,14 @@ export function gidOfIpv4(address: string): Uint8Array {
   return gid;
 }
 
+/** @param address IPv4, its first byte the highest */
+export function gidOfIpv4Number(address: number): Uint8Array {
+  const gid = new Uint8Array(gidBytes);
+  viewOf(gid).setUint32(8, mappedPrefixLow);
+  viewOf(gid).setUint32(ipv4At, address);
+  return gid;
+}
+
+export const ipv4NumberOfGid = (gid: Uint8Array): number => viewOf(gid).getUint32(ipv4At);
+
 export const ipv4OfGid = (gid: Uint8Array): string => gid.subarray(ipv4At).join('.');

@@ -121,11 +121,10 @@ export class ProcessContext implements KernelContext {
   }
 
   async createAh(cpu: Cpu, attr: AhAttr): Promise<Uint8Array | undefined> {
-    return this.call(
-      cpu,
-      'ibv_create_ah',
-      async () => ethernetPortOf(this.port(attr.portNum))?.resolve(attr).mac,
-    );
+    return this.call(cpu, 'ibv_create_ah', async () => {
+      const port = ethernetPortOf(this.port(attr.portNum));
+      return port === undefined ? undefined : (await port.resolve(cpu, attr)).mac;
+    });
   }
 
   async allocPd(cpu: Cpu): Promise<{ handle: Handle; pdn: number }> {

@@ -84,8 +84,22 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
  * Source: Linux 6.1, drivers/net/ethernet/mellanox/mlx4/main.c (reserved_qps_cnt, mlx4_init_quotas).
  */
 function ordinaryQpsOf(limits: DeviceLimits, qpCount: number, firstQpn: number): number {
-  const addresses = 2 * 128 * 128 * limits.ports;
-  const exchanges = 64 * 1024;
-  const setAside = 2 ** limits.logReservedQps + addresses + exchanges + specialQpBlock;
+  const setAside = setAsideOf(limits);
   return setAside < qpCount ? qpCount - setAside : qpCount - firstQpn;
+}
+
+const addressQpsPerPort = 128 * 128;
+const exchangeQps = 64 * 1024;
+const macsPerPort = 128;
+
+const setAsideOf = ({ logReservedQps, ports }: DeviceLimits): number =>
+  2 ** logReservedQps + 2 * addressQpsPerPort * ports + exchangeQps + specialQpBlock;
+
+/**
+ * The QP of frames for the first MAC of a port, of those set aside for Ethernet addresses: exchanges are on top, addresses below
+ * (mlx4_init_qp_table), and each port has as many as it has MACs (mlx4_get_base_qpn). -1 in a table too small for that.
+ */
+export function frameQpnOf(limits: DeviceLimits, { counts: { qpc } }: IcmProfile, port: number): number {
+  if (setAsideOf(limits) >= qpc) return -1;
+  return qpc - exchangeQps - addressQpsPerPort * limits.ports + (port - 1) * macsPerPort;
 }

@@ -27,7 +27,7 @@ import { CommandInterface } from './command.ts';
 import type { Device, IcmTables } from './device.ts';
 import { DeviceLifecycle } from './device-lifecycle.ts';
 import { donate, givePages, leaveToDevice, takePages } from './donation.ts';
-import { EthernetPort } from './ethernet-port.ts';
+import { EthernetPort, ethernetPortOf } from './ethernet-port.ts';
 import { IcmTable } from './icm.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
 import { setUpInterrupts } from './interrupts.ts';
@@ -104,8 +104,8 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
       : new Port(platform, commands, at + 1, port),
   );
   router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));
-  const node = await startPorts(probe, ports);
-  return {
+  const node = await configurePorts(probe, ports);
+  const device = {
     name,
     platform,
     config,
@@ -126,7 +126,11 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     ports,
     boardId: boardIdText(adapter.boardId),
     ...node,
+    // Reported when ports are open.
+    coreClockMhz: 0,
   };
+  device.coreClockMhz = await openPorts(probe, device);
+  return device;
 }
 
 /** Steps 1 to 4: the PCI function, its owner register, reset. */
@@ -212,26 +216,38 @@ async function configureSpecialQps({ cpu, commands, teardown }: Probe, limits: D
   teardown.push('special QPs', async (thread) => void (await commands.execute(thread, 'CONF_SPECIAL_QP')));
 }
 
-/** Steps 28 and 29, then 8.2 as far as it concerns a driver without kernel consumers. */
-async function startPorts(
-  probe: Probe,
+/** Steps 28 and 29. */
+async function configurePorts(
+  { cpu }: Probe,
   ports: readonly Port[],
-): Promise<{ nodeGuid: bigint; systemImageGuid: bigint; coreClockMhz: number }> {
-  const { cpu, config, commands, teardown } = probe;
+): Promise<{ nodeGuid: bigint; systemImageGuid: bigint }> {
   const masks: number[] = [];
   for (const port of ports) masks.push((await port.portInfo(cpu)).capabilityMask);
   for (const [at, port] of ports.entries()) await port.configure(cpu, masks[at]!);
   await ports[0]!.nodeDescription(cpu);
   const { nodeGuid, systemImageGuid } = await ports[0]!.nodeInfo(cpu);
+  return { nodeGuid, systemImageGuid };
+}
+
+/**
+ * 8.2 as far as it concerns a driver without kernel consumers; of Ethernet 8.3. A frame may come as soon as a port is open, so its
+ * ring comes first. @returns the core clock, in MHz
+ */
+async function openPorts({ cpu, config, commands, teardown }: Probe, device: Device): Promise<number> {
+  const { ports } = device;
   for (const port of ports) {
+    const name = `port ${port.number}`;
+    await ethernetPortOf(port)?.openInterface(cpu, device, (close) =>
+      teardown.push(`interface of ${name}`, close),
+    );
     await port.init(cpu);
-    teardown.push(`port ${port.number}`, (thread) => port.close(thread));
+    teardown.push(name, (thread) => port.close(thread));
   }
   const { coreClockMhz } = await commands.query(cpu, 'QUERY_HCA', {}, (bytes, at) =>
     initHca.decode(bytes, at),
   );
   for (const port of ports) await port.waitUntilActive(cpu, config.portActiveLimitUs);
-  return { nodeGuid, systemImageGuid, coreClockMhz };
+  return coreClockMhz;
 }
 
 /** For a command whose failure only removes a feature. */

@@ -24,13 +24,13 @@ import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import { inlineReceiveBytesMax } from './device-attributes.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
-import type { IcmTable } from './icm.ts';
 import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
 import { commandForTransition } from './qp-attributes.ts';
 import { type EthernetSettings, type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
+import { releaseContext, useContext } from './qp-tables.ts';
 import {
   AccessFlag,
   GidTypeVerb,
@@ -204,7 +204,7 @@ async function ethernetSettings(
   const isVersion2 =
     hasAddress && port.typeOfGid(ahAttr.grh?.sgidIndex ?? 0) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
   const route = hasAddress
-    ? { ...port.resolve(ahAttr), roceMode: isVersion2 ? RoceMode.V2 : RoceMode.V1 }
+    ? { ...(await port.resolve(cpu, ahAttr)), roceMode: isVersion2 ? RoceMode.V2 : RoceMode.V1 }
     : undefined;
   const hasEntropy = hasFlag(device.limits.memoryManagementFlags, MemoryManagementFlag.ROCE_V1_V2);
   const entropy =
@@ -371,33 +371,4 @@ function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
     retryCnt: context.retryCount,
     rnrRetry: context.rnrRetryCount,
   };
-}
-
-/** The tables a QP has entries in, in the order of mapping. */
-const tablesOf = (device: Device): readonly IcmTable[] => [
-  device.icm.qpc,
-  device.icm.auxc,
-  device.icm.altc,
-  device.icm.rdmarc,
-  device.icm.cmptQp,
-];
-
-const slotOf = (device: Device, qpn: number): number => qpn & (device.profile.counts.qpc - 1);
-
-/** Maps what a context needs; the counterpart is {@link releaseContext}. */
-export async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
-  const used: IcmTable[] = [];
-  try {
-    for (const table of tablesOf(device)) {
-      await table.use(cpu, slotOf(device, qpn));
-      used.push(table);
-    }
-  } catch (error) {
-    for (const table of used.reverse()) await table.release(cpu, slotOf(device, qpn));
-    throw error;
-  }
-}
-
-export async function releaseContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
-  for (const table of [...tablesOf(device)].reverse()) await table.release(cpu, slotOf(device, qpn));
 }

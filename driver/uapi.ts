@@ -14,6 +14,7 @@ export const errnoNumbers = {
   ENODEV: 19,
   EOPNOTSUPP: 95,
   EADDRINUSE: 98,
+  ENETUNREACH: 101,
   ETIMEDOUT: 110,
   EHOSTUNREACH: 113,
 } as const;

@@ -2,11 +2,12 @@
  * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
  * channel (as modprobe rdma_ucm would), taken down with the device; and what IDs need of it: addresses, ports, paths.
  *
- * Addresses are those of the host's table of neighbours, which stands for an interface (IPoIB's, or the port's own on Ethernet) and its
- * neighbour table; the path to a port the subnet administration gives, on Ethernet the table itself. Own address: the entry with the GUID,
- * or MAC, of this port.
+ * On InfiniBand addresses are those of the host's table, which stands for IPoIB's interface and its neighbours, and the subnet
+ * administration gives the path to a port; on Ethernet the port's own interface finds neighbours (../network), and a path is a MAC. Own
+ * address: the entry of the table with the GUID, or MAC, of this port.
  */
 import { MadClass } from '../../abi/index.ts';
+import { msToPs } from '../../base/index.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
 import { gidOfIpv4 } from '../gid.ts';
@@ -14,6 +15,7 @@ import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
 import type { Port } from '../port.ts';
+import { errnoNumbers } from '../uapi.ts';
 import type { CmDrop } from './connection.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
@@ -59,6 +61,9 @@ const packetLifeTime = 16;
 /** ip_default_ttl. */
 const routedHopLimit = 64;
 const serviceLevel = 0;
+
+/** Takes a GID, or an errno. It must not wait. */
+type GidTaken = (outcome: Uint8Array | number) => void;
 
 export class CmService {
   readonly #platform: DriverPlatform;
@@ -132,29 +137,42 @@ export class CmService {
     this.#ports.delete(port);
   }
 
-  /** The GID behind an address of the table, or undefined. */
-  gidOf(address: string): Uint8Array | undefined {
+  /**
+   * Finds the GID behind an address: by the table of addresses on InfiniBand, on Ethernet by asking for its MAC, without which it leads
+   * nowhere.
+   * @throws KernelError ENETUNREACH
+   */
+  findGid(cpu: Cpu, address: string, timeoutMs: number, taken: GidTaken): void {
+    const { roce, manager } = this.#up;
+    if (roce !== undefined) {
+      const gid = gidOfIpv4(address);
+      roce.port.interface.resolve(cpu, gid, timeoutMs, (outcome) =>
+        taken(typeof outcome === 'number' ? outcome : gid),
+      );
+      return;
+    }
     const peer = this.#platform.neighbours?.find((entry) => entry.address === address);
-    if (peer === undefined) return undefined;
-    return this.#up.roce === undefined ? gidOfPort(peer) : gidOfIpv4(address);
+    if (peer !== undefined) taken(gidOfPort(peer));
+    else manager.timers.after(msToPs(timeoutMs), () => taken(errnoNumbers.ETIMEDOUT));
   }
 
-  /** Asks the subnet administration for the path to a GID; on Ethernet it is known. */
+  /** Asks the subnet administration for the path to a GID; on Ethernet it needs but the MAC. */
   findPath(cpu: Cpu, gid: Uint8Array, timeoutMs: number, taken: RouteTaken): void {
     const { paths, own, roce } = this.#up;
     if (roce === undefined) return paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
     const { port, mtu, rate } = roce;
     const sgidIndex = port.ipv4GidIndex;
-    const grh = { dgid: gid, flowLabel: 0, sgidIndex, hopLimit: routedHopLimit, trafficClass: 0 };
-    const { mac, hopLimit } = port.resolve({ dlid: 0, isGlobal: 1, grh, portNum: port.number });
-    taken({
-      local: { lid: 0, gid: port.gidAt(sgidIndex) },
-      remote: { lid: 0, gid },
-      serviceLevel,
-      mtu,
-      rate,
-      packetLifeTime,
-      roce: { sgidIndex, hopLimit, mac },
+    port.interface.resolve(cpu, gid, timeoutMs, (mac) => {
+      if (typeof mac === 'number') return taken(mac);
+      taken({
+        local: { lid: 0, gid: port.gidAt(sgidIndex) },
+        remote: { lid: 0, gid },
+        serviceLevel,
+        mtu,
+        rate,
+        packetLifeTime,
+        roce: { sgidIndex, hopLimit: routedHopLimit, mac },
+      });
     });
   }
 

@@ -8,6 +8,7 @@
  */
 import { RejectReason } from '../../abi/index.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
+import { ProtocolTimers } from '../protocol-timers.ts';
 import {
   Answered,
   CmAttribute,
@@ -17,7 +18,6 @@ import {
   decodeCm,
   transactionIdOf,
 } from './cm-mad.ts';
-import { CmTimers } from './cm-timers.ts';
 import { type CmCore, type CmDrop, Connection } from './connection.ts';
 import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
 import type { Path } from './path.ts';
@@ -45,7 +45,7 @@ export interface ConnectionManagerSetup {
 const keyOf = (guid: bigint, number: number): string => `${guid}:${number}`;
 
 export class ConnectionManager implements CmCore {
-  readonly timers: CmTimers;
+  readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
   /** Messages that did nothing, or were only answered again, by reason. */
   readonly dropped: Record<CmDrop, number> = {
@@ -67,7 +67,7 @@ export class ConnectionManager implements CmCore {
   constructor(setup: ConnectionManagerSetup) {
     this.#setup = setup;
     this.caGuid = setup.caGuid;
-    this.timers = new CmTimers(setup.platform);
+    this.timers = new ProtocolTimers(setup.platform, 'ib_cm');
   }
 
   /** Connections in any state but Idle. */

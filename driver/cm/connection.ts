@@ -13,6 +13,7 @@
  */
 import { RejectReason } from '../../abi/index.ts';
 import type { Cpu } from '../platform.ts';
+import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
 import {
   cmMaxRetries,
   cmResponseTimeout,
@@ -21,7 +22,6 @@ import {
   targetAckDelay,
 } from './cm-constants.ts';
 import { Answered, CmAttribute, type CmMessage, type CmValues, cmMad, transactionIdOf } from './cm-mad.ts';
-import type { CmTimer, CmTimers } from './cm-timers.ts';
 import type { MadAddress } from './gsi-queue-pair.ts';
 import { madAddressOf, type Path, permissiveLid } from './path.ts';
 
@@ -66,7 +66,7 @@ export interface ConnectionOwner {
 
 /** What connections share. */
 export interface CmCore {
-  readonly timers: CmTimers;
+  readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
   /** What was dropped, by reason. */
   count(reason: CmDrop): void;
@@ -127,7 +127,7 @@ export class Connection {
   readonly #core: CmCore;
   readonly #to: MadAddress;
   #transactionId: bigint;
-  #timer: CmTimer | undefined;
+  #timer: ProtocolTimer | undefined;
   #retriesLeft = 0;
   /** How long the peer may take to answer, by its own words. */
   #responsePs: number;

@@ -4,7 +4,6 @@
  * peer asks again (Linux: ucma_event_handler, -ENOMEM).
  */
 import { RejectReason } from '../../abi/index.ts';
-import { msToPs } from '../../base/index.ts';
 import { BlockingQueue } from '../blocking-queue.ts';
 import { HandleTable } from '../handles.ts';
 import { KernelError, require, requireWithin } from '../kernel-error.ts';
@@ -19,7 +18,7 @@ import {
   RdmaPortSpace,
   type SocketAddress,
 } from '../rdma-cm.ts';
-import { errnoNumbers, type Handle, type QpAttr, type QpStateVerb } from '../uapi.ts';
+import type { Handle, QpAttr, QpStateVerb } from '../uapi.ts';
 import type { CmAttribute, CmMessage } from './cm-mad.ts';
 import type { CmService } from './cm-service.ts';
 import type { Connection } from './connection.ts';
@@ -76,21 +75,16 @@ export class EventChannel implements KernelEventChannel {
       id.expect('Idle', 'Bound');
       requireAddress('dst', dst);
       requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
-      const gid = this.#service.gidOf(dst.sinAddr);
       if (id.state === 'Idle') this.#bind(id, src ?? { sinAddr: this.#service.ownAddress, sinPort: 0 });
       id.src = { ...id.src!, sinAddr: this.#service.ownAddress };
       id.dst = { ...dst };
-      if (gid !== undefined) {
-        id.destinationGid = gid;
-        id.state = 'AddrResolved';
-        return id.event(Event.RDMA_CM_EVENT_ADDR_RESOLVED);
-      }
       id.state = 'AddrResolving';
-      this.#service.manager.timers.after(msToPs(timeoutMs), () => {
-        if (id.state !== 'AddrResolving') return;
+      try {
+        this.#service.findGid(cpu, dst.sinAddr, timeoutMs, (outcome) => id.addressFound(outcome));
+      } catch (error) {
         id.state = 'Bound';
-        id.event(Event.RDMA_CM_EVENT_ADDR_ERROR, -errnoNumbers.ETIMEDOUT);
-      });
+        throw error;
+      }
     });
   }
 

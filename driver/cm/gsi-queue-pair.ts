@@ -11,10 +11,8 @@
  * Sources: interface sheet 3.17, 6.3, 6.6, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
  */
 import {
-  CqArmCommand,
   CqeOpcode,
   completionRequested,
-  cqArm,
   cqe,
   cqeBytes,
   cqRecord,
@@ -22,7 +20,6 @@ import {
   generalServicesQkey,
   grhBytes,
   icmPageBytes,
-  inlineHeader,
   madBytes,
   mlxControlSegment,
   OptionalParameter,
@@ -42,15 +39,17 @@ import {
 } from '../../abi/index.ts';
 import { counterMask16, type Initial, log2Exact, passBit, viewOf } from '../../base/index.ts';
 import { specialQpBaseOf } from '../capabilities.ts';
-import { type CompletionQueue, createCq, destroyCq } from '../cq.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
 import { macBytesOf } from '../gid.ts';
+import { writeInline } from '../inline-segments.ts';
+import { KernelCompletions } from '../kernel-completions.ts';
 import { KernelError } from '../kernel-error.ts';
+import { takePieces, type Undo } from '../kernel-memory.ts';
 import { kernelProcess } from '../kernel-process.ts';
 import type { Translation } from '../mtt.ts';
 import type { Cpu, PinnedPages } from '../platform.ts';
-import { releaseContext, useContext } from '../qp.ts';
+import { releaseContext, useContext } from '../qp-tables.ts';
 import { SpinLock } from '../spin-lock.ts';
 import { GidTypeVerb } from '../uapi.ts';
 import { mapUar, type UserUar, unmapUar } from '../uar.ts';
@@ -92,9 +91,8 @@ const madHeaderBytes = 24;
 const icrcBytes = 4;
 const qp1OfPort1 = 2;
 
-/** Where headers begin in a send WQE; no inline segment crosses a multiple of the other. */
+/** Where headers begin in a send WQE. */
 const headersAt = mlxControlSegment.sizeBytes;
-const inlineBoundaryBytes = 64;
 const wqeUnit = dataPointer.sizeBytes;
 /** Bytes 0 and 1 of the destination MAC in the control segment on Ethernet, and the other four. */
 const macHighAt = 0x08;
@@ -104,50 +102,37 @@ const hopLimit = 64;
 
 const bit = (parameter: OptionalParameter): number => 2 ** parameter;
 
-/** A piece of kernel memory, and its frames. */
-interface Piece {
-  readonly address: number;
-  readonly frames: number;
-}
-
-interface Memory {
-  readonly queues: Piece;
-  readonly completions: Piece;
-  readonly records: Piece;
-  readonly sent: Piece;
-  readonly received: Piece;
-}
-
-const piecesBytes: { readonly [Name in keyof Memory]: number } = {
+/** The pieces of kernel memory that it has. */
+const piecesBytes = {
   queues: 2 ** (logSendSlots + logSendStride) + 2 ** (logReceiveSlots + logReceiveStride),
   completions: cqEntries * cqeBytes,
   records: icmPageBytes,
   sent: 2 ** logSendSlots * madBytes,
   received: 2 ** logReceiveSlots * receiveStrideBytes,
 };
+/** Their physical addresses. */
+type Memory = Readonly<Record<keyof typeof piecesBytes, number>>;
 const receiveRecordAt = cqRecord.sizeBytes;
 
 export class GsiQueuePair {
   readonly qpn: number;
   readonly #device: Device;
   readonly #memory: Memory;
-  readonly #undo: ((cpu: Cpu) => Promise<void> | void)[];
-  #cq!: CompletionQueue;
+  readonly #undo: Undo[];
+  #completions!: KernelCompletions;
   #uar!: UserUar;
   #pdn = -1;
   #sendCounter = 0;
   #sendsInFlight = 0;
   #receiveCounter = 0;
-  #consumerCounter = 0;
-  #armSequence = 0;
   /** Of the send queue, which threads of several cores post to. */
   readonly #lock = new SpinLock();
-  readonly #doorbell = viewOf(new Uint8Array(cqArm.sizeBytes));
+  readonly #doorbell = viewOf(new Uint8Array(sendDoorbell.sizeBytes));
   readonly #wqe = new Uint8Array(2 ** logSendStride);
   /** The port, if it is of Ethernet. */
   readonly #ethernet: EthernetPort | undefined;
 
-  private constructor(device: Device, memory: Memory, undo: ((cpu: Cpu) => Promise<void> | void)[]) {
+  private constructor(device: Device, memory: Memory, undo: Undo[]) {
     this.#device = device;
     this.#memory = memory;
     this.#undo = undo;
@@ -161,8 +146,8 @@ export class GsiQueuePair {
    * @throws KernelError ENOMEM when there are no frames
    */
   static async open(cpu: Cpu, device: Device, completed: () => void): Promise<GsiQueuePair> {
-    const undo: ((cpu: Cpu) => Promise<void> | void)[] = [];
-    const pair = new GsiQueuePair(device, takeMemory(device, undo), undo);
+    const undo: Undo[] = [];
+    const pair = new GsiQueuePair(device, takePieces(device, 'QP1', piecesBytes, undo), undo);
     try {
       await pair.#bringUp(cpu, completed);
     } catch (error) {
@@ -183,10 +168,10 @@ export class GsiQueuePair {
     this.#lock.acquire(cpu);
     const { memory } = this.#device.platform;
     const slot = this.#sendCounter & (2 ** logSendSlots - 1);
-    const buffer = this.#memory.sent.address + slot * madBytes;
+    const buffer = this.#memory.sent + slot * madBytes;
     memory.bytes.set(mad, buffer);
     const wqe = this.#writeWqe(to, buffer);
-    cpu.storeMemory(this.#memory.queues.address + slot * 2 ** logSendStride, wqe);
+    cpu.storeMemory(this.#memory.queues + slot * 2 ** logSendStride, wqe);
     sendDoorbell.fields.qpn.set(this.#doorbell, 0, this.qpn);
     cpu.mmioWrite32(this.#uar.busAddress + uarOffset.sendDoorbell, this.#doorbell.getUint32(0, true));
     const counter = this.#sendCounter & counterMask16;
@@ -254,16 +239,9 @@ export class GsiQueuePair {
 
   /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */
   take(cpu: Cpu): ReceivedMad | 'sent' | 'failed' | undefined {
+    const at = this.#completions.next();
+    if (at < 0) return undefined;
     const { view } = this.#device.platform.memory;
-    const at = this.#memory.completions.address + (this.#consumerCounter & (cqEntries - 1)) * cqeBytes;
-    if (cqe.fields.owner.get(view, at) !== passBit(this.#consumerCounter, log2Exact(cqEntries)))
-      return undefined;
-    this.#consumerCounter++;
-    cqRecord.fields.consumerCounter.set(
-      view,
-      this.#memory.records.address,
-      this.#consumerCounter & 0xff_ffff,
-    );
     const isError = cqe.fields.opcode.get(view, at) === CqeOpcode.ERROR;
     if (cqe.fields.isSend.get(view, at) === 1) {
       this.#sendsInFlight--;
@@ -279,25 +257,12 @@ export class GsiQueuePair {
 
   /** Asks for an event with the next completion, or at once if there is one that was not taken. */
   arm(cpu: Cpu): void {
-    const { view } = this.#device.platform.memory;
-    const consumer = this.#consumerCounter & 0xff_ffff;
-    const { fields } = cqRecord;
-    const record = this.#memory.records.address;
-    const sequence = ++this.#armSequence & 3;
-    fields.sequenceNumber.set(view, record, sequence);
-    fields.command.set(view, record, CqArmCommand.NEXT);
-    fields.consumerCounterAtArming.set(view, record, consumer);
-    const request = { sequenceNumber: sequence, command: CqArmCommand.NEXT, cqn: this.#cq.cqn };
-    const bytes = cqArm.encode({ ...request, consumerCounter: consumer });
-    const words = viewOf(bytes);
-    const to = this.#uar.busAddress + uarOffset.cqArm;
-    cpu.mmioWrite32(to, words.getUint32(0, true));
-    cpu.mmioWrite32(to + 4, words.getUint32(4, true));
+    this.#completions.arm(cpu);
   }
 
   #read(view: DataView, at: number): ReceivedMad {
     const slot = cqe.fields.wqeCounter.get(view, at) & (2 ** logReceiveSlots - 1);
-    const buffer = this.#memory.received.address + slot * receiveStrideBytes;
+    const buffer = this.#memory.received + slot * receiveStrideBytes;
     const from = buffer + grhBytes;
     const { bytes } = this.#device.platform.memory;
     return {
@@ -326,19 +291,16 @@ export class GsiQueuePair {
     this.#undo.push(() => numbers.pds.release(this.#pdn));
     this.#uar = mapUar(this.#device, kernelProcess);
     this.#undo.push(() => unmapUar(this.#device, kernelProcess, this.#uar));
-    this.#initialiseRings(platform.memory.bytes);
+    // Nothing in it is the device's yet: every owner bit is that of the pass before the first.
+    const sendQueueBytes = 2 ** (logSendSlots + logSendStride);
+    platform.memory.bytes.fill(0xff, this.#memory.queues, this.#memory.queues + sendQueueBytes);
     const sink = { completion: completed, asyncEvent: () => undefined };
-    const cq = {
-      entries: cqEntries,
-      bufferAddress: this.#memory.completions.address,
-      doorbellRecordAddress: this.#memory.records.address,
-      channel: -1,
-      completionVector: 0,
-    };
-    this.#cq = await createCq(cpu, this.#device, kernelProcess, this.#uar.page, cq, sink);
-    this.#undo.push((thread) => destroyCq(thread, this.#device, kernelProcess, this.#cq));
+    const { completions: ring, records: record } = this.#memory;
+    const place = { entries: cqEntries, ring, record, uar: this.#uar };
+    this.#completions = await KernelCompletions.open(cpu, this.#device, place, sink);
+    this.#undo.push((thread) => this.#completions.close(thread));
     const { queues } = this.#memory;
-    const { pages } = kernelProcess.pin(cpu, queues.address, piecesBytes.queues) as PinnedPages;
+    const { pages } = kernelProcess.pin(cpu, queues, piecesBytes.queues) as PinnedPages;
     const translation = await mtts.translate(cpu, pages, 0);
     this.#undo.push((thread) => mtts.release(thread, translation));
     await useContext(cpu, this.#device, this.qpn);
@@ -350,13 +312,6 @@ export class GsiQueuePair {
     await this.#transitions(cpu, translation);
     for (let slot = 0; slot < 2 ** logReceiveSlots; slot++) this.#postReceive();
     this.arm(cpu);
-  }
-
-  /** Nothing in them is the device's yet: every owner bit is that of the pass before the first. */
-  #initialiseRings(bytes: Uint8Array): void {
-    const { queues, completions } = this.#memory;
-    bytes.fill(0xff, queues.address, queues.address + 2 ** (logSendSlots + logSendStride));
-    bytes.fill(0xff, completions.address, completions.address + piecesBytes.completions);
   }
 
   async #transitions(cpu: Cpu, translation: Translation): Promise<void> {
@@ -393,7 +348,7 @@ export class GsiQueuePair {
       context: {
         ...this.#standing(QpState.INIT),
         reservedLkeyEnabled: 1,
-        doorbellRecordAddress: BigInt(this.#memory.records.address + receiveRecordAt),
+        doorbellRecordAddress: BigInt(this.#memory.records + receiveRecordAt),
         qkey: generalServicesQkey,
         mttAddress: translation.mttAddress,
         logPageSize4k: translation.logPageBytes - log2Exact(icmPageBytes),
@@ -418,8 +373,8 @@ export class GsiQueuePair {
       localQpn: this.qpn,
       ackRequestFrequency: 8,
       fastRegisterEnabled: 1,
-      sendCqn: this.#cq.cqn,
-      receiveCqn: this.#cq.cqn,
+      sendCqn: this.#completions.cqn,
+      receiveCqn: this.#completions.cqn,
     };
   }
 
@@ -427,49 +382,14 @@ export class GsiQueuePair {
   #postReceive(): void {
     const { bytes, view } = this.#device.platform.memory;
     const slot = this.#receiveCounter & (2 ** logReceiveSlots - 1);
-    const ring = this.#memory.queues.address + 2 ** (logSendSlots + logSendStride);
+    const ring = this.#memory.queues + 2 ** (logSendSlots + logSendStride);
     const at = ring + slot * 2 ** logReceiveStride;
     const lkey = this.#device.limits.reservedLkey;
-    const address = BigInt(this.#memory.received.address + slot * receiveStrideBytes);
+    const address = BigInt(this.#memory.received + slot * receiveStrideBytes);
     dataPointer.encodeInto({ byteCount: receiveBytes, lkey, address }, bytes, at);
     dataPointer.encodeInto({ byteCount: 0, lkey, address: 0n }, bytes, at + dataPointer.sizeBytes);
     this.#receiveCounter++;
-    const record = this.#memory.records.address + receiveRecordAt;
+    const record = this.#memory.records + receiveRecordAt;
     receiveRecord.fields.postedCounter.set(view, record, this.#receiveCounter & 0xffff);
   }
-}
-
-/**
- * Writes data as inline segments, none of which crosses a boundary. @returns the place behind them, of the next unit
- */
-function writeInline(wqe: Uint8Array, from: number, data: Uint8Array): number {
-  let at = from;
-  let rest = data;
-  while (rest.length > 0) {
-    const room = inlineBoundaryBytes - ((at + inlineHeader.sizeBytes) % inlineBoundaryBytes);
-    const piece = rest.subarray(0, room);
-    inlineHeader.encodeInto({ isInline: 1, byteCount: piece.length }, wqe, at);
-    wqe.set(piece, at + inlineHeader.sizeBytes);
-    at += inlineHeader.sizeBytes + piece.length;
-    rest = rest.subarray(piece.length);
-  }
-  return Math.ceil(at / wqeUnit) * wqeUnit;
-}
-
-function takeMemory(device: Device, undo: ((cpu: Cpu) => void)[]): Memory {
-  const { memory } = device.platform;
-  const pieces: Partial<Record<keyof Memory, Piece>> = {};
-  for (const name of Object.keys(piecesBytes) as (keyof Memory)[]) {
-    const frames = Math.ceil(piecesBytes[name] / icmPageBytes);
-    const address = memory.allocateFrames(frames);
-    if (address < 0) {
-      for (const { address: taken, frames: count } of Object.values(pieces)) memory.freeFrames(taken, count);
-      throw new KernelError('ENOMEM', `no ${frames} frames for the queues of QP1`);
-    }
-    pieces[name] = { address, frames };
-  }
-  undo.push(() => {
-    for (const { address, frames } of Object.values(pieces)) memory.freeFrames(address, frames);
-  });
-  return pieces as Memory;
 }

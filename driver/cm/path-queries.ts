@@ -20,8 +20,8 @@ import {
 } from '../../abi/index.ts';
 import { msToPs, viewOf } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
+import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
 import { errnoNumbers } from '../uapi.ts';
-import type { CmTimer, CmTimers } from './cm-timers.ts';
 import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
 import type { Path } from './path.ts';
 
@@ -29,7 +29,7 @@ import type { Path } from './path.ts';
 export type RouteTaken = (outcome: Path | number) => void;
 
 export interface PathQueriesParts {
-  readonly timers: Pick<CmTimers, 'after'>;
+  readonly timers: Pick<ProtocolTimers, 'after'>;
   /** QP1 of the subnet manager. */
   readonly manager: MadAddress;
   readonly send: (cpu: Cpu, bytes: Uint8Array, to: MadAddress) => void;
@@ -40,7 +40,7 @@ interface Pending {
   readonly bytes: Uint8Array;
   readonly periodPs: number;
   left: number;
-  timer: CmTimer | undefined;
+  timer: ProtocolTimer | undefined;
 }
 
 const subnetClassVersion = 2;

@@ -91,6 +91,18 @@ export class RdmaId implements ConnectionOwner {
     this.#notify({ event, id: this.handle, listenId, status, conn });
   }
 
+  /** The answer of a neighbour to resolveAddr, or an errno. Of a device that is gone the ID gets another event. */
+  addressFound(outcome: Uint8Array | number): void {
+    if (this.state !== 'AddrResolving' || outcome === errnoNumbers.ENODEV) return;
+    if (typeof outcome === 'number') {
+      this.state = 'Bound';
+      return this.event(Event.RDMA_CM_EVENT_ADDR_ERROR, -outcome);
+    }
+    this.destinationGid = outcome;
+    this.state = 'AddrResolved';
+    this.event(Event.RDMA_CM_EVENT_ADDR_RESOLVED);
+  }
+
   /** The answer to the query of resolveRoute: the path, or an errno. */
   routeFound(outcome: Path | number): void {
     if (typeof outcome === 'number') {

@@ -3,7 +3,6 @@
  * datagrams. No completion and no receive belongs to a request.
  */
 import {
-  createAh,
   createCq,
   createQp,
   IBV_QPT_UC,
@@ -31,7 +30,7 @@ import { SparselySignalled } from './kv-requests.ts';
 import { serverBegins } from './kv-start.ts';
 import { openPerfEndpoint, ucSteps } from './perf-link.ts';
 import type { PerfSide } from './perf-plan.ts';
-import { type PortAddress, pathTo, peerFrom } from './port-address.ts';
+import { handleTo, type PortAddress, peerFrom } from './port-address.ts';
 import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd, qkey } from './unreliable-states.ts';
 
@@ -111,7 +110,7 @@ async function openAnswers(endpoint: RcEndpoint, args: KvArgs): Promise<Answers>
   for (let count = 0; count < clients; count++) {
     const value = await program.exchange.take(`kv.answers.${thread}`);
     const { client, qpNum, ...there } = value as unknown as AnswerQp;
-    const ah = await createAh(pd, pathTo(peerFrom(endpoint.own, there)));
+    const ah = await handleTo(pd, peerFrom(endpoint.own, there));
     wrs[client] = {
       wrId: client,
       sgList: [{ addr: 0, length: kv.valueBytes, lkey: 0 }],

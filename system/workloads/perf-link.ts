@@ -3,7 +3,6 @@
  * into, and the connection.
  */
 import {
-  createAh,
   createCompChannel,
   createCq,
   createQp,
@@ -29,7 +28,7 @@ import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfConnection, PerfVerb } from './perf-plan.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
-import { pathTo, peerFrom } from './port-address.ts';
+import { handleTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
   connectRc,
@@ -202,7 +201,7 @@ async function addressOf(
   { connection }: PerfArgs,
   peer: RcPeer,
 ): Promise<IbvAh | undefined> {
-  return connection === 'UD' ? createAh(pd, pathTo(peerFrom(own, peer))) : undefined;
+  return connection === 'UD' ? handleTo(pd, peerFrom(own, peer)) : undefined;
 }
 
 function placesOf(

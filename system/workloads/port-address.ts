@@ -5,11 +5,15 @@
 import { InvariantError } from '../../base/index.ts';
 import {
   type AhAttr,
+  createAh,
   IBV_GID_TYPE_IB,
   IBV_LINK_LAYER_ETHERNET,
+  type IbvAh,
   type IbvContext,
+  type IbvPd,
   type PortAttr,
   queryGidTable,
+  VerbsError,
 } from '../../userlib/index.ts';
 
 /** As programs tell each other. */
@@ -55,3 +59,25 @@ export function pathTo({ lid, gid, sgidIndex }: PeerAddress): AhAttr {
   const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass: 0 };
   return { dlid: 0, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
 }
+
+/** Tries of {@link reaching}. */
+const triesMax = 5;
+
+/**
+ * Runs a verb that needs the MAC of a peer. On Ethernet the kernel asks for it, and the verb waits for a second; what is lost meanwhile is
+ * lost (ETIMEDOUT), and so it is tried again.
+ */
+export async function reaching<T>({ gid }: PortAddress, verb: () => Promise<T>): Promise<T> {
+  for (let left = gid === undefined ? 0 : triesMax - 1; left > 0; left--) {
+    try {
+      return await verb();
+    } catch (error) {
+      if (!(error instanceof VerbsError && error.code === 'ETIMEDOUT')) throw error;
+    }
+  }
+  return verb();
+}
+
+/** An address handle of datagrams to a peer. */
+export const handleTo = (pd: IbvPd, peer: PeerAddress): Promise<IbvAh> =>
+  reaching(peer, () => createAh(pd, pathTo(peer)));

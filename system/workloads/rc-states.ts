@@ -27,7 +27,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
-import { type PeerAddress, pathTo } from './port-address.ts';
+import { type PeerAddress, pathTo, reaching } from './port-address.ts';
 
 /** All rights that a region or a QP can give. */
 export const allAccess =
@@ -64,24 +64,26 @@ export const toRtr = (
   { qpNum, psn, ...peer }: RcAddress,
   { pathMtu, readAtomicMax, rnrTimerCode }: RcAttributes,
 ): Promise<void> =>
-  modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTR,
-      pathMtu,
-      destQpNum: qpNum,
-      rqPsn: psn,
-      maxDestRdAtomic: readAtomicMax,
-      minRnrTimer: rnrTimerCode,
-      ahAttr: pathTo(peer),
-    },
-    IBV_QP_STATE |
-      IBV_QP_AV |
-      IBV_QP_PATH_MTU |
-      IBV_QP_DEST_QPN |
-      IBV_QP_RQ_PSN |
-      IBV_QP_MAX_DEST_RD_ATOMIC |
-      IBV_QP_MIN_RNR_TIMER,
+  reaching(peer, () =>
+    modifyQp(
+      qp,
+      {
+        qpState: IBV_QPS_RTR,
+        pathMtu,
+        destQpNum: qpNum,
+        rqPsn: psn,
+        maxDestRdAtomic: readAtomicMax,
+        minRnrTimer: rnrTimerCode,
+        ahAttr: pathTo(peer),
+      },
+      IBV_QP_STATE |
+        IBV_QP_AV |
+        IBV_QP_PATH_MTU |
+        IBV_QP_DEST_QPN |
+        IBV_QP_RQ_PSN |
+        IBV_QP_MAX_DEST_RD_ATOMIC |
+        IBV_QP_MIN_RNR_TIMER,
+    ),
   );
 
 export const toRts = (

@@ -16,7 +16,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
-import { pathTo } from './port-address.ts';
+import { pathTo, reaching } from './port-address.ts';
 import type { RcAddress } from './rc-states.ts';
 
 /** perftest's Q_Key. */
@@ -28,16 +28,18 @@ export async function connectUc(
   pathMtu: PortAttr['activeMtu'],
   sqPsn: number,
 ): Promise<void> {
-  await modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTR,
-      pathMtu,
-      destQpNum: qpNum,
-      rqPsn: psn,
-      ahAttr: pathTo(peer),
-    },
-    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+  await reaching(peer, () =>
+    modifyQp(
+      qp,
+      {
+        qpState: IBV_QPS_RTR,
+        pathMtu,
+        destQpNum: qpNum,
+        rqPsn: psn,
+        ahAttr: pathTo(peer),
+      },
+      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+    ),
   );
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }

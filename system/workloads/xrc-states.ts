@@ -12,7 +12,7 @@ import {
   type IbvTargetQp,
   modifyQp,
 } from '../../userlib/index.ts';
-import { pathTo } from './port-address.ts';
+import { pathTo, reaching } from './port-address.ts';
 import { type RcAddress, type RcAttributes, toInit, toRts } from './rc-states.ts';
 
 const connectionMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -33,7 +33,7 @@ export async function connectInitiator(
   attributes: RcAttributes,
 ): Promise<void> {
   await toInit(qp);
-  await modifyQp(qp, connectionOf(target, attributes), connectionMask);
+  await reaching(target, () => modifyQp(qp, connectionOf(target, attributes), connectionMask));
   await toRts(qp, sqPsn, attributes);
 }
 
@@ -45,9 +45,11 @@ export async function connectTarget(
 ): Promise<void> {
   const { readAtomicMax, rnrTimerCode } = attributes;
   await toInit(qp);
-  await modifyQp(
-    qp,
-    { ...connectionOf(initiator, attributes), maxDestRdAtomic: readAtomicMax, minRnrTimer: rnrTimerCode },
-    connectionMask | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+  await reaching(initiator, () =>
+    modifyQp(
+      qp,
+      { ...connectionOf(initiator, attributes), maxDestRdAtomic: readAtomicMax, minRnrTimer: rnrTimerCode },
+      connectionMask | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+    ),
   );
 }

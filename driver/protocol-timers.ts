@@ -1,27 +1,28 @@
 /**
- * Time limits of connections: any number of them on at most one timer of the kernel that is due in time. Those that are
+ * Time limits of a protocol of the kernel: any number of them on at most one timer of the kernel that is due in time. Those that are
  * due run on a kernel thread, in the order in which they are due, and must not wait.
  */
-import type { Cpu, DriverPlatform, Stopwatch } from '../platform.ts';
+import type { Cpu, DriverPlatform, Stopwatch } from './platform.ts';
 
 /** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), a program's time-outs 24 days. */
 const longestPs = 3600e12;
 
-export interface CmTimer {
+export interface ProtocolTimer {
   /** It will not run any more. */
   cancel(): void;
 }
 
-interface Entry extends CmTimer {
-  /** By {@link CmTimers}' own time. */
+interface Entry extends ProtocolTimer {
+  /** By {@link ProtocolTimers}' own time. */
   readonly duePs: bigint;
   /** How many were started before it. */
   readonly number: number;
   run: ((cpu: Cpu) => void) | undefined;
 }
 
-export class CmTimers {
+export class ProtocolTimers {
   readonly #platform: DriverPlatform;
+  readonly #threadName: string;
   /** Counts for hours, and is started anew before they are over: {@link #pastPs} is what was counted by those before. */
   #clock: Stopwatch;
   #pastPs = 0n;
@@ -32,8 +33,10 @@ export class CmTimers {
   #armedPs: bigint | undefined;
   #armedCount = 0;
 
-  constructor(platform: DriverPlatform) {
+  /** @param threadName of the kernel thread on which they run */
+  constructor(platform: DriverPlatform, threadName: string) {
     this.#platform = platform;
+    this.#threadName = threadName;
     this.#clock = platform.stopwatch();
   }
 
@@ -55,7 +58,7 @@ export class CmTimers {
   }
 
   /** Runs `run` after this time, a whole number of picoseconds. */
-  after(delayPs: number, run: (cpu: Cpu) => void): CmTimer {
+  after(delayPs: number, run: (cpu: Cpu) => void): ProtocolTimer {
     if (this.#entries.length === 0) this.#begin();
     const entry: Entry = {
       duePs: this.#nowPs + BigInt(delayPs),
@@ -108,7 +111,7 @@ export class CmTimers {
     const [first] = this.#entries;
     if (first === undefined) return;
     if (first.duePs > this.#nowPs) this.#arm();
-    else this.#platform.spawn('ib_cm', (cpu) => this.#run(cpu));
+    else this.#platform.spawn(this.#threadName, (cpu) => this.#run(cpu));
   }
 
   async #run(cpu: Cpu): Promise<void> {

@@ -1,0 +1,1 @@
+export { type NetworkCounts, NetworkInterface } from './network-interface.ts';

@@ -1,0 +1,319 @@
+/**
+ * The network interface of a port of Ethernet, as far as RoCE needs one: it finds the MACs of its neighbours, by ARP for IPv4 and by
+ * Neighbor Discovery for IPv6, and answers those that look for it. There are no sockets, no routes but that to the own link, and no
+ * programs that send frames.
+ *
+ *     resolve ─► neighbour table ─► request ─► FrameQueuePair ─► port ═ cable ═► port ─► … ─► interrupt ─► thread: receive ─► table
+ *
+ * A frame costs the core what a command costs (`commandPost` to send, `commandComplete` to handle): an estimate.
+ * Sources: RFC 826, packet reception; RFC 4861, 7.2; Linux 6.1, net/ipv4/arp.c (arp_process), net/ipv6/ndisc.c, mlx4_en en_netdev.c
+ * (mlx4_en_do_multicast: the filter of groups).
+ */
+import {
+  EtherType,
+  MulticastFilterForm,
+  MulticastMode,
+  multicastFilterEntry,
+  SetPortEthernet,
+  SetPortForm,
+  setPortReceiveQps,
+} from '../../abi/index.ts';
+import { bytesEqual, toHex, viewOf } from '../../base/index.ts';
+import type { Device } from '../device.ts';
+import {
+  gidOfIpv4Number,
+  ipv4NumberOfGid,
+  isIpv4Gid,
+  isLinkLocalGid,
+  macBytesOf,
+  macOfBytes,
+} from '../gid.ts';
+import { KernelError } from '../kernel-error.ts';
+import type { Cpu } from '../platform.ts';
+import { ProtocolTimers } from '../protocol-timers.ts';
+import { type ErrnoName, errnoNumbers } from '../uapi.ts';
+import { ArpOperation, type ArpPacket, arpOf, arpReply, arpRequest } from './arp.ts';
+import { broadcastMac, ethernetHeader, macOfIpv6Group } from './ethernet-header.ts';
+import { FrameQueuePair } from './frame-queue-pair.ts';
+import {
+  allNodes,
+  type NeighborMessage,
+  neighborAdvertisement,
+  neighborMessageOf,
+  neighborSolicitation,
+  solicitedNode,
+} from './neighbour-discovery.ts';
+import { type MacTaken, NeighbourTable } from './neighbour-table.ts';
+
+export interface NetworkInterfaceSetup {
+  readonly portNumber: number;
+  /** 48 bits. */
+  readonly mac: number;
+  /** The QP of frames for the MAC; -1: one of those of programs. */
+  readonly qpn: number;
+  /** Its addresses, 16 bytes each, as in GIDs. */
+  readonly addresses: readonly Uint8Array[];
+  /** Longest frame that the port hands on, without FCS. */
+  readonly frameBytesMax: number;
+}
+
+/** Frames of the kernel, and what became of those that came. */
+export interface NetworkCounts {
+  /** Requests of ARP and solicitations. */
+  readonly requests: number;
+  readonly answers: number;
+  readonly received: number;
+  /** Of another protocol, or not for one of the own addresses. */
+  readonly ignored: number;
+  /** That no station may send so: of a wrong checksum, hop limit or length, or from a group. */
+  readonly malformed: number;
+  /** That nobody has asked for, or that would take the place of one that is known. */
+  readonly unsolicited: number;
+  /** From one of the own addresses. */
+  readonly conflicting: number;
+  /** Lost for want of room in the send queue, and completions with an error. */
+  readonly failed: number;
+}
+
+/** Bits of an IPv4 address that all hosts of the link share. */
+const linkPrefixBits = 24;
+const groupPrefixBits = 4;
+const ipv4Group = 0xe;
+const logMacs = 7;
+/** Linux' MLX4_VLAN_MISS_IDX. */
+const vlanMissIndex = 1;
+
+export class NetworkInterface {
+  readonly #device: Device;
+  readonly #setup: NetworkInterfaceSetup;
+  readonly #timers: ProtocolTimers;
+  readonly #neighbours: NeighbourTable;
+  readonly #mac: Uint8Array;
+  readonly #counts = {
+    requests: 0,
+    answers: 0,
+    received: 0,
+    ignored: 0,
+    malformed: 0,
+    unsolicited: 0,
+    conflicting: 0,
+    failed: 0,
+  };
+  #pair: FrameQueuePair | undefined;
+  #isScheduled = false;
+  #isClosed = false;
+
+  constructor(device: Device, setup: NetworkInterfaceSetup) {
+    const { platform } = device;
+    this.#device = device;
+    this.#setup = setup;
+    this.#mac = macBytesOf(setup.mac);
+    this.#timers = new ProtocolTimers(platform, 'neighbours');
+    this.#neighbours = new NeighbourTable({
+      timers: this.#timers,
+      newStopwatch: () => platform.stopwatch(),
+      solicit: (cpu, address) => this.#solicit(cpu, address),
+    });
+  }
+
+  get counts(): NetworkCounts {
+    return { ...this.#counts };
+  }
+
+  /** Brings its ring up, and has the port steer frames to it. @throws KernelError */
+  async open(cpu: Cpu): Promise<void> {
+    this.#pair = await FrameQueuePair.open(cpu, this.#device, this.#setup, () => this.#schedule());
+    // Who waits for a neighbour of a device that has died would wait in vain.
+    this.#device.lifecycle.onDeath(() => this.#neighbours.close());
+    const { portNumber } = this.#setup;
+    const { qpn: baseQpn } = this.#pair;
+    const command = {
+      inputModifier: (SetPortEthernet.RQP_CALC << 8) | portNumber,
+      opcodeModifier: SetPortForm.ETHERNET,
+    };
+    const values = {
+      baseQpn,
+      logMacs,
+      vlanMissIndex,
+      promiscuousQpn: baseQpn,
+      multicastMode: MulticastMode.DEFAULT_QP,
+      multicastQpn: baseQpn,
+    };
+    await this.#device.commands.executeWithMailbox(cpu, 'SET_PORT', command, (bytes, address) =>
+      setPortReceiveQps.encodeInto(values, bytes, address),
+    );
+  }
+
+  /** Of the groups only those of its addresses come through, once the port is open. */
+  async filterGroups(cpu: Cpu): Promise<void> {
+    const { addresses } = this.#setup;
+    const groups = [allNodes, ...addresses.filter((address) => !isIpv4Gid(address)).map(solicitedNode)];
+    const macs = new Set([
+      macOfBytes(broadcastMac),
+      ...groups.map((group) => macOfBytes(macOfIpv6Group(group))),
+    ]);
+    await this.#setFilter(cpu, MulticastFilterForm.DISABLE, 0n);
+    for (const [at, mac] of [...macs].entries()) {
+      const entry = multicastFilterEntry.encode({ mac, clearsList: at === 0 ? 1 : 0 });
+      await this.#setFilter(cpu, MulticastFilterForm.CONFIGURE, viewOf(entry).getBigUint64(0));
+    }
+    await this.#setFilter(cpu, MulticastFilterForm.ENABLE, 0n);
+  }
+
+  /** From now on nothing is sent, and what arrives is dropped. */
+  async close(cpu: Cpu): Promise<void> {
+    this.#isClosed = true;
+    this.#neighbours.close();
+    this.#timers.close();
+    await this.#pair?.close(cpu);
+  }
+
+  /** Why there is no way to an address, or undefined. @param address 16 bytes, as in a GID */
+  routeError(address: Uint8Array): ErrnoName | undefined {
+    if (!isIpv4Gid(address)) return isLinkLocalGid(address) ? undefined : 'ENETUNREACH';
+    const number = ipv4NumberOfGid(address);
+    const prefixOf = (value: number): number => value >>> (32 - linkPrefixBits);
+    const isOnLink = this.#setup.addresses.some(
+      (own) => isIpv4Gid(own) && prefixOf(ipv4NumberOfGid(own)) === prefixOf(number),
+    );
+    const isGroup = number >>> (32 - groupPrefixBits) === ipv4Group;
+    return isOnLink && !isGroup ? undefined : 'ENETUNREACH';
+  }
+
+  /**
+   * Gives the MAC of an address of the link, at once or later.
+   * @param address 16 bytes, as in a GID
+   * @throws KernelError ENETUNREACH
+   */
+  resolve(cpu: Cpu, address: Uint8Array, timeoutMs: number, taken: MacTaken): void {
+    if (this.#isOwn(address)) return taken(this.#mac);
+    const error = this.routeError(address);
+    if (error !== undefined) throw new KernelError(error, `no route to ${toHex(address)}`);
+    if (this.#device.lifecycle.isDead) throw new KernelError('ENODEV', 'the device is gone');
+    this.#neighbours.resolve(cpu, address, timeoutMs, taken);
+  }
+
+  /** The same, and the thread waits. @throws KernelError ENETUNREACH, ETIMEDOUT, ENODEV */
+  async lookUp(cpu: Cpu, address: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+    const answer: { outcome?: Uint8Array | number } = {};
+    const answered = this.#device.platform.newSignal();
+    this.resolve(cpu, address, timeoutMs, (outcome) => {
+      answer.outcome = outcome;
+      answered.raise();
+    });
+    while (answer.outcome === undefined) await answered.wait(cpu);
+    if (typeof answer.outcome !== 'number') return answer.outcome;
+    const isTimeout = answer.outcome === errnoNumbers.ETIMEDOUT;
+    throw new KernelError(isTimeout ? 'ETIMEDOUT' : 'ENODEV', `nobody has answered for ${toHex(address)}`);
+  }
+
+  /** Takes a frame that has come, without FCS. */
+  receive(cpu: Cpu, frame: Uint8Array): void {
+    this.#counts.received++;
+    const { type } = frame.length < ethernetHeader.sizeBytes ? { type: 0 } : ethernetHeader.decode(frame);
+    if (type === EtherType.ARP) this.#receiveArp(cpu, frame);
+    else if (type === EtherType.IPV6) this.#receiveNeighborMessage(cpu, frame);
+    else this.#counts.ignored++;
+  }
+
+  #receiveArp(cpu: Cpu, frame: Uint8Array): void {
+    const packet = arpOf(frame);
+    if (packet === undefined) return void this.#counts.malformed++;
+    const { operation, senderAddress, senderMac, targetAddress } = packet;
+    const [sender, target] = [gidOfIpv4Number(senderAddress), gidOfIpv4Number(targetAddress)];
+    if (this.#isOwn(sender)) return void this.#counts.conflicting++;
+    if (operation === ArpOperation.REQUEST && this.#isOwn(target)) {
+      // One who has no address yet only asks whether it is taken.
+      const isProbe = senderAddress === 0;
+      if (!isProbe && this.routeError(sender) !== undefined) return void this.#counts.ignored++;
+      if (!isProbe) this.#neighbours.asked(sender, senderMac);
+      const own = { mac: this.#mac, address: targetAddress };
+      return this.#answer(cpu, arpReply(own, { mac: senderMac, address: senderAddress }));
+    }
+    const { destination } = ethernetHeader.decode(frame);
+    const flags = {
+      isSolicited: operation === ArpOperation.REPLY && bytesEqual(destination, this.#mac),
+      overrides: isGratuitous(packet),
+    };
+    const isTaken = this.#neighbours.announced(sender, senderMac, flags);
+    // To others it is no answer at all.
+    if (!isTaken) this.#counts[operation === ArpOperation.REPLY ? 'unsolicited' : 'ignored']++;
+  }
+
+  #receiveNeighborMessage(cpu: Cpu, frame: Uint8Array): void {
+    const message = neighborMessageOf(frame);
+    if (message === 'malformed') this.#counts.malformed++;
+    else if (message === 'other') this.#counts.ignored++;
+    else if (message.isSolicitation) this.#solicited(cpu, message, frame);
+    else if (this.#isOwn(message.target)) this.#counts.conflicting++;
+    else if (!this.#neighbours.advertised(message.target, message.mac, message)) this.#counts.unsolicited++;
+  }
+
+  #solicited(cpu: Cpu, { source, target, mac }: NeighborMessage, frame: Uint8Array): void {
+    if (this.#isOwn(source)) return void this.#counts.conflicting++;
+    if (!this.#isOwn(target)) return void this.#counts.ignored++;
+    if (mac !== undefined && this.routeError(source) === undefined) this.#neighbours.asked(source, mac);
+    const asker = { mac: mac ?? ethernetHeader.decode(frame).source, address: source };
+    this.#answer(cpu, neighborAdvertisement({ mac: this.#mac, address: target }, asker));
+  }
+
+  #isOwn(address: Uint8Array): boolean {
+    return this.#setup.addresses.some((own) => bytesEqual(own, address));
+  }
+
+  /** Asks from an address of the same kind. */
+  #solicit(cpu: Cpu, address: Uint8Array): void {
+    const isIpv4 = isIpv4Gid(address);
+    const own = this.#setup.addresses.find((candidate) => isIpv4Gid(candidate) === isIpv4)!;
+    this.#counts.requests++;
+    if (isIpv4)
+      this.#send(
+        cpu,
+        arpRequest({ mac: this.#mac, address: ipv4NumberOfGid(own) }, ipv4NumberOfGid(address)),
+      );
+    else this.#send(cpu, neighborSolicitation({ mac: this.#mac, address: own }, address));
+  }
+
+  #answer(cpu: Cpu, frame: Uint8Array): void {
+    this.#counts.answers++;
+    this.#send(cpu, frame);
+  }
+
+  #send(cpu: Cpu, frame: Uint8Array): void {
+    if (this.#isClosed || this.#device.lifecycle.isDead) return;
+    cpu.charge('driver', this.#device.platform.costs.commandPost);
+    if (this.#pair?.post(cpu, frame) !== true) this.#counts.failed++;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isClosed) return;
+    this.#isScheduled = true;
+    this.#device.platform.spawn('mlx4_en', (cpu) => this.#work(cpu));
+  }
+
+  async #work(cpu: Cpu): Promise<void> {
+    const { costs } = this.#device.platform;
+    while (!this.#isClosed) {
+      await cpu.settle();
+      const completion = this.#pair?.take(cpu);
+      if (completion === undefined) break;
+      if (completion === 'failed') this.#counts.failed++;
+      if (typeof completion === 'string') continue;
+      cpu.charge('driver', costs.commandComplete);
+      this.receive(cpu, completion);
+    }
+    this.#isScheduled = false;
+    if (!this.#isClosed) this.#pair?.arm(cpu);
+    await cpu.settle();
+  }
+
+  async #setFilter(cpu: Cpu, form: MulticastFilterForm, input: bigint): Promise<void> {
+    const command = { input, inputModifier: this.#setup.portNumber, opcodeModifier: form };
+    await this.#device.commands.execute(cpu, 'SET_MCAST_FLTR', command);
+  }
+}
+
+/** Said of itself, unasked; as an answer only if it names itself as the target (Linux: arp_is_garp). */
+const isGratuitous = (packet: ArpPacket): boolean =>
+  packet.senderAddress === packet.targetAddress &&
+  (packet.operation === ArpOperation.REQUEST || bytesEqual(packet.senderMac, packet.targetMac));

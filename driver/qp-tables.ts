@@ -1,0 +1,33 @@
+/** The tables of ICM that have an entry for each QP. */
+import type { Device } from './device.ts';
+import type { IcmTable } from './icm.ts';
+import type { Cpu } from './platform.ts';
+
+/** The tables a QP has entries in, in the order of mapping. */
+const tablesOf = (device: Device): readonly IcmTable[] => [
+  device.icm.qpc,
+  device.icm.auxc,
+  device.icm.altc,
+  device.icm.rdmarc,
+  device.icm.cmptQp,
+];
+
+const slotOf = (device: Device, qpn: number): number => qpn & (device.profile.counts.qpc - 1);
+
+/** Maps what a context needs; the counterpart is {@link releaseContext}. */
+export async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+  const used: IcmTable[] = [];
+  try {
+    for (const table of tablesOf(device)) {
+      await table.use(cpu, slotOf(device, qpn));
+      used.push(table);
+    }
+  } catch (error) {
+    for (const table of used.reverse()) await table.release(cpu, slotOf(device, qpn));
+    throw error;
+  }
+}
+
+export async function releaseContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+  for (const table of [...tablesOf(device)].reverse()) await table.release(cpu, slotOf(device, qpn));
+}

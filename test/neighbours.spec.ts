@@ -1,0 +1,174 @@
+/**
+ * How hosts on a cable of Ethernet find each other: frames of ARP and Neighbor Discovery over the device, lost, doubled and damaged ones,
+ * and neighbours that do not answer. Their bytes and rules: `driver/network`.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import { readCapture } from '../analyser/capture/index.ts';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import type { JsonValue } from '../system/machine/program.ts';
+import { labelOf } from '../system/timeline/index.ts';
+import { expectBalanced } from './expectations.ts';
+import { programOf, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const macs = ['0002c9000001', '0002c9000011'] as const;
+const broadcast = 'ffffffffffff';
+const arpHead = '0001080006040001';
+const request = (address: string): string =>
+  `${broadcast}${macs[0]}0806${arpHead}${macs[0]}0a000001000000000000${address}`;
+const reply = `${macs[0]}${macs[1]}0806000108000604${'0002'}${macs[1]}0a000002${macs[0]}0a000001`;
+/** ETIMEDOUT. */
+const timedOut = -110;
+
+/** What host 0 finds, and what crosses the cable while host 1 is there for so many seconds: who sent it, when in µs, bytes in base 16. */
+async function find(
+  program: string,
+  args: JsonValue,
+  seconds: number,
+  faults: NonNullable<MachineOptions['faults']> = [],
+) {
+  const ends = [
+    { node: 0, direction: 'outbound' },
+    { node: 1, direction: 'outbound' },
+  ] as const;
+  const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+  const analysis = {
+    capture: { ends, sizeBytes: 2 ** 20 },
+    timeline: { categories: ['packets', 'interrupts'] as const },
+  };
+  await using machine = await smallMachine({ set, faults, analysis });
+  await machine.load(programOf('neighbours', program, 0, { args }));
+  await machine.load(programOf('neighbours', 'bystander', 1, { args: seconds }));
+  await machine.run();
+  const [found] = (await machine.results()) as [readonly (readonly [string, number, number])[]];
+  const { frames } = readCapture((await machine.capture())!);
+  const report = await machine.report();
+  expectBalanced(report);
+  const sent = frames.map(
+    ({ timePs, bytes }) => [Number(timePs) / 1e12, Buffer.from(bytes).toString('hex')] as const,
+  );
+  const records = [...(await machine.timeline()).records()];
+  return { found, sent, report, records };
+}
+
+const bytesOf = (sent: readonly (readonly [number, string])[]): string[] => sent.map(([, bytes]) => bytes);
+/** Seconds from the first frame to each. */
+const secondsOf = (sent: readonly (readonly [number, string])[]): number[] =>
+  sent.map(([second]) => Math.round((second - sent[0]![0]) * 1e4) / 1e4);
+
+describe('a host on Ethernet', () => {
+  it('RFC 826: resolves an address with one request and one answer, and then knows it', async () => {
+    const { found, sent, report, records } = await find(
+      'resolveByCm',
+      [
+        ['10.0.0.2', 2000],
+        ['10.0.0.2', 2000],
+      ],
+      0.01,
+    );
+    expect(bytesOf(sent)).toEqual([request('0a000002'), reply]);
+    const [[event, status, firstNs], [, , againNs]] = found as [
+      [string, number, number],
+      [string, number, number],
+    ];
+    expect([event, status]).toEqual(['RDMA_CM_EVENT_ADDR_RESOLVED', 0]);
+    // Two ways of at least 309.6 ns of cable and 57.6 ns of frame (64 bytes and 8 of preamble at 10 Gb/s) lie in the first alone.
+    expect(firstNs - againNs).toBeGreaterThan(2 * (309.6 + 57.6));
+    expect(firstNs).toBeLessThan(20_000);
+    // Frames of Ethernet they are, in the port's counts, the wire's and the timeline's, and no packets of RoCE.
+    for (const { hca } of report.nodes) {
+      expect(hca!.ethernet!.transmitted).toMatchObject({ frames: 1, bytes: 64, padBytes: 18 });
+      expect(hca!.ethernet!).toMatchObject({ completed: 1, packets: 0 });
+      expect(hca!.ethernet!.roce).toMatchObject({ transmitted: {}, received: {} });
+    }
+    expect(report.wire.map(({ opcodes }) => Object.keys(opcodes))).toEqual([['FRAME'], ['FRAME']]);
+    expect(report.operations).toMatchObject({ FRAME: { count: 2, payloadBytes: 84, failed: 0 } });
+    expect(Object.keys(report.operations)).toEqual(['FRAME']);
+    const onCable = records.filter(({ kind }) => kind === 'frame');
+    // 60 bytes with padding, and no FCS; 8 and 64 bytes of 0.8 ns.
+    expect(onCable.map((record) => [labelOf(record), record.values[0], record.durationPs])).toEqual([
+      ['ARP request', 60, 57_600],
+      ['ARP reply', 60, 57_600],
+    ]);
+  });
+
+  it('gets ADDR_ERROR when nobody answers, having asked three times, a second apart', async () => {
+    const { found, sent } = await find('resolveByCm', [['10.0.0.99', 5000]], 5.1);
+    expect(found).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', timedOut, expect.any(Number)]]);
+    expect(found[0]![2] / 1e9).toBeCloseTo(5, 4);
+    // It looks once more at the end, which asks again.
+    expect(bytesOf(sent)).toEqual(Array(4).fill(request('0a000063')));
+    expect(secondsOf(sent)).toEqual([0, 1, 2, 5]);
+  });
+
+  it('asks again when a request or an answer is lost, and is content with the second answer', async () => {
+    for (const node of [0, 1]) {
+      const faults = [{ packet: 'lost', node, nth: 1 } as const];
+      const { found, sent } = await find('resolveByCm', [['10.0.0.2', 2000]], 1.5, faults);
+      expect(found[0]!.slice(0, 2)).toEqual(['RDMA_CM_EVENT_ADDR_RESOLVED', 0]);
+      expect(found[0]![2] / 1e9).toBeCloseTo(1, 4);
+      const first = node === 0 ? [request('0a000002')] : [request('0a000002'), reply];
+      expect(bytesOf(sent)).toEqual([...first, request('0a000002'), reply]);
+    }
+  });
+
+  it('rdma_addr_find_l2_eth_by_grh: the verbs wait for a second', async () => {
+    const gid = (address: string): [string, number] => [`00000000000000000000ffff${address}`, 3];
+    const { found, sent } = await find(
+      'resolveByVerbs',
+      [gid('0a000063'), gid('0a000102'), gid('0a000001')],
+      3.5,
+    );
+    expect(found.map(([code]) => code)).toEqual(['ETIMEDOUT', 'ENETUNREACH', 'ok']);
+    expect(found[0]![1] / 1e9).toBeCloseTo(1, 4);
+    // The neighbour is looked for on, whoever has given up.
+    expect(secondsOf(sent)).toEqual([0, 1, 2]);
+  });
+
+  it('takes a doubled answer once, and none that is damaged on the cable', async () => {
+    const doubled = await find('resolveByCm', [['10.0.0.2', 2000]], 0.01, [
+      { packet: 'duplicated', node: 1, nth: 1 },
+    ]);
+    expect(doubled.found[0]![0]).toBe('RDMA_CM_EVENT_ADDR_RESOLVED');
+    expect(doubled.report.nodes[0]!.hca!.ethernet!.completed).toBe(2);
+    const damaged = await find('resolveByCm', [['10.0.0.2', 2000]], 1.5, [
+      { packet: 'corrupted', node: 1, nth: 1 },
+    ]);
+    expect(damaged.report.nodes[0]!.hca!.ethernet!.received).toMatchObject({
+      corruptedFrames: 1,
+      deliveredFrames: 1,
+    });
+    expect(damaged.found[0]![2] / 1e9).toBeCloseTo(1, 4);
+  });
+
+  it('RFC 4861: finds a link-local GID by Neighbor Discovery where packets are routed, and by the GID itself where they are not', async () => {
+    const gids = [
+      ['fe800000000000000202c9fffe000011', 1],
+      ['fe800000000000000202c9fffe000011', 0],
+      ['fe800000000000000202c9fffe000011', 1],
+    ];
+    const { found, sent, records } = await find('resolveByVerbs', gids, 0.01);
+    expect(found.map(([code]) => code)).toEqual(['ok', 'ok', 'ok']);
+    const [own, peer] = ['fe800000000000000202c9fffe000001', 'fe800000000000000202c9fffe000011'];
+    const ipv6 = '86dd6000000000203aff';
+    // Checksums by RFC 4443, 2.3, computed apart.
+    expect(bytesOf(sent)).toEqual([
+      `3333ff000011${macs[0]}${ipv6}${own}ff0200000000000000000001ff00001187001f7100000000${peer}0101${macs[0]}`,
+      `${macs[0]}${macs[1]}${ipv6}${peer}${own}8800f2e160000000${peer}0201${macs[1]}`,
+    ]);
+    expect(records.filter(({ kind }) => kind === 'frame').map(labelOf)).toEqual([
+      'neighbor solicitation',
+      'neighbor advertisement',
+    ]);
+  });
+
+  it('drops an advertisement that a switch has damaged, by its checksum, and asks again', async () => {
+    const gids = [['fe800000000000000202c9fffe000011', 1]];
+    const faults = [{ packet: 'corrupted', crc: 'icrc', node: 1, nth: 1 } as const];
+    const { found, sent, report } = await find('resolveByVerbs', gids, 2.5, faults);
+    // The second answer comes when the verb has given up: 1 s, and then some.
+    expect(found[0]![0]).toBe('ETIMEDOUT');
+    expect([report.nodes[0]!.hca!.ethernet!.completed, sent.length]).toEqual([2, 4]);
+  });
+});
