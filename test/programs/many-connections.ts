@@ -105,7 +105,15 @@ export async function connectsMany(context: ProgramContext): Promise<number> {
   await completions(side.cq, count);
   await context.exchange.take('received');
   for (const id of ids) await ibv.rdmaDisconnect(id);
-  for (const _ of ids) await nextEvent(channel, ibv.RDMA_CM_EVENT_DISCONNECTED);
+  // The first ones' Timewait is over before the last ones are disconnected.
+  for (let ended = 0; ended < count; ) {
+    const { event } = await nextEvent(
+      channel,
+      ibv.RDMA_CM_EVENT_DISCONNECTED,
+      ibv.RDMA_CM_EVENT_TIMEWAIT_EXIT,
+    );
+    if (event === ibv.RDMA_CM_EVENT_DISCONNECTED) ended++;
+  }
   for (const id of ids) await endOf(id);
   return ids.length;
 }
