@@ -1,5 +1,7 @@
 /** XRC by verbs (IBTA vol 1, annex A14): processes that share a target, and what the verbs refuse as libmlx4 does. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import type { ParameterValues } from '../system/machine/profile/index.ts';
 import { EINVAL } from '../userlib/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programOf, runPrograms } from './machines.ts';
@@ -17,7 +19,19 @@ const received = {
   busy: { xrcd: 'EBUSY', cq: 'EBUSY' },
 };
 
-describe('extended reliable connections', () => {
+const ethernet = { 'hca.capability.linkLayer': 'ethernet', 'ethernet.mtuBytes': 4200 };
+const links: Readonly<Record<string, ParameterValues>> = {
+  InfiniBand: {},
+  'RoCE v1': { ...ethernet, 'hca.capability.roce': 'v1' },
+  'RoCE v2': { ...ethernet, 'hca.capability.roce': 'v2' },
+};
+const losses = [0, 1].map((node) => ({ packet: 'lost', node, chance: 0.1 }) as const);
+const cases = Object.entries(links).flatMap(([link, set]): readonly [string, MachineOptions][] => [
+  [link, { set }],
+  [`${link} with losses`, { set, faults: losses }],
+]);
+
+describe.each(cases)('extended reliable connections over %s', (_name, options) => {
   let outcome: Outcome;
   beforeAll(async () => {
     const programs = [
@@ -25,13 +39,14 @@ describe('extended reliable connections', () => {
       programOf('extended', 'owner', 1),
       programOf('extended', 'guest', 1),
     ];
-    outcome = await runPrograms(programs);
+    outcome = await runPrograms(programs, options);
   });
 
   it('annex A14: one initiator reaches the queues of two processes through one target', () => {
     const [sender, owner, guest] = outcome.results;
-    const success = Array.from({ length: 6 }, () => 'SUCCESS');
-    expect(sender).toMatchObject({ statuses: success, isRead: true });
+    const success = Array.from({ length: 16 }, () => 'SUCCESS');
+    // What stood there, what the addition left, what the swap did: each of the second queue.
+    expect(sender).toMatchObject({ statuses: success, isRead: true, atomics: [0, 5, 9] });
     expect(owner).toMatchObject(received);
     expect(guest).toEqual(received);
   });

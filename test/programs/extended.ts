@@ -5,6 +5,7 @@
  *     node 0: sender (initiator) ──one connection──> node 1: owner (target, SRQ)     guest (SRQ of the same domain)
  */
 import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { announcedOf, type PortAddress, peerFrom } from '../../system/workloads/port-address.ts';
 import { connectInitiator, connectTarget } from '../../system/workloads/xrc-states.ts';
 import {
   closeDevice,
@@ -35,7 +36,17 @@ import {
   postSrqRecv,
 } from '../../userlib/index.ts';
 import { codeOf, statusesOf, take } from './outcomes.ts';
-import { areEqual, patternOf, readOf, receiveOf, segment, sendOf, writeOf } from './requests.ts';
+import {
+  areEqual,
+  compareSwapOf,
+  fetchAddOf,
+  patternOf,
+  readOf,
+  receiveOf,
+  segment,
+  sendOf,
+  writeOf,
+} from './requests.ts';
 import { type Area, attributesOf, Side } from './side.ts';
 
 /** The file that the two processes of node 1 share. */
@@ -43,8 +54,7 @@ const sharedFile = 7;
 const areaBytes = 4096;
 const attributes = attributesOf({});
 
-interface Address {
-  readonly lid: number;
+interface Address extends PortAddress {
   readonly qpNum: number;
   readonly psn: number;
 }
@@ -101,16 +111,16 @@ async function received({ side, cq, area }: Receiver): Promise<JsonValue> {
 /** Makes the domain and the target. */
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
-  const { context, port } = side;
+  const { context } = side;
   const xrcd = await openXrcd(context, { fd: sharedFile, oflags: O_CREAT | O_EXCL });
   const receiver = await openReceiver(side, xrcd);
   const again = await codeOf(openXrcd(context, { fd: sharedFile, oflags: O_CREAT | O_EXCL }));
   const absent = await codeOf(openXrcd(context, { fd: 99, oflags: 0 }));
   const target = await createQpEx(context, { qpType: IBV_QPT_XRC_RECV, xrcd: receiver.xrcd });
-  const own: Address = { lid: port.lid, qpNum: target.qpNum, psn: 0 };
+  const own: Address = { ...announcedOf(side.own), qpNum: target.qpNum, psn: 0 };
   await program.exchange.put('target', own as unknown as JsonValue);
   const initiator = (await program.exchange.take('initiator')) as unknown as Address;
-  await connectTarget(target, initiator, attributes);
+  await connectTarget(target, { ...initiator, ...peerFrom(side.own, initiator) }, attributes);
   await program.exchange.put('ready', true);
   const told = await received(receiver);
   await program.exchange.take('over');
@@ -141,9 +151,9 @@ export async function guest(program: ProgramContext): Promise<JsonValue> {
 
 export async function sender(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
-  const { context, pd, port } = side;
-  const cq = await createCq(context, 16);
-  const cap = { maxSendWr: 8, maxRecvWr: 8, maxSendSge: 1, maxRecvSge: 1 };
+  const { context, pd } = side;
+  const cq = await createCq(context, 32);
+  const cap = { maxSendWr: 16, maxRecvWr: 8, maxSendSge: 1, maxRecvSge: 1 };
   const refused = await codeOf(createQpEx(context, { pd, sendCq: cq, qpType: IBV_QPT_RC, cap: { ...cap } }));
   const qp = await createQpEx(context, { pd, sendCq: cq, qpType: IBV_QPT_XRC_SEND, cap: { ...cap } });
   const area = await side.area(areaBytes);
@@ -153,9 +163,9 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
     (await program.exchange.take('queue')) as unknown as Queue,
   ];
   const target = (await program.exchange.take('target')) as unknown as Address;
-  const own: Address = { lid: port.lid, qpNum: qp.qpNum, psn: 0x123 };
+  const own: Address = { ...announcedOf(side.own), qpNum: qp.qpNum, psn: 0x123 };
   await program.exchange.put('initiator', own as unknown as JsonValue);
-  await connectInitiator(qp, target, own.psn, attributes);
+  await connectInitiator(qp, { ...target, ...peerFrom(side.own, target) }, own.psn, attributes);
   await program.exchange.take('ready');
   const errors = [
     postSend(qp, sendOf([segment(area, 0, 8)])),
@@ -169,9 +179,22 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
     const immediate = { opcode: IBV_WR_RDMA_WRITE_WITH_IMM, immData: 5, qpType };
     postSend(qp, writeOf([segment(area, 0, 100)], there, immediate));
     postSend(qp, readOf([segment(area, 2048, 100)], there, { qpType }));
+    const counter = { address: queue.address + 4088, rkey: queue.rkey };
+    postSend(qp, writeOf([segment(area, 1024, 900)], { ...there, address: there.address + 100 }, { qpType }));
+    postSend(qp, fetchAddOf(segment(area, 3072, 8), counter, 5n, { qpType }));
+    postSend(qp, compareSwapOf(segment(area, 3080, 8), counter, 5n, 9n, { qpType }));
+    postSend(qp, fetchAddOf(segment(area, 3088, 8), counter, 0n, { qpType }));
+    postSend(
+      qp,
+      readOf([segment(area, 3200, 900 - 8)], { ...there, address: there.address + 100 }, { qpType }),
+    );
   }
-  const statuses = statusesOf(await take(cq, 6));
-  const isRead = areEqual(side.read(area, 100, 2048), side.read(area, 100));
+  const statuses = statusesOf(await take(cq, 16));
+  const isRead =
+    areEqual(side.read(area, 100, 2048), side.read(area, 100)) &&
+    areEqual(side.read(area, 892, 3200), side.read(area, 892, 1024));
+  const words = new DataView(side.read(area, 24, 3072).slice().buffer);
+  const atomics = [0, 8, 16].map((at) => Number(words.getBigUint64(at, true)));
   // Memory of the one process by the queue of the other, or by none.
   const [first, second] = queues as [Queue, Queue];
   const foreign = { address: first.address, rkey: first.rkey };
@@ -184,5 +207,5 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   await deregMr(area.mr);
   await deallocPd(pd);
   await closeDevice(context);
-  return { refused, errors, statuses, isRead, wrong };
+  return { refused, errors, statuses, isRead, atomics, wrong };
 }

@@ -232,6 +232,7 @@ const roceCapabilities = {
   ...ethernetCapabilities,
   capabilityFlags: ethernetFlags | infinibandFlags | capabilityFlagsOf(CapabilityFlag.IBOE),
   memoryManagementFlags,
+  ...xrcDomains,
 };
 
 const routableRoceCapabilities = {

@@ -36,13 +36,15 @@ describe('QUERY_DEV_CAP of ports of Ethernet', () => {
     const report = queryDevCap.decode(must(deviceWith(roce), 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox);
     const has = (bit: number): boolean => ((report.capabilityFlags >> BigInt(bit)) & 1n) === 1n;
     const routable = ((report.memoryManagementFlags >>> 19) & 1) === 1;
-    return { roce: has(30), rc: has(0), multicast: has(21), udpRss: has(40), routable };
+    const { reservedXrcDomains, logMaxXrcDomains } = report;
+    const domains = has(3) ? 2 ** logMaxXrcDomains - reservedXrcDomains : 0;
+    return { roce: has(30), rc: has(0), domains, multicast: has(21), udpRss: has(40), routable };
   };
 
   it.each([
-    ['none', { roce: false, rc: false, multicast: false, routable: false }],
-    ['v1', { roce: true, rc: true, multicast: true, routable: false }],
-    ['v2', { roce: true, rc: true, multicast: true, routable: true }],
+    ['none', { roce: false, rc: false, domains: 0, multicast: false, routable: false }],
+    ['v1', { roce: true, rc: true, domains: 65_534, multicast: true, routable: false }],
+    ['v2', { roce: true, rc: true, domains: 65_534, multicast: true, routable: true }],
   ] as const)('sheet 3.7: says of RoCE %s what there is, beside the rings', (roce, flags) => {
     expect(flagsOf(roce)).toEqual({ ...flags, udpRss: true });
   });
