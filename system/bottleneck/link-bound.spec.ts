@@ -33,6 +33,8 @@ describe('the bound of the link', () => {
     // UC has the headers of RC; a datagram has a DETH of 8 beside them.
     [{ verb: 'send', connection: 'UC' }, 1024, 8 + 12 + 1024 + 4 + 2 + framingBytes],
     [{ verb: 'send', connection: 'UD' }, 1024, 8 + 12 + 8 + 1024 + 4 + 2 + framingBytes],
+    [{ verb: 'send', connection: 'XRC' }, 1024, 8 + 12 + 4 + 1024 + 4 + 2 + framingBytes],
+    [{ verb: 'read', connection: 'XRC' }, 1024, 8 + 12 + 4 + 1024 + 4 + 2 + framingBytes],
     // The request of an atomic: AtomicETH 28.
     [{ verb: 'atomic', sizeBytes: 8 }, 8, 8 + 12 + 28 + 4 + 2 + framingBytes],
     [{ sizeBytes: 4096, mtuBytes: 0 }, 4096, 8 + 12 + 16 + 4096 + 4 + 2 + framingBytes],

@@ -27,6 +27,9 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
   atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
 };
 
+/** Opcodes of XRC are those of RC with these bits. */
+const XRC_SERVICE = Opcode.XRC_SEND_FIRST;
+
 const datagramOpcodes = [
   Opcode.UD_SEND_ONLY,
   Opcode.UD_SEND_ONLY,
@@ -78,10 +81,11 @@ function linkBytesOf(
 ): number {
   const mtu = mtuBytes === 0 ? cable.mtuBytes : mtuBytes;
   const packets = Math.ceil(sizeBytes / mtu);
-  // Packets of UC have the headers of RC; a datagram is one packet, with a DETH.
+  // Packets of UC have the headers of RC, requests of XRC one more; a datagram is one packet, with a DETH.
   const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
+  const service = connection === 'XRC' ? XRC_SERVICE : 0;
   const bytesOf = (opcode: number, payloadBytes: number): number =>
-    cable.linkBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes);
+    cable.linkBytesOf(opcode | service, verb === 'atomic' ? 0 : payloadBytes);
   if (packets === 1) return bytesOf(only, sizeBytes);
   const end = bytesOf(last, sizeBytes - (packets - 1) * mtu);
   return bytesOf(first, mtu) + (packets - 2) * bytesOf(middle, mtu) + end;

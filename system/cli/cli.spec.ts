@@ -55,7 +55,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['--region is 4096, expected left out: write-lat', ['perf', 'write-lat', '--region', '4K']],
     ['--region is 63, expected at least --size 64', ['perf', 'read-bw', '-s', '64', '--region', '63']],
     ['--rx-depth is 9000, expected at most 4095', ['perf', 'send-bw', '-q', '1024', '-r', '9000']],
-    ['--connection is "UD", expected RC or UC for write-bw', ['perf', 'write-bw', '-c', 'UD']],
+    ['--connection is "UD", expected RC, XRC or UC for write-bw', ['perf', 'write-bw', '-c', 'UD']],
     ['--post-list is 3, expected a divisor of --tx-depth 128', ['perf', 'write-bw', '-l', '3']],
     ['--bidirectional is true, expected left out: a latency test', ['perf', 'send-lat', '-b']],
     ["'--sizes <list>' argument '64' is invalid. expected lengths", ['perf', 'write-bw', '--sizes', '64']],

@@ -3,11 +3,11 @@
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
 import { psPerMs } from '../../base/index.ts';
-import { IBV_WC_WITH_IMM, type IbvQp, type IbvWc, WcOpcode } from '../../userlib/index.ts';
+import { IBV_WC_WITH_IMM, type IbvWc, WcOpcode } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { countCycles } from './core-cycles.ts';
-import { labelOf, openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
-import type { BandwidthResult, PerfArgs, PerfSide } from './perf-plan.ts';
+import { labelOf, openPerfLink, type PerfLink } from './perf-link.ts';
+import { type BandwidthResult, isReliable, type PerfArgs, type PerfSide } from './perf-plan.ts';
 import { startsTogether, startTogether } from './perf-start.ts';
 import type { PerfStream } from './perf-stream.ts';
 import { barrier } from './rc-endpoint.ts';
@@ -16,7 +16,7 @@ export const bandwidthClient = (program: ProgramContext): Promise<JsonValue> => 
 export const bandwidthServer = (program: ProgramContext): Promise<JsonValue> => runSide(program, false);
 
 async function runSide(program: ProgramContext, isClient: boolean): Promise<JsonValue> {
-  const link = await openPerfLink(program);
+  const link = await openPerfLink(program, isClient);
   const { args, streams } = link;
   if (args.warmupIterations !== undefined) {
     await runPhase(link, isClient, args.warmupIterations);
@@ -32,20 +32,21 @@ async function runSide(program: ProgramContext, isClient: boolean): Promise<Json
 
 /** So many messages of each QP, in the direction or directions of the test. */
 async function runPhase(link: PerfLink, isClient: boolean, iterations: number): Promise<Partial<PerfSide>> {
-  const { verb, isBidirectional, isEchoed, connection = 'RC' } = link.args;
+  const { verb, isBidirectional, isEchoed, connection } = link.args;
   if (isEchoed === true) return isClient ? askAll(link, iterations) : answerAll(link, iterations);
   if (isBidirectional === true) return exchangeAll(link, iterations);
-  const isReliable = connection === 'RC';
   if (!isClient) {
     if (verb !== 'send') return {};
     return {
-      received: await (isReliable ? receiveAll(link, iterations) : receiveUntilEnd(link, iterations)),
+      received: await (isReliable(connection)
+        ? receiveAll(link, iterations)
+        : receiveUntilEnd(link, iterations)),
     };
   }
   const cyclesSpent = countCycles(link.program);
   const result = await sendAll(link, iterations);
   const cycles = cyclesSpent();
-  if (verb === 'send' && !isReliable) await sendEnd(link);
+  if (verb === 'send' && !isReliable(connection)) await sendEnd(link);
   return { result, cycles };
 }
 
@@ -137,7 +138,12 @@ class Messages {
     this.#args = args;
     this.#iterations = iterations;
     this.#streams = streams;
-    this.#streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
+    this.#streamOf = new Map(
+      streams.flatMap((stream) => [
+        [stream.qp.qpNum, stream],
+        [stream.receivesAt, stream],
+      ]),
+    );
     this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
     this.#listLength = postList;
     this.total = iterations * qpCount;
@@ -222,18 +228,16 @@ class Receiver {
   /** The sender has announced the end. */
   isEnded = false;
   readonly #link: PerfLink;
-  readonly #byNumber: ReadonlyMap<number, IbvQp>;
 
   constructor(link: PerfLink) {
     this.#link = link;
-    this.#byNumber = new Map(link.qps.map((qp) => [qp.qpNum, qp]));
   }
 
   take(count: number, taken: readonly IbvWc[]): void {
     for (let at = 0; at < count; at++) {
       const wc = taken[at]!;
       if (!isReceive(wc)) continue;
-      postReceive(this.#byNumber.get(wc.qpNum)!, this.#link.receiveWr);
+      this.#link.repost(wc.qpNum);
       if ((wc.wcFlags & IBV_WC_WITH_IMM) !== 0) this.isEnded = true;
       else this.count++;
     }

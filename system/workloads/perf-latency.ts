@@ -6,7 +6,7 @@
  *     READ, atomic   client alone; a whole round trip
  */
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
-import { openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
+import { openPerfLink, type PerfLink } from './perf-link.ts';
 import type { LatencyResult } from './perf-plan.ts';
 import { startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
@@ -15,7 +15,7 @@ import { barrier } from './rc-endpoint.ts';
 const sendSignalIntervalMax = 16;
 
 export async function latencyClient(program: ProgramContext): Promise<JsonValue> {
-  const link = await openPerfLink(program);
+  const link = await openPerfLink(program, true);
   await warmUp(link, true);
   const startsPs = await runPingPong(link, true, link.args.iterations);
   await barrier(program, 'done');
@@ -25,7 +25,7 @@ export async function latencyClient(program: ProgramContext): Promise<JsonValue>
 }
 
 export async function latencyServer(program: ProgramContext): Promise<undefined> {
-  const link = await openPerfLink(program);
+  const link = await openPerfLink(program, false);
   await warmUp(link, false);
   await runPingPong(link, false, link.args.iterations);
   await barrier(program, 'done');
@@ -94,9 +94,9 @@ async function sendPingPong(link: PerfLink, isClient: boolean, iterations: numbe
 }
 
 /** Takes the next message and gives its receive back. */
-async function takeOne({ receives, qps, receiveWr }: PerfLink): Promise<void> {
+async function takeOne({ receives, repost }: PerfLink): Promise<void> {
   const count = await receives.wait();
-  for (let at = 0; at < count; at++) postReceive(qps[0]!, receiveWr);
+  for (let at = 0; at < count; at++) repost(receives.taken[at]!.qpNum);
 }
 
 async function readInTurn(link: PerfLink, iterations: number): Promise<Float64Array> {

@@ -21,13 +21,15 @@ import {
   type IbvSendWr,
   modifyCq,
   postRecv,
+  type QpCap,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf-buffer.ts';
 import { Places } from './perf-places.ts';
-import type { PerfArgs, PerfConnection, PerfVerb } from './perf-plan.ts';
+import type { PerfArgs, PerfVerb } from './perf-plan.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
+import { createExtendedQps, extendedSteps, inOrder, postShared, srqNumberOf } from './perf-xrc.ts';
 import { handleTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
@@ -48,14 +50,14 @@ const opcodeOf: Readonly<Record<PerfVerb, number>> = {
   atomic: IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
 const qpTypeOf = { RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD } as const;
+type PlainConnection = keyof typeof qpTypeOf;
 /** LOCAL_WRITE and REMOTE_WRITE: an unreliable QP gives no other rights. */
 const unreliableAccess = allAccess & 3;
 
 export interface PerfLink {
   readonly program: ProgramContext;
   readonly args: PerfArgs;
-  readonly qps: readonly IbvQp[];
-  /** The sending side of each QP. */
+  /** The sending side of each QP, or of each pair of an XRC initiator and a target. */
   readonly streams: readonly PerfStream[];
   /** One and the same where both sides send and receive. */
   readonly sends: CompletionPoller;
@@ -63,7 +65,8 @@ export interface PerfLink {
   /** Where messages are sent from, and where they arrive. */
   readonly sendAddress: number;
   readonly receiveAddress: number;
-  readonly receiveWr: IbvRecvWr;
+  /** Gives back the receive that a message on this QP took. */
+  readonly repost: (qpNum: number) => void;
   /** What mapping and registering the buffer took. */
   readonly registrationPs: number;
 }
@@ -72,37 +75,114 @@ export interface PerfLink {
 export const labelOf = (name: string, { thread = 0 }: PerfArgs): string =>
   thread === 0 ? name : `${name}.${thread}`;
 
-export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
+export async function openPerfLink(program: ProgramContext, isClient: boolean): Promise<PerfLink> {
   const args = program.args as unknown as PerfArgs;
   const endpoint = await openPerfEndpoint(program, args);
-  const needsReceives = args.verb === 'send';
-  const receiveDepth = needsReceives ? Math.max(1, args.rxDepth) : 1;
+  const receiveDepth = args.verb === 'send' ? Math.max(1, args.rxDepth) : 1;
   const { sendCq, receiveCq, sends, receives } = await createCqs(endpoint.context, args, receiveDepth);
   const buffer = await openPerfBuffer(endpoint, args);
-  const qps = await createQps(endpoint, args, sendCq, receiveCq, receiveDepth);
-  const receiveWr = receiveWrOf(args, buffer);
-  const postAll = (): void => {
-    if (!needsReceives) return;
-    for (const qp of qps) for (let at = 0; at < receiveDepth; at++) postReceive(qp, receiveWr);
-  };
-  const peer = await connect(endpoint, qps, args, noteOf(buffer), postAll);
-  const remote = await takeHalf(program, args, peer.note, buffer);
-  const ah = await addressOf(endpoint, args, peer);
+  const ends = await connectedEnds(endpoint, args, isClient, { send: sendCq, receive: receiveCq }, buffer);
+  const remote = await takeHalf(program, args, ends.peer.note, buffer);
   return {
     program,
     args,
-    qps,
     sends,
     receives,
     sendAddress: buffer.sendAddress,
     receiveAddress: buffer.receiveAddress,
-    streams: qps.map((qp, index) => {
-      const datagram = ah === undefined ? undefined : { ah, remoteQpn: peer.qpNumbers[index]! };
-      const makeWr = (): IbvSendWr => sendWrOf(args, buffer, remote, datagram);
-      return new PerfStream(qp, args, makeWr, program.random, placesOf(program, args, buffer, remote));
+    streams: ends.senders.map(({ qp, receivesAt, to }) => {
+      const makeWr = (): IbvSendWr => sendWrOf(args, buffer, remote, to);
+      const takePlace = placesOf(program, args, buffer, remote);
+      return new PerfStream(qp, receivesAt, args, makeWr, program.random, takePlace);
     }),
-    receiveWr,
+    repost: ends.repost,
     registrationPs: buffer.registrationPs,
+  };
+}
+
+/** What a work request of a service has in addition. */
+type Addressing = Pick<IbvSendWr, 'qpType'> & { readonly ud?: NonNullable<IbvSendWr['wr']>['ud'] };
+
+/** The QPs of a side, connected, with their receives posted. */
+interface PerfEnds {
+  readonly peer: RcPeer;
+  /** Each QP that sends, the number of that on which its peer's messages come, and where requests go. */
+  readonly senders: readonly { readonly qp: IbvQp; readonly receivesAt: number; readonly to: Addressing }[];
+  readonly repost: PerfLink['repost'];
+}
+
+interface PerfCqs {
+  readonly send: IbvCq;
+  readonly receive: IbvCq;
+}
+
+function connectedEnds(
+  endpoint: RcEndpoint,
+  args: PerfArgs,
+  isClient: boolean,
+  cqs: PerfCqs,
+  buffer: PerfBuffer,
+): Promise<PerfEnds> {
+  const { connection = 'RC' } = args;
+  return connection === 'XRC'
+    ? extendedEnds(endpoint, args, isClient, cqs, buffer)
+    : plainEnds(endpoint, args, connection, cqs, buffer);
+}
+
+async function plainEnds(
+  endpoint: RcEndpoint,
+  args: PerfArgs,
+  connection: PlainConnection,
+  cqs: PerfCqs,
+  buffer: PerfBuffer,
+): Promise<PerfEnds> {
+  const cap = capOf(args);
+  const qps = await createQps(endpoint, args.qpCount, connection, cqs, cap);
+  const byNumber = new Map(qps.map((qp) => [qp.qpNum, qp]));
+  const receiveWr = receiveWrOf(args, buffer);
+  const postAll = (): void => {
+    if (args.verb !== 'send') return;
+    for (const qp of qps) for (let at = 0; at < cap.maxRecvWr; at++) postReceive(qp, receiveWr);
+  };
+  const peer = await connect(endpoint, qps, args, connection, noteOf(buffer), postAll);
+  const ah = await addressOf(endpoint, args, peer);
+  const addressingOf = (index: number): Addressing =>
+    ah === undefined ? {} : { ud: { ah, remoteQpn: peer.qpNumbers[index]!, remoteQkey: qkey } };
+  return {
+    peer,
+    senders: qps.map((qp, index) => ({ qp, receivesAt: qp.qpNum, to: addressingOf(index) })),
+    repost: (qpNum) => postReceive(byNumber.get(qpNum)!, receiveWr),
+  };
+}
+
+async function extendedEnds(
+  endpoint: RcEndpoint,
+  args: PerfArgs,
+  isClient: boolean,
+  cqs: PerfCqs,
+  buffer: PerfBuffer,
+): Promise<PerfEnds> {
+  const cap = capOf(args);
+  const own = await createExtendedQps(endpoint, args, isClient, cqs, cap);
+  const receiveWr = receiveWrOf(args, buffer);
+  const beforeReady = (): void => {
+    if (args.verb !== 'send' || own.targets.length === 0) return;
+    for (let at = 0; at < cap.maxRecvWr; at++) postShared(own, receiveWr);
+  };
+  const note = { ...noteOf(buffer), srqNumber: srqNumberOf(own) };
+  const steps = { beforeReady, ...extendedSteps(endpoint, args.mtuBytes) };
+  const label = labelOf('perf', args);
+  const peer = await connectQps(endpoint, inOrder(own, isClient), label, note, steps);
+  const { srqNumber } = peer.note as unknown as typeof note;
+  const to = { qpType: { xrc: { remoteSrqn: srqNumber } } };
+  return {
+    peer,
+    senders: own.initiators.map((qp, index) => ({
+      qp,
+      receivesAt: own.targets[index]?.qpNum ?? qp.qpNum,
+      to,
+    })),
+    repost: () => postShared(own, receiveWr),
   };
 }
 
@@ -130,17 +210,24 @@ async function createCqs(context: IbvContext, args: PerfArgs, receiveDepth: numb
   return { sendCq, receiveCq, sends, receives };
 }
 
+const capOf = ({ verb, txDepth, rxDepth, inlineBytes }: PerfArgs): QpCap => ({
+  maxSendWr: txDepth,
+  maxRecvWr: verb === 'send' ? Math.max(1, rxDepth) : 1,
+  maxSendSge: 1,
+  maxRecvSge: 1,
+  maxInlineData: inlineBytes,
+});
+
 async function createQps(
   { pd }: RcEndpoint,
-  { qpCount, txDepth, inlineBytes, connection = 'RC' }: PerfArgs,
-  sendCq: IbvCq,
-  recvCq: IbvCq,
-  maxRecvWr: number,
+  count: number,
+  connection: PlainConnection,
+  cqs: PerfCqs,
+  cap: QpCap,
 ): Promise<IbvQp[]> {
-  const cap = { maxSendWr: txDepth, maxRecvWr, maxSendSge: 1, maxRecvSge: 1, maxInlineData: inlineBytes };
+  const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: qpTypeOf[connection] };
   const qps: IbvQp[] = [];
-  for (let index = 0; index < qpCount; index++)
-    qps.push(await createQp(pd, { sendCq, recvCq, qpType: qpTypeOf[connection], cap: { ...cap } }));
+  for (let index = 0; index < count; index++) qps.push(await createQp(pd, { ...init, cap: { ...cap } }));
   return qps;
 }
 
@@ -148,16 +235,17 @@ function connect(
   endpoint: RcEndpoint,
   qps: readonly IbvQp[],
   args: PerfArgs,
+  connection: PlainConnection,
   note: JsonValue,
   beforeReady: () => void,
 ): Promise<RcPeer> {
-  const { connection = 'RC', mtuBytes } = args;
+  const { mtuBytes } = args;
   const label = labelOf('perf', args);
   if (connection === 'RC') return connectRc(endpoint, qps, label, note, beforeReady, mtuBytes);
   return connectQps(endpoint, qps, label, note, { beforeReady, ...stepsOf(endpoint, connection, mtuBytes) });
 }
 
-function stepsOf(endpoint: RcEndpoint, connection: Exclude<PerfConnection, 'RC'>, mtuBytes: number) {
+function stepsOf(endpoint: RcEndpoint, connection: Exclude<PlainConnection, 'RC'>, mtuBytes: number) {
   if (connection === 'UD')
     return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };
   return ucSteps(endpoint, mtuBytes);
@@ -175,7 +263,7 @@ export function ucSteps(endpoint: RcEndpoint, mtuBytes: number): Pick<QpSteps, '
 /** Keys in one exchanged value. */
 const announcedKeys = 512;
 
-const noteOf = ({ receive: { address, keys } }: PerfBuffer): JsonValue => ({
+const noteOf = ({ receive: { address, keys } }: PerfBuffer) => ({
   address,
   keys: keys.slice(0, announcedKeys),
 });
@@ -239,7 +327,7 @@ function sendWrOf(
   { verb, sizeBytes }: PerfArgs,
   { sendAddress, lkeys }: PerfBuffer,
   remote: HalfNote,
-  datagram: { readonly ah: IbvAh; readonly remoteQpn: number } | undefined,
+  { ud, ...more }: Addressing,
 ): IbvSendWr {
   const [remoteAddr, rkey] = [remote.address, remote.keys[0]!];
   return {
@@ -249,8 +337,9 @@ function sendWrOf(
     opcode: opcodeOf[verb],
     sendFlags: 0,
     wr:
-      datagram === undefined
+      ud === undefined
         ? { rdma: { remoteAddr, rkey }, atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 0n } }
-        : { ud: { ...datagram, remoteQkey: qkey } },
+        : { ud },
+    ...more,
   };
 }

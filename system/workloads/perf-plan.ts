@@ -18,8 +18,11 @@ export const perfPatterns = ['sequential', 'random', 'zipf', 'stride'] as const;
 export type PerfPattern = (typeof perfPatterns)[number];
 
 /** Transport services of the QPs: perftest's names. */
-export const perfConnections = ['RC', 'UC', 'UD'] as const;
+export const perfConnections = ['RC', 'XRC', 'UC', 'UD'] as const;
 export type PerfConnection = (typeof perfConnections)[number];
+/** Whether every message arrives. */
+export const isReliable = (connection: PerfConnection = 'RC'): boolean =>
+  connection === 'RC' || connection === 'XRC';
 
 export type PerfVerb = 'write' | 'read' | 'send' | 'atomic';
 
@@ -31,6 +34,7 @@ export interface PerfArgs {
   readonly iterations: number;
   readonly qpCount: number;
   readonly txDepth: number;
+  /** Receives of each QP; of XRC those of the shared queue, which all QPs of a program take from. */
   readonly rxDepth: number;
   /** Messages of at most so many bytes go inline. */
   readonly inlineBytes: number;

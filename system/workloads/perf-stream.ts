@@ -27,6 +27,8 @@ export type TakePlace = () => MessagePlace;
 
 export class PerfStream {
   readonly qp: IbvQp;
+  /** Number of the QP on which its peer's messages come: the same, but for XRC. */
+  readonly receivesAt: number;
   posted = 0;
   completed = 0;
   /** Sum of the lengths that were drawn. */
@@ -42,12 +44,14 @@ export class PerfStream {
   /** @param makeWr a work request for the first place */
   constructor(
     qp: IbvQp,
+    receivesAt: number,
     { sizeBytes, inlineBytes, postList = 1, sizes }: PerfArgs,
     makeWr: () => IbvSendWr,
     random: Random,
     takePlace?: TakePlace,
   ) {
     this.qp = qp;
+    this.receivesAt = receivesAt;
     this.#wrs = Array.from({ length: postList }, makeWr);
     for (const [index, wr] of this.#wrs.entries()) wr.next = this.#wrs[index + 1] ?? null;
     this.#sendFlags = sizeBytes <= inlineBytes ? IBV_SEND_INLINE : 0;

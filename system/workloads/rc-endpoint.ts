@@ -132,22 +132,22 @@ export async function connectRc(
   });
 }
 
-/** How QPs of a service come to where they send and receive. */
-export interface QpSteps {
-  init(qp: IbvQp): Promise<void>;
+/** How QPs of a service come to where they send and receive, or one of both. */
+export interface QpSteps<Q = IbvQp> {
+  init(qp: Q): Promise<void>;
   /** Runs in INIT. */
   beforeReady(): void;
   /** @param address of the QP at the other host; @param firstPsn of this one */
-  ready(qp: IbvQp, address: RcAddress, firstPsn: number): Promise<void>;
+  ready(qp: Q, address: RcAddress, firstPsn: number): Promise<void>;
 }
 
 /** {@link connectRc} for QPs of any service. */
-export async function connectQps(
+export async function connectQps<Q extends Pick<IbvQp, 'qpNum'>>(
   endpoint: RcEndpoint,
-  qps: readonly IbvQp[],
+  qps: readonly Q[],
   label: string,
   note: JsonValue,
-  steps: QpSteps,
+  steps: QpSteps<Q>,
 ): Promise<RcPeer> {
   const { program } = endpoint;
   const firstPsns = qps.map(() => program.random.below(1 << 24));

@@ -4,6 +4,7 @@ import { kvDefaults } from './kv-plan.ts';
 import {
   isKvTest,
   isLatencyTest,
+  isReliable,
   type PerfTestName,
   perfDefaults,
   type SizeShare,
@@ -130,13 +131,16 @@ const rules: readonly Rule[] = [
   ({ test, connection = 'RC' }) => {
     const verb = verbOf(test);
     if (connection === 'UD' && verb !== 'send')
-      return ['connection', `RC or UC for ${test}: UD has only SEND`];
+      return [
+        'connection',
+        `${verb === 'write' ? 'RC, XRC or UC' : 'RC or XRC'} for ${test}: UD has only SEND`,
+      ];
     if (connection === 'UC' && verb !== 'send' && verb !== 'write')
-      return ['connection', `RC for ${test}: only reliable connections have READ and atomics`];
+      return ['connection', `RC or XRC for ${test}: only reliable connections have READ and atomics`];
     return;
   },
   ({ test, connection = 'RC', bidirectional }, named) =>
-    connection !== 'RC' && verbOf(test) === 'send' && bidirectional === true
+    !isReliable(connection) && verbOf(test) === 'send' && bidirectional === true
       ? [
           'bidirectional',
           `left out with ${named('connection')} ${connection}: no completion shows that all have arrived`,

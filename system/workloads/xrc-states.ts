@@ -25,7 +25,7 @@ const connectionOf = ({ qpNum, psn, ...peer }: RcAddress, { pathMtu }: RcAttribu
   ahAttr: pathTo(peer),
 });
 
-/** @param target address of the target; @throws VerbsError, as the other */
+/** From RESET. @param target address of the target; @throws VerbsError, as the others */
 export async function connectInitiator(
   qp: IbvQp,
   target: RcAddress,
@@ -33,18 +33,37 @@ export async function connectInitiator(
   attributes: RcAttributes,
 ): Promise<void> {
   await toInit(qp);
+  await initiatorReady(qp, target, sqPsn, attributes);
+}
+
+/** From INIT. */
+export async function initiatorReady(
+  qp: IbvQp,
+  target: RcAddress,
+  sqPsn: number,
+  attributes: RcAttributes,
+): Promise<void> {
   await reaching(target, () => modifyQp(qp, connectionOf(target, attributes), connectionMask));
   await toRts(qp, sqPsn, attributes);
 }
 
-/** To where it receives, which is all that it does. */
+/** From RESET to where it receives, which is all that it does. */
 export async function connectTarget(
   qp: IbvTargetQp,
   initiator: RcAddress,
   attributes: RcAttributes,
 ): Promise<void> {
-  const { readAtomicMax, rnrTimerCode } = attributes;
   await toInit(qp);
+  await targetReady(qp, initiator, attributes);
+}
+
+/** From INIT. */
+export async function targetReady(
+  qp: IbvTargetQp,
+  initiator: RcAddress,
+  attributes: RcAttributes,
+): Promise<void> {
+  const { readAtomicMax, rnrTimerCode } = attributes;
   await reaching(initiator, () =>
     modifyQp(
       qp,

@@ -1,0 +1,85 @@
+/**
+ * The QPs of `perf` over XRC, as perftest has them: an initiator where a side sends, a target where it receives, and one shared receive
+ * queue for all targets of a program.
+ *
+ *     client: initiators ──► targets, one queue :server        where the server sends, too: client: queue, targets ◄── initiators :server
+ */
+import {
+  createQpEx,
+  createSrqEx,
+  getSrqNum,
+  IBV_QPT_XRC_RECV,
+  IBV_QPT_XRC_SEND,
+  IBV_SRQT_XRC,
+  type IbvCq,
+  type IbvQp,
+  type IbvRecvWr,
+  type IbvSrq,
+  type IbvTargetQp,
+  O_CREAT,
+  openXrcd,
+  postSrqRecv,
+  type QpCap,
+} from '../../userlib/index.ts';
+import { WorkFailedError } from './completions.ts';
+import type { PerfArgs } from './perf-plan.ts';
+import { pathMtuOf, type QpSteps, type RcEndpoint, rcDefaults } from './rc-endpoint.ts';
+import { toInit } from './rc-states.ts';
+import { initiatorReady, targetReady } from './xrc-states.ts';
+
+type ExtendedQp = IbvQp | IbvTargetQp;
+
+export interface ExtendedQps {
+  readonly initiators: readonly IbvQp[];
+  readonly targets: readonly IbvTargetQp[];
+  readonly srq: IbvSrq;
+}
+
+/** Whether the server sends, too. */
+export const sendsBothWays = ({ verb, isLatency, isBidirectional, isEchoed }: PerfArgs): boolean =>
+  (isLatency && (verb === 'write' || verb === 'send')) || isBidirectional === true || isEchoed === true;
+
+export async function createExtendedQps(
+  { context, pd }: RcEndpoint,
+  args: PerfArgs,
+  isClient: boolean,
+  cqs: { readonly send: IbvCq; readonly receive: IbvCq },
+  cap: QpCap,
+): Promise<ExtendedQps> {
+  const isBoth = sendsBothWays(args);
+  const xrcd = await openXrcd(context, { fd: -1, oflags: O_CREAT });
+  const attr = { maxWr: cap.maxRecvWr, maxSge: 1 };
+  const srq = await createSrqEx(context, { pd, attr, srqType: IBV_SRQT_XRC, xrcd, cq: cqs.receive });
+  const initiators: IbvQp[] = [];
+  const targets: IbvTargetQp[] = [];
+  for (let index = 0; index < args.qpCount; index++) {
+    const init = { pd, sendCq: cqs.send, qpType: IBV_QPT_XRC_SEND, cap: { ...cap } };
+    if (isClient || isBoth) initiators.push(await createQpEx(context, init));
+    if (!isClient || isBoth) targets.push(await createQpEx(context, { qpType: IBV_QPT_XRC_RECV, xrcd }));
+  }
+  return { initiators, targets, srq };
+}
+
+/** In the order in which the two sides connect them: each initiator stands where its target does at the other. */
+export const inOrder = ({ initiators, targets }: ExtendedQps, isClient: boolean): readonly ExtendedQp[] =>
+  isClient ? [...initiators, ...targets] : [...targets, ...initiators];
+
+/** How one of them comes to where it sends or receives. */
+export function extendedSteps(
+  endpoint: RcEndpoint,
+  mtuBytes: number,
+): Pick<QpSteps<ExtendedQp>, 'init' | 'ready'> {
+  const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, mtuBytes) };
+  return {
+    init: (qp) => toInit(qp),
+    ready: (qp, address, firstPsn) =>
+      'xrcd' in qp ? targetReady(qp, address, attributes) : initiatorReady(qp, address, firstPsn, attributes),
+  };
+}
+
+export const srqNumberOf = ({ srq }: ExtendedQps): number => getSrqNum(srq);
+
+export function postShared({ srq }: ExtendedQps, wr: IbvRecvWr): void {
+  const error = postSrqRecv(srq, wr);
+  if (error !== 0) throw new WorkFailedError(`post_srq_recv: error ${error}`);
+}
