@@ -150,6 +150,35 @@ describe('QP0 and QP1', () => {
     expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
   });
 
+  test('an answer of the embedded subnet manager that goes on in further MADs comes as so many datagrams, in order', async () => {
+    const bench = await dataPathBench();
+    const a = specialQps(bench.a);
+    const [mad, to] = [new Region(bench.a, 256), new Region(bench.a, 4096)];
+    mad.fill(5);
+    await bench.run(3);
+    bench.a.address.embeddedManagerLid = 0x900;
+    bench.a.answers = (bytes) => {
+      bytes[0] = 0;
+      for (const number of [1, 2]) bench.a.following.push((next) => next.fill(number, 0, 1));
+      return true;
+    };
+    const wqe = capturedWqe(BASE + 2, mad);
+    mlxControlSegment.fields.remoteLid.set(new DataView(wqe.buffer), 0, 0x900);
+    wqe.set([9, 0], 20 + 2);
+    for (let place = 0; place < 4; place++) a.qp1.receive([to.part(place * 512, 296)]);
+    a.qp1.sendBytes(wqe);
+    await bench.run(40);
+    const received = a.cq.drain().filter(({ isSend }) => !isSend);
+    expect(received.map(({ byteCount, sourceLid }) => [byteCount, sourceLid])).toEqual([
+      [296, 0x900],
+      [296, 0x900],
+      [296, 0x900],
+    ]);
+    expect([0, 1, 2].map((place) => to.read(place * 512 + 40, 1)[0])).toEqual([0, 1, 2]);
+    expect(bench.a.dataPath.core.violations.report()).toEqual({});
+    expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
+  });
+
   test('sheet 6.3: a WQE whose headers are no UD packet is a local QP operation error', async () => {
     const bench = await dataPathBench();
     const a = specialQps(bench.a);

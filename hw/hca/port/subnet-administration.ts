@@ -6,8 +6,11 @@
  *     QP1 ─▶ transmitter ─▶ loopback ─▶ receiver ─▶ answer() ─▶ the same packet from the manager ─▶ QP1
  *
  * It knows the subnet as it was planned: the ports at the ends of the cable, each with its GUID and LID. ClassPortInfo, path, node,
- * port, multicast membership and InformInfo are answered; a table has to fit one segment. Groups are not shared with the other HCA's
- * manager: each group's LID follows from its MGID, so that both give the same one.
+ * port, multicast membership and InformInfo are answered. Groups are not shared with the other HCA's manager: each group's LID follows
+ * from its MGID, so that both give the same one.
+ *
+ * A table goes in segments of 200 bytes (RMPP): the first answers the query, and each acknowledgement the ones that its window lets go. There
+ * is no timer: a segment that finds no receive is sent again when an earlier one is acknowledged once more, or the query is.
  * Sources: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 14.2.5.13, 15.2, 15.4; RFC 4391, 4 (the group of IP over InfiniBand).
  */
 import {
@@ -61,6 +64,13 @@ export interface SubnetAdministrationSetup {
   readonly members: readonly SubnetMember[];
 }
 
+/** A table on its way: the MAD that each segment begins with, and all records. */
+interface Table {
+  readonly head: Uint8Array;
+  readonly data: Uint8Array;
+  readonly segmentCount: number;
+}
+
 /** The answer to a query: records of one length, or why there are none. */
 type Answer = readonly Uint8Array[] | number;
 
@@ -76,6 +86,8 @@ const groupQueueKey = 0x0b1b;
 const defaultPkey = 0xffff;
 const masterState = 3;
 const groupsMax = 256;
+/** Tables that nobody has acknowledged whole: the oldest is forgotten for another. */
+const tablesMax = 64;
 /** Rates of a 4X link by LinkSpeed: SDR, DDR, QDR (IBA 15.2.5.16). */
 const rateOf4x: Readonly<Record<number, number>> = { 1: 3, 2: 6, 4: 7 };
 
@@ -85,6 +97,10 @@ export class SubnetAdministration {
   readonly #members: readonly SubnetMember[];
   /** What this port has joined, by MGID. */
   readonly #groups = new Map<string, Uint8Array>();
+  /** By transaction ID. */
+  readonly #tables = new Map<bigint, Table>();
+  /** Of the MAD that has become an answer: what is to follow it. */
+  #following: { readonly table: Table; segment: number; readonly last: number } | undefined;
   #answeredCount = 0;
 
   constructor({ port, portCount, members }: SubnetAdministrationSetup) {
@@ -95,16 +111,23 @@ export class SubnetAdministration {
 
   reset(): void {
     this.#groups.clear();
+    this.#tables.clear();
+    this.#following = undefined;
     this.#answeredCount = 0;
   }
 
   /** See Block.inspect. */
   inspect(): BlockState {
-    return { groups: [...this.#groups.keys()], answered: this.#answeredCount };
+    return {
+      groups: [...this.#groups.keys()],
+      tables: this.#tables.size,
+      answered: this.#answeredCount,
+    };
   }
 
   /** Turns a MAD of 256 bytes into its answer, in place. False: it wants none, or is none that a manager answers. */
   answer(bytes: Uint8Array): boolean {
+    this.#following = undefined;
     const view = viewOf(bytes);
     const { method, baseVersion, managementClass } = mad.fields;
     if (bytes.length !== madBytes || baseVersion.get(view, 0) !== 1 || method.get(view, 0) > 0x7f)
@@ -115,6 +138,18 @@ export class SubnetAdministration {
         : this.#answerSmInfo(bytes, view);
     if (isAnswered) this.#answeredCount++;
     return isAnswered;
+  }
+
+  /** Whether the answer goes on in another MAD. */
+  get hasNext(): boolean {
+    const following = this.#following;
+    return following !== undefined && following.segment < following.last;
+  }
+
+  /** Turns an answer into the MAD that follows it, in place. */
+  next(bytes: Uint8Array): void {
+    const following = this.#following!;
+    putSegment(bytes, following.table, ++following.segment);
   }
 
   #answerSmInfo(bytes: Uint8Array, view: DataView): boolean {
@@ -136,8 +171,7 @@ export class SubnetAdministration {
   #answerQuery(bytes: Uint8Array, view: DataView): boolean {
     const { rmppFlags, rmppType } = subnetAdministration.fields;
     const isActive = (rmppFlags.get(view, 0) & RmppFlag.ACTIVE) !== 0;
-    // An acknowledgement of a table that has been sent in one segment.
-    if (isActive && rmppType.get(view, 0) !== RmppType.DATA) return false;
+    if (isActive && rmppType.get(view, 0) !== RmppType.DATA) return this.#goOn(bytes, view);
     const method = mad.fields.method.get(view, 0);
     const answer = this.#dispatch(bytes, view, method);
     const isTable = method === SubnetMethod.GET_TABLE;
@@ -145,8 +179,42 @@ export class SubnetAdministration {
     const status = typeof answer === 'number' ? answer : statusOf(records, isTable);
     mad.fields.method.set(view, 0, method === MadMethod.SET ? MadMethod.GET_RESP : method | 0x80);
     mad.fields.status.set(view, 0, status);
-    if (isTable) putTable(bytes, view, status === MadStatus.OK ? records : []);
+    if (isTable) this.#sendTable(bytes, view, status === MadStatus.OK ? records : []);
     else if (status === MadStatus.OK) bytes.set(records[0]!, subnetDataOffset);
+    return true;
+  }
+
+  /** The first segment of a table; the others wait for an acknowledgement. */
+  #sendTable(bytes: Uint8Array, view: DataView, records: readonly Uint8Array[]): void {
+    const distance = offsetOf(records[0]);
+    subnetAdministration.fields.attributeOffset.set(view, 0, distance);
+    const data = new Uint8Array(records.length * 8 * distance);
+    for (const [index, record] of records.entries()) data.set(record, index * 8 * distance);
+    const segmentCount = Math.max(1, Math.ceil(data.length / subnetDataBytes));
+    const table = { head: bytes.slice(0, subnetDataOffset), data, segmentCount };
+    putSegment(bytes, table, 1);
+    if (segmentCount === 1) return;
+    const [oldest] = this.#tables.keys();
+    if (this.#tables.size === tablesMax && oldest !== undefined) this.#tables.delete(oldest);
+    this.#tables.set(mad.fields.transactionId.get(view, 0), table);
+  }
+
+  /** An acknowledgement lets segments go, up to the end of its window; all else ends the table. */
+  #goOn(bytes: Uint8Array, view: DataView): boolean {
+    const { rmppType, segmentNumber, payloadLength } = subnetAdministration.fields;
+    const id = mad.fields.transactionId.get(view, 0);
+    const table = this.#tables.get(id);
+    if (table === undefined) return false;
+    const acknowledged = segmentNumber.get(view, 0);
+    const last = Math.min(payloadLength.get(view, 0), table.segmentCount);
+    const goesOn = rmppType.get(view, 0) === RmppType.ACK && acknowledged < table.segmentCount;
+    if (!goesOn || last < acknowledged) {
+      this.#tables.delete(id);
+      return false;
+    }
+    if (last === acknowledged) return false;
+    this.#following = { table, segment: acknowledged, last };
+    this.next(bytes);
     return true;
   }
 
@@ -342,32 +410,34 @@ export class SubnetAdministration {
   }
 }
 
-/** A query for one record fails where there is none, or more; a table, where it does not fit a segment. */
+/** A query for one record fails where there is none, or more. */
 function statusOf(records: readonly Uint8Array[], isTable: boolean): number {
   const [first] = records;
   if (first === undefined) return isTable ? MadStatus.OK : SubnetStatus.NO_RECORDS;
-  if (isTable) return tableBytes(records) > subnetDataBytes ? SubnetStatus.NO_RESOURCES : MadStatus.OK;
-  return records.length > 1 ? SubnetStatus.TOO_MANY_RECORDS : MadStatus.OK;
+  return !isTable && records.length > 1 ? SubnetStatus.TOO_MANY_RECORDS : MadStatus.OK;
 }
 
 /** Distance of records in a table, in units of 8 bytes. */
 const offsetOf = (first: Uint8Array | undefined): number => Math.ceil((first?.length ?? 0) / 8);
-const tableBytes = (records: readonly Uint8Array[]): number => records.length * 8 * offsetOf(records[0]);
 
-/** The only segment of a table. */
-function putTable(bytes: Uint8Array, view: DataView, records: readonly Uint8Array[]): void {
-  const { rmppVersion, rmppType, rmppFlags, rmppStatus, segmentNumber, payloadLength, attributeOffset } =
+/** A segment of a table: the first one says how long all of them are, the last one how long it is itself (13.6.2.1). */
+function putSegment(bytes: Uint8Array, { head, data, segmentCount }: Table, segment: number): void {
+  const view = viewOf(bytes);
+  const { rmppVersion, rmppType, rmppFlags, rmppStatus, segmentNumber, payloadLength } =
     subnetAdministration.fields;
-  const distance = offsetOf(records[0]);
+  const from = (segment - 1) * subnetDataBytes;
+  const part = data.subarray(from, from + subnetDataBytes);
+  bytes.set(head);
   bytes.fill(0, subnetDataOffset);
-  for (const [index, record] of records.entries()) bytes.set(record, subnetDataOffset + index * 8 * distance);
+  bytes.set(part, subnetDataOffset);
+  const [isFirst, isLast] = [segment === 1, segment === segmentCount];
   rmppVersion.set(view, 0, 1);
   rmppType.set(view, 0, RmppType.DATA);
-  rmppFlags.set(view, 0, RmppFlag.ACTIVE | RmppFlag.FIRST | RmppFlag.LAST);
+  rmppFlags.set(view, 0, RmppFlag.ACTIVE | (isFirst ? RmppFlag.FIRST : 0) | (isLast ? RmppFlag.LAST : 0));
   rmppStatus.set(view, 0, 0);
-  segmentNumber.set(view, 0, 1);
-  payloadLength.set(view, 0, subnetHeaderBytes + tableBytes(records));
-  attributeOffset.set(view, 0, distance);
+  segmentNumber.set(view, 0, segment);
+  const wholeBytes = segmentCount * subnetHeaderBytes + data.length;
+  payloadLength.set(view, 0, isFirst ? wholeBytes : isLast ? subnetHeaderBytes + part.length : 0);
 }
 
 const keyOf = (mgid: Uint8Array): string =>

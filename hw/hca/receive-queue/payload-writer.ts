@@ -39,6 +39,8 @@ export class PayloadWriter {
   readonly #requester: number;
   /** Packets still held, each visible at the done count that releases it; as many as the receive buffers hold. */
   readonly #held: Fifo;
+  /** The receiver waits until all writes have left. */
+  #isAwaited = false;
   #ports!: PayloadWriterPorts;
 
   constructor({ dmaWrite, domain, receiveBuffers }: HcaCore) {
@@ -77,6 +79,12 @@ export class PayloadWriter {
     this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
   }
 
+  /** Whether all writes have left; else the receiver is woken when they have. */
+  awaitLeft(): boolean {
+    this.#isAwaited = this.doneCount !== this.requestedCount;
+    return !this.#isAwaited;
+  }
+
   /** The packet of this name needs no more writes: its buffer is freed when those requested have left. */
   finish(name: number): void {
     if (this.doneCount === this.requestedCount) this.#port.consume(name);
@@ -85,6 +93,7 @@ export class PayloadWriter {
 
   reset(): void {
     this.doneCount = this.requestedCount;
+    this.#isAwaited = false;
     while (!this.#held.isEmpty) this.#port.consume(this.#held.pop());
   }
 
@@ -101,5 +110,8 @@ export class PayloadWriter {
     while (this.#held.headCycle <= this.doneCount) this.#port.consume(this.#held.pop());
     this.#ports.responses.payloadLeft(cycle);
     this.#ports.requester.payloadLeft(cycle);
+    if (!this.#isAwaited || this.doneCount !== this.requestedCount) return;
+    this.#isAwaited = false;
+    this.#ports.receiver.wake(cycle + 1);
   }
 }

@@ -47,6 +47,7 @@ import {
   receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
+  STALL_DMA,
 } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { Acknowledgements } from '../requester/index.ts';
@@ -74,6 +75,10 @@ export interface SpecialQps {
 export interface EmbeddedManager {
   /** Turns a management datagram into its answer, in place. False: it has none. */
   answer(mad: Uint8Array): boolean;
+  /** Whether the answer goes on in another datagram. */
+  readonly hasNext: boolean;
+  /** Turns an answer, which has been received, into the next datagram of it, in place. */
+  next(mad: Uint8Array): void;
 }
 
 export interface ReceiverPorts {
@@ -114,6 +119,9 @@ export class Receiver {
   /** Members of the group that the packet is for, and the one being served. */
   #memberCount = 0;
   #member = 0;
+  /** The packet is an answer of the embedded subnet manager, which may go on; and the next datagram of it is to be put in its place. */
+  #isManagers = false;
+  #isFollowing = false;
   /** QP of the packet being worked on. */
   #active: QueuePair | undefined;
 
@@ -172,6 +180,8 @@ export class Receiver {
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
     this.#active = undefined;
     this.#memberCount = 0;
+    this.#isManagers = false;
+    this.#isFollowing = false;
     this.#datagrams.reset();
     this.#responder.reset();
     this.#acknowledgements.reset();
@@ -241,7 +251,7 @@ export class Receiver {
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
     if (this.#active !== undefined) this.#contexts.used();
-    this.#active = this.#memberCount === 0 ? undefined : this.#nextMember();
+    this.#active = this.#memberCount === 0 ? this.#nextAnswer() : this.#nextMember();
     if (this.#active === undefined) {
       this.#core.costs?.rests(PORT_RECEIVER);
       this.#release(source.pop());
@@ -289,8 +299,10 @@ export class Receiver {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
+    if (this.#isFollowing && !this.#follow(cycle)) return WAIT;
     if (isBegun && !takesRequests(pair)) {
       // The QP has failed since.
+      this.#isManagers = false;
       this.#responder.reset();
       this.#acknowledgements.reset();
       this.#datagrams.reset();
@@ -364,9 +376,30 @@ export class Receiver {
     }
     const at = offset + PACKET_PAYLOAD_OFFSET;
     if (!this.#core.manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
+    this.#isManagers = true;
     packet.lids = (lids << 16) | (lids >>> 16);
     rxWords[(offset >> 2) + WORD_LIDS] = packet.lids;
     if ((packet.flags & FLAG_GRH) !== 0) exchangeGids(rxBytes, this.#grhPlace());
+    return true;
+  }
+
+  /** The QP once more, if the embedded subnet manager has another datagram for it. */
+  #nextAnswer(): QueuePair | undefined {
+    this.#isFollowing = this.#isManagers && this.#core.manager.hasNext;
+    if (!this.#isFollowing) this.#isManagers = false;
+    return this.#isFollowing ? this.#active : undefined;
+  }
+
+  /** Puts the next datagram of an answer in the place of the one before. False: that one has not all left for memory. */
+  #follow(cycle: Cycles): boolean {
+    if (!this.#writer.awaitLeft()) {
+      this.account.stall(cycle, STALL_DMA);
+      return false;
+    }
+    const { rxBytes, offset, payloadBytes } = this.#packets;
+    const at = offset + PACKET_PAYLOAD_OFFSET;
+    this.#core.manager.next(rxBytes.subarray(at, at + payloadBytes));
+    this.#isFollowing = false;
     return true;
   }
 

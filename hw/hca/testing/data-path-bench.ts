@@ -52,6 +52,7 @@ import type { SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
 import { EthernetSide, type EthernetSideSetup } from '../port/index.ts';
+import type { EmbeddedManager } from '../receiver/index.ts';
 import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
 import { BenchAddress } from './bench-address.ts';
@@ -174,6 +175,8 @@ export class DataPathNode {
   readonly groups = new MulticastGroups();
   /** What the embedded subnet manager does with a MAD: specs that give it a LID replace this. */
   answers: (mad: Uint8Array) => boolean = () => false;
+  /** What follows each answer: as many datagrams as there are. */
+  readonly following: ((mad: Uint8Array) => void)[] = [];
   specialQpBase = 0;
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
@@ -276,7 +279,7 @@ export class DataPathNode {
       ethernet: this.ethernet,
       eventQueues: this.events,
       specialQps: this,
-      manager: { answer: (mad) => this.answers(mad) },
+      manager: this.#managerOf(),
       groups: this.groups,
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
@@ -336,6 +339,17 @@ export class DataPathNode {
 
   rewriteMpt(index: number, entry: Uint8Array): void {
     this.memory.bytes.set(entry, this.icm.dmptEntryAddress(index));
+  }
+
+  #managerOf(): EmbeddedManager {
+    const { following } = this;
+    return {
+      answer: (mad) => this.answers(mad),
+      get hasNext() {
+        return following.length > 0;
+      },
+      next: (mad) => following.shift()!(mad),
+    };
   }
 
   #perform(cycle: Cycles): void {

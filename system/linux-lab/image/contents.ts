@@ -27,7 +27,7 @@ export const programs: readonly string[] = [
   ...['bw', 'lat'].map((figure) => `usr/bin/raw_ethernet_${figure}`),
   'usr/sbin/nvme',
   ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
-  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate', 'opensm'].map(
+  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'saquery', 'sminfo', 'ibportstate', 'opensm'].map(
     (tool) => `usr/sbin/${tool}`,
   ),
 ];
