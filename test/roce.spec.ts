@@ -198,6 +198,21 @@ describe('RoCE v2 between simulated hosts', () => {
     expect(report.faults!.reduce((sum, { fired }) => sum + fired, 0)).toBeGreaterThan(3);
   });
 
+  it.each([
+    ['lost', [{ packet: 'lost', node: 1, only: 'responses', chance: 0.3 }]],
+    ['doubled', [{ packet: 'duplicated', node: 1, only: 'responses', chance: 0.3 }]],
+  ] as const)('balances where NAKs are %s', async (_what, more) => {
+    const faults = [{ packet: 'lost', node: 0, only: 'requests', chance: 0.1 } as const, ...more];
+    const args = { qps: 2, rounds: 6 };
+    const { report } = await runPrograms(programsOf('mixture', 'polling', args), roce('v2', { faults }));
+    const naks = report.nodes.map(({ hca }) => [
+      hca.transport['sequenceNakSent'],
+      hca.transport['sequenceNakReceived'],
+    ]);
+    expect(naks[1]![0]).not.toBe(naks[0]![1]);
+    expectBalanced(report);
+  });
+
   it('gives the same report in every partition', async () => {
     const url = new URL('../examples/rdma-cm-echo.ts', import.meta.url);
     const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName } }));

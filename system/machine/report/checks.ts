@@ -17,7 +17,7 @@
  */
 import { exactSumOf } from '../../../sim/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
-import { frameCableFailures } from './frame-ledger.ts';
+import { frameCableFailures, framesGone } from './frame-ledger.ts';
 import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -262,14 +262,18 @@ const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   if (receiver.node < sender.node) return [];
   const ends = sender === receiver ? [sender] : [sender, receiver];
+  const frames = ends.flatMap(({ ethernet }) => (ethernet === undefined ? [] : framesGone(ethernet)));
   const isLossless = ends.every(
     ({ wire, loopback, violations, heldPackets }) =>
       heldPackets === 0 &&
+      frames.every(({ missing, copied, heldBack }) => missing + copied + heldBack === 0) &&
       sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
       Object.keys(wire.corrupted).length + Object.keys(violations).length === 0 &&
       wire.rearranged === undefined,
   );
   const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
+  // Copies of frames are not counted by opcode.
+  const copiedFrames = sumOf(frames.map(({ copied }) => copied));
   const copiedAcks = sumOf(
     ends.flatMap(({ wire }) =>
       ['RC_ACKNOWLEDGE', 'XRC_ACKNOWLEDGE'].map((name) => wire.rearranged?.copied[name]?.packets ?? 0),
@@ -279,7 +283,7 @@ function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): 
     behind(
       `cable ${sender.node} to ${receiver.node}, ${kind}`,
       countOf(`${kind}Received`),
-      countOf(`${kind}Sent`) + copiedAcks,
+      countOf(`${kind}Sent`) + copiedAcks + copiedFrames,
       isQuiet && isLossless,
     ),
   );

@@ -73,6 +73,18 @@ export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameL
   return { ...transmitted, ...(isRearranged ? rearranged : {}) };
 }
 
+/** Frames that one end lost on the cable, did not send or did not hand on, and that faults doubled or held back there. */
+export function framesGone({ transmitted, received, dropped }: FrameLedger): {
+  readonly missing: number;
+  readonly copied: number;
+  readonly heldBack: number;
+} {
+  const { lostFrames = 0, discardedFrames = 0, copiedFrames = 0, heldBackFrames = 0 } = transmitted;
+  const arrived = ['corruptedFrames', 'fifoDrops', 'linkDownDrops'].map((name) => received[name] ?? 0);
+  const missing = lostFrames + discardedFrames + sumOf(arrived) + sumOf(Object.values(dropped));
+  return { missing, copied: copiedFrames, heldBack: heldBackFrames };
+}
+
 /** One end of a cable as its balance sees it. */
 interface CableEnd {
   readonly node: number;
