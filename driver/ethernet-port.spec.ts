@@ -74,6 +74,17 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect([configured.slice(0, 8), configured.slice(2 * 0x16, 2 * 0x18)]).toEqual(['00000008', '12b7']);
   });
 
+  it('sheet 8.3: is given no pauses either way where the driver is not to use any', async () => {
+    const { machine } = await TestContext.openWith(ethernetDevice(hasVersion2), neighbours, {
+      usesPause: false,
+    });
+    const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
+    // As above, but for the two bits.
+    expect(toHex(general.input.subarray(2, 13))).toBe(
+      hasVersion2 ? '0017200010820000000000' : '0007000010820000000000',
+    );
+  });
+
   it('sheet 5.1.1: has a connection go to the MAC of its peer, from its own by index, with priority and version', async () => {
     const opened = await open();
     const { machine, context } = opened;

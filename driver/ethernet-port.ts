@@ -31,6 +31,7 @@ import { gidOfIpv4, gidOfMac, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } 
 import { KernelError, requireWithin } from './kernel-error.ts';
 import { NetworkInterface } from './network/index.ts';
 import { frameQpnOf } from './numbers.ts';
+import type { DriverConfig } from './parameters.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
 import {
@@ -88,6 +89,7 @@ export class EthernetPort extends Port {
   /** IPv4 address by the host's table of addresses; undefined where it is not there. */
   readonly address: string | undefined;
   private readonly hasVersion2: boolean;
+  private readonly usesPause: boolean;
   private readonly entries: readonly Entry[];
   private opened: NetworkInterface | undefined;
 
@@ -97,8 +99,10 @@ export class EthernetPort extends Port {
     number: number,
     port: PortLimits,
     limits: DeviceLimits,
+    { usesPause }: Pick<DriverConfig, 'usesPause'>,
   ) {
     super(platform, commands, number, port);
+    this.usesPause = usesPause;
     this.hasVersion2 = hasFlag(limits.memoryManagementFlags, MemoryManagementFlag.ROCE_V1_V2);
     this.address = platform.neighbours?.find(({ mac }) => mac === port.mac)?.address;
     const gids = [gidOfMac(port.mac), ...(this.address === undefined ? [] : [gidOfIpv4(this.address)])];
@@ -127,8 +131,8 @@ export class EthernetPort extends Port {
           rxPauseValid: 1,
           txPauseValid: 1,
           mtuBytes: this.limits.maxEthernetMtu + frameOverheadBytes,
-          txGlobalPause: 1,
-          rxGlobalPause: 1,
+          txGlobalPause: Number(this.usesPause),
+          rxGlobalPause: Number(this.usesPause),
           ...(this.hasVersion2 ? { roceModeValid: 1, roceMode: bothRoceVersions } : {}),
         },
         bytes,

@@ -170,6 +170,11 @@ export const driverParameters = {
     'interface sheet 8.1',
     'Whether to use MSI-X where the device and the platform have it.',
   ),
+  usesPause: flag(
+    true,
+    'Linux 6.1 mlx4_en: pause both ways unless told otherwise (ethtool -A)',
+    'Whether a port of Ethernet sends PAUSE frames and heeds those that come.',
+  ),
 } as const;
 
 export type DriverConfig = ConfigOf<typeof driverParameters>;

@@ -100,7 +100,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
   await configureSpecialQps(probe, limits);
   const ports = portLimits.map((port, at) =>
     port.supportedTypes === PortType.ETHERNET
-      ? new EthernetPort(platform, commands, at + 1, port, limits)
+      ? new EthernetPort(platform, commands, at + 1, port, limits, config)
       : new Port(platform, commands, at + 1, port),
   );
   router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));

@@ -5,7 +5,7 @@ import type { HcrLine } from '../abi/testing/golden.ts';
 import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
 import type { CreateQp, KernelContext } from './kernel-verbs.ts';
-import { driverParameters } from './parameters.ts';
+import { type DriverConfig, driverParameters } from './parameters.ts';
 import type { Neighbour } from './platform.ts';
 import { type Script, TestMachine } from './testing.ts';
 import { goldenCommands, goldenDevice } from './testing-answers.ts';
@@ -82,10 +82,14 @@ export class TestContext {
   }
 
   /** The same with another device, whose probe is remembered. */
-  static async openWith(script: Script, neighbours: readonly Neighbour[] = []): Promise<TestContext> {
+  static async openWith(
+    script: Script,
+    neighbours: readonly Neighbour[] = [],
+    changed: Partial<DriverConfig> = {},
+  ): Promise<TestContext> {
     const machine = new TestMachine();
     machine.script = script;
-    const config = { ...defaultsOf(driverParameters), completionEqEntries: 128 };
+    const config = { ...defaultsOf(driverParameters), completionEqEntries: 128, ...changed };
     const driver = new Driver({ ...machine.platform, neighbours }, config);
     await driver.probe(machine.cpu);
     const process = machine.newProcess();
