@@ -381,13 +381,14 @@ export class EthernetPort {
     return outcome;
   }
 
-  /** A frame that rules concern, or while others are held back. Its bytes are its own. */
+  /** A frame that rules concern, or while others are held back. Its bytes are its own. PAUSE frames pass none: what they would let go may be stopped. */
   #putInDisorder(
     bytes: Uint8Array,
     outcome: number,
     rules: ConcernedRules,
     fromPs: Picoseconds,
     isSentAgain: boolean,
+    isPassing = true,
   ): void {
     const { passed, canCopy } = this.#held;
     const { rearranged } = this;
@@ -417,7 +418,7 @@ export class EthernetPort {
       });
       copy.fired();
     }
-    if (passed !== undefined && --passed.passesLeft === 0) this.#letGo(passed, fromPs);
+    if (isPassing && passed !== undefined && --passed.passesLeft === 0) this.#letGo(passed, fromPs);
   }
 
   /** A PAUSE frame may be due: it leaves as soon as the link has little reserved. */
@@ -432,7 +433,7 @@ export class EthernetPort {
     const rules = this.faults.rulesOnPause();
     const outcome = this.#outcomeOf(wireBytesOf(frame.length), rules, nowPs);
     if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs, false);
-    else this.#putInDisorder(frame, outcome, rules, nowPs, false);
+    else this.#putInDisorder(frame, outcome, rules, nowPs, false, false);
   }
 
   /** The other end has this one go on from `fromPs` on. */

@@ -146,6 +146,20 @@ describe('a receiver that takes nothing', () => {
     });
   });
 
+  it('IEEE 802.3-2018, 31B.3: gets no frame that a fault holds back while the sender is stopped, however many PAUSE frames that one sends', async () => {
+    const { bench, a, b, upPs } = await stalled(200 * US, {}, 4);
+    const [passes, delayPs] = [5, 500 * US];
+    a.port.faults.addRule({ kind: 'reordered', passes, delayPs }, { first: 1, last: 1 }, { fired: () => {} });
+    // Its own receiver takes nothing either: it stops the far end, again and again.
+    a.consumesAtOnce = false;
+    b.at(upPs, () => b.sendAll(3, 60));
+    await bench.runTo(upPs + 1000 * US);
+    expect(a.port.flowControl.totals().sentFrames).toBeGreaterThan(10);
+    expect(orderOf(b)).toEqual([1, 2, 3, 0]);
+    expect(b.arrivals[3]!.timePs).toBe(upPs + delayPs + SHORT_PS + LATENCY_PS);
+    expectBalance(bench);
+  });
+
   it('drops what it has no slot for when a PAUSE frame is lost, counts it, and asks again', async () => {
     const { bench, b, upPs } = await stalled(60 * US, {}, 900);
     b.port.faults.addRule({ kind: 'lost' }, { only: 'pauses', first: 1, last: 1 }, { fired: () => {} });
