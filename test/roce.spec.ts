@@ -198,6 +198,26 @@ describe('RoCE v2 between simulated hosts', () => {
     expect(report.faults!.reduce((sum, { fired }) => sum + fired, 0)).toBeGreaterThan(3);
   });
 
+  it('says in its report of the cable what faults did to packets', async () => {
+    const some = { node: 0, only: 'requests', shots: 2 } as const;
+    const faults = [
+      { ...some, packet: 'lost', nth: '2-' } as const,
+      { ...some, packet: 'corrupted', nth: '9-' } as const,
+      // Under a right FCS, and still a packet of its queue pair.
+      { ...some, packet: 'corrupted', crc: 'icrc', where: 'payload', nth: '30-' } as const,
+      { ...some, packet: 'duplicated', nth: '40-' } as const,
+    ];
+    const { report } = await runPrograms(
+      programsOf('mixture', 'polling', { qps: 2, rounds: 6 }),
+      roce('v2', { faults }),
+    );
+    expect(report.faults!.map(({ fired }) => fired)).toEqual([2, 2, 2, 2]);
+    expect(report.wire[0]).toMatchObject({ lost: 2, corrupted: 4, duplicated: 2, dropped: 0 });
+    expect(report.wire[1]).toMatchObject({ corrupted: 0, dropped: 0 });
+    expect(report.wire[1]).not.toHaveProperty('lost');
+    expectBalanced(report);
+  });
+
   it.each([
     ['lost', [{ packet: 'lost', node: 1, only: 'responses', chance: 0.3 }]],
     ['doubled', [{ packet: 'duplicated', node: 1, only: 'responses', chance: 0.3 }]],

@@ -233,6 +233,8 @@ function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     ...wire,
     opcodes: { ...roce.transmitted, ...(others === 0 ? {} : { FRAME: frames }) },
     retransmitted: roce.retransmitted,
+    // With a wrong FCS, and with a wrong ICRC under a right one.
+    corrupted: wire.corrupted + (receiver.dropped['packetDamaged'] ?? 0),
     discarded: transmitted['discardedFrames'] ?? 0,
   };
 }
