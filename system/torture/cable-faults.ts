@@ -1,5 +1,10 @@
-/** What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3). */
+/**
+ * What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and what a cable
+ * of Ethernet did to them, which drops what finds no room.
+ */
 import type { FaultEntry } from '../machine/faults/index.ts';
+import type { Report } from '../machine/index.ts';
+import { isOnEthernet, mayDropFrames } from './ethernet-cable.ts';
 import type { Story } from './story.ts';
 
 /** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/faults.md). */
@@ -22,8 +27,28 @@ const sumOver = ({ faults }: Story, kinds: readonly string[]): number =>
  * Packets at most that are missing where they were due: gone, or passed by others. Each may cost a retry, and so may a NAK that
  * comes twice.
  */
-export const lossesOf = (story: Story): number =>
+const lossesByFaults = (story: Story): number =>
   sumOver(story, ['corrupted', 'lost', 'reordered', 'duplicated']);
+
+/** The same before a story is played: on Ethernet any number, where frames may be dropped. */
+export const lossesOf = (story: Story): number =>
+  mayDropFrames(story) ? Number.POSITIVE_INFINITY : lossesByFaults(story);
+
+/** The same afterwards: on Ethernet with the frames that did not come to their receiver, as both ends counted them. */
+export function lossesIn({ story, report }: { readonly story: Story; readonly report: Report }): number {
+  if (!isOnEthernet(story)) return lossesOf(story);
+  return report.nodes.reduce((sum, { hca }) => {
+    const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
+    const counts = [
+      transmitted['lostFrames'],
+      received['corruptedFrames'],
+      received['fifoDrops'],
+      received['linkDownDrops'],
+      ...Object.values(dropped),
+    ];
+    return counts.reduce((all: number, count = 0) => all + count, sum);
+  }, lossesByFaults(story));
+}
 
 /** Packets at most that arrive twice. */
 export const copiesOf = (story: Story): number => sumOver(story, ['duplicated']);

@@ -16,7 +16,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
-import { type RcAddress, toInit, toRtr, toRts } from '../workloads/index.ts';
+import { pathTo, type RcAddress, toInit, toRtr, toRts } from '../workloads/index.ts';
 import type { QpPlan } from './story.ts';
 
 /** Of all datagram QPs. */
@@ -52,7 +52,7 @@ async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promis
       pathMtu: plan.mtu as PortAttr['activeMtu'],
       destQpNum: peer.qpNum,
       rqPsn: peer.psn,
-      ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+      ahAttr: pathTo(peer),
     },
     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
   );

@@ -4,13 +4,14 @@
 import { wcStatusStr } from '../../userlib/index.ts';
 import type { FaultEntry } from '../machine/faults/index.ts';
 import type { ParameterValue } from '../machine/profile/index.ts';
+import { isOnEthernet } from './ethernet-cable.ts';
 import { verbNameOf } from './render-story.ts';
 import type { Played } from './run-story.ts';
 import { isOnDemandArea, type Story, sendsOf } from './story.ts';
 
 /** Counts by key; plain data that crosses threads. */
 export interface Coverage {
-  /** `transport verb` to `end` to count. */
+  /** `transport verb`, on Ethernet behind the version of RoCE, to `end` to count. */
   readonly ends: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** `transport verb, fault` to `end` to count: each request of a story once for each kind of fault in it. */
   readonly endsByFault: Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -45,13 +46,14 @@ export function coverageOf({ story, seen }: Played): Coverage {
   }
   const ends: Record<string, Record<string, number>> = {};
   const endsByFault: Record<string, Record<string, number>> = {};
+  const cable = isOnEthernet(story) ? `RoCE ${story.set['hca.capability.roce']} ` : '';
   const endOfId = seen.map(
     (observations) => new Map(observations?.completions.map(({ id, status }) => [id, wcStatusStr(status)])),
   );
   for (const { program, qp, plan } of sendsOf(story)) {
     const { transport } = story.programs[program]!.qps[qp]!;
     const isByWindow = plan.through !== undefined && plan.remote !== undefined;
-    const verb = `${transport} ${verbNameOf(plan.opcode)}${isByWindow ? ' by a window' : ''}`;
+    const verb = `${cable}${transport} ${verbNameOf(plan.opcode)}${isByWindow ? ' by a window' : ''}`;
     const end = endOfId[program]?.get(plan.id) ?? 'silent';
     count(ends, verb, end);
     for (const fault of Object.keys(faults)) count(endsByFault, `${verb}, ${fault}`, end);
@@ -78,8 +80,10 @@ function faultNameOf(fault: FaultEntry): string {
   return `${typeof how === 'string' ? `${kind}=${how}` : kind}${by}`;
 }
 
-function objectsOf({ programs, scene }: Story): Record<string, number> {
-  const objects: Record<string, number> = scene === undefined ? {} : { [`scene ${scene.name}`]: 1 };
+function objectsOf(story: Story): Record<string, number> {
+  const { programs, scene } = story;
+  const where = isOnEthernet(story) ? ' on Ethernet' : '';
+  const objects: Record<string, number> = scene === undefined ? {} : { [`scene ${scene.name}${where}`]: 1 };
   const count = (name: string): void => {
     objects[name] = (objects[name] ?? 0) + 1;
   };

@@ -30,7 +30,9 @@ import {
   getCqEvent,
   getDeviceList,
   IBV_ACCESS_LOCAL_WRITE,
+  IBV_LINK_LAYER_ETHERNET,
   IBV_MW_TYPE_1,
+  IBV_PORT_ACTIVE,
   IBV_QP_EN_SQD_ASYNC_NOTIFY,
   IBV_QP_STATE,
   IBV_QPS_ERR,
@@ -72,6 +74,7 @@ import {
   postRecv,
   postSend,
   postSrqRecv,
+  queryGid,
   queryPort,
   queryQp,
   regMr,
@@ -80,6 +83,7 @@ import {
   VerbsError,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
+import { type PortAddress, pathTo } from '../workloads/index.ts';
 import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
@@ -135,6 +139,8 @@ const eventsAckedAtOnce = 3;
 
 interface PeerNews {
   readonly lid: number;
+  /** Of the port, on Ethernet. */
+  readonly gid?: readonly number[];
   readonly qpNum: number;
   readonly areas: readonly (readonly [address: number, rkey: number])[];
 }
@@ -307,7 +313,9 @@ class Player {
   async #activePort(context: IbvContext): Promise<PortAttr> {
     for (let waits = 0; ; waits++) {
       const port = await queryPort(context, 1);
-      if (port.lid !== 0 || waits > 200) return port;
+      const isReady =
+        port.linkLayer === IBV_LINK_LAYER_ETHERNET ? port.state === IBV_PORT_ACTIVE : port.lid !== 0;
+      if (isReady || waits > 200) return port;
       await this.#program.cpu.sleep(psPerMs);
     }
   }
@@ -421,7 +429,8 @@ class Player {
     );
     for (const { index, peer } of links) {
       const { qp } = this.#qps[index]!;
-      const news = qp === undefined ? null : { lid: this.#port!.lid, qpNum: qp.qpNum, areas };
+      const news =
+        qp === undefined ? null : { ...(await this.#addressFor(peer.link)), qpNum: qp.qpNum, areas };
       if (peer.program === this.#index) this.#connectWithPeer(this.#qps[peer.qp]!, news);
       else await exchange.put(mailboxOf(peer.link, turn, peer), news as unknown as JsonValue);
     }
@@ -440,9 +449,23 @@ class Player {
       const { qp, plan, peer: there } = open;
       if (qp === undefined || there === undefined || turnOfQp(plan) !== turn) continue;
       const other = this.#story.programs[peer.program]!.qps[peer.qp]!;
-      await ready(qp, plan, { ...there, psn: other.psn });
-      if (plan.transport === 'UD') open.ah = await createAh(this.#pds[0]!, { dlid: there.lid, portNum: 1 });
+      const { gidIndex: sgidIndex } = this.#story.links[peer.link]!;
+      const found = {
+        lid: there.lid,
+        ...(there.gid === undefined || sgidIndex === undefined ? {} : { gid: there.gid, sgidIndex }),
+      };
+      await ready(qp, plan, { ...found, qpNum: there.qpNum, psn: other.psn });
+      if (plan.transport === 'UD') open.ah = await createAh(this.#pds[0]!, pathTo(found));
     }
+  }
+
+  /** Where the port is found by the QPs of a link: by its LID, or by a GID. */
+  async #addressFor(link: number): Promise<PortAddress> {
+    const { lid } = this.#port!;
+    const { gidIndex } = this.#story.links[link]!;
+    return gidIndex === undefined
+      ? { lid }
+      : { lid, gid: [...(await queryGid(this.#context!, 1, gidIndex))] };
   }
 
   /** Peers that are connected already may send, with RNR retries without end, what would never meet a receive. */

@@ -68,11 +68,12 @@ export function renderStory(story: Story): string[] {
     lines.push(`stopped after ${(100 * stopsAfter).toFixed(3)} % of it, once more`);
   if (scene !== undefined)
     lines.push(`scene ${scene.name}: ${sceneOf(scene).about}`, `with ${JSON.stringify(scene.args)}`);
-  for (const { ends } of links) {
+  for (const { ends, gidIndex } of links) {
     const [left, right] = ends.map(
       ({ program, qp }) => `program ${program} QP ${qp} (host ${programs[program]!.node})`,
     );
-    lines.push(`${left} ═ ${right}: ${describeQp(story, ends[0])}`);
+    const path = gidIndex === undefined ? '' : `, GID ${gidIndex}`;
+    lines.push(`${left} ═ ${right}: ${describeQp(story, ends[0])}${path}`);
   }
   for (const [index, turn] of turns.entries())
     for (const [program, { cqs, areas, isMoved }] of turn.programs.entries())

@@ -21,6 +21,7 @@ import {
   type Report,
 } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
+import { isOnEthernet } from './ethernet-cable.ts';
 import type { Finding } from './finding.ts';
 import { judgeCosts, judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
@@ -65,6 +66,10 @@ export interface Played {
   readonly packets: readonly LinkPackets[];
   /** What operations have cost; undefined of a machine that attributes none, or cannot keep so many packets apart. */
   readonly costs: Costs | undefined;
+  /** What passed both ends of a cable of Ethernet, as a capture file; undefined of another cable, and where nobody looks on. */
+  readonly capture: Uint8Array | undefined;
+  /** When the capture ends. */
+  readonly lastPs: bigint;
   /** Every parameter of the machine. */
   readonly config: MachineConfig;
   /** How the run itself ended: undefined without an error. */
@@ -138,9 +143,16 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
     ...differs('what the programs saw', first.results, second.results),
     ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
     ...(again.isUnwatched === true ? [] : differs('what the linter reports', first.lint, second.lint)),
+    ...(isSameCapture(first.capture, second.capture)
+      ? []
+      : [{ judge: 'sameness', what: `the capture of the cable differs ${how}` }]),
     ...judgeCosts(second).map((what) => ({ judge: 'costs', what })),
   ];
 }
+
+/** Nobody looks on in some plays. */
+const isSameCapture = (left: Uint8Array | undefined, right: Uint8Array | undefined): boolean =>
+  left === undefined || right === undefined || Buffer.compare(left, right) === 0;
 
 /** Each epoch is a step, also where nothing happens in it. */
 const epochsMax = 50_000n;
@@ -189,19 +201,21 @@ const observers = (partition: Partition): AnalysisOptions => ({
     recordsMax: observedRecordsMax,
     ...(partition === 'single' ? { sink: () => {} } : {}),
   },
-  capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 2 ** 20 },
+  capture: { ends: bothEnds, sizeBytes: 2 ** 20 },
   ...(partition === 'single' ? { trace: { ...traceDefaults, sinkOf: () => nowhere } } : {}),
 });
 
+const bothEnds = [{ node: 0 }, { node: 1 }];
 const observedRecordsMax = 4096;
+/** More than the frames of a story are. */
+const captureBytes = 2 ** 26;
 const nowhere: TextSink = { write: () => {}, close: () => {} };
 
 /** The machine of a story, without programs. */
-export function machineOf(
-  { set, faults, isPlain: isAlwaysPlain }: Story,
-  { partition, shuffleSeed, epochPs, isUnwatched, isObserved, isPlain = isAlwaysPlain }: Again,
-  { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
-): Promise<Machine> {
+export function machineOf(story: Story, how: Again, options: PlayOptions = {}): Promise<Machine> {
+  const { set, faults } = story;
+  const { partition, shuffleSeed, epochPs, isUnwatched, isObserved, isPlain = story.isPlain } = how;
+  const { analysis, stepLimit = stepLimitOfStories } = options;
   return Machine.create({
     set,
     faults,
@@ -216,7 +230,14 @@ export function machineOf(
       analysis ??
       (isUnwatched === true
         ? {}
-        : { lint: true, packets: true, ...(isObserved === true ? observers(partition) : {}) }),
+        : {
+            lint: true,
+            packets: true,
+            ...(isObserved === true ? observers(partition) : {}),
+            ...(isCaptured(story, how, options)
+              ? { capture: { ends: bothEnds, sizeBytes: captureBytes } }
+              : {}),
+          }),
   });
 }
 
@@ -253,10 +274,17 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const report = await machine.report();
   // Behind the report: its ledgers count what has not arrived.
   const packets = await machine.packets();
+  const capture = isCaptured(story, how, options) ? await machine.capture() : undefined;
+  const lastPs = BigInt(machine.instantPs);
   const costs = how.isObserved === true ? await costsOf(machine) : undefined;
   const { config } = machine;
-  return { story, endPs, seen, results, report, leftovers, held, lint, packets, costs, config, error };
+  const looks = { lint, packets, capture, lastPs, costs };
+  return { story, endPs, seen, results, report, leftovers, held, ...looks, config, error };
 }
+
+/** Frames of Ethernet are judged one by one. */
+const isCaptured = (story: Story, { isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
+  isOnEthernet(story) && isUnwatched !== true && analysis === undefined;
 
 async function costsOf(machine: Machine): Promise<Costs | undefined> {
   try {

@@ -2,6 +2,7 @@
 import { Random } from '../../sim/index.ts';
 import { withBadCable } from './draw-bad-cable.ts';
 import { withCardTimers } from './draw-card-timers.ts';
+import { ethernetForScene, withEthernet } from './draw-ethernet.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { withPacketRules } from './draw-packet-rules.ts';
 import { withReceivePath } from './draw-receive-path.ts';
@@ -33,28 +34,27 @@ export function storyOfSeed(seed: number, scene?: string): Story {
 
 /** From here on stories of players have what came later; a seed below stays the story that commits and pages name. */
 const firstNewerSeed = 1_700_000_000;
-/** From here on they have card timers as well, and one more scene may be told. */
+/** From here on they have card timers as well. */
 const firstNewestSeed = 1_800_000_000;
 
 function playersOfSeed(seed: number): Story {
   if (seed < firstNewerSeed) return drawStory(seed);
   if (seed < firstNewestSeed) return newerStory(seed);
   const story = newestStory(seed);
-  return seed < firstExtendedSeed ? story : withBadCable(new Random(seed, 'bad cable'), story);
+  if (seed < firstExtendedSeed) return story;
+  const extended = withBadCable(new Random(seed, 'bad cable'), story);
+  return seed < firstEthernetSeed ? extended : withEthernet(new Random(seed, 'ethernet'), extended);
 }
 
-/** From here on stories of players may have a bad cable, and one more scene may be told: extended reliable connections. */
+/** From here on stories of players may have a bad cable. */
 const firstExtendedSeed = 1e12;
-/** From here on the scenes that came last may be told. Fresh seeds begin here, so that they are of all that there is. */
-export const firstFreshSeed = 3e12;
+/** From here on stories may be of hosts on Ethernet. Above what earlier versions took fresh seeds from, of the clock, too. */
+const firstEthernetSeed = 1e14;
+/** Fresh seeds begin here, so that they are of all that there is. */
+export const firstFreshSeed: number = firstEthernetSeed;
 
-const scenesOfSeed = (seed: number): readonly Scene[] => {
-  if (seed >= firstFreshSeed) return scenes;
-  const notLatest = scenes.filter(({ isLatest }) => isLatest !== true);
-  if (seed >= firstExtendedSeed) return notLatest;
-  const earlier = notLatest.filter(({ isNewest }) => isNewest !== true);
-  return seed < firstNewestSeed ? earlier.filter(({ isNew }) => isNew !== true) : earlier;
-};
+const scenesOfSeed = (seed: number): readonly Scene[] =>
+  scenes.filter(({ toldFrom = 0 }) => seed >= toldFrom);
 
 /** A story of players with all that there is: time-outs and RNR delays of other cards, too. */
 export const newestStory = (seed: number): Story =>
@@ -97,7 +97,7 @@ function orLookedAtAgain(story: Story): Story {
 export const plain = (story: Story): Story => ({ ...story, isPlain: true });
 
 /** A story that plays a scene, with numbers and hardware of the seed. */
-export function drawScene(seed: number, { name, draw }: Scene): Story {
+export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
   const random = new Random(seed, `scene ${name}`);
   const {
     args,
@@ -113,11 +113,15 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
     ? drawHardware(new Random(seed, 'hardware'))
     : { 'host.memory.sizeMib': 64 };
   const stop = new Random(seed, 'stop');
+  const ethernet =
+    seed < firstEthernetSeed || cable !== undefined
+      ? undefined
+      : ethernetForScene(new Random(seed, 'ethernet'), hardware, set);
   return {
     seed,
     climate,
     ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),
-    set: acceptable(hardware, set),
+    set: ethernet ?? acceptable(hardware, set),
     faults,
     again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : unwatchedAt(random)),
     programs: [],

@@ -72,6 +72,8 @@ export interface Again {
  */
 export interface Link {
   readonly ends: readonly [LinkEnd, LinkEnd];
+  /** On Ethernet: the place in both ports' tables of the GID by which an end finds the other; left out on InfiniBand. */
+  readonly gidIndex?: number;
 }
 
 export interface LinkEnd {

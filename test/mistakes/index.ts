@@ -1,6 +1,7 @@
 /** All seeded mistakes, by area of the code. */
 import { dmaMistakes } from './dma.ts';
 import { driverMistakes } from './driver.ts';
+import { ethernetMistakes } from './ethernet.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
 import type { Mistake } from './mistake.ts';
@@ -17,6 +18,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   report: reportMistakes,
   hca: hcaMistakes,
   wire: wireMistakes,
+  ethernet: ethernetMistakes,
   driver: driverMistakes,
   userlib: userlibMistakes,
   onceFound: onceFoundMistakes,

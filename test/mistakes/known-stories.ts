@@ -8,7 +8,7 @@ import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
 import { StoryPlayer } from './story-player.ts';
-import { firstSeed, type Trial } from './trial.ts';
+import type { Trial } from './trial.ts';
 
 interface KnownStory {
   readonly seed: number;
@@ -23,16 +23,17 @@ interface KnownStory {
 
 export class KnownStories {
   readonly #stories: readonly KnownStory[];
+  readonly #firstSeed: number;
 
-  private constructor(stories: readonly KnownStory[]) {
+  private constructor(stories: readonly KnownStory[], firstSeed: number) {
     this.#stories = stories;
+    this.#firstSeed = firstSeed;
   }
 
   /** Plays so many as one processor plays in `minutes`. */
   static async play(
     unchanged: SourceTree,
-    minutes: number,
-    jobs: number,
+    { firstSeed, minutes, jobs }: { firstSeed: number; minutes: number; jobs: number },
     tell: (minutes: number) => void,
   ): Promise<KnownStories> {
     const played = new Map<number, KnownStory>();
@@ -57,7 +58,7 @@ export class KnownStories {
         endMs += story.cpuMs;
         return { ...story, endMs };
       });
-    return new KnownStories(stories);
+    return new KnownStories(stories, firstSeed);
   }
 
   get count(): number {
@@ -81,7 +82,7 @@ export class KnownStories {
       const [finding] = findings.length > 0 ? [] : (await player.play(seed)).findings;
       if (finding === undefined) continue;
       const find = { by: finding.judge, seed, scene, what: finding.what };
-      return { mistake, find, stories: seed - firstSeed + 1, seconds: endMs / 1000 };
+      return { mistake, find, stories: seed - this.#firstSeed + 1, seconds: endMs / 1000 };
     }
     return { mistake, find: undefined, stories: stories.length, seconds: stories.at(-1)!.endMs / 1000 };
   }

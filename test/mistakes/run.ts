@@ -8,13 +8,14 @@ import { allMistakes, mistakesByArea } from './index.ts';
 import { KnownStories } from './known-stories.ts';
 import type { Mistake } from './mistake.ts';
 import { SourceTree } from './source-tree.ts';
-import { type Trial, tryMistake, UnchangedSource } from './trial.ts';
+import { type Trial, tryMistake, UnchangedSource, firstSeed as usualSeed } from './trial.ts';
 
 interface Options {
   readonly minutes: number;
   readonly only?: readonly string[];
   readonly area?: readonly string[];
   readonly jobs: number;
+  readonly firstSeed: number;
   readonly json?: string;
   readonly inOrder: boolean;
 }
@@ -25,12 +26,13 @@ function positive(text: string): number {
   return value;
 }
 
-const { minutes, only, area, jobs, json, inOrder } = new Command('mistakes')
+const { minutes, only, area, jobs, firstSeed, json, inOrder } = new Command('mistakes')
   .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
   .option('--minutes <n>', 'time for each mistake', positive, 10)
   .option('--only <names...>', 'these mistakes')
   .option('--area <areas...>', `mistakes of these areas: ${Object.keys(mistakesByArea).join(', ')}`)
   .option('--jobs <n>', 'mistakes at once', positive, 1)
+  .option('--first-seed <n>', 'play the stories from this seed on', positive, usualSeed)
   .option(
     '--in-order',
     'play all stories in order, for each mistake, in place of the likely ones first',
@@ -44,7 +46,7 @@ const wanted = chosen(only, area);
 const trials: Trial[] = [];
 using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
-const known = inOrder ? undefined : await KnownStories.play(tree, minutes, jobs, tellProgress);
+const known = inOrder ? undefined : await KnownStories.play(tree, { firstSeed, minutes, jobs }, tellProgress);
 if (known !== undefined) {
   process.stdout.write(`${known.count} stories without a mistake\n`);
   for (const { seed, findings } of known.failing())
@@ -77,7 +79,7 @@ async function work(): Promise<void> {
   for (let mistake = waiting.shift(); mistake !== undefined; mistake = waiting.shift()) {
     const trial =
       known === undefined
-        ? await tryMistake(mistake, own, unchanged, minutes)
+        ? await tryMistake(mistake, own, unchanged, minutes, firstSeed)
         : await known.tryMistake(mistake, own);
     trials.push(trial);
     process.stdout.write(`${lineOf(trial)}\n`);

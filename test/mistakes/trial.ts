@@ -65,6 +65,7 @@ export async function tryMistake(
   tree: SourceTree,
   unchanged: UnchangedSource,
   minutes: number,
+  firstSeed: number,
 ): Promise<Trial> {
   using _change = tree.make(mistake);
   const beganMs = performance.now();

@@ -18,8 +18,9 @@ import {
   IBV_WR_SEND_WITH_INV,
   wcStatusStr,
 } from '../../../userlib/index.ts';
-import { copiesOf, lossesOf } from '../cable-faults.ts';
+import { copiesOf, lossesIn } from '../cable-faults.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
+import { isOnEthernet } from '../ethernet-cable.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { ackTimeoutPs } from '../patience.ts';
 import type { Played } from '../run-story.ts';
@@ -39,16 +40,22 @@ import {
 import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
 import { isEverTaken, windowStateOf } from './windows.ts';
 
+/** A story with the packets at most that were missing where they were due. */
+interface CountedStory extends Story {
+  readonly losses: number;
+}
+
 export function judgeCompletions(played: Played): string[] {
+  const story: CountedStory = { ...played.story, losses: lossesIn(played) };
   const found: string[] = [];
   for (const [program, seen] of played.seen.entries())
     if (seen !== null) found.push(...judgeUniqueness(program, seen));
   const flows = flowsOf(played);
   for (const flow of flows) {
     const back = backOf(flows, flow);
-    found.push(...judgeOrder(flow), ...judgeArrivals(flow, back, played.story), ...judgeFields(flow));
+    found.push(...judgeOrder(flow), ...judgeArrivals(flow, back, story), ...judgeFields(flow));
     if (played.story.climate !== 'broken')
-      found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(played.story, flow, back));
+      found.push(...judgeEnds(story, flow, back), ...judgeCoverage(story, flow, back));
   }
   return found;
 }
@@ -102,14 +109,16 @@ function judgeReceiveOrder({ to, arrivals, flushedReceives }: Flow): string[] {
     : [`receive ${order[wrong]} (program ${to.program}) completed where ${posted[wrong]} was due`];
 }
 
-function judgeArrivals(flow: Flow, back: Flow, story: Story): string[] {
+function judgeArrivals(flow: Flow, back: Flow, story: CountedStory): string[] {
   const { arrivals, brought, to, from, sends } = flow;
   const found = arrivals.flatMap(({ end, plan }, index) =>
     brought[index] === undefined && end.status === IBV_WC_SUCCESS
       ? [`receive ${plan.id} (program ${to.program}) brought ${end.byteLen} bytes that no program sent`]
       : [],
   );
-  const isCalm = story.climate === 'calm' && to.seen.broken.length === 0 && from.seen.broken.length === 0;
+  const isWhole =
+    story.climate === 'calm' || (story.climate === 'lossy' && isOnEthernet(story) && story.losses === 0);
+  const isCalm = isWhole && to.seen.broken.length === 0 && from.seen.broken.length === 0;
   if (!isCalm || to.seen.failure !== null || from.seen.failure !== null) return found;
   const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
   const posted = to.seen.receives.filter(({ qp }) => qp === to.qp).length;
@@ -127,7 +136,7 @@ function judgeArrivals(flow: Flow, back: Flow, story: Story): string[] {
 }
 
 /** Packets that meet an absent page of such an area are answered RNR NAK, and lost where nothing answers. */
-const hasOnDemand = (story: Story, program: number): boolean =>
+const hasOnDemand = (story: CountedStory, program: number): boolean =>
   story.programs[program]!.areas.some(isOnDemandArea);
 
 const isCutShort = ({ sends }: Flow): boolean =>
@@ -171,7 +180,7 @@ function judgeFields(flow: Flow): string[] {
 }
 
 /** The status of everything that ended. */
-function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
+function judgeEnds(story: CountedStory, flow: Flow, back: Flow): string[] {
   const found: string[] = [];
   let failed: SendHistory | undefined;
   for (const history of flow.sends) {
@@ -216,7 +225,7 @@ const afterFailure = ({ status }: CompletionSeen): string | undefined =>
 
 /** @returns why the first failure of a send queue cannot be */
 function unexplained(
-  story: Story,
+  story: CountedStory,
   flow: Flow,
   back: Flow,
   history: SendHistory,
@@ -245,13 +254,13 @@ function unexplained(
 const longTimeoutPs = ackTimeoutPs(13);
 
 function retriesUnexplained(
-  story: Story,
+  story: CountedStory,
   { from, to, link }: Flow,
   back: Flow,
   elapsedPs: number,
 ): string | undefined {
   const { timeout, retryCount } = from.plan;
-  const lossCount = lossesOf(story);
+  const lossCount = story.losses;
   // A sequence NAK costs a retry without a wait, and takes a lost packet.
   const leastPs = Math.max(0, retryCount + 1 - lossCount) * ackTimeoutPs(timeout, story.set);
   if (lossCount <= retryCount && (timeout === 0 || elapsedPs < leastPs))
@@ -271,7 +280,7 @@ const isOutOfService = (seen: Observations, qp: number): boolean =>
   seen.broken.some((broken) => broken.qp === qp) || seen.failure !== null || seen.finals.length === 0;
 
 /** A flawed request anywhere on the link may have put either end into the error state. */
-function hasFlaws(story: Story, link: number): boolean {
+function hasFlaws(story: CountedStory, link: number): boolean {
   const { ends } = story.links[link]!;
   return ends.some(({ program, qp }) => {
     const { early, steps, qps } = story.programs[program]!;
@@ -289,7 +298,7 @@ function hasFlaws(story: Story, link: number): boolean {
 }
 
 function rnrUnexplained(
-  story: Story,
+  story: CountedStory,
   { from, to }: Flow,
   elapsedPs: number,
   plan: SendPlan,
@@ -305,7 +314,7 @@ function rnrUnexplained(
 }
 
 /** Whether a QP has a reason to be in the error state: its own requests, what arrived at it, or its program. */
-function isInError(story: Story, end: Flow['from'], own: Flow, back: Flow): boolean {
+function isInError(story: CountedStory, end: Flow['from'], own: Flow, back: Flow): boolean {
   if (isOutOfService(end.seen, end.qp)) return true;
   if (
     own.sends.some(
@@ -339,10 +348,10 @@ const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
  * A READ whose copy may come when its answer has been taken and its window with it: a repeated READ is checked anew (9.7.5.1.4),
  * and refused where its key stands for nothing any more.
  */
-const mayReadAnew = (story: Story, flow: Flow, back: Flow, history: SendHistory): boolean =>
+const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendHistory): boolean =>
   history.plan.opcode === IBV_WR_RDMA_READ &&
   isEverTaken(flow, back, history) &&
-  (lossesOf(story) > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
+  (story.losses > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
 
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
@@ -369,7 +378,7 @@ const isBadReceive = (
   (sent !== undefined && sent.lengthBytes > roomBytes - (to.plan.transport === 'UD' ? grhBytes : 0));
 
 /** A flaw that must have been detected. */
-function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
+function mustFail(story: CountedStory, flow: Flow, history: SendHistory): boolean {
   const { plan, lengthBytes } = history;
   if (plan.flaw === 'tooLong') {
     const arrival = flow.arrivals[flow.brought.indexOf(history)];
@@ -395,7 +404,7 @@ function mustFail(story: Story, flow: Flow, history: SendHistory): boolean {
 }
 
 /** Whether everything that is owed a completion has one. */
-function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
+function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
   const { from, sends } = flow;
   if (isOutOfService(from.seen, from.qp)) return [];
   const failedAt = sends.find(isFailed)?.place ?? Number.POSITIVE_INFINITY;
@@ -413,17 +422,17 @@ function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
 }
 
 /** Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever. */
-const mayHang = (story: Story, flow: Flow, back: Flow): boolean =>
+const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||
     (flow.from.plan.timeout === 0 &&
-      (lossesOf(story) > 0 ||
+      (story.losses > 0 ||
         isOutOfService(flow.to.seen, flow.to.qp) ||
         back.sends.some(isFailed) ||
         isInError(story, flow.to, back, flow))));
 
 /** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
-function mayLackRecords(story: Story, { from }: Flow): boolean {
+function mayLackRecords(story: CountedStory, { from }: Flow): boolean {
   const { programs, set } = story;
   const records = Number(set['hca.outstandingWqes'] ?? hcaParameters.outstandingWqes.default);
   const { node } = programs[from.program]!;
@@ -431,5 +440,5 @@ function mayLackRecords(story: Story, { from }: Flow): boolean {
     .filter((program) => program.node === node)
     .flatMap(({ qps }) => qps.filter(({ transport, timeout }) => transport === 'RC' && timeout === 0))
     .reduce((sum, { maxSendWr }) => sum + maxSendWr, 0);
-  return waiting >= records && lossesOf(story) > 0;
+  return waiting >= records && story.losses > 0;
 }

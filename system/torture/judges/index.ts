@@ -11,6 +11,7 @@ import { judgeCompletions } from './completions.ts';
 import { judgeCounts } from './counts.ts';
 import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
+import { judgeFrames } from './frames.ts';
 import { judgeHeld } from './held.ts';
 import { judgeLiveness } from './liveness.ts';
 import { judgePackets } from './packets.ts';
@@ -29,6 +30,7 @@ export interface Judge {
 const ofHardware: readonly Judge[] = [
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },
+  { name: 'frames', judge: judgeFrames },
   { name: 'stalls', judge: judgeStalls },
   { name: 'rules', judge: judgeRules },
 ];

@@ -9,7 +9,7 @@
  * Without a time-out (code 0) what is lost is never noticed; on demand, or while a queue is stopped, other things are waited for.
  */
 import { psPerMs } from '../../../base/index.ts';
-import { lossesOf } from '../cable-faults.ts';
+import { lossesIn } from '../cable-faults.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type Story } from '../story.ts';
@@ -21,10 +21,14 @@ const slowPs = 500 * psPerMs;
 
 export function judgeLiveness(played: Played): string[] {
   const { story, error } = played;
-  if (error !== undefined || story.climate === 'broken' || !Number.isFinite(lossesOf(story))) return [];
+  if (error !== undefined || story.climate === 'broken') return [];
+  const losses = lossesIn(played);
+  if (!Number.isFinite(losses)) return [];
   if (story.programs.some(({ areas }) => areas.some(isOnDemandArea))) return [];
   const flows = flowsOf(played);
-  return flows.flatMap((flow) => (isJudged(story, flow) ? judgeFlow(story, flow, backOf(flows, flow)) : []));
+  return flows.flatMap((flow) =>
+    isJudged(story, flow) ? judgeFlow(story, losses, flow, backOf(flows, flow)) : [],
+  );
 }
 
 function isJudged(story: Story, { from }: Flow): boolean {
@@ -36,12 +40,12 @@ function isJudged(story: Story, { from }: Flow): boolean {
   return transport === 'RC' && timeout !== 0 && !isStopped;
 }
 
-function judgeFlow(story: Story, flow: Flow, back: Flow): string[] {
+function judgeFlow(story: Story, losses: number, flow: Flow, back: Flow): string[] {
   const { from, to, sends } = flow;
   const { timeout, retryCount, rnrRetry } = from.plan;
   // A program looks at its queues again after a part of its patience.
   const looksPs = patienceOf(story) / 64 + slowPs;
-  const timeouts = retryCount + 1 + lossesOf(story);
+  const timeouts = retryCount + 1 + losses;
   const instants = [
     ...sends.map(({ post }) => post.toPs),
     ...to.seen.receives.map(({ toPs }) => toPs),

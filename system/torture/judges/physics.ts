@@ -6,7 +6,8 @@
  */
 import { psPerMs, psPerSecond } from '../../../base/index.ts';
 import { IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
-import { lossesOf } from '../cable-faults.ts';
+import { lossesIn } from '../cable-faults.ts';
+import { isOnEthernet } from '../ethernet-cable.ts';
 import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
@@ -37,12 +38,15 @@ interface Rates {
   readonly pciePs: number;
 }
 
-function ratesOf({ report }: Played): Rates {
-  const { wire, pcie } = report.config;
+function ratesOf({ report, story }: Played): Rates {
+  const { wire, pcie, ethernet } = report.config;
   const bytePs = (gigabits: number): number => (8 * psPerSecond) / (gigabits * 1e9);
   const lane = pcieLane[Number(pcie.link.generation) - 1] ?? pcieLane.at(-1)!;
+  const gigabits = isOnEthernet(story)
+    ? ethernet.gigabitsPerSecond
+    : (cableLane[wire.speed] ?? Number.POSITIVE_INFINITY) * Number(wire.lanes);
   return {
-    cablePs: bytePs((cableLane[wire.speed] ?? Number.POSITIVE_INFINITY) * Number(wire.lanes)),
+    cablePs: bytePs(gigabits),
     pciePs: bytePs(lane * Number(pcie.link.lanes)),
   };
 }
@@ -87,7 +91,7 @@ function judgeGivingUp(
 ): string[] {
   const { timeout, retryCount, rnrRetry } = from.plan;
   const gotOnPs = before.reduce((last, { end: ended }) => Math.max(last, ended?.toPs ?? 0), post.fromPs);
-  const timeouts = retryCount + 1 + lossesOf(played.story);
+  const timeouts = retryCount + 1 + lossesIn(played);
   // The program sleeps between two looks for a part of its patience; and hardware may be slow.
   const looksPs = patienceOf(played.story) / 64 + 500 * psPerMs;
   const rnrPs = (rnrRetry === 7 ? timeouts : rnrRetry + 1) * rnrDelayPs(to.plan.rnrTimer, played.story.set);
@@ -126,8 +130,10 @@ function judgeThroughput(played: Played, flows: readonly Flow[]): string[] {
     if (bytes > 0 && toPs - fromPs + roundingPs < bytes * cablePs)
       found.push(`node ${node} sent ${bytes} bytes in ${toPs - fromPs} ps: more than the cable carries`);
   }
+  // The last frame's gap may still be to come.
+  const restBytes = isOnEthernet(played.story) ? played.report.config.ethernet.interFrameGapBytes : 0;
   for (const { from, linkBytes } of played.report.wire)
-    if (linkBytes * cablePs > played.report.elapsedPs + roundingPs)
+    if ((linkBytes - restBytes) * cablePs > played.report.elapsedPs + roundingPs)
       found.push(`node ${from}: ${linkBytes} bytes on the cable in ${played.report.elapsedPs} ps`);
   return found;
 }

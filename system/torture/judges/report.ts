@@ -18,8 +18,9 @@ import {
   IBV_WR_SEND_WITH_INV,
 } from '../../../userlib/index.ts';
 import { copiesOf } from '../cable-faults.ts';
+import { isOnEthernet, networkHeaderBytes } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
-import { isOnDemandArea, mtuBytes, type SendPlan } from '../story.ts';
+import { isOnDemandArea, mtuBytes, type SendPlan, type Story } from '../story.ts';
 import { isLocal, rnrDelayPs } from '../verbs-model.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
 
@@ -126,7 +127,8 @@ function judgeDoorbells({ report, story, seen }: Played): string[] {
 
 /** What is answered has gone to the other host and back, through two ports and the cable each way. */
 function judgeDistance({ report, story }: Played, flows: readonly Flow[]): string[] {
-  const { portLatencyNs, cableMetres, cablePsPerMetre } = report.config.wire;
+  const { wire, ethernet } = report.config;
+  const { portLatencyNs, cableMetres, cablePsPerMetre } = isOnEthernet(story) ? ethernet : wire;
   const leastPs = 2 * (2 * portLatencyNs * psPerNs + cableMetres * cablePsPerMetre);
   for (const { from, to, sends } of flows) {
     if (
@@ -197,7 +199,11 @@ const isDone = ({ end, post }: SendHistory): boolean =>
 const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
 
 /** Of each packet: LRH and BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8); then its extended headers (9.3, table 38). */
-const frameBytes = 8 + 12 + 4 + 2;
+const packetBytes = 8 + 12 + 4 + 2;
+/** On Ethernet, beside the network header: both MACs and the type, BTH, ICRC and FCS. */
+const etherBytes = 14 + 12 + 4 + 4;
+/** The shortest frame, which others are padded to. */
+const etherBytesMin = 64;
 const immediateBytes = 4;
 /** Of the key to be invalidated (IETH). */
 const keyBytes = 4;
@@ -208,8 +214,20 @@ const ackBytes = 4;
 const atomicAnswerBytes = ackBytes + 8;
 const padded = (lengthBytes: number): number => 4 * Math.ceil(lengthBytes / 4);
 
+/** What stands around each packet of a link. */
+const frameBytesOf = (story: Story, link: number): number =>
+  isOnEthernet(story)
+    ? etherBytes + networkHeaderBytes(story, story.links[link]!.gidIndex ?? 0)
+    : packetBytes;
+
 /** Bytes of the packets of one request and its responses, but for acknowledgements. */
-function bytesOf(plan: SendPlan, isDatagram: boolean, lengthBytes: number, mtu: number): number {
+function bytesOf(
+  plan: SendPlan,
+  isDatagram: boolean,
+  lengthBytes: number,
+  mtu: number,
+  frameBytes: number,
+): number {
   const packets = packetsOf(lengthBytes, mtu);
   const payload = packets * frameBytes + padded(lengthBytes);
   switch (plan.opcode) {
@@ -239,15 +257,21 @@ function judgePackets({ report, story }: Played, flows: readonly Flow[]): string
   );
   if (isDisturbed || hasFailed) return [];
   const due = { requests: 0, payload: 0, responses: 0, bytes: 0 };
-  for (const { from, to, sends } of flows) {
+  for (const { link, from, to, sends } of flows) {
     if (story.programs[from.program]!.node === story.programs[to.program]!.node) continue;
+    const frameBytes = frameBytesOf(story, link);
+    // Only a frame without payload, and with few headers, is shorter than the shortest.
+    const leastBytes = isOnEthernet(story) ? etherBytesMin : 0;
     const mtu = from.plan.transport === 'UD' ? 4096 : mtuBytes(from.plan.mtu);
     for (const { plan, lengthBytes } of sends) {
       if (isLocal(plan.opcode)) continue;
       const isRead = plan.opcode === IBV_WR_RDMA_READ;
       const isAtomic =
         plan.opcode === IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
-      due.bytes += bytesOf(plan, from.plan.transport === 'UD', lengthBytes, mtu);
+      due.bytes += Math.max(
+        leastBytes,
+        bytesOf(plan, from.plan.transport === 'UD', lengthBytes, mtu, frameBytes),
+      );
       due.requests += isRead || isAtomic ? 1 : packetsOf(lengthBytes, mtu);
       if (isRead) due.responses += packetsOf(lengthBytes, mtu);
       if (isAtomic) due.responses++;

@@ -419,7 +419,7 @@ export const connections: Scene = {
     { node: 0, exportName: 'client' },
     { node: 1, exportName: 'server' },
   ],
-  isNew: true,
+  toldFrom: 1_800_000_000,
   draw,
   judge: ({ results }) => wrongOf(results),
 };

@@ -83,6 +83,7 @@ export const credits: Scene = {
   name: 'credits',
   about: 'more messages than receives over a long cable: what is sent is promised',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'sender' },
     { node: 1, exportName: 'receiver' },

@@ -212,6 +212,7 @@ export const failedReads: Scene = {
     'reads of the device are refused, poisoned, lost, or answered when it has given them up, and others are not',
   hasLateReads: true,
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {

@@ -120,6 +120,7 @@ export const fullReceiveBuffers: Scene = {
   name: 'full-receive-buffers',
   about: 'messages wait for the credits of a link with small receive buffers, also such as faults hold back',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'player' },
     { node: 1, exportName: 'player' },

@@ -21,6 +21,7 @@ import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
 import { linkDown } from './link-down.ts';
+import { lostFrames } from './lost-frames.ts';
 import { lostLookups } from './lost-lookups.ts';
 import { lostPackets } from './lost-packets.ts';
 import { maskedAtomics } from './masked-atomics.ts';
@@ -29,9 +30,11 @@ import { moderatedEvents } from './moderated-events.ts';
 import { namedQueues } from './named-queues.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
+import { oneMessageInFrames } from './one-message-in-frames.ts';
 import { otherPartitions } from './other-partitions.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
+import { pausedFrames } from './paused-frames.ts';
 import { polledBytes } from './polled-bytes.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
@@ -77,6 +80,7 @@ export const scenes: readonly Scene[] = [
   lateReceives,
   leftBehind,
   linkDown,
+  lostFrames,
   lostLookups,
   lostPackets,
   maskedAtomics,
@@ -85,9 +89,11 @@ export const scenes: readonly Scene[] = [
   namedQueues,
   nextQueue,
   oneMessage,
+  oneMessageInFrames,
   otherPartitions,
   pagesOnDemand,
   pagesTakenBack,
+  pausedFrames,
   polledBytes,
   readBack,
   refusedRegistrations,

@@ -116,6 +116,7 @@ export const linkDown: Scene = {
   name: 'link-down',
   about: 'the link goes down and comes up in the middle of traffic in both directions',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'player' },
     { node: 1, exportName: 'player' },

@@ -44,11 +44,13 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
+  announcedOf,
   barrier,
   connectInitiator,
   connectTarget,
   createBuffer,
   openEndpoint,
+  peerFrom,
   type RcAddress,
   type RcAttributes,
   type RcBuffer,
@@ -161,7 +163,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const { messages } = args;
   const endpoint = await openEndpoint(program);
-  const { context, pd, port } = endpoint;
+  const { context, pd } = endpoint;
   const cq = await createCq(context, 255);
   const cap = { maxSendWr: 64, maxSendSge: 1 };
   const qps: IbvQp[] = [];
@@ -174,10 +176,16 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       new Uint8Array(slotBytes).fill(kind === 'read' ? blank : byteOf(at)),
     );
   const psn = program.random.below(1 << 24);
-  const own = qps.map(({ qpNum }): RcAddress => ({ lid: port.lid, qpNum, psn }));
+  const own = qps.map(({ qpNum }): RcAddress => ({ ...announcedOf(endpoint.own), qpNum, psn }));
   await program.exchange.put('initiators', own as unknown as JsonValue);
   const { owners, targets } = (await program.exchange.take('targets')) as unknown as Notes;
-  for (const [at, qp] of qps.entries()) await connectInitiator(qp, targets[at]!, psn, attributesOf(args));
+  for (const [at, qp] of qps.entries())
+    await connectInitiator(
+      qp,
+      { ...targets[at]!, ...peerFrom(endpoint.own, targets[at]!) },
+      psn,
+      attributesOf(args),
+    );
   await barrier(program, 'connected');
   const requestOf = (at: number, { kind, owner, lengthBytes }: Message, by = owner) => {
     const { written, source, rkey } = owners[owner]!;
@@ -270,7 +278,7 @@ async function openOwner(endpoint: RcEndpoint, xrcd: IbvXrcd, args: Args, number
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const endpoint = await openEndpoint(program);
-  const { context, port } = endpoint;
+  const { context } = endpoint;
   const xrcd = await openXrcd(context, { fd: -1, oflags: 0 });
   const owners: Owner[] = [];
   for (let at = 0; at < args.owners; at++) owners.push(await openOwner(endpoint, xrcd, args, at));
@@ -279,12 +287,16 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
     targets.push(await createQpEx(context, { qpType: IBV_QPT_XRC_RECV, xrcd }));
   const notes: Notes = {
     owners: owners.map(({ note }) => note),
-    targets: targets.map(({ qpNum }) => ({ lid: port.lid, qpNum, psn: 0 })),
+    targets: targets.map(({ qpNum }) => ({ ...announcedOf(endpoint.own), qpNum, psn: 0 })),
   };
   await program.exchange.put('targets', notes as unknown as JsonValue);
   const initiators = (await program.exchange.take('initiators')) as unknown as RcAddress[];
   for (const [at, target] of targets.entries())
-    await connectTarget(target, initiators[at]!, attributesOf(args));
+    await connectTarget(
+      target,
+      { ...initiators[at]!, ...peerFrom(endpoint.own, initiators[at]!) },
+      attributesOf(args),
+    );
   await barrier(program, 'connected');
   await program.cpu.sleep(args.lateUs * psPerUs);
   const queues = new NamedQueues(program, args, owners, targets);
@@ -400,7 +412,7 @@ export const namedQueues: Scene = {
     'initiators of extended reliable connections send to the queues of several owners through shared targets',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  isNewest: true,
+  toldFrom: 1e12,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

@@ -23,7 +23,7 @@ interface Args {
   readonly mtuCode: number;
 }
 
-interface Told {
+export interface Told {
   readonly postedPs: number;
   readonly ended: readonly Ended[];
 }
@@ -151,19 +151,20 @@ function judge({ args, results, report }: ScenePlayed): string[] {
 }
 
 /** 8 bits in 10 for the first two generations, 128 in 130 after. */
-const slotPsPerByte = (generation: number, lanes: number): number =>
+export const slotPsPerByte = (generation: number, lanes: number): number =>
   8000 / (([2.5, 5, 8, 16, 32][generation - 1] ?? 32) * (generation < 3 ? 0.8 : 128 / 130)) / lanes;
 
 /** The HCA's own stages: 16 bytes a cycle of 427 MHz, and some ten cycles for a packet. */
-const hcaPsPerByte = (mtu: number): number => 2342 * (1 / 16 + 16 / mtu);
+export const hcaPsPerByte = (mtu: number): number => 2342 * (1 / 16 + 16 / mtu);
 
 /** All but cable, link and slot: doorbell, WQE, gathering, forming, placing, answering and looking. */
-const quiescentUntilPs = 5 * psPerUs;
+export const quiescentUntilPs: number = 5 * psPerUs;
 
 export const oneMessage: Scene = {
   name: 'one-message',
   about: 'one message, small or long, alone on a quiet machine with another cable',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge,

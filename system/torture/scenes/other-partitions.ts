@@ -98,6 +98,7 @@ export const otherPartitions: Scene = {
   name: 'other-partitions',
   about: 'one request between QPs whose P_Keys agree or do not',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge({ args, results }: ScenePlayed): string[] {

@@ -32,10 +32,12 @@ import {
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   allAccess,
+  announcedOf,
   barrier,
   createBuffer,
   createRcQps,
   openEndpoint,
+  peerFrom,
   type RcAddress,
   type RcAttributes,
   type RcBuffer,
@@ -139,14 +141,15 @@ export async function connectWithPeer(program: ProgramContext, options: PairOpti
   const own = {
     address: area.address,
     rkey: area.region.rkey,
-    lid: endpoint.port.lid,
+    ...announcedOf(endpoint.own),
     qpNums,
     psn: firstPsn,
   };
   await program.exchange.put('pair', own as unknown as JsonValue);
   const there = (await program.exchange.take('pair')) as unknown as typeof own;
   for (const [index, qp] of qps.entries()) {
-    const address: RcAddress = { lid: there.lid, qpNum: there.qpNums[index]!, psn: there.psn };
+    const found = peerFrom(endpoint.own, there);
+    const address: RcAddress = { ...found, qpNum: there.qpNums[index]!, psn: there.psn };
     await toRtr(qp, address, attributes);
     const isLast = index === qps.length - 1;
     await (isLast && options.mayDieWhenReady

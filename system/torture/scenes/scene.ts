@@ -63,12 +63,10 @@ export interface Scene {
   readonly programs: readonly SceneProgram[];
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
-  /** It came after seeds that pages and tables name: only later ones tell it. */
-  readonly isNew?: true;
-  /** Likewise, later than those. */
-  readonly isNewest?: true;
-  /** And later than those. */
-  readonly isLatest?: true;
+  /** It came after seeds that pages and tables name: only those from here on tell it. */
+  readonly toldFrom?: number;
+  /** It is about this cable, or counts what drivers do to bring up ports of it; left out: hosts may be on either. */
+  readonly cable?: 'infiniband' | 'ethernet';
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];

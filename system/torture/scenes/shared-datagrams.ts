@@ -41,9 +41,13 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
+  announcedOf,
   barrier,
   createBuffer,
   openEndpoint,
+  type PortAddress,
+  pathTo,
+  peerFrom,
   type RcBuffer,
   type RcEndpoint,
 } from '../../workloads/index.ts';
@@ -78,8 +82,7 @@ interface Datagram {
 }
 
 /** Who both sides are. */
-interface News {
-  readonly lid: number;
+interface News extends PortAddress {
   readonly qpNums: readonly number[];
 }
 
@@ -140,9 +143,9 @@ async function makeQps(
 }
 
 /** Brings the QPs to where they send and receive, and publishes them to the peer. @returns the peer's */
-async function meet({ program, port }: RcEndpoint, qps: readonly IbvQp[]): Promise<News> {
+async function meet({ program, own: address }: RcEndpoint, qps: readonly IbvQp[]): Promise<News> {
   for (const qp of qps) await ready(qp, datagramPlan, { lid: 0, qpNum: 0, psn: 0 });
-  const own: News = { lid: port.lid, qpNums: qps.map(({ qpNum }) => qpNum) };
+  const own: News = { ...announcedOf(address), qpNums: qps.map(({ qpNum }) => qpNum) };
   await program.exchange.put('datagrams', own as unknown as JsonValue);
   const there = (await program.exchange.take('datagrams')) as unknown as News;
   await barrier(program, 'datagrams are ready');
@@ -157,7 +160,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const qps = await makeQps(endpoint, cq, senders, { maxSendWr: 2 * maxWr });
   const area = await createBuffer(endpoint, 2 * maxWr * payloadBytesMax);
   const there = await meet(endpoint, qps);
-  const ah = await createAh(endpoint.pd, { dlid: there.lid, portNum: 1 });
+  const ah = await createAh(endpoint.pd, pathTo(peerFrom(endpoint.own, there)));
   const found: string[] = [];
   for (const [round, { datagrams }] of rounds.entries()) {
     await barrier(program, `receives of round ${round}`);

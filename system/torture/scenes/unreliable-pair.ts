@@ -14,7 +14,15 @@ import {
   postRecv,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
-import { allAccess, barrier, createBuffer, openEndpoint } from '../../workloads/index.ts';
+import {
+  allAccess,
+  announcedOf,
+  barrier,
+  createBuffer,
+  openEndpoint,
+  pathTo,
+  peerFrom,
+} from '../../workloads/index.ts';
 import { qkey, ready } from '../connecting.ts';
 import type { QpPlan } from '../story.ts';
 import { leave, type Side } from './pair.ts';
@@ -53,14 +61,20 @@ export async function connectUnreliable(
   });
   const area = await createBuffer(endpoint, areaBytes);
   const psn = program.random.below(1 << 24);
-  const own = { lid: endpoint.port.lid, qpNum: qp.qpNum, psn, address: area.address, rkey: area.region.rkey };
+  const own = {
+    ...announcedOf(endpoint.own),
+    qpNum: qp.qpNum,
+    psn,
+    address: area.address,
+    rkey: area.region.rkey,
+  };
   await program.exchange.put('unreliable pair', own as unknown as JsonValue);
   const there = (await program.exchange.take('unreliable pair')) as unknown as typeof own;
-  await ready(qp, planOf(transport, mtuCode, psn), there);
+  const found = peerFrom(endpoint.own, there);
+  await ready(qp, planOf(transport, mtuCode, psn), { ...found, qpNum: there.qpNum, psn: there.psn });
   const qps = [qp];
   beforeReady?.({ endpoint, cq, qps, area });
-  const path = { dlid: there.lid, sl: 0, srcPathBits: 0, isGlobal: 0 as const, portNum: 1 };
-  const ah = transport === 'UD' ? await createAh(endpoint.pd, path) : undefined;
+  const ah = transport === 'UD' ? await createAh(endpoint.pd, pathTo(found)) : undefined;
   await barrier(program, 'pair is ready');
   const peer = { address: there.address, rkey: there.rkey };
   return { endpoint, cq, qps, area, peer, transport, ah, remoteQpn: there.qpNum };

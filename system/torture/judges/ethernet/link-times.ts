@@ -1,0 +1,50 @@
+/** What the MAC of a port takes for its bytes (IEEE 802.3-2018, clauses 3 and 4), by the machine's parameters, in whole picoseconds. */
+import type { MachineConfig } from '../../../machine/profile/index.ts';
+
+const frameBytesMin = 60;
+const fcsBytes = 4;
+const tagBytes = 4;
+const headerBytes = 14;
+const picosecondsOfMegahertz = 1e6;
+const longestPayloadBytes = 4096;
+/** Picoseconds of a byte, and of the 512 bits of a quantum, at 1 Gb/s. */
+const bytePsOfGigabit = 8000;
+const quantumPsOfGigabit = 512_000;
+
+export class LinkTimes {
+  /** From the last bit's leaving one MAC to its being at the other. */
+  readonly latencyPs: bigint;
+  /** Between the end of a frame and the preamble of the next. */
+  readonly gapPs: bigint;
+  /** How long a port may go on with what it had taken when it was to stop: of that, the last begins within this time. */
+  readonly takenPs: bigint;
+  /** Of the longest frame, with preamble and gap. */
+  readonly longestPs: bigint;
+  readonly #ethernet: MachineConfig['ethernet'];
+
+  constructor({ ethernet, hca }: Pick<MachineConfig, 'ethernet' | 'hca'>) {
+    this.#ethernet = ethernet;
+    const { portLatencyNs, cableMetres, cablePsPerMetre, transmitAheadBytes, mtuBytes } = ethernet;
+    this.latencyPs = BigInt(2 * portLatencyNs * 1000 + cableMetres * cablePsPerMetre);
+    this.gapPs = this.#bytesPs(ethernet.interFrameGapBytes);
+    this.longestPs = this.onLinkPs(headerBytes + tagBytes + mtuBytes) + this.gapPs;
+    const payloadBytes = Math.min(longestPayloadBytes, mtuBytes);
+    const cycles = Math.ceil(payloadBytes / hca.transmitBytesPerCycle) + 2;
+    const formingPs = BigInt(Math.ceil((cycles * picosecondsOfMegahertz) / hca.coreClockMHz));
+    const aheadPs = this.#bytesPs(transmitAheadBytes) + 1n;
+    this.takenPs = formingPs > aheadPs ? formingPs : aheadPs;
+  }
+
+  /** Of a frame without its FCS, from the first bit of its preamble on. */
+  onLinkPs(frameBytes: number): bigint {
+    return this.#bytesPs(this.#ethernet.preambleBytes + Math.max(frameBytes, frameBytesMin) + fcsBytes);
+  }
+
+  quantaPs(quanta: number): bigint {
+    return BigInt(Math.floor((quanta * quantumPsOfGigabit) / this.#ethernet.gigabitsPerSecond));
+  }
+
+  #bytesPs(bytes: number): bigint {
+    return BigInt(Math.floor((bytes * bytePsOfGigabit) / this.#ethernet.gigabitsPerSecond));
+  }
+}
