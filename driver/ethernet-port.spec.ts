@@ -75,9 +75,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
   });
 
   it('sheet 8.3: is given no pauses either way where the driver is not to use any', async () => {
-    const { machine } = await TestContext.openWith(ethernetDevice(hasVersion2), neighbours, {
-      usesPause: false,
-    });
+    const { machine } = await openEthernet(hasVersion2, { usesPause: false });
     const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
     // As above, but for the two bits.
     expect(toHex(general.input.subarray(2, 13))).toBe(

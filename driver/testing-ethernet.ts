@@ -2,6 +2,7 @@
 import { MemoryManagementFlag } from '../abi/capability-flags.ts';
 import { PortType, queryPort } from '../abi/ports.ts';
 import { queryDevCap } from '../abi/query-dev-cap.ts';
+import type { DriverConfig } from './parameters.ts';
 import type { Script } from './testing.ts';
 import { goldenDevice } from './testing-answers.ts';
 import { TestContext } from './testing-context.ts';
@@ -39,5 +40,7 @@ const ethernetDevice =
   };
 
 /** A process with that device open; its host is 10.0.0.1. */
-export const openEthernet = (hasVersion2: boolean): Promise<TestContext> =>
-  TestContext.openWith(ethernetDevice(hasVersion2), neighbours);
+export const openEthernet = (
+  hasVersion2: boolean,
+  changed: Partial<DriverConfig> = {},
+): Promise<TestContext> => TestContext.openWith(ethernetDevice(hasVersion2), neighbours, changed);

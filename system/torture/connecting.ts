@@ -16,7 +16,7 @@ import {
   modifyQp,
   type PortAttr,
 } from '../../userlib/index.ts';
-import { pathTo, type RcAddress, toInit, toRtr, toRts } from '../workloads/index.ts';
+import { pathTo, type RcAddress, reaching, toInit, toRtr, toRts } from '../workloads/index.ts';
 import type { QpPlan } from './story.ts';
 
 /** Of all datagram QPs. */
@@ -45,16 +45,18 @@ async function readyReliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<
 
 async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
   await toInit(qp, plan.access & 3);
-  await modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTR,
-      pathMtu: plan.mtu as PortAttr['activeMtu'],
-      destQpNum: peer.qpNum,
-      rqPsn: peer.psn,
-      ahAttr: pathTo(peer),
-    },
-    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+  await reaching(peer, () =>
+    modifyQp(
+      qp,
+      {
+        qpState: IBV_QPS_RTR,
+        pathMtu: plan.mtu as PortAttr['activeMtu'],
+        destQpNum: peer.qpNum,
+        rqPsn: peer.psn,
+        ahAttr: pathTo(peer),
+      },
+      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+    ),
   );
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }

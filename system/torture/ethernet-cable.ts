@@ -3,6 +3,8 @@
  * though no fault took it (docs/ethernet.md, flow control; IEEE 802.3-2018, annex 31B), and how long frames are (IBTA vol 1, annexes A16,
  * A17).
  */
+
+import type { Report } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
 import type { Story } from './story.ts';
 
@@ -17,6 +19,15 @@ const longestPayloadBytes = 4096;
 
 export const isOnEthernet = ({ set }: Pick<Story, 'set'>): boolean =>
   set['hca.capability.linkLayer'] === 'ethernet';
+
+/** Frames of a node that are no packets, by which drivers find each other; none on InfiniBand. */
+export function framesOf(
+  { nodes, wire }: Report,
+  node: number,
+): { readonly sent: number; readonly received: number } {
+  const sent = wire.find(({ from }) => from === node)?.opcodes['FRAME']?.packets ?? 0;
+  return { sent, received: nodes[node]!.hca.ethernet?.completed ?? 0 };
+}
 
 /** Faults after which the link or what is on it is not as it was. */
 const disturbances = ['packet', 'port', 'cable', 'device', 'reset', 'catastrophic', 'read', 'command'];

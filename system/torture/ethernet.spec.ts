@@ -131,9 +131,9 @@ describe('the judge of frames', () => {
       return frames.with(at, { ...frames[at]!, ...change(frames[at]!) });
     };
   const sent = (frame: Frame): boolean =>
-    frame.interface === 0 && frame.direction === 'outbound' && !isPause(frame);
+    frame.interface === 0 && frame.direction === 'outbound' && packetIn(frame.bytes) !== undefined;
   const came = (frame: Frame): boolean =>
-    frame.interface === 1 && frame.direction === 'inbound' && !isPause(frame);
+    frame.interface === 1 && frame.direction === 'inbound' && packetIn(frame.bytes) !== undefined;
   const withByte =
     (at: number, value: number) =>
     ({ bytes }: Frame) => ({ bytes: bytes.with(at, value) });

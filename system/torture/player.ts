@@ -13,7 +13,6 @@ import {
   type BadWr,
   bindMw,
   closeDevice,
-  createAh,
   createCompChannel,
   createCq,
   createQp,
@@ -83,7 +82,7 @@ import {
   VerbsError,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
-import { type PortAddress, pathTo } from '../workloads/index.ts';
+import { handleTo, type PortAddress } from '../workloads/index.ts';
 import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
@@ -455,7 +454,7 @@ class Player {
         ...(there.gid === undefined || sgidIndex === undefined ? {} : { gid: there.gid, sgidIndex }),
       };
       await ready(qp, plan, { ...found, qpNum: there.qpNum, psn: other.psn });
-      if (plan.transport === 'UD') open.ah = await createAh(this.#pds[0]!, pathTo(found));
+      if (plan.transport === 'UD') open.ah = await handleTo(this.#pds[0]!, found);
     }
   }
 

@@ -52,7 +52,15 @@ export {
   verbOf,
 } from './perf-plan.ts';
 export { announcedStart, startLeadPs } from './perf-start.ts';
-export { announcedOf, type PeerAddress, type PortAddress, pathTo, peerFrom } from './port-address.ts';
+export {
+  announcedOf,
+  handleTo,
+  type PeerAddress,
+  type PortAddress,
+  pathTo,
+  peerFrom,
+  reaching,
+} from './port-address.ts';
 export {
   barrier,
   connectQps,

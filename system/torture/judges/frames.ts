@@ -10,7 +10,15 @@
 import { gidCountOf, isOnEthernet, mayDropFrames } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 import { type CableEnd, cableEndsOf, type SeenFrame } from './ethernet/cable-end.ts';
-import { destinationOf, fillsMtu, isControl, packetIn, type RocePacket, sourceOf } from './ethernet/frame.ts';
+import {
+  destinationOf,
+  fillsMtu,
+  isControl,
+  isOfNeighbours,
+  packetIn,
+  type RocePacket,
+  sourceOf,
+} from './ethernet/frame.ts';
 import { LinkTimes } from './ethernet/link-times.ts';
 import { judgePauses, type PauseRules } from './ethernet/pauses.ts';
 
@@ -176,7 +184,11 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
     if (isControl(bytes)) continue;
     const packet = packetIn(bytes);
     const wrong =
-      packet === undefined ? ['is no packet of RoCE'] : faultsOf(packet, bytes, played, near.node, macs);
+      packet === undefined
+        ? isOfNeighbours(bytes)
+          ? []
+          : ['it is neither a packet of RoCE nor one of ARP or Neighbor Discovery']
+        : faultsOf(packet, bytes, played, near.node, macs);
     if (wrong.length > 0 && found.length === 0)
       found.push(`node ${near.node}, the frame of ${atPs} ps: ${wrong.join('; ')}`);
     if (packet?.opcode === undefined || note === copyNote) continue;

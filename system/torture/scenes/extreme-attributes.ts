@@ -226,6 +226,7 @@ export const extremeAttributes: Scene = {
   name: 'extreme-attributes',
   about: 'time-outs of hours or none, all RNR delays, unlike path MTUs, PSNs at the wrap',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge,

@@ -401,6 +401,7 @@ export const lostPackets: Scene = {
   name: 'lost-packets',
   about: 'packets are lost near the wrap of the PSNs, often one whose loss a later one shows',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge,

@@ -65,7 +65,7 @@ export interface Scene {
   readonly isSlow?: true;
   /** It came after seeds that pages and tables name: only those from here on tell it. */
   readonly toldFrom?: number;
-  /** It is about this cable, or counts what drivers do to bring up ports of it; left out: hosts may be on either. */
+  /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
   readonly cable?: 'infiniband' | 'ethernet';
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */

@@ -10,7 +10,6 @@ import { psPerMs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import {
   closeDevice,
-  createAh,
   createCq,
   createQp,
   createSrq,
@@ -44,9 +43,9 @@ import {
   announcedOf,
   barrier,
   createBuffer,
+  handleTo,
   openEndpoint,
   type PortAddress,
-  pathTo,
   peerFrom,
   type RcBuffer,
   type RcEndpoint,
@@ -160,7 +159,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const qps = await makeQps(endpoint, cq, senders, { maxSendWr: 2 * maxWr });
   const area = await createBuffer(endpoint, 2 * maxWr * payloadBytesMax);
   const there = await meet(endpoint, qps);
-  const ah = await createAh(endpoint.pd, pathTo(peerFrom(endpoint.own, there)));
+  const ah = await handleTo(endpoint.pd, peerFrom(endpoint.own, there));
   const found: string[] = [];
   for (const [round, { datagrams }] of rounds.entries()) {
     await barrier(program, `receives of round ${round}`);

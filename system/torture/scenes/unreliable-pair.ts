@@ -1,7 +1,6 @@
 /** A pair of unreliable QPs, connected or of datagrams: what connectWithPeer is for reliable ones. */
 import { psPerMs } from '../../../base/index.ts';
 import {
-  createAh,
   createCq,
   createQp,
   destroyAh,
@@ -19,8 +18,8 @@ import {
   announcedOf,
   barrier,
   createBuffer,
+  handleTo,
   openEndpoint,
-  pathTo,
   peerFrom,
 } from '../../workloads/index.ts';
 import { qkey, ready } from '../connecting.ts';
@@ -74,7 +73,7 @@ export async function connectUnreliable(
   await ready(qp, planOf(transport, mtuCode, psn), { ...found, qpNum: there.qpNum, psn: there.psn });
   const qps = [qp];
   beforeReady?.({ endpoint, cq, qps, area });
-  const ah = transport === 'UD' ? await createAh(endpoint.pd, pathTo(found)) : undefined;
+  const ah = transport === 'UD' ? await handleTo(endpoint.pd, found) : undefined;
   await barrier(program, 'pair is ready');
   const peer = { address: there.address, rkey: there.rkey };
   return { endpoint, cq, qps, area, peer, transport, ah, remoteQpn: there.qpNum };

@@ -23,7 +23,7 @@ export interface RocePacket {
   readonly wrong: readonly string[];
 }
 
-const etherTypes = { roce: 0x8915, ipv4: 0x0800, ipv6: 0x86dd, control: 0x8808 } as const;
+const etherTypes = { roce: 0x8915, ipv4: 0x0800, ipv6: 0x86dd, arp: 0x0806, control: 0x8808 } as const;
 const ethernetBytes = 14;
 const baseBytes = 12;
 const icrcBytes = 4;
@@ -181,6 +181,12 @@ function packetOf(
     wrong,
   };
 }
+
+const icmpV6 = 58;
+
+/** Whether a frame is one by which hosts find each other: of ARP (RFC 826) or of Neighbor Discovery (RFC 4861). */
+export const isOfNeighbours = (bytes: Uint8Array): boolean =>
+  typeOf(bytes) === etherTypes.arp || (typeOf(bytes) === etherTypes.ipv6 && bytes[20] === icmpV6);
 
 /** Packets that fill the path MTU: the first and those in the middle of a message. */
 export const fillsMtu = (opcode: string): boolean => /_(FIRST|MIDDLE)$/.test(opcode);
