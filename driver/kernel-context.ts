@@ -42,6 +42,7 @@ import * as windows from './mw.ts';
 import type { Cpu, ProcessMemory, SystemCallPath } from './platform.ts';
 import type { Port } from './port.ts';
 import * as qps from './qp.ts';
+import { SharedTarget } from './shared-target.ts';
 import * as srqs from './srq.ts';
 import {
   type AhAttr,
@@ -52,6 +53,7 @@ import {
   type MwType,
   type PortAttr,
   type QpAttr,
+  QpTypeVerb,
   SrqAttrMask,
 } from './uapi.ts';
 import { mapUar, type UserUar, unmapUar } from './uar.ts';
@@ -345,17 +347,42 @@ export class ProcessContext implements KernelContext {
       const object = this.xrcds.get(xrcd);
       const handle = this.qps.reserve();
       const sink = this.events.sinkOf('qp', handle);
-      const qp = await qps.createTargetQp(cpu, this.device, object.domain, this.uar.page, sink);
+      const { device } = this;
+      const { domain } = object;
+      const shared = new SharedTarget(() => device.platform.newSignal());
+      const qp = await qps.createTargetQp(cpu, device, domain, this.uar.page, shared.sink);
+      shared.open(sink);
+      domain.targets.set(qp.qpn, { qp, shared });
       object.users++;
-      this.qps.set(handle, { qp, parts: [object] });
+      this.qps.set(handle, { qp, parts: [object], target: { shared, sink, domain } });
       return { handle, qpn: qp.qpn };
     });
   }
 
+  async openQp(cpu: Cpu, xrcd: Handle, type: number, qpn: number): Promise<Handle> {
+    return this.call(cpu, 'ibv_open_qp', async () => {
+      const object = this.xrcds.get(xrcd);
+      const { domain } = object;
+      require(type === QpTypeVerb.IBV_QPT_XRC_RECV, `type is ${type}, expected that of an XRC target`);
+      const found = domain.targets.get(qpn);
+      if (found === undefined)
+        throw new KernelError('EINVAL', `QPN is ${qpn}, expected that of a target of the XRC domain`);
+      const { qp, shared } = found;
+      const handle = this.qps.reserve();
+      const sink = this.events.sinkOf('qp', handle);
+      shared.open(sink);
+      object.users++;
+      this.qps.set(handle, { qp, parts: [object], target: { shared, sink, domain } });
+      return handle;
+    });
+  }
+
   async modifyQp(cpu: Cpu, handle: Handle, attr: QpAttr, mask: number): Promise<void> {
-    return this.call(cpu, 'ibv_modify_qp', () =>
-      qps.modifyQp(cpu, this.device, this.qps.get(handle).qp, attr, mask),
-    );
+    return this.call(cpu, 'ibv_modify_qp', () => {
+      const { qp, target } = this.qps.get(handle);
+      const modify = (): Promise<void> => qps.modifyQp(cpu, this.device, qp, attr, mask);
+      return target === undefined ? modify() : target.shared.lock.run(cpu, modify);
+    });
   }
 
   async queryQp(cpu: Cpu, handle: Handle): Promise<QpAttr> {
@@ -365,11 +392,21 @@ export class ProcessContext implements KernelContext {
   async destroyQp(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_destroy_qp', async () => {
       const object = this.qps.get(handle);
-      if (!this.isCutOff) await qps.destroyQp(cpu, this.device, this.process, object.qp);
+      if (!this.isCutOff) await this.letGoOf(cpu, object);
       for (const part of object.parts) part.users--;
       this.events.forget('qp', handle);
       this.qps.delete(handle);
     });
+  }
+
+  /** Ends a QP; a target that others have open stays. */
+  private async letGoOf(cpu: Cpu, { qp, target }: QpObject): Promise<void> {
+    const { device, process } = this;
+    if (target === undefined) return qps.destroyQp(cpu, device, process, qp);
+    const { shared, sink, domain } = target;
+    if (!shared.letGo(sink)) return;
+    domain.targets.delete(qp.qpn);
+    await shared.lock.run(cpu, () => qps.destroyQp(cpu, device, process, qp));
   }
 
   /** QPs, SRQs, XRC domains, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
@@ -403,8 +440,7 @@ export class ProcessContext implements KernelContext {
     await this.lock.run(cpu, async () => {
       if (this.isClosed) return;
       const { device, process } = this;
-      for (const handle of this.qps.handles())
-        await qps.destroyQp(cpu, device, process, this.qps.get(handle).qp);
+      for (const handle of this.qps.handles()) await this.letGoOf(cpu, this.qps.get(handle));
       for (const handle of this.srqs.handles())
         await srqs.destroySrq(cpu, device, process, this.srqs.get(handle).srq);
       for (const handle of this.xrcds.handles())

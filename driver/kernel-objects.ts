@@ -1,5 +1,6 @@
 /** What a context keeps of its objects, who uses them, and what the library must know of it. */
 import { cqeBytes } from '../abi/index.ts';
+import type { EventSink } from './async-events.ts';
 import type { BlockingQueue } from './blocking-queue.ts';
 import type { CompletionQueue } from './cq.ts';
 import type { Device } from './device.ts';
@@ -9,6 +10,7 @@ import type { ContextInfo } from './kernel-verbs.ts';
 import type { MemoryRegion } from './mr.ts';
 import type { MemoryWindow } from './mw.ts';
 import type { QueuePair } from './qp.ts';
+import type { SharedTarget } from './shared-target.ts';
 import type { SharedReceiveQueue } from './srq.ts';
 import type { Handle } from './uapi.ts';
 import type { UserUar } from './uar.ts';
@@ -49,6 +51,12 @@ export interface SrqObject extends Counted {
 export interface QpObject {
   readonly qp: QueuePair;
   readonly parts: readonly Counted[];
+  /** Of an XRC target: what it shares with others who have it open, and where its events go here. */
+  readonly target?: {
+    readonly shared: SharedTarget;
+    readonly sink: EventSink;
+    readonly domain: XrcDomain;
+  };
 }
 
 /** The object, if nothing uses it; else EBUSY. */

@@ -180,6 +180,8 @@ export interface KernelContext {
   createQp(cpu: Cpu, request: CreateQp): Promise<{ readonly handle: Handle; readonly qpn: number }>;
   /** An XRC target. */
   createTargetQp(cpu: Cpu, xrcd: Handle): Promise<{ readonly handle: Handle; readonly qpn: number }>;
+  /** Another handle of an XRC target of the domain, whoever made it. `type` has to be an XRC target's. */
+  openQp(cpu: Cpu, xrcd: Handle, type: number, qpn: number): Promise<Handle>;
   modifyQp(cpu: Cpu, qp: Handle, attr: QpAttr, mask: number): Promise<void>;
   queryQp(cpu: Cpu, qp: Handle): Promise<QpAttr>;
   destroyQp(cpu: Cpu, qp: Handle): Promise<void>;

@@ -15,6 +15,7 @@ import { KernelError, require } from './kernel-error.ts';
 import { kernelProcess } from './kernel-process.ts';
 import { Mutex } from './mutex.ts';
 import type { Cpu, Signal } from './platform.ts';
+import type { TargetEntry } from './shared-target.ts';
 import { OpenFlag } from './uapi.ts';
 import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
@@ -29,6 +30,8 @@ export interface XrcDomain {
   /** Of the host; -1 for a domain that only its opener has. */
   readonly file: number;
   openers: number;
+  /** Targets by their numbers, for those who open them. */
+  readonly targets: Map<number, TargetEntry>;
 }
 
 /** Queues of a target in its context: see above. */
@@ -108,7 +111,7 @@ export class XrcDomains {
         completionVector: 0,
       };
       const cq = await createCq(cpu, device, kernelProcess, uarPage, request, { asyncEvent: () => {} });
-      const domain = { xrcdn, pdn, cqn: cq.cqn, file, openers: 1 };
+      const domain = { xrcdn, pdn, cqn: cq.cqn, file, openers: 1, targets: new Map<number, TargetEntry>() };
       this.#parts.set(domain, { page, cq });
       return domain;
     } catch (error) {

@@ -48,11 +48,20 @@ describe.each(cases)('extended reliable connections over %s', (_name, options) =
     // What stood there, what the addition left, what the swap did: each of the second queue.
     expect(sender).toMatchObject({ statuses: success, isRead: true, atomics: [0, 5, 9] });
     expect(owner).toMatchObject(received);
-    expect(guest).toEqual(received);
+    expect(guest).toMatchObject(received);
   });
 
   it('annex A14: no process’s memory is reached by the queue of another', () => {
     expect(outcome.results[0]).toMatchObject({ wrong: ['REM_ACCESS_ERR'] });
+  });
+
+  it('Linux, ib_open_qp: a target is opened by another process, has its events there, and stays when its maker has let go', () => {
+    const [, owner, guest] = outcome.results;
+    // RTR when it is opened, ERR behind what was refused.
+    expect(guest).toMatchObject({ opened: 2, left: 6, unopened: ['EINVAL', 'EINVAL'] });
+    const events = ['COMM_EST', 'QP_ACCESS_ERR'];
+    expect(owner).toMatchObject({ events });
+    expect(guest).toMatchObject({ events });
   });
 
   it('refuse what libibverbs and the kernel refuse, and nothing is left', () => {

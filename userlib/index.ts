@@ -85,8 +85,10 @@ export {
   createSrqEx,
   getSrqNum,
   type IbvQpInitAttrEx,
+  type IbvQpOpenAttr,
   type IbvSrqInitAttrEx,
   type IbvTargetQpInitAttr,
   type IbvXrcdInitAttr,
+  openQp,
   openXrcd,
 } from './xrc.ts';

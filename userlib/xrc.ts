@@ -4,7 +4,7 @@
  *
  * There are no file descriptors here: `fd` is the number of a file of the host, the same for all processes, and -1 for none.
  */
-import { QpStateVerb, QpTypeVerb, SrqTypeVerb } from '../driver/index.ts';
+import { type Handle, QpStateVerb, QpTypeVerb, SrqTypeVerb } from '../driver/index.ts';
 import { checkArguments, isInt32, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq, IbvTargetQp, IbvXrcd } from './objects.ts';
 import { createQp, type IbvQpInitAttr } from './qp.ts';
@@ -32,6 +32,14 @@ export interface IbvTargetQpInitAttr {
   readonly qpContext?: unknown;
   readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
   readonly xrcd: IbvXrcd;
+}
+
+/** Which XRC target is to be opened. */
+export interface IbvQpOpenAttr {
+  readonly qpNum: number;
+  readonly xrcd: IbvXrcd;
+  readonly qpContext?: unknown;
+  readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
 }
 
 /** Of another QP; an XRC initiator needs no `recvCq`. */
@@ -97,6 +105,19 @@ export async function createQpEx(
   return createQp(init.pd, { ...init, recvCq: recvCq ?? init.sendCq });
 }
 
+/**
+ * Opens an XRC target that somebody else has made, maybe another process, by its number and its domain (ibv_open_qp). It is there until all
+ * have destroyed theirs; its state is what {@link queryQp} says. Rejects with EINVAL for one that is not there.
+ */
+export const openQp = (context: IbvContext, attr: IbvQpOpenAttr): Promise<IbvTargetQp> =>
+  verb('ibv_open_qp', async () => {
+    const { xrcd, qpNum, qpContext, qpType } = attr;
+    checkArguments('ibv_open_qp', ['qpNum', qpNum, uint32Max], ['qpType', qpType, uint32Max]);
+    await context.cpu.settle();
+    const handle = await context.kernel.openQp(context.cpu, xrcd.handle, qpType, qpNum);
+    return targetOf(context, handle, qpNum, xrcd, qpContext);
+  });
+
 const isTarget = (init: IbvTargetQpInitAttr | IbvQpInitAttrEx): init is IbvTargetQpInitAttr =>
   init.qpType === QpTypeVerb.IBV_QPT_XRC_RECV;
 
@@ -104,16 +125,26 @@ const createTarget = (context: IbvContext, { xrcd, qpContext }: IbvTargetQpInitA
   verb('ibv_create_qp', async () => {
     await context.cpu.settle();
     const { handle, qpn } = await context.kernel.createTargetQp(context.cpu, xrcd.handle);
-    const qp: IbvTargetQp = {
-      context,
-      qpContext: qpContext ?? null,
-      xrcd,
-      handle,
-      qpNum: qpn,
-      qpType: QpTypeVerb.IBV_QPT_XRC_RECV,
-      state: QpStateVerb.IBV_QPS_RESET,
-      cpu: context.cpu,
-    };
-    context.qps.set(handle, qp);
-    return qp;
+    return targetOf(context, handle, qpn, xrcd, qpContext);
   });
+
+function targetOf(
+  context: IbvContext,
+  handle: Handle,
+  qpNum: number,
+  xrcd: IbvXrcd,
+  qpContext: unknown,
+): IbvTargetQp {
+  const qp: IbvTargetQp = {
+    context,
+    qpContext: qpContext ?? null,
+    xrcd,
+    handle,
+    qpNum,
+    qpType: QpTypeVerb.IBV_QPT_XRC_RECV,
+    state: QpStateVerb.IBV_QPS_RESET,
+    cpu: context.cpu,
+  };
+  context.qps.set(handle, qp);
+  return qp;
+}

@@ -30,12 +30,14 @@ import {
   type IbvXrcd,
   O_CREAT,
   O_EXCL,
+  openQp,
   openXrcd,
   postRecv,
   postSend,
   postSrqRecv,
+  queryQp,
 } from '../../userlib/index.ts';
-import { codeOf, statusesOf, take } from './outcomes.ts';
+import { codeOf, eventsWithin, statusesOf, take } from './outcomes.ts';
 import {
   areEqual,
   compareSwapOf,
@@ -125,8 +127,10 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
   const told = await received(receiver);
   await program.exchange.take('over');
   const isMarked = (target.qpNum & 0x80_0000) !== 0;
+  const events = await eventsWithin(context, 1000);
   await destroyQp(target);
-  return { again, absent, isMarked, told, busy: await closeReceiver(receiver) };
+  await program.exchange.put('gone', true);
+  return { again, absent, isMarked, told, events, busy: await closeReceiver(receiver) };
 }
 
 /** The owner may be later. */
@@ -140,13 +144,28 @@ async function sharedDomain(side: Side): Promise<IbvXrcd> {
   }
 }
 
-/** Shares the domain. */
+/** Shares the domain, and the target, which it holds longer than its maker. */
 export async function guest(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
-  const receiver = await openReceiver(side, await sharedDomain(side));
+  const { context } = side;
+  const xrcd = await sharedDomain(side);
+  const receiver = await openReceiver(side, xrcd);
+  const qpNum = (await program.exchange.take('number')) as number;
+  const qpType = IBV_QPT_XRC_RECV;
+  const target = await openQp(context, { qpNum, xrcd, qpType });
+  const opened = (await queryQp(target)).qpState!;
+  const unopened = [
+    await codeOf(openQp(context, { qpNum: qpNum ^ 1, xrcd, qpType })),
+    await codeOf(openQp(context, { qpNum, xrcd, qpType: IBV_QPT_RC as typeof IBV_QPT_XRC_RECV })),
+  ];
+  await program.exchange.put('opened', true);
   const told = await received(receiver);
   await program.exchange.take('over');
-  return { told, busy: await closeReceiver(receiver) };
+  const events = await eventsWithin(context, 1000);
+  await program.exchange.take('owner is gone');
+  const left = (await queryQp(target)).qpState!;
+  await destroyQp(target);
+  return { told, opened, unopened, events, left, busy: await closeReceiver(receiver) };
 }
 
 export async function sender(program: ProgramContext): Promise<JsonValue> {
@@ -167,6 +186,8 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   await program.exchange.put('initiator', own as unknown as JsonValue);
   await connectInitiator(qp, { ...target, ...peerFrom(side.own, target) }, own.psn, attributes);
   await program.exchange.take('ready');
+  await program.exchange.put('number', target.qpNum);
+  await program.exchange.take('opened');
   const errors = [
     postSend(qp, sendOf([segment(area, 0, 8)])),
     postSend(qp, sendOf([segment(area, 0, 8)], { qpType: { xrc: { remoteSrqn: 2 ** 24 } } })),
@@ -202,6 +223,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   postSend(qp, readOf([segment(area, 0, 8)], foreign, { qpType }));
   const wrong = statusesOf(await take(cq, 1));
   for (let process = 0; process < 2; process++) await program.exchange.put('over', true);
+  await program.exchange.put('owner is gone', await program.exchange.take('gone'));
   await destroyQp(qp);
   await destroyCq(cq);
   await deregMr(area.mr);
