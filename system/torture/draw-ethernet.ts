@@ -51,7 +51,7 @@ export function withEthernet(random: Random, story: Story): Story {
     ...story,
     set,
     climate: story.climate === 'calm' && !isLossless ? 'lossy' : story.climate,
-    faults: [...story.faults.filter(({ packet }) => packet !== 'congested'), ...cable.faults],
+    faults: [...onEthernet(story.faults), ...cable.faults],
     programs: story.programs.map((plan) => withinMtu(plan, mtu)),
     links: drawPaths(random, story.links, gidCountOf(set)),
   };
@@ -72,6 +72,17 @@ export function ethernetForScene(
   const more = { ...needed, ...drawCapability(random), ...set, 'ethernet.mtuBytes': mtu };
   return withBearableRate(random, hardware, more);
 }
+
+/**
+ * Faults as they are on Ethernet: nothing marks frames, and drivers have a queue pair of their own for frames, which is ready before those
+ * of programs.
+ */
+const onEthernet = (faults: readonly FaultEntry[]): FaultEntry[] =>
+  faults
+    .filter(({ packet }) => packet !== 'congested')
+    .map((fault) =>
+      fault['after'] === 'RTR2RTS_QP' ? { ...fault, nth: Number(fault['nth'] ?? 1) + 1 } : fault,
+    );
 
 const longestPacketBytes = 4096 + roceHeaderBytesMax;
 

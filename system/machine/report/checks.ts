@@ -337,6 +337,10 @@ const firstPacketsOf = ({ wire, ethernet }: HcaLedger): readonly LedgerByOpcode[
   return [transmitted, discarded];
 };
 
+/** Packets, or frames, that never left, because the link was down. */
+const discardedOf = ({ wire, ethernet }: HcaLedger): number =>
+  wire.discardedPackets + (ethernet?.transmitted['discardedFrames'] ?? 0);
+
 /**
  * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
  * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
@@ -361,8 +365,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
     posted === completed &&
     rows.every(({ failed }) => failed === 0) &&
     hca.wire.isQuiet &&
-    hca.wire.discardedPackets === 0 &&
-    (hca.ethernet?.transmitted['discardedFrames'] ?? 0) === 0;
+    discardedOf(hca) === 0;
   const sent = (pattern: RegExp): PacketLedger =>
     totalOf(...firsts.map((byOpcode) => named(byOpcode, pattern)));
   const answers = totalOf(
@@ -412,7 +415,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
             isComplete &&
               unreadable === 0 &&
               peer.wire.isQuiet &&
-              peer.wire.discardedPackets === 0 &&
+              discardedOf(peer) === 0 &&
               peer.operations.every(({ failed }) => failed === 0),
           ),
         ]

@@ -106,6 +106,7 @@ export const lostLookups: Scene = {
   about:
     'reads of translations are lost for QPs that are destroyed, and another QP uses the region afterwards',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge: ({ results }) =>

@@ -383,6 +383,7 @@ export const resetInTraffic: Scene = {
   name: 'reset-in-traffic',
   about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs begin anew',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'player' },
     { node: 1, exportName: 'player' },

@@ -220,6 +220,7 @@ export const tornMessages: Scene = {
   name: 'torn-messages',
   about: 'messages of unreliable services that lose packets, have no receive, or stop the send queue',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'sender' },
     { node: 1, exportName: 'receiver' },

@@ -152,6 +152,7 @@ export const unanswered: Scene = {
   name: 'unanswered',
   about: 'answers are lost until retries are used up or nearly, some time after a request that was answered',
   module: import.meta.url,
+  cable: 'infiniband',
   programs: askerAndAnswerer,
   draw,
   judge,
