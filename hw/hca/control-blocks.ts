@@ -115,6 +115,7 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
           roce: capabilities.roce,
           receiveChecksums: capabilities.receiveChecksums,
           logMaxLsoBytes: capabilities.logMaxLsoBytes,
+          flowCounterCount: capabilities.flowCounters,
           errors: index === 0 ? ethernet.errors : undefined,
           flowControl: index === 0 ? ethernet.flowControl : undefined,
         },

@@ -131,7 +131,7 @@ export function makeCore(setup: HcaCoreSetup): HcaCore {
     config;
   const { ethernet, address } = setup;
   const violations = new ViolationCounters();
-  const roceLink = new RoceLink(ethernet, address, violations);
+  const roceLink = new RoceLink(ethernet, address, violations, qps);
   const hasRoce = roceLink.isOn;
   const port = hasRoce ? roceLink : setup.port;
   const loopback = new Loopback(config);

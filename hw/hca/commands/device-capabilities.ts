@@ -57,6 +57,13 @@ export const capabilityParameters = {
     'interface sheet 6.6, 3.19 (CONFIG_DEV, RX checksum mode 1)',
     'Of frames received on a port of Ethernet: that TCP and UDP are right, and with complete the sum of every IP packet.',
   ),
+  flowCounters: number(
+    0,
+    'counters',
+    [0, 255],
+    'interface sheet 3.7: flag 48; at most 256 sensible',
+    'Flow counters of ports of Ethernet, the last of which is the sink; Linux has use for 4 and more. 0: none, and its sysfs counters of RoCE stay 0.',
+  ),
   portCount: number(1, 'ports', [1, 2], SHEET, 'Ports.'),
   firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
   logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
@@ -259,10 +266,12 @@ function withOffloads<Report extends OffloadFlags>(report: Report, config: Capab
   const { logMaxLsoBytes } = config;
   const lsoFlags = logMaxLsoBytes > 0 ? capabilityFlagsOf(CapabilityFlag.BIG_LSO_HDR) : 0n;
   const configFlags = hasChecksumSums(config) ? flagsOf(MemoryManagementFlag.CONFIG_DEV) : 0;
+  const counterFlags = hasFlowCounters(config) ? capabilityFlagsOf(CapabilityFlag.COUNTERS) : 0n;
   return {
     ...report,
     logMaxLsoBytes,
-    capabilityFlags: report.capabilityFlags | lsoFlags,
+    flowCounters: config.flowCounters,
+    capabilityFlags: report.capabilityFlags | lsoFlags | counterFlags,
     memoryManagementFlags: (report.memoryManagementFlags | configFlags) >>> 0,
   };
 }
@@ -270,6 +279,9 @@ function withOffloads<Report extends OffloadFlags>(report: Report, config: Capab
 /** True where completions have the sum of every IP packet, of which software learns by CONFIG_DEV. */
 export const hasChecksumSums = ({ linkLayer, receiveChecksums }: CapabilityConfig): boolean =>
   linkLayer === 'ethernet' && receiveChecksums === 'complete';
+
+export const hasFlowCounters = ({ linkLayer, flowCounters }: CapabilityConfig): boolean =>
+  linkLayer === 'ethernet' && flowCounters > 0;
 
 export function capabilityReport(config: CapabilityConfig): Uint8Array {
   return queryDevCap.encode({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { ethernetStatistics } from '../../../abi/ethernet-statistics.ts';
+import { initHca } from '../../../abi/init-hca.ts';
 import { PortType, queryPort, setPortInfiniband } from '../../../abi/ports.ts';
 import {
   MulticastMode,
@@ -14,8 +15,18 @@ import {
 import { QpState, qpc, rssContext, rssOffsetInQpc, ServiceType } from '../../../abi/qpc.ts';
 import { queryDevCap } from '../../../abi/query-dev-cap.ts';
 import { fromHex, toHex } from '../../../base/bytes.ts';
-import { broughtUp, createCq, createEq, firstQpn, initMailbox, must } from '../testing/bring-up.ts';
-import type { ControlBench } from '../testing/control-bench.ts';
+import {
+  broughtUp,
+  createCq,
+  createEq,
+  donateIcm,
+  firstQpn,
+  initMailbox,
+  must,
+  profile,
+  startFirmware,
+} from '../testing/bring-up.ts';
+import { ControlBench } from '../testing/control-bench.ts';
 
 const { OK, BAD_OP, BAD_PARAM } = CommandStatus;
 const ethernetDevice = (): ControlBench => broughtUp({}, { linkLayer: 'ethernet' });
@@ -242,6 +253,47 @@ describe('filters', () => {
     const bench = ethernetDevice();
     for (const name of ['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS'] as const)
       expect(bench.command(name, { inputModifier: 2, inBox: new Uint8Array(0x200) }).status).toBe(BAD_PARAM);
+  });
+});
+
+describe('QUERY_IF_STAT', () => {
+  it('sheet 3.7, 3.19: reports a flow counter where QUERY_DEV_CAP has some, and begins it anew when asked', () => {
+    const bench = broughtUp({}, { linkLayer: 'ethernet', flowCounters: 8 });
+    const report = queryDevCap.decode(must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox);
+    expect([(report.capabilityFlags >> 48n) & 1n, report.flowCounters]).toEqual([1n, 8]);
+    const counters = sideOf(bench).flowCounters!;
+    counters.countReceived(3, 1000);
+    counters.countTransmitted(3, 64);
+    counters.countTransmitted(3, 66);
+    const query = (inputModifier: number): string =>
+      toHex(must(bench, 'QUERY_IF_STAT', { inputModifier: inputModifier >>> 0, outBytes: 0x30 }).outBox);
+    const u64 = (value: number): string => value.toString(16).padStart(16, '0');
+    const seen = `${'0'.repeat(32)}${u64(1)}${u64(1000)}${u64(2)}${u64(130)}`;
+    expect(query(3)).toBe(seen);
+    expect(query((1 << 31) | 3)).toBe(seen);
+    expect([query(3), query(7)]).toEqual(['0'.repeat(96), '0'.repeat(96)]);
+    const past = bench.command('QUERY_IF_STAT', { inputModifier: 8, outBytes: 0x30 });
+    expect(past.status).toBe(CommandStatus.BAD_INDEX);
+  });
+
+  it('sheet 3.7: may be asked for by INIT_HCA where it is reported, as Linux does', () => {
+    const statusOf = (capabilities: ConstructorParameters<typeof ControlBench>[1]): number => {
+      const bench = new ControlBench({}, capabilities);
+      startFirmware(bench);
+      donateIcm(bench);
+      return bench.command('INIT_HCA', { inBox: initHca.encode({ ...profile, counters: 1 }) }).status;
+    };
+    expect(statusOf({ linkLayer: 'ethernet', flowCounters: 8 })).toBe(OK);
+    expect(statusOf({ linkLayer: 'ethernet' })).toBe(BAD_PARAM);
+    expect(statusOf({ flowCounters: 8 })).toBe(BAD_PARAM);
+  });
+
+  it('sheet 3.7: is no command of a device without counters, nor with ports of InfiniBand', () => {
+    for (const bench of [ethernetDevice(), broughtUp({}, { flowCounters: 8 })]) {
+      expect(bench.command('QUERY_IF_STAT', { inputModifier: 0, outBytes: 0x30 }).status).toBe(BAD_OP);
+      const report = queryDevCap.decode(must(bench, 'QUERY_DEV_CAP', { outBytes: 0x100 }).outBox);
+      expect([(report.capabilityFlags >> 48n) & 1n, report.flowCounters]).toEqual([0n, 0]);
+    }
   });
 });
 

@@ -201,6 +201,20 @@ export function* dumpEthernetStatistics(device: DeviceState, request: CommandReq
   return undefined;
 }
 
+/** Bit of the input modifier of QUERY_IF_STAT: the counter begins anew. */
+const resetsCounter = 2 ** 31;
+
+/** A flow counter, and perhaps a new beginning for it; a device that reports none has no such command. */
+export function* queryFlowCounter({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
+  const counters = parts.ports[0]?.ethernet?.flowCounters ?? reject(CommandStatus.BAD_OP);
+  const index = request.inputModifier % resetsCounter;
+  demand(index < counters.count, CommandStatus.BAD_INDEX);
+  const report = counters.report(index);
+  if (request.inputModifier >>> 31 === 1) counters.clear(index);
+  yield* writeOutBox(request, report);
+  return undefined;
+}
+
 /** The Ethernet side of a port; one of InfiniBand has none. */
 export function sideOf({ parts }: DeviceState, portNumber: number): EthernetSide {
   const port = parts.ports[(portNumber & portMask) - 1] ?? reject(CommandStatus.BAD_PARAM);

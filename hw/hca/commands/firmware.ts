@@ -24,7 +24,13 @@ import {
   wait,
   writeOutBox,
 } from './command-steps.ts';
-import { adapterReport, capabilityReport, firmwareReport, uarPageCount } from './device-capabilities.ts';
+import {
+  adapterReport,
+  capabilityReport,
+  firmwareReport,
+  hasFlowCounters,
+  uarPageCount,
+} from './device-capabilities.ts';
 import { type DeviceState, type HcaProfile, SystemPhase } from './device-state.ts';
 
 export function* queryFirmware(device: DeviceState, request: CommandRequest): Steps<undefined> {
@@ -193,6 +199,7 @@ function checkProfile(device: DeviceState, profile: HcaProfile): void {
   demand(profile.logRdmarcPerQp <= capabilities.logMaxResponderReads, CommandStatus.BAD_PARAM);
   checkSteering(device, profile);
   demand(profile.systemEqs === 0, CommandStatus.BAD_PARAM);
+  demand(profile.counters === 0 || hasFlowCounters(capabilities), CommandStatus.BAD_PARAM);
   for (const mode of modesNotOffered) demand(profile[mode] === 0, CommandStatus.BAD_PARAM);
   demand(profile.logUarPage4k === 0, CommandStatus.BAD_PARAM);
   demand(2 ** profile.logUars <= uarPageCount(capabilities), CommandStatus.BAD_PARAM);
@@ -234,7 +241,6 @@ const modesNotOffered = [
   'logEqeStrideMinus5',
   'logCqeStrideMinus5',
   'unicastSteering',
-  'counters',
   'checksum',
   'qos',
   'rssIpFragments',

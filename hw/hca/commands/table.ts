@@ -15,7 +15,13 @@ import {
   queryCompletionQueue,
 } from './completion-queues.ts';
 import { type DeviceState, SystemPhase } from './device-state.ts';
-import { configureDevice, dumpEthernetStatistics, filterGroups, filterVlans } from './ethernet-ports.ts';
+import {
+  configureDevice,
+  dumpEthernetStatistics,
+  filterGroups,
+  filterVlans,
+  queryFlowCounter,
+} from './ethernet-ports.ts';
 import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
 import {
   closeDevice,
@@ -106,6 +112,7 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   FLOW_ATTACH: row(INITIALISED, 'portCycles', attachFlow),
   FLOW_DETACH: row(INITIALISED, 'portCycles', detachFlow),
   CONFIG_DEV: row(INITIALISED, 'portCycles', configureDevice),
+  QUERY_IF_STAT: row(INITIALISED, 'queryCycles', queryFlowCounter),
   DUMP_ETH_STATS: row(INITIALISED, 'queryCycles', dumpEthernetStatistics),
   MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
   SET_NODE: row(INITIALISED, 'managementCycles', setNodeDescription),
@@ -151,7 +158,15 @@ const rows: { readonly [Name in CommandName]?: Row } = {
 /** Commands that only ports of Ethernet have. */
 const ethernetCommands: ReadonlySet<number> = new Set(
   (
-    ['SET_VLAN_FLTR', 'SET_MCAST_FLTR', 'DUMP_ETH_STATS', 'CONFIG_DEV', 'FLOW_ATTACH', 'FLOW_DETACH'] as const
+    [
+      'SET_VLAN_FLTR',
+      'SET_MCAST_FLTR',
+      'DUMP_ETH_STATS',
+      'QUERY_IF_STAT',
+      'CONFIG_DEV',
+      'FLOW_ATTACH',
+      'FLOW_DETACH',
+    ] as const
   ).map((name) => commands[name].opcode),
 );
 

@@ -321,8 +321,10 @@ export class FrameReceiver {
     return DONE;
   }
 
-  #complete({ port }: EthernetCore, slot: number, pair: QueuePair, cycle: Cycles): void {
+  #complete({ port, side }: EthernetCore, slot: number, pair: QueuePair, cycle: Cycles): void {
     const { completions, errors } = this.#ports;
+    const wireBytes = port.frameBytes(slot) + ETHERNET_FCS_BYTES;
+    side.flowCounters?.countReceived(this.#core.qps.counterOf(pair.slot), wireBytes);
     pair.hasReceiveWqe = 0;
     this.completedCount++;
     const completion = completions.next(pair.receiveCqn, pair.slot);

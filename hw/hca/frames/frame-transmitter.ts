@@ -155,11 +155,11 @@ export class FrameTransmitter {
     if (segmentBytes[record] !== 0) this.#fillSegment(packet, record);
     else this.#fillChecksums(packet, record);
     if (tag[record] === -1) {
-      this.#hand(ethernet, sram, payloadOffset, payloadBytes);
+      this.#hand(ethernet, packet.pair, sram, payloadOffset, payloadBytes);
     } else {
       const type = tagType[record]!;
       const bytes = insertTag(sram, payloadOffset, payloadBytes, type, tag[record]!, this.#tagged);
-      this.#hand(ethernet, this.#tagged, 0, bytes);
+      this.#hand(ethernet, packet.pair, this.#tagged, 0, bytes);
     }
     this.#free(packet.pair, cycle);
     this.#ports.requester.requestSent(packet, cycle);
@@ -186,7 +186,13 @@ export class FrameTransmitter {
   }
 
   /** A frame that its tag has made too long is discarded. */
-  #hand({ port, side }: EthernetCore, bytes: Uint8Array, at: number, frameBytes: number): void {
+  #hand(
+    { port, side }: EthernetCore,
+    pair: QueuePair,
+    bytes: Uint8Array,
+    at: number,
+    frameBytes: number,
+  ): void {
     const isTooLong = frameBytes > port.frameBytesMax;
     if (isTooLong) {
       this.#core.violations.count('frameTooLong');
@@ -198,6 +204,7 @@ export class FrameTransmitter {
     const wireBytes = Math.max(frameBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
     const { longestBytes } = side.steering;
     side.statistics.transmitted.count(bytes, at, tagOf(bytes, at), wireBytes, longestBytes);
+    side.flowCounters?.countTransmitted(this.#core.qps.counterOf(pair.slot), wireBytes);
   }
 
   #free(pair: QueuePair, cycle: Cycles): void {

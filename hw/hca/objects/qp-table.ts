@@ -157,6 +157,11 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.migrationFlag = f.pathMigration.get(view, at) === PathMigration.MIGRATED ? FLAG_MIGRATED : 0;
   }
 
+  /** Flow counter that the context names. */
+  counterOf(slot: QpSlot): number {
+    return path.counterIndex.get(this.view, this.offsetOf(slot));
+  }
+
   /** Place of the primary path in {@link bytes}. */
   pathOf(slot: QpSlot): number {
     return this.offsetOf(slot) + f.primaryPath.field.offset;

@@ -28,6 +28,8 @@ export interface PacketPort {
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
   /** Instant by which all that has been handed to the port has left. */
   readonly freePs: Picoseconds;
+  /** On Ethernet: bytes of the last packet's frame with FCS, 0 if it was discarded. */
+  readonly sentFrameBytes?: number;
   /** Packets that left nowhere, because the link was down. */
   readonly discardedCount: number;
   readonly txBytes: Uint8Array;

@@ -400,6 +400,9 @@ export class Transmitter {
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
     port.packetFilled(offset);
+    const counters = this.#core.ethernet?.side.flowCounters;
+    if (counters !== undefined && port.sentFrameBytes !== 0)
+      counters.countTransmitted(this.#core.qps.counterOf(packet.pair.slot), port.sentFrameBytes!);
     return NOT_STALLED;
   }
 

@@ -4,6 +4,7 @@
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
+import { FlowCounters } from '../statistics/index.ts';
 import { type FrameErrors, FrameStatistics, type PauseControl } from './frame-statistics.ts';
 import { FrameSteering } from './frame-steering.ts';
 import { RoceSide } from './roce-side.ts';
@@ -22,6 +23,8 @@ export interface EthernetSideSetup {
   readonly receiveChecksums?: ReceiveChecksums | undefined;
   /** Most payload of an LSO, as log2; 0 or left out: there is none. */
   readonly logMaxLsoBytes?: number | undefined;
+  /** Flow counters; 0 or left out: there are none. */
+  readonly flowCounterCount?: number | undefined;
   /** What the wire port counts; nothing on a port that has none. */
   readonly errors: FrameErrors | undefined;
   /** Flow control of the wire port; left out on a port that has none. */
@@ -47,11 +50,14 @@ export class EthernetSide {
   readonly receiveChecksums: ReceiveChecksums;
   /** Most payload of an LSO; 0 where there is none. */
   readonly lsoBytesMax: number;
+  /** Undefined where there are none. */
+  readonly flowCounters: FlowCounters | undefined;
   readonly #flowControl: PauseControl | undefined;
 
   constructor(setup: EthernetSideSetup) {
     const { mac, mtuBytes, gigabitsPerSecond, errors, roce = 'none', gidCount = 0 } = setup;
-    const { receiveChecksums = 'none', logMaxLsoBytes = 0 } = setup;
+    const { receiveChecksums = 'none', logMaxLsoBytes = 0, flowCounterCount = 0 } = setup;
+    this.flowCounters = flowCounterCount === 0 ? undefined : new FlowCounters(flowCounterCount);
     this.receiveChecksums = receiveChecksums;
     this.lsoBytesMax = logMaxLsoBytes === 0 ? 0 : 2 ** logMaxLsoBytes;
     this.mac = mac;
@@ -78,7 +84,13 @@ export class EthernetSide {
   /** See Block.inspect. */
   inspect(): BlockState {
     const roce = this.roce === undefined ? {} : { roce: this.roce.inspect() };
-    return { steering: this.steering.inspect(), statistics: this.statistics.inspect(), ...roce };
+    const { flowCounters } = this;
+    return {
+      steering: this.steering.inspect(),
+      statistics: this.statistics.inspect(),
+      ...roce,
+      ...(flowCounters === undefined ? {} : { flowCounters: flowCounters.inspect() }),
+    };
   }
 
   /** As of a fresh device. */
@@ -88,5 +100,6 @@ export class EthernetSide {
     this.setPauses(false, false);
     this.statistics.clear();
     this.statistics.clearFlowControl();
+    this.flowCounters?.reset();
   }
 }

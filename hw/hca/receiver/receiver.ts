@@ -340,7 +340,7 @@ export class Receiver {
     } else if (lid === this.#address.embeddedManagerLid && !this.#askManager()) return undefined;
     const qpn = packet.destinationQpn;
     if (qpn === QPN_MULTICAST) return this.#firstMember();
-    const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
+    const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.specialQpn(qpn);
     const slot = number === -1 ? -1 : this.#core.qps.slotOf(number);
     if (slot === -1) return this.#drop('packetUnknownQp');
     const pair = this.#pairs[slot]!;
@@ -408,7 +408,7 @@ export class Receiver {
   }
 
   /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
-  #specialQpn(qpn: Qpn): number {
+  specialQpn(qpn: Qpn): number {
     const base = this.#specialQps.specialQpBase;
     if (base === 0) return -1;
     return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;

@@ -14,6 +14,7 @@
  *
  * Sources: IBTA vol 1, annexes A16 and A17; interface sheet 7.5.
  */
+import { generalServicesQpn } from '../../../abi/index.ts';
 import type { Picoseconds } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import {
@@ -30,15 +31,17 @@ import {
   padBytes,
   RoceBytes,
   VIRTUAL_LANE_SHIFT,
+  WORD_DESTINATION_QPN,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../wire/index.ts';
 import type { EthernetCore } from '../core.ts';
 import { tagOf } from '../frames/index.ts';
+import type { QpTable } from '../objects/index.ts';
 import type { PacketPort, PortAddress } from '../packets/index.ts';
 import type { FrameDropReason } from '../port/index.ts';
-import type { ViolationCounters } from '../statistics/index.ts';
+import type { FlowCounters, ViolationCounters } from '../statistics/index.ts';
 
 /** Header, the longest payload, and what lies behind it: XRCETH, GRH and route. */
 const RECORD_BYTES = 64 + 4096 + 128;
@@ -49,6 +52,8 @@ export interface RoceLinkPorts {
   readonly receiver: {
     /** A packet has come whole: its buffer must be given back ({@link RoceLink.consume}). */
     packetArrived(offset: number, payloadBytes: number): void;
+    /** Number of the QP behind QPN 0 or 1; -1 when there is none. */
+    specialQpn(qpn: number): number;
   };
   readonly frameReceiver: {
     frameArrived(slot: number): void;
@@ -93,17 +98,25 @@ export class RoceLink implements PacketPort {
   readonly #ethernet: EthernetCore | undefined;
   readonly #address: PortAddress;
   readonly #violations: ViolationCounters;
+  readonly #qps: QpTable;
   /** The packet being sent, and those that have come: one for each slot of the wire port. */
   readonly #out: Records;
   readonly #in: Records;
   readonly #frame: Uint8Array;
   /** From when on the packet that is being filled in may leave. */
   #formedPs: Picoseconds = 0;
+  sentFrameBytes = 0;
   /** A packet was the last to be sent, and a frame has not had its turn. */
   #wasPacket = false;
   #ports!: RoceLinkPorts;
 
-  constructor(ethernet: EthernetCore | undefined, address: PortAddress, violations: ViolationCounters) {
+  constructor(
+    ethernet: EthernetCore | undefined,
+    address: PortAddress,
+    violations: ViolationCounters,
+    qps: QpTable,
+  ) {
+    this.#qps = qps;
     this.#ethernet = address.roce === undefined ? undefined : ethernet;
     this.#address = address;
     this.#violations = violations;
@@ -200,6 +213,7 @@ export class RoceLink implements PacketPort {
     const { port, side } = this.#ethernet!;
     this.#wasPacket = true;
     const bytes = this.#out.frames.pack(offset, this.#frame, 0, this.#address.roce!.udpPort);
+    this.sentFrameBytes = 0;
     if (bytes > port.frameBytesMax) {
       this.#violations.count('frameTooLong');
       return;
@@ -211,6 +225,7 @@ export class RoceLink implements PacketPort {
     const isSent = port.transmitted.frames !== frames;
     this.#countSent(offset >> 2, wireBytes, isSent);
     if (!isSent) return;
+    this.sentFrameBytes = wireBytes;
     const { longestBytes } = side.steering;
     side.statistics.transmitted.count(this.#frame, 0, tagOf(this.#frame, 0), wireBytes, longestBytes);
   }
@@ -262,12 +277,22 @@ export class RoceLink implements PacketPort {
       const offset = slot * RECORD_BYTES;
       const { words } = this.#in;
       const payloadBytes = words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+      if (side.flowCounters !== undefined) this.#countFlow(side.flowCounters, offset, bytes);
       this.received.count(words[(offset >> 2) + WORD_OPCODE]!, bytes + ETHERNET_FCS_BYTES, payloadBytes);
       this.#ports.receiver.packetArrived(offset, payloadBytes);
       return;
     }
     side.steering.drop(reason);
     port.consume(slot);
+  }
+
+  /** What is for no QP, or for a group, is the sink's. */
+  #countFlow(counters: FlowCounters, offset: number, frameBytes: number): void {
+    const qpn = this.#in.words[(offset >> 2) + WORD_DESTINATION_QPN]!;
+    const number = qpn > generalServicesQpn ? qpn : this.#ports.receiver.specialQpn(qpn);
+    const slot = number === -1 ? -1 : this.#qps.slotOf(number);
+    const index = slot === -1 ? counters.count - 1 : this.#qps.counterOf(slot);
+    counters.countReceived(index, frameBytes + ETHERNET_FCS_BYTES);
   }
 
   /** Makes the record of a frame's packet; or says why not. */

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { roceUdCqe } from '../../../abi/cqe.ts';
 import { PathMtu, QpState, ServiceType } from '../../../abi/qpc.ts';
+import { queryIfStat } from '../../../abi/static-configuration.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Random } from '../../../sim/index.ts';
 import {
@@ -215,6 +216,43 @@ describe.each(forms)('RoCE %s', (roce) => {
       });
   });
 
+  it('sheet 3.19: counts the frames of its QPs by the flow counter of their contexts, both ways, whole', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {}, offloads: { flowCounterCount: 4 } });
+    const [counted, other] = [1, 0xff].map((counterIndex) =>
+      connectedPair(bench.a, bench.b, { path: { counterIndex } }),
+    );
+    const [from, to] = [new Region(bench.a, 4096), new Region(bench.b, 4096)];
+    await bench.run(5);
+    const remote = { address: to.address, key: to.key };
+    for (const { a, aCq } of [counted!, other!, counted!]) {
+      const taken = aCq.takenCount();
+      a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 64)], remote });
+      await bench.until(() => aCq.takenCount() > taken, 100);
+    }
+    const network = { v1: 40, 'v2 over IPv4': 28, 'v2 over IPv6': 48 }[roce];
+    // Destination, source, type 14; BTH 12; RETH 16 and payload, or AETH 4; ICRC 4; FCS 4.
+    const write = BigInt(14 + network + 12 + 16 + 64 + 4 + 4);
+    const acknowledgement = BigInt(14 + network + 12 + 4 + 4 + 4);
+    const countersOf = ({ ethernet }: DataPathNode) =>
+      [0, 1, 2, 3].map((index) => {
+        const { rxFrames, rxBytes, txFrames, txBytes } = queryIfStat.decode(
+          ethernet!.side.flowCounters!.report(index),
+        );
+        return [txFrames, txBytes, rxFrames, rxBytes];
+      });
+    const none = [0n, 0n, 0n, 0n];
+    // The last is the sink.
+    expect(countersOf(bench.a)).toEqual([
+      none,
+      [2n, 2n * write, 2n, 2n * acknowledgement],
+      none,
+      [1n, write, 1n, acknowledgement],
+    ]);
+    expect(countersOf(bench.b)[1]).toEqual([2n, 2n * acknowledgement, 2n, 2n * write]);
+    bench.a.ethernet!.side.flowCounters!.clear(1);
+    expect(countersOf(bench.a)[1]).toEqual(none);
+  });
+
   it.each([
     ['0xffff, as Linux writes it', { vlan: 0xffff, insertTag: 0 }, undefined],
     ['what was in memory, as libmlx4 leaves it', { vlan: 0x10, insertTag: 0 }, undefined],
@@ -283,8 +321,9 @@ describe.each(forms)('RoCE %s', (roce) => {
   });
 
   it('sheet 6.3: sends the packets of QP1 by the headers that software wrote, also with a tag', async () => {
-    const bench = await dataPathBench({ roce, ethernet: {} });
+    const bench = await dataPathBench({ roce, ethernet: {}, offloads: { flowCounterCount: 2 } });
     const frames = framesOf(bench);
+    let bytes = 0;
     const [a, b] = [managementQp(bench.a), managementQp(bench.b)];
     const to = new Region(bench.b, 4096);
     await bench.run(5);
@@ -331,7 +370,14 @@ describe.each(forms)('RoCE %s', (roce) => {
       expect(a.cq.drain().map(({ syndrome }) => syndrome)).toEqual([0]);
       expect(b.cq.drain()).toMatchObject([{ qpn: b.qp.qpn, byteCount: 296, syndrome: 0 }]);
       expect(to.read(40, 256)).toEqual(payload);
+      bytes += wanted.length + 4;
     }
+    // Sheet 3.19: QP1 counts under its context's counter, as others do; whole, with FCS.
+    const [sent, received] = [bench.a, bench.b].map(({ ethernet }) =>
+      queryIfStat.decode(ethernet!.side.flowCounters!.report(0)),
+    );
+    expect([sent!.txFrames, sent!.txBytes]).toEqual([2n, BigInt(bytes)]);
+    expect([received!.rxFrames, received!.rxBytes]).toEqual([2n, BigInt(bytes)]);
   });
 
   it('sends and receives beside rings, in turns', async () => {

@@ -1,5 +1,6 @@
 /** Interface of this room: see README.md. */
 export { DiagnosticCounters, type DiagnosticName } from './diagnostic-counters.ts';
+export { FlowCounters } from './flow-counters.ts';
 export {
   type FarTimes,
   OperationLedger,

@@ -129,7 +129,7 @@ export interface BenchOptions {
   /** Ports of Ethernet; left out: of InfiniBand. */
   readonly ethernet?: Partial<EthernetConfig>;
   /** What they do for software; left out: nothing. */
-  readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes'>;
+  readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Ports of Ethernet with RoCE, and by which form of it packets go. */
   readonly roce?: RoceForm;
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */

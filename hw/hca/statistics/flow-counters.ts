@@ -1,0 +1,70 @@
+/**
+ * Flow counters of a device whose ports are of Ethernet: frames and bytes of the queue pairs whose contexts name a counter, each way.
+ * Software makes of them what ports of InfiniBand have an agent for: Linux gives each port one, and answers PortCounters by it
+ * (mlx4_ib, iboe_process_mad). Bytes are those of frames, from the destination to the FCS, as measured on a card (measurements.csv H-262).
+ *
+ * The last counter is the sink: of QPs that name none, or one that is not there. Source: interface sheet 3.7 (flag 48), 3.19.
+ */
+import { queryIfStat } from '../../../abi/index.ts';
+import type { BlockState } from '../../../sim/index.ts';
+
+export class FlowCounters {
+  readonly count: number;
+  readonly #received: Float64Array;
+  readonly #receivedBytes: Float64Array;
+  readonly #transmitted: Float64Array;
+  readonly #transmittedBytes: Float64Array;
+
+  constructor(count: number) {
+    this.count = count;
+    this.#received = new Float64Array(count);
+    this.#receivedBytes = new Float64Array(count);
+    this.#transmitted = new Float64Array(count);
+    this.#transmittedBytes = new Float64Array(count);
+  }
+
+  /** @param index as the context has it */
+  countReceived(index: number, frameBytes: number): void {
+    const counter = this.#counterOf(index);
+    this.#received[counter]!++;
+    this.#receivedBytes[counter]! += frameBytes;
+  }
+
+  countTransmitted(index: number, frameBytes: number): void {
+    const counter = this.#counterOf(index);
+    this.#transmitted[counter]!++;
+    this.#transmittedBytes[counter]! += frameBytes;
+  }
+
+  /** The answer of QUERY_IF_STAT. @param index below {@link count} */
+  report(index: number): Uint8Array {
+    return queryIfStat.encode({
+      rxFrames: BigInt(this.#received[index]!),
+      rxBytes: BigInt(this.#receivedBytes[index]!),
+      txFrames: BigInt(this.#transmitted[index]!),
+      txBytes: BigInt(this.#transmittedBytes[index]!),
+    });
+  }
+
+  /** One begins anew. */
+  clear(index: number): void {
+    for (const totals of this.#all) totals[index] = 0;
+  }
+
+  /** As of a fresh device. */
+  reset(): void {
+    for (const totals of this.#all) totals.fill(0);
+  }
+
+  inspect(): BlockState {
+    return { received: [...this.#received], transmitted: [...this.#transmitted] };
+  }
+
+  #counterOf(index: number): number {
+    return index < this.count ? index : this.count - 1;
+  }
+
+  get #all(): readonly Float64Array[] {
+    return [this.#received, this.#receivedBytes, this.#transmitted, this.#transmittedBytes];
+  }
+}
