@@ -43,16 +43,21 @@ export function windowResources(measured: Measured): Resource[] {
 
 /**
  * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
- * the RNR NAK names, for which its QP waits.
+ * the RNR NAK names, for which its QP waits. Those of a shared queue are a list, fetched one after the other: depth and prefetching do
+ * nothing for it.
  */
 function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: number): Resource {
   const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
   const naks = (hca.transport['rnrNakSent'] ?? 0) - (onDemand?.device.rnrNaks ?? 0);
+  const [fetchShare, delayShare] = [hcaShare(measured, fetched), shareOfRnrDelays(measured, naks)];
+  const isList = measured.args.connection === 'XRC' && fetchShare > delayShare;
   return {
     name: `receive WQEs of host ${node}`,
     kind: 'window',
-    share: hcaShare(measured, fetched) + shareOfRnrDelays(measured, naks),
-    turn: [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
+    share: fetchShare + delayShare,
+    turn: isList
+      ? less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')
+      : [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
   };
 }
 

@@ -193,6 +193,16 @@ describe('perf', () => {
     expect(rateOf(shared)).toBeLessThan(rateOf(own));
   });
 
+  it('names what turns the list of a shared queue, where each receive says where the next one is', async () => {
+    const asked = ['perf', 'send-bw', '-s', '64', '-n', '300', '-c', 'XRC'] as const;
+    const { out } = await hca(...asked);
+    expect(out).toMatch(/What binds: receive WQEs of host 1/);
+    expect(out).toMatch(/To turn: less pcie\.rootComplex\.readLatencyPs, pcie\.link\.latencyPs\./);
+    const rate = async (set: ParameterValues): Promise<number> =>
+      rateOf(await measured('send-bw,size=64,iters=300,connection=XRC', set));
+    expect(await rate({ 'pcie.rootComplex.readLatencyPs': 100_000 })).toBeGreaterThan(1.1 * (await rate({})));
+  });
+
   it.each(['RC', 'XRC', 'UC', 'UD'])('echoes messages over %s', async (connection) => {
     const one = await measured(`send-bw,size=64,iters=100,txDepth=1,cqMod=1,echo,connection=${connection}`);
     const many = await measured(`send-bw,size=64,iters=300,qps=2,echo,warmup=7,connection=${connection}`);
