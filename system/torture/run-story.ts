@@ -207,8 +207,8 @@ const observers = (partition: Partition): AnalysisOptions => ({
 
 const bothEnds = [{ node: 0 }, { node: 1 }];
 const observedRecordsMax = 4096;
-/** More than the frames of a story are. */
-const captureBytes = 2 ** 26;
+/** More than the frames of most stories are: those of some are tens of thousands, which take longer to read than to send. */
+const captureBytes = 2 ** 23;
 const nowhere: TextSink = { write: () => {}, close: () => {} };
 
 /** The machine of a story, without programs. */
