@@ -262,14 +262,11 @@ describe('perf on a cable of Ethernet', () => {
     ]);
   });
 
-  it.each([
-    [
-      ['why', 'write-bw', '-n', '5'],
-      /hca.capability.linkLayer is "ethernet", expected infiniband for hca why/,
-    ],
-    [['perf', 'write-bw', '-n', '5', '-m', '2048'], /path MTU is 2048, expected at most the port's, 1024/],
-  ])('refuses %o', async (words, expected) => {
-    const { code, err } = await hca(...words, ...sets);
-    expect([code === 0, err]).toEqual([false, expect.stringMatching(expected)]);
+  it('refuses a path MTU beyond the port’s', async () => {
+    const { code, err } = await hca('perf', 'write-bw', '-n', '5', '-m', '2048', ...sets);
+    expect([code === 0, err]).toEqual([
+      false,
+      expect.stringMatching(/path MTU is 2048, expected at most the port's, 1024/),
+    ]);
   });
 });

@@ -179,6 +179,8 @@ export const squeezed: Scene = {
   name: 'squeezed',
   about: 'a program has more memory than there is, parts of which its peer writes',
   module: import.meta.url,
+  // Rings for long frames would take nearly all of the memory.
+  cable: 'infiniband',
   programs: [
     { node: 0, exportName: 'hoarder' },
     { node: 1, exportName: 'peer' },
