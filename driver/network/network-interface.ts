@@ -123,7 +123,7 @@ export class NetworkInterface {
   /** Brings its ring up, and has the port steer frames to it. @throws KernelError */
   async open(cpu: Cpu): Promise<void> {
     this.#pair = await FrameQueuePair.open(cpu, this.#device, this.#setup, () => this.#schedule());
-    // Who waits for a neighbour of a device that has died would wait in vain.
+    // No answer comes through a device that has died: waits for neighbours end with it.
     this.#device.lifecycle.onDeath(() => this.#neighbours.close());
     const { portNumber } = this.#setup;
     const { qpn: baseQpn } = this.#pair;
