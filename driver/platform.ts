@@ -29,6 +29,8 @@ export interface Cpu {
   charge(cause: CpuCause, cycles: number): void;
   /** Waits until simulated time has caught up with the core's own time. */
   settle(): Promise<void>;
+  /** No interrupt and no other thread takes the core before its own time as it is now: the end of what spin_lock_irqsave begins. */
+  keepCore(): void;
   /** Gives the core up for at least this long. */
   sleep(durationPs: number): Promise<void>;
   /** Uncached 32-bit load from device space: a non-posted read, the core stalls for its completion. */

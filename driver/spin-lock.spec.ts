@@ -8,6 +8,8 @@ const PS_PER_US = 1_000_000;
 class TestCore {
   originPs: number;
   cycles = 0;
+  /** Cycles of its own time at which it serves interrupts again. */
+  keptCycles = 0;
 
   constructor(startPs: number) {
     this.originPs = startPs;
@@ -19,6 +21,10 @@ class TestCore {
 
   charge(_cause: string, cycles: number): void {
     this.cycles += cycles;
+  }
+
+  keepCore(): void {
+    this.keptCycles = this.cycles;
   }
 
   stopwatch() {
@@ -54,6 +60,16 @@ describe('a spin lock', () => {
     lock.acquire(behind.cpu);
     // 12 µs and 100 ns less 400 ns
     expect([behind.cycles, behind.ownPs]).toEqual([35_100, 12_100_000]);
+  });
+
+  it('keeps interrupts out until the time of its release', () => {
+    const lock = new SpinLock();
+    expect(used(lock).keptCycles).toBe(300);
+    const behind = new TestCore(400_000);
+    lock.acquire(behind.cpu);
+    behind.charge('driver', 50);
+    lock.release(behind.cpu);
+    expect(behind.keptCycles).toBe(35_150);
   });
 
   it('costs nothing once that time has passed', () => {

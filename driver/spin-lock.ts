@@ -1,8 +1,9 @@
 /**
  * A lock for what is done at once, without waiting, by threads of several cores: the time of one core may be ahead of another's, whose code
- * runs later. Who finds it held then spins until its own time is that at which it was released.
+ * runs later. Who finds it held then spins until its own time is that at which it was released. Until then its core serves no interrupts
+ * and no other thread, or one of these would use the lock before it, in simulated time, and find what it has not yet done.
  *
- *     core 0   ──────────── acquire ═══ release                   (its code runs first)
+ *     core 0   ──────────── acquire ═══ release ─ interrupt        (its code runs first)
  *     core 1   ── acquire ~~~~ spins ~~~~~~~~~ ═══ release
  */
 import type { Cpu, Stopwatch } from './platform.ts';
@@ -19,8 +20,9 @@ export class SpinLock {
     if (cpu.ownPs < untilPs) spin(cpu, untilPs);
   }
 
-  /** Gives it up at the core's own time. */
+  /** Gives it up at the core's own time, and serves interrupts from then on. */
   release(cpu: Cpu): void {
+    cpu.keepCore();
     this.#last = { cpu, watch: cpu.stopwatch() };
   }
 }

@@ -173,6 +173,7 @@ export class TestMachine {
       stopwatch: () => machine.platform.stopwatch(),
       charge,
       settle: async () => {},
+      keepCore: () => {},
       sleep: async (durationPs) => {
         this.time += durationPs;
       },

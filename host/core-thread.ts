@@ -82,6 +82,8 @@ export class CoreThread {
   isSpinPending = false;
   owedCycles = 0;
   leftCycle = 0;
+  /** Until this cycle of the core's own time nothing takes the core from it: see {@link keepCore}. */
+  keptUntilCycle = 0;
   /** Entering the core costs a context switch. */
   needsSwitch = false;
   /** The operation that the program has marked and is in. */
@@ -268,6 +270,15 @@ export class CoreThread {
     this.core.committed(this);
   }
 
+  /**
+   * Keeps the core until its own time as it is now: an interrupt or a thread of a higher level that comes before is served then. What
+   * spin_lock_irqsave and spin_unlock_irqrestore do around code, a thread whose code has run already does for what is left of its time.
+   */
+  keepCore(): void {
+    if (this.core.running !== this) throw this.core.code.misuse(this);
+    this.keptUntilCycle = this.core.localCycle;
+  }
+
   waitsIn(describe: (() => string) | undefined): void {
     this.#describeWait = describe;
   }
@@ -445,6 +456,7 @@ export class CoreThread {
   rebase(ps: number, cycles: number): void {
     this.readyPs -= ps;
     this.leftCycle -= cycles;
+    this.keptUntilCycle -= cycles;
     this.spinOriginCycle -= cycles;
     this.evaluateCycle -= cycles;
     this.#store?.shiftAfter(Number.NEGATIVE_INFINITY, -cycles);

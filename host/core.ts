@@ -9,8 +9,8 @@
  * The core's own time (`localCycle`) runs ahead of simulated time while a thread charges cycles, and simulated
  * time catches up while it waits. A thread of a higher level preempts a busy or spinning one at the instant it
  * becomes ready: what the lower one has charged but not yet lived through is owed to it and lived through when it
- * has the core again, and its stores of that time move along. Not preempted: a thread stalled by a load or with a
- * store that the bus does not take. A thread leaves the core only when its stores are out.
+ * has the core again, and its stores of that time move along. Not preempted: a thread stalled by a load, one with a
+ * store that the bus does not take, and one that keeps the core for a while (keepCore). A thread leaves the core only when its stores are out.
  *
  * At most one thread of a host runs code at any time, because an event resumes at most one. What happens to a core
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
@@ -268,8 +268,13 @@ export class Core {
   }
 
   #callAttention(): void {
+    this.#callAttentionAt(this.process.nowPs);
+  }
+
+  /** At one instant at a time: until that to which a thread keeps the core, no other makes a difference. */
+  #callAttentionAt(atPs: Picoseconds): void {
     if (this.#attentionRef !== 0) return;
-    this.#attentionRef = this.process.queue.schedule(this.process.nowPs, this.#attentionHandler);
+    this.#attentionRef = this.process.queue.schedule(atPs, this.#attentionHandler);
   }
 
   #attend(): void {
@@ -310,6 +315,10 @@ export class Core {
   /** Takes the core from a thread. @returns false when it can't be taken now */
   #preempt(thread: CoreThread, byLevel: number): boolean {
     if (thread.isBlocked || (thread.mode !== 'busy' && thread.mode !== 'spinning')) return false;
+    if (thread.keptUntilCycle > this.clock.cycleAtOrAfter(this.process.nowPs)) {
+      this.#callAttentionAt(this.clock.edgePs(thread.keptUntilCycle));
+      return false;
+    }
     this.drain(thread);
     if (thread.isBlocked) return false;
     this.halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
@@ -335,6 +344,7 @@ export class Core {
   /** Has a halted thread go on at the core's own time: everything of it that lay ahead is later by what it missed. */
   goOn(thread: CoreThread): void {
     const missed = this.localCycle - thread.leftCycle;
+    if (thread.keptUntilCycle > thread.leftCycle) thread.keptUntilCycle += missed;
     this.#stores.shift(thread, missed);
     this.localCycle += thread.owedCycles;
     thread.owedCycles = 0;

@@ -64,6 +64,64 @@ describe('interrupt messages', () => {
     });
   });
 
+  it('wait as long as a program keeps its core, and no longer', async () => {
+    const test = newTestHost(timing);
+    const { host, process, ports } = test;
+    const instants: number[] = [];
+    host.interrupts.attach(0, async (cpu) => {
+      instants.push(cpu.localPs);
+    });
+    // One comes while the core is kept, one at the end of that to the picosecond.
+    send(test, 0, 0);
+    send(test, 0, 3000 * cyclePs - deliveryPs);
+    host.runProgram('p', 0, async ({ cpu }) => {
+      for (const cycles of [100, 1000]) {
+        cpu.pushDeviceStore(0x8000_0000, 4, 'uncached');
+        cpu.commit('post', cycles);
+      }
+      cpu.keepCore();
+      cpu.charge('application', 900);
+      await cpu.settle();
+      expect(process.nowPs).toBe(2075 * cyclePs);
+      cpu.charge('application', 925);
+      cpu.keepCore();
+      cpu.charge('application', 25);
+      await cpu.settle();
+    });
+    await test.runToEnd();
+    expect(ports[0]!.stores.map(({ atPs }) => atPs / cyclePs)).toEqual([100, 1100]);
+    // The first at cycle 1100, the second at 3000, each 50 cycles to enter.
+    expect(instants.map((ps) => ps / cyclePs)).toEqual([1150, 3050]);
+    expect(host.cores[0]!.report()).toMatchObject({ cycles: { interrupt: 150 }, isBalanced: true });
+  });
+
+  it('wait longer where the kept core stands still for its stores', async () => {
+    const test = newTestHost({ ...timing, core: { storeBufferEntries: 1 } });
+    const { host, process, ports } = test;
+    const instants: number[] = [];
+    host.interrupts.attach(0, async (cpu) => {
+      instants.push(cpu.localPs);
+    });
+    ports[0]!.room = 0;
+    at(process, 1_000_000, () => ports[0]!.open());
+    send(test, 0, 0);
+    host.runProgram('p', 0, async ({ cpu }) => {
+      for (let post = 0; post < 3; post++) {
+        cpu.pushDeviceStore(0x8000_0000, 8, 'uncached');
+        cpu.commit('post', 10);
+      }
+      cpu.charge('driver', 5);
+      cpu.keepCore();
+      cpu.charge('application', 100);
+      await cpu.settle();
+    });
+    await test.runToEnd();
+    // It stands still from cycle 20 to 2500; then 15 cycles are left until its own time when it kept the core.
+    expect(ports[0]!.stores.map(({ atPs }) => atPs / cyclePs)).toEqual([2500, 2500, 2510]);
+    expect(instants).toEqual([(2515 + 50) * cyclePs]);
+    expect(host.cores[0]!.report().isBalanced).toBe(true);
+  });
+
   it('wait until a load has come back', async () => {
     const test = newTestHost({ ...timing, cost: { mmioLoad: 0 } });
     const { host, process } = test;

@@ -172,6 +172,7 @@ export class TestProcess {
       },
       charge,
       settle: async () => {},
+      keepCore: () => {},
       waitsIn: () => {},
       spin: (_address, roundCycles, isReady) => spin(roundCycles, isReady),
       spinThen: async (_address, roundCycles, isReady, take) => {

@@ -88,6 +88,7 @@ export class DrivenSlot {
       stopwatch: () => this.#stopwatch(),
       charge: () => {},
       settle: async () => {},
+      keepCore: () => {},
       sleep: async (durationPs) => this.#outside(() => this.pass(durationPs / PS_PER_MS)),
       mmioRead32: async (address) => {
         const [region, offset] = placeOf(address);
