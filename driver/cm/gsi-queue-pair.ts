@@ -7,52 +7,39 @@
  *
  * On Ethernet the headers are others, and lie in two inline segments, for none crosses a boundary of 64 bytes (roce-headers.ts).
  *
- * Promises: a slot is used again only after its completion; a full send queue takes nothing, and reports it.
- * Sources: interface sheet 3.17, 6.3, 6.6, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
+ * Sources: interface sheet 3.17, 6.3, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
  */
 import {
-  CqeOpcode,
   completionRequested,
   cqe,
-  cqeBytes,
-  cqRecord,
   dataPointer,
   generalServicesQkey,
   grhBytes,
-  icmPageBytes,
   madBytes,
   mlxControlSegment,
   OptionalParameter,
-  PathMigration,
   PathMtu,
   QpState,
-  qpMailbox,
+  type qpMailbox,
   RoceMode,
-  receiveRecord,
-  resetOpcodeModifier,
   roceUdCqe,
-  ServiceType,
   scheduleQueueOf,
-  sendDoorbell,
-  uarOffset,
   WqeOpcode,
 } from '../../abi/index.ts';
-import { counterMask16, type Initial, log2Exact, passBit, viewOf } from '../../base/index.ts';
+import type { Initial } from '../../base/index.ts';
 import { specialQpBaseOf } from '../capabilities.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
 import { macBytesOf } from '../gid.ts';
 import { writeInline } from '../inline-segments.ts';
-import { KernelCompletions } from '../kernel-completions.ts';
-import { KernelError } from '../kernel-error.ts';
-import { takePieces, type Undo } from '../kernel-memory.ts';
-import { kernelProcess } from '../kernel-process.ts';
-import type { Translation } from '../mtt.ts';
-import type { Cpu, PinnedPages } from '../platform.ts';
-import { releaseContext, useContext } from '../qp-tables.ts';
-import { SpinLock } from '../spin-lock.ts';
+import {
+  KernelQueuePair,
+  type KernelQueuePairContext,
+  type KernelQueuePairSetup,
+  type KernelReceive,
+} from '../kernel-queue-pair.ts';
+import type { Cpu } from '../platform.ts';
 import { GidTypeVerb } from '../uapi.ts';
-import { mapUar, type UserUar, unmapUar } from '../uar.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
 import { roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
@@ -84,6 +71,10 @@ const logSendStride = 8;
 const logReceiveSlots = 9;
 const logReceiveStride = 5;
 const cqEntries = 1024;
+/** What Linux writes into its contexts (golden capture a-probe). */
+const logMaxMessage = 11;
+const ackRequestFrequency = 8;
+const sinkCounter = 0xff;
 const receiveBytes = grhBytes + madBytes;
 /** A multiple of 64, so that no buffer crosses a page more than it must. */
 const receiveStrideBytes = 320;
@@ -102,42 +93,18 @@ const hopLimit = 64;
 
 const bit = (parameter: OptionalParameter): number => 2 ** parameter;
 
-/** The pieces of kernel memory that it has. */
-const piecesBytes = {
-  queues: 2 ** (logSendSlots + logSendStride) + 2 ** (logReceiveSlots + logReceiveStride),
-  completions: cqEntries * cqeBytes,
-  records: icmPageBytes,
-  sent: 2 ** logSendSlots * madBytes,
-  received: 2 ** logReceiveSlots * receiveStrideBytes,
-};
-/** Their physical addresses. */
-type Memory = Readonly<Record<keyof typeof piecesBytes, number>>;
-const receiveRecordAt = cqRecord.sizeBytes;
+type Piece = 'sent' | 'received';
 
 export class GsiQueuePair {
-  readonly qpn: number;
   readonly #device: Device;
-  readonly #memory: Memory;
-  readonly #undo: Undo[];
-  #completions!: KernelCompletions;
-  #uar!: UserUar;
-  #pdn = -1;
-  #sendCounter = 0;
-  #sendsInFlight = 0;
-  #receiveCounter = 0;
-  /** Of the send queue, which threads of several cores post to. */
-  readonly #lock = new SpinLock();
-  readonly #doorbell = viewOf(new Uint8Array(sendDoorbell.sizeBytes));
   readonly #wqe = new Uint8Array(2 ** logSendStride);
   /** The port, if it is of Ethernet. */
   readonly #ethernet: EthernetPort | undefined;
+  #pair!: KernelQueuePair<Piece>;
 
-  private constructor(device: Device, memory: Memory, undo: Undo[]) {
+  private constructor(device: Device) {
     this.#device = device;
-    this.#memory = memory;
-    this.#undo = undo;
     this.#ethernet = ethernetPortOf(device.ports[0]);
-    this.qpn = specialQpBaseOf(device.limits) + qp1OfPort1;
   }
 
   /**
@@ -146,44 +113,27 @@ export class GsiQueuePair {
    * @throws KernelError ENOMEM when there are no frames
    */
   static async open(cpu: Cpu, device: Device, completed: () => void): Promise<GsiQueuePair> {
-    const undo: Undo[] = [];
-    const pair = new GsiQueuePair(device, takePieces(device, 'QP1', piecesBytes, undo), undo);
-    try {
-      await pair.#bringUp(cpu, completed);
-    } catch (error) {
-      await pair.close(cpu);
-      throw error;
-    }
-    return pair;
+    const gsi = new GsiQueuePair(device);
+    gsi.#pair = await KernelQueuePair.open(cpu, device, gsi.#setup(), completed);
+    return gsi;
   }
 
   /** Gives everything back. */
-  async close(cpu: Cpu): Promise<void> {
-    for (let step = this.#undo.pop(); step !== undefined; step = this.#undo.pop()) await step(cpu);
+  close(cpu: Cpu): Promise<void> {
+    return this.#pair.close(cpu);
   }
 
   /** Hands a MAD to the device. @returns false, and nothing is sent, when the send queue is full */
   post(cpu: Cpu, mad: Uint8Array, to: MadAddress): boolean {
-    if (this.#sendsInFlight === sendsMax) return false;
-    this.#lock.acquire(cpu);
-    const { memory } = this.#device.platform;
-    const slot = this.#sendCounter & (2 ** logSendSlots - 1);
-    const buffer = this.#memory.sent + slot * madBytes;
-    memory.bytes.set(mad, buffer);
-    const wqe = this.#writeWqe(to, buffer);
-    cpu.storeMemory(this.#memory.queues + slot * 2 ** logSendStride, wqe);
-    sendDoorbell.fields.qpn.set(this.#doorbell, 0, this.qpn);
-    cpu.mmioWrite32(this.#uar.busAddress + uarOffset.sendDoorbell, this.#doorbell.getUint32(0, true));
-    const counter = this.#sendCounter & counterMask16;
-    this.#device.platform.operations?.posted(this.qpn, counter, WqeOpcode.SEND, cpu.ownPs);
-    this.#sendCounter++;
-    this.#sendsInFlight++;
-    this.#lock.release(cpu);
-    return true;
+    return this.#pair.post(cpu, (slot, owner) => {
+      const buffer = this.#pair.memory.sent + slot * madBytes;
+      this.#device.platform.memory.bytes.set(mad, buffer);
+      return this.#writeWqe(to, buffer, owner);
+    });
   }
 
-  /** The WQE of the MAD in a buffer, for the next slot. */
-  #writeWqe(to: MadAddress, buffer: number): Uint8Array {
+  /** The WQE of the MAD in a buffer. */
+  #writeWqe(to: MadAddress, buffer: number, owner: number): Uint8Array {
     const wqe = this.#wqe.fill(0);
     const pointersAt = writeInline(wqe, headersAt, this.#headersTo(to));
     const lkey = this.#device.limits.reservedLkey;
@@ -194,7 +144,7 @@ export class GsiQueuePair {
     const end = writeInline(wqe, pointersAt + 2 * wqeUnit, new Uint8Array(icrcBytes));
     const { lid, serviceLevel, roce } = to;
     const control = {
-      owner: passBit(this.#sendCounter, logSendSlots),
+      owner,
       opcode: WqeOpcode.SEND,
       ds: end / wqeUnit,
       completion: completionRequested,
@@ -239,32 +189,22 @@ export class GsiQueuePair {
 
   /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */
   take(cpu: Cpu): ReceivedMad | 'sent' | 'failed' | undefined {
-    const at = this.#completions.next();
-    if (at < 0) return undefined;
-    const { view } = this.#device.platform.memory;
-    const isError = cqe.fields.opcode.get(view, at) === CqeOpcode.ERROR;
-    if (cqe.fields.isSend.get(view, at) === 1) {
-      this.#sendsInFlight--;
-      const counter = cqe.fields.wqeCounter.get(view, at);
-      this.#device.platform.operations?.completed(this.qpn, counter, cpu.ownPs);
-      return isError ? 'failed' : 'sent';
-    }
-    if (isError) return 'failed';
-    const mad = this.#read(view, at);
-    this.#postReceive();
+    const taken = this.#pair.take(cpu);
+    if (typeof taken !== 'object') return taken;
+    const mad = this.#read(taken);
+    this.#pair.postReceive();
     return mad;
   }
 
   /** Asks for an event with the next completion, or at once if there is one that was not taken. */
   arm(cpu: Cpu): void {
-    this.#completions.arm(cpu);
+    this.#pair.arm(cpu);
   }
 
-  #read(view: DataView, at: number): ReceivedMad {
-    const slot = cqe.fields.wqeCounter.get(view, at) & (2 ** logReceiveSlots - 1);
-    const buffer = this.#memory.received + slot * receiveStrideBytes;
+  #read({ at, slot }: KernelReceive): ReceivedMad {
+    const { bytes, view } = this.#device.platform.memory;
+    const buffer = this.#pair.memory.received + slot * receiveStrideBytes;
     const from = buffer + grhBytes;
-    const { bytes } = this.#device.platform.memory;
     return {
       from:
         this.#ethernet === undefined
@@ -284,112 +224,39 @@ export class GsiQueuePair {
     };
   }
 
-  async #bringUp(cpu: Cpu, completed: () => void): Promise<void> {
-    const { numbers, platform, mtts, router } = this.#device;
-    this.#pdn = numbers.pds.allocate();
-    if (this.#pdn < 0) throw new KernelError('ENOMEM', 'no protection domain is left');
-    this.#undo.push(() => numbers.pds.release(this.#pdn));
-    this.#uar = mapUar(this.#device, kernelProcess);
-    this.#undo.push(() => unmapUar(this.#device, kernelProcess, this.#uar));
-    // Nothing in it is the device's yet: every owner bit is that of the pass before the first.
-    const sendQueueBytes = 2 ** (logSendSlots + logSendStride);
-    platform.memory.bytes.fill(0xff, this.#memory.queues, this.#memory.queues + sendQueueBytes);
-    const sink = { completion: completed, asyncEvent: () => undefined };
-    const { completions: ring, records: record } = this.#memory;
-    const place = { entries: cqEntries, ring, record, uar: this.#uar };
-    this.#completions = await KernelCompletions.open(cpu, this.#device, place, sink);
-    this.#undo.push((thread) => this.#completions.close(thread));
-    const { queues } = this.#memory;
-    const { pages } = kernelProcess.pin(cpu, queues, piecesBytes.queues) as PinnedPages;
-    const translation = await mtts.translate(cpu, pages, 0);
-    this.#undo.push((thread) => mtts.release(thread, translation));
-    await useContext(cpu, this.#device, this.qpn);
-    this.#undo.push((thread) => releaseContext(thread, this.#device, this.qpn));
-    router.qps.set(this.qpn, sink);
-    this.#undo.push(() => void router.qps.delete(this.qpn));
-    platform.operations?.opened(this.qpn, 2 ** logSendSlots);
-    this.#undo.push(() => platform.operations?.closed(this.qpn));
-    await this.#transitions(cpu, translation);
-    for (let slot = 0; slot < 2 ** logReceiveSlots; slot++) this.#postReceive();
-    this.arm(cpu);
-  }
-
-  async #transitions(cpu: Cpu, translation: Translation): Promise<void> {
-    const { commands } = this.#device;
-    const execute = (
-      name: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP',
-      values: Initial<typeof qpMailbox>,
-    ): Promise<number> =>
-      commands.executeWithMailbox(cpu, name, { inputModifier: this.qpn }, (bytes, address) =>
-        qpMailbox.encodeInto(values, bytes, address),
-      );
-    await execute('RST2INIT_QP', this.#initMailbox(translation));
-    this.#undo.push(async (thread) => {
-      const command = { inputModifier: this.qpn, opcodeModifier: resetOpcodeModifier.linux };
-      await commands.execute(thread, '2RST_QP', command);
-    });
-    const primaryPath = { counterIndex: 0xff, scheduleQueue: scheduleQueueOf(1, 0) };
-    const ready = this.#standing(QpState.RTR);
-    const context =
-      this.#ethernet === undefined
-        ? { ...ready, primaryPath }
-        : {
-            ...ready,
-            roceMode: this.#isRoutable ? RoceMode.V2 : RoceMode.V1,
-            primaryPath: { ...primaryPath, doNotForceSourceMac: 1 },
-          };
-    await execute('INIT2RTR_QP', { context });
-    await execute('RTR2RTS_QP', { context: this.#standing(QpState.RTS) });
-  }
-
-  #initMailbox(translation: Translation): Initial<typeof qpMailbox> {
+  #setup(): KernelQueuePairSetup<Piece> {
+    const lkey = this.#device.limits.reservedLkey;
     return {
-      optionalParameterMask: bit(OptionalParameter.PKEY_INDEX) + bit(OptionalParameter.QKEY),
-      context: {
-        ...this.#standing(QpState.INIT),
-        reservedLkeyEnabled: 1,
-        doorbellRecordAddress: BigInt(this.#memory.records + receiveRecordAt),
-        qkey: generalServicesQkey,
-        mttAddress: translation.mttAddress,
-        logPageSize4k: translation.logPageBytes - log2Exact(icmPageBytes),
+      name: 'QP1',
+      qpn: specialQpBaseOf(this.#device.limits) + qp1OfPort1,
+      logSendSlots,
+      logSendStride,
+      logReceiveSlots,
+      logReceiveStride,
+      sendsMax,
+      cqEntries,
+      operation: WqeOpcode.SEND,
+      pieces: { sent: 2 ** logSendSlots * madBytes, received: 2 ** logReceiveSlots * receiveStrideBytes },
+      mailboxTo: (state, context) => this.#mailboxTo(state, context),
+      writeReceive: (bytes, at, slot, { received }) => {
+        const address = BigInt(received + slot * receiveStrideBytes);
+        dataPointer.encodeInto({ byteCount: receiveBytes, lkey, address }, bytes, at);
+        dataPointer.encodeInto({ byteCount: 0, lkey, address: 0n }, bytes, at + wqeUnit);
       },
     };
   }
 
-  /** What every transition repeats. */
-  #standing(state: QpState) {
-    return {
-      state,
-      serviceType: ServiceType.MLX,
-      pathMigration: PathMigration.MIGRATED,
-      pd: this.#pdn,
-      pathMtu: PathMtu.MTU_4096,
-      logMaxMessage: 11,
-      rqLogCount: logReceiveSlots,
-      rqLogStride16: logReceiveStride - 4,
-      sqLogCount: logSendSlots,
-      sqLogStride16: logSendStride - 4,
-      uarPage: this.#uar.page,
-      localQpn: this.qpn,
-      ackRequestFrequency: 8,
-      fastRegisterEnabled: 1,
-      sendCqn: this.#completions.cqn,
-      receiveCqn: this.#completions.cqn,
-    };
-  }
-
-  /** Posts the buffer of the next slot; the device sees it by the doorbell record. */
-  #postReceive(): void {
-    const { bytes, view } = this.#device.platform.memory;
-    const slot = this.#receiveCounter & (2 ** logReceiveSlots - 1);
-    const ring = this.#memory.queues + 2 ** (logSendSlots + logSendStride);
-    const at = ring + slot * 2 ** logReceiveStride;
-    const lkey = this.#device.limits.reservedLkey;
-    const address = BigInt(this.#memory.received + slot * receiveStrideBytes);
-    dataPointer.encodeInto({ byteCount: receiveBytes, lkey, address }, bytes, at);
-    dataPointer.encodeInto({ byteCount: 0, lkey, address: 0n }, bytes, at + dataPointer.sizeBytes);
-    this.#receiveCounter++;
-    const record = this.#memory.records + receiveRecordAt;
-    receiveRecord.fields.postedCounter.set(view, record, this.#receiveCounter & 0xffff);
+  #mailboxTo(state: QpState, { standing, placement }: KernelQueuePairContext): Initial<typeof qpMailbox> {
+    const context = { ...standing, pathMtu: PathMtu.MTU_4096, logMaxMessage, ackRequestFrequency };
+    if (state === QpState.INIT)
+      return {
+        optionalParameterMask: bit(OptionalParameter.PKEY_INDEX) + bit(OptionalParameter.QKEY),
+        context: { ...context, ...placement, qkey: generalServicesQkey },
+      };
+    if (state === QpState.RTS) return { context };
+    const primaryPath = { counterIndex: sinkCounter, scheduleQueue: scheduleQueueOf(1, 0) };
+    if (this.#ethernet === undefined) return { context: { ...context, primaryPath } };
+    const roceMode = this.#isRoutable ? RoceMode.V2 : RoceMode.V1;
+    return { context: { ...context, roceMode, primaryPath: { ...primaryPath, doNotForceSourceMac: 1 } } };
   }
 }
