@@ -1,6 +1,7 @@
 /**
- * What a sweep costs beside its simulations: `node build/run.ts bench/sweep-cost --jobs 2` runs 200 points of 1,000 WRITEs in this
- * process and prints processor time, of all threads and from the start of the process on.
+ * What a point of a sweep costs: `node build/run.ts bench/sweep-cost --jobs 2 --points 800` runs points of 1,000 WRITEs in this process
+ * and prints processor time, of all threads and from the start of the process on, then of the second half of the points alone, when
+ * most is compiled. With `--boots` each point is of a machine of its own, which boots.
  *
  *     simulation   with one job: while a point runs, collector and compiler threads with it
  *     main thread  with several jobs: all that this thread does, for then it simulates nothing
@@ -23,26 +24,41 @@ import {
   workOf,
 } from '../system/sweep/index.ts';
 
-const { jobs, depths } = new Command('sweep-cost')
+const {
+  jobs,
+  points: pointCount,
+  boots,
+} = new Command('sweep-cost')
   .option('--jobs <n>', 'points that run at once', integer(1, 64), 1)
-  .option('--depths <n>', 'one eighth of the points', integer(1, 1000), 25)
+  .option('--points <n>', 'points', integer(2, 8000), 200)
+  .option('--boots', 'each point boots', false)
   .parse()
-  .opts<{ readonly jobs: number; readonly depths: number }>();
+  .opts<{ readonly jobs: number; readonly points: number; readonly boots: boolean }>();
 
 const millisecondsOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1000;
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-cost-'));
 let simulationMs = 0;
+let endedCount = 0;
+/** When the first half of the points had ended. */
+let halfway = { wallMs: 0, totalMs: 0, mainMs: 0 };
 
-/** Of one job alone: with more, others work meanwhile. */
+const now = (): typeof halfway => ({
+  wallMs: performance.now(),
+  totalMs: millisecondsOf(process.cpuUsage()),
+  mainMs: millisecondsOf(process.threadCpuUsage()),
+});
+
 function measured(runner: PointRunner): PointRunner {
-  if (jobs > 1) return runner;
   return {
     capacity: runner.capacity,
     run: async (order) => {
       const before = process.cpuUsage();
       const outcome = await runner.run(order);
-      simulationMs += millisecondsOf(process.cpuUsage(before));
+      // With more jobs others work meanwhile.
+      if (jobs === 1) simulationMs += millisecondsOf(process.cpuUsage(before));
+      endedCount++;
+      if (endedCount === Math.floor(pointCount / 2)) halfway = now();
       return outcome;
     },
   };
@@ -52,7 +68,7 @@ const loadedMs = millisecondsOf(process.cpuUsage());
 const began = performance.now();
 const spec = checkedSpec({
   workload: 'write-bw,size=64,iters=1000',
-  vary: { txDepth: `100..${99 + depths}+1`, size: '16..128+16' },
+  vary: boots ? { 'machine.seed': `1..${pointCount}+1` } : { txDepth: `100..${99 + pointCount}+1` },
 });
 const points = pointsOf(spec);
 const header = headerOf(spec, points);
@@ -64,13 +80,17 @@ try {
 } finally {
   rmSync(folder, { recursive: true });
 }
-const wallMs = performance.now() - began;
-const totalMs = millisecondsOf(process.cpuUsage());
-const outsideMs = jobs === 1 ? totalMs - simulationMs : millisecondsOf(process.threadCpuUsage());
+const ended = now();
+const wallMs = ended.wallMs - began;
+const { totalMs } = ended;
+const outsideMs = jobs === 1 ? totalMs - simulationMs : ended.mainMs;
+const secondHalf = points.length - Math.floor(pointCount / 2);
+const warmMs = ended.totalMs - halfway.totalMs;
 const share = (ms: number): string => `${((ms / totalMs) * 100).toFixed(1)} %`;
 console.log(
   [
     `${points.length} points, ${jobs} jobs: ${(wallMs / 1000).toFixed(2)} s, ${(totalMs / points.length).toFixed(1)} ms of processor time a point`,
     `outside of simulations ${(outsideMs / points.length).toFixed(2)} ms a point, ${share(outsideMs)}: loading ${share(loadedMs)}, expansion and hashes ${share(expandedMs)}`,
+    `second half: ${(warmMs / secondHalf).toFixed(1)} ms of processor time a point, of it the main thread's ${((ended.mainMs - halfway.mainMs) / secondHalf).toFixed(2)}; ${((1000 * secondHalf) / (ended.wallMs - halfway.wallMs)).toFixed(1)} points a second`,
   ].join('\n'),
 );
