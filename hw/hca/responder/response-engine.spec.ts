@@ -91,14 +91,30 @@ describe('the response engine', () => {
     a.post({ ...part, opcode: WqeOpcode.RDMA_READ, segments: [] });
     a.ring();
     await bench.run(30);
-    const answers = bench.a.port.packets.filter(({ opcode }) => opcode !== Opcode.RC_ACKNOWLEDGE);
-    expect(answers.map(({ opcode, psn }) => [opcode, psn])).toEqual([
+    expect(bench.a.port.packets.map(({ opcode, psn }) => [opcode, psn])).toEqual([
       [Opcode.RC_RDMA_READ_RESPONSE_FIRST, psnA(0)],
       [Opcode.RC_RDMA_READ_RESPONSE_LAST, psnA(1)],
+      [Opcode.RC_ACKNOWLEDGE, psnA(2)],
       [Opcode.RC_ATOMIC_ACKNOWLEDGE, psnA(3)],
       [Opcode.RC_RDMA_READ_RESPONSE_ONLY, psnA(4)],
     ]);
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0, 0]);
+  });
+
+  it('IBTA 9.7.5.1: sends no ACK behind the answer of a later request, which has acknowledged as much', async () => {
+    const { bench, a, aCq, local, target } = await scene();
+    const part = { segments: [local.part(0, 8)], remote: target };
+    a.post({ ...part, opcode: WqeOpcode.RDMA_READ, segments: [local.part(100, 8192)] });
+    const elsewhere = { ...target, address: target.address + 9000 };
+    a.post({ ...part, opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(9000, 8)], remote: elsewhere });
+    a.post({ ...part, opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n });
+    a.ring();
+    await bench.run(40);
+    // 8 packets of the READ, in which the WRITE at 8 and the atomic at 9 come.
+    const answered = bench.a.port.packets.map(({ psn }) => psn);
+    expect(answered).toEqual([...Array.from({ length: 8 }, (_, at) => psnA(at)), psnA(9)]);
+    expect(bench.b.dataPath.blocks.responses.coalescedCount).toBe(1);
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
   /** IBTA vol 1, 9.7.5.1.4: a repeated READ request is executed again, from the PSN that it names. */

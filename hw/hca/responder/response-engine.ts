@@ -388,6 +388,7 @@ export class ResponseEngine {
     const step = kind === KIND_ATOMIC ? atomics.step(qp, entry, cycle) : atomics.replay(qp, entry, cycle);
     if (step > 0) return step;
     if (step !== ANSWERED) return this.#leave(step, pending, entry, cycle);
+    this.#coalesce(pending);
     resources.pop(qp);
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }
@@ -397,6 +398,7 @@ export class ResponseEngine {
     const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
     if (sent !== DONE && sent !== DONE_LAST) return this.#leave(sent, pending, entry, cycle);
+    this.#coalesce(pending);
     this.#burst++;
     if (sent === DONE_LAST) this.#resources.pop(qp);
     const isTurnOver = sent === DONE_LAST || this.#burst >= this.#core.config.burstPackets;
@@ -405,6 +407,14 @@ export class ResponseEngine {
     const unitCycles = this.#readCycles + moveCycles;
     const busyCycles = this.#core.readUnit.occupy(cycle, this.#responseCycles, unitCycles);
     return isTurnOver ? this.#endTurn(pending, cycle, busyCycles) : busyCycles;
+  }
+
+  /** The answer just made acknowledges all before it: an ACK of an earlier request would be behind it (9.7.5.1). */
+  #coalesce(pending: PendingResponses): void {
+    const { hasAck, ackSyndrome, ackPsn } = pending;
+    if (hasAck === 0 || ackSyndrome !== -1 || psnDistance(ackPsn, this.#packets.packet.psn) >= 0) return;
+    pending.hasAck = 0;
+    this.coalescedCount++;
   }
 
   /** The answer waits in the engine, is resumed when its page is there, or fails. */
