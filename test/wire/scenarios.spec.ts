@@ -1,0 +1,271 @@
+/**
+ * Two hosts of ours do what two stock Linux machines did when the captures of `reference/wire` were taken, on a cable that does to packets
+ * what the relay between those did; what they send is held to the captures, packet by packet at each end: opcode, PSN, flags, pad, extension
+ * headers and payload. Addresses, keys and QP numbers are their own. Where Linux' Soft-RoCE departs from the standard it is named.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { JsonValue } from '../../system/machine/program.ts';
+import { AethKind, NakCode, Opcode, opcodeRow, syndromeKind, syndromeValue } from '../../wire/index.ts';
+import { programsOf, smallMachine } from '../machines.ts';
+import {
+  capturedPackets,
+  faultsOf,
+  packetsOf,
+  type SentPacket,
+  scenarioNames,
+  scenarioOf,
+} from './linux-scenarios.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/**
+ * Frames as long as the captured ones, and a cable on which all that is posted at once has left before the first answer comes, as between
+ * those machines; each request has its own acknowledgement.
+ */
+const set = {
+  'hca.capability.linkLayer': 'ethernet',
+  'hca.capability.roce': 'v2',
+  'hca.ackDelayCycles': 0,
+  'ethernet.mtuBytes': 4200,
+  'ethernet.cableMetres': 10_000,
+};
+
+async function played(name: string): Promise<{ sent: SentPacket[]; told: Outcome['told'] }> {
+  const args = scenarioOf(name) as unknown as JsonValue;
+  const ends = [0, 1].map((node) => ({ node, direction: 'outbound' as const }));
+  await using machine = await smallMachine({
+    set,
+    faults: faultsOf(capturedPackets(name)),
+    analysis: { capture: { ends, sizeBytes: 2 ** 24 } },
+  });
+  for (const program of programsOf('linux-scenario', 'linux', args)) await machine.load(program);
+  await machine.run();
+  return {
+    sent: packetsOf((await machine.capture())!, (_, at) => at),
+    told: (await machine.results()) as unknown as Outcome['told'],
+  };
+}
+
+/** What a packet says, without what is its machines' own. */
+interface Said {
+  readonly opcode: string;
+  readonly psn: number;
+  readonly bits: readonly number[];
+  readonly path: readonly number[];
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly payload: string;
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** An ACK's credits are what the receiver has; of a NAK and an RNR NAK the value is what it says. */
+function aethOf({ syndrome, messageSequenceNumber }: { syndrome: number; messageSequenceNumber: number }) {
+  const kind = syndromeKind(syndrome);
+  return kind === AethKind.ACK
+    ? { kind, messageSequenceNumber }
+    : { kind, value: syndromeValue(syndrome), messageSequenceNumber };
+}
+
+/** Addresses as distances from the first of their direction, keys as the bits in which they differ from its first. */
+function saidBy(packets: readonly SentPacket[]): Said[] {
+  let [address, key]: [bigint | undefined, number | undefined] = [undefined, undefined];
+  return packets.map(({ packet }) => {
+    const { bth, headers, payload, ipv4, ipv6 } = packet;
+    const { RETH: reth, AtomicETH: atomic, AETH: aeth, IETH: ieth, DETH: deth, ...others } = headers;
+    const target = reth ?? atomic;
+    if (target !== undefined) {
+      address ??= target.virtualAddress;
+      key ??= target.rKey;
+    }
+    return {
+      opcode: opcodeRow(bth.opcode)!.name,
+      psn: bth.psn,
+      bits: [bth.ackRequest, bth.solicitedEvent, bth.padCount, bth.partitionKey],
+      path:
+        ipv4 === undefined
+          ? [ipv6!.hopLimit, ipv6!.differentiatedServices, ipv6!.ecn, ipv6!.flowLabel]
+          : [ipv4.timeToLive, ipv4.differentiatedServices, ipv4.ecn],
+      headers: {
+        ...others,
+        ...(target && { address: target.virtualAddress - address!, key: target.rKey ^ key! }),
+        ...(reth && { dmaLength: reth.dmaLength }),
+        ...(atomic && {
+          swapOrAdd: atomic.swapOrAdd,
+          ...(packet.bth.opcode === Opcode.RC_COMPARE_SWAP && { compare: atomic.compare }),
+        }),
+        ...(aeth && { aeth: aethOf(aeth) }),
+        ...(ieth && { invalidates: true }),
+        ...(deth && { queueKey: deth.queueKey }),
+      },
+      payload: hex(payload),
+    };
+  });
+}
+
+/** What left at an end, copies that the cable made aside. */
+const leavingAt = (node: number, packets: readonly SentPacket[]): SentPacket[] =>
+  packets.filter((sent) => sent.node === node && !/duplicate|a copy/.test(sent.comment));
+
+interface Outcome {
+  /** Statuses of each step, at each end. */
+  readonly told: readonly (readonly string[][])[];
+  /** By end. */
+  readonly ours: readonly Said[][];
+  readonly linux: readonly Said[][];
+}
+
+async function bothOf(name: string): Promise<Outcome> {
+  const { sent, told } = await played(name);
+  const saidOf = (packets: readonly SentPacket[]): Said[][] =>
+    [0, 1].map((node) => saidBy(leavingAt(node, packets)));
+  return { told, ours: saidOf(sent), linux: saidOf(capturedPackets(name)) };
+}
+
+/** READs repeated from their middle: Soft-RoCE answers with MIDDLE (RESP_RESUME_OP of the page); the standard has FIRST, with an AETH. */
+const repeatedReads = ['drop-read-response-middle-ipv4.pcapng', 'reorder-read-response-ipv4.pcapng'];
+/** What came of them hung on how soon a requester went back, and what had left until then. */
+const reordered = ['reorder-read-response-ipv4.pcapng', 'reorder-write-ipv4.pcapng'];
+const inTheirOwnWay = [
+  ...new Set([...repeatedReads, ...reordered]),
+  'corrupt-icrc-write-ipv4.pcapng',
+  'dup-send-ipv4.pcapng',
+  'nak-invalid-recv-short-ipv4.pcap',
+  'rc-mixed-batch-ipv4.pcap',
+  'rc-tclass-flowlabel-ipv6.pcap',
+  'rnr-retry-ipv4.pcap',
+  'rnr-retry-multi-ipv4.pcap',
+  'ud-ipv4.pcap',
+  'ud-ipv6.pcap',
+];
+
+const distinct = (said: readonly Said[]): Said[] => [
+  ...new Map(said.map((one) => [JSON.stringify(one, bigintsAsText), one])).values(),
+];
+const bigintsAsText = (_key: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? String(value) : value;
+const isNakOf =
+  (code: number) =>
+  (said: Said): boolean => {
+    const { aeth } = said.headers as { aeth?: ReturnType<typeof aethOf> };
+    return aeth?.kind === AethKind.NAK && 'value' in aeth && aeth.value === code;
+  };
+
+describe('two hosts that do what two Linux machines did', () => {
+  it.each(scenarioNames.filter((name) => !inTheirOwnWay.includes(name)))(
+    'send the same packets in the same order: %s',
+    async (name) => {
+      const { ours, linux } = await bothOf(name);
+      expect(linux.flat().length).toBeGreaterThan(0);
+      expect(ours).toEqual(linux);
+    },
+  );
+
+  it('are those of all captures of wt', () => {
+    expect(scenarioNames).toHaveLength(47);
+    expect(inTheirOwnWay.filter((name) => !scenarioNames.includes(name))).toEqual([]);
+  });
+
+  it('IBTA 9.7.5.1.4: answer a READ that is repeated from its middle with FIRST, where Soft-RoCE goes on with MIDDLE', async () => {
+    const { ours, linux, told } = await bothOf(repeatedReads[0]!);
+    expect(ours[0]).toEqual(linux[0]);
+    const standards = linux[1]!.map((said, at) => {
+      const isResumed = said.psn === 258 && at > 5;
+      if (!isResumed) return said;
+      const aeth = { kind: AethKind.ACK, messageSequenceNumber: 1 };
+      return { ...said, opcode: 'RC_RDMA_READ_RESPONSE_FIRST', headers: { aeth } };
+    });
+    expect(ours[1]).toEqual(standards);
+    expect(told).toEqual([[['SUCCESS']], [[]]]);
+  });
+
+  it.each(reordered)('do so until they go back: %s', async (name) => {
+    const { ours, linux, told } = await bothOf(name);
+    // Six packets of 6000 bytes, whichever passed another, and a NAK for each gap.
+    const byPsn = (said: readonly Said[], count: number): Said[] =>
+      said.slice(0, count).toSorted((left, right) => left.psn - right.psn);
+    const [requests, answers] = name.includes('read') ? [1, 6] : [6, 3];
+    expect(byPsn(ours[0]!, requests)).toEqual(byPsn(linux[0]!, requests));
+    expect(byPsn(ours[1]!, answers)).toEqual(byPsn(linux[1]!, answers));
+    expect(told).toEqual([[['SUCCESS']], [[]]]);
+  });
+
+  it('do so where a packet was damaged, but for the bytes of the damaged one', async () => {
+    const { ours, linux } = await bothOf('corrupt-icrc-write-ipv4.pcapng');
+    const damaged = 1;
+    expect(ours[0]![damaged]!.payload).not.toBe(linux[0]![damaged]!.payload);
+    expect(ours[0]!.with(damaged, linux[0]![damaged]!)).toEqual(linux[0]);
+    expect(ours[1]).toEqual(linux[1]);
+  });
+
+  it('IBTA 9.7.5.1.4: acknowledge a packet that comes twice again, as far as they have received until then', async () => {
+    const { ours, linux } = await bothOf('dup-send-ipv4.pcapng');
+    expect(ours[0]).toEqual(linux[0]);
+    const psns = (said: readonly Said[]): number[] => said.map(({ psn }) => psn);
+    // The copy of 257 comes behind the message's last packet here, ahead of it there.
+    expect([psns(ours[1]!), psns(linux[1]!)]).toEqual([
+      [258, 258, 259],
+      [257, 258, 259],
+    ]);
+  });
+
+  it('IBTA 9.9.3: answer a SEND that is too long for its receive with NAK "invalid request", where Soft-RoCE has "remote operational error"', async () => {
+    const { ours, linux, told } = await bothOf('nak-invalid-recv-short-ipv4.pcap');
+    expect(ours[0]).toEqual(linux[0]);
+    expect(linux[1]!.filter(isNakOf(NakCode.REMOTE_OPERATIONAL_ERROR))).toHaveLength(1);
+    expect(ours[1]!.filter(isNakOf(NakCode.INVALID_REQUEST))).toHaveLength(1);
+    expect(ours[1]!.map(({ psn }) => psn)).toEqual(linux[1]!.map(({ psn }) => psn));
+    expect(told).toEqual([[['REM_INV_REQ_ERR']], [['LOC_LEN_ERR']]]);
+  });
+
+  it('IBTA 9.7.5.1: answer many requests that come at once in their order, several with one ACK', async () => {
+    const { ours, linux } = await bothOf('rc-mixed-batch-ipv4.pcap');
+    expect(ours[0]).toEqual(linux[0]);
+    const answers = (said: readonly Said[]): string[] => said.map(({ opcode, psn }) => `${opcode} ${psn}`);
+    const own = answers(ours[1]!);
+    expect(answers(linux[1]!).filter((answer) => own.includes(answer))).toEqual(own);
+    expect(own.at(-1)).toBe('RC_ACKNOWLEDGE 270');
+    expect(own).toHaveLength(9);
+  });
+
+  it('do so with the flow label that was asked for, where Soft-RoCE sends 0', async () => {
+    const { ours, linux } = await bothOf('rc-tclass-flowlabel-ipv6.pcap');
+    const labelled = linux.map((said) => said.map((one) => ({ ...one, path: one.path.with(-1, 0xabcde) })));
+    expect(ours).toEqual(labelled);
+    // 0x68 as asked for: 26 of DSCP, and not ECN-capable.
+    expect(ours[0]![0]!.path).toEqual([64, 26, 0, 0xabcde]);
+  });
+
+  it.each(['rnr-retry-ipv4.pcap', 'rnr-retry-multi-ipv4.pcap'])(
+    'IBTA 9.7.5.2.8: do so as often as the time of the RNR NAK has it, and send no other NAK meanwhile: %s',
+    async (name) => {
+      const { ours, linux } = await bothOf(name);
+      expect(distinct(ours[0]!)).toEqual(distinct(linux[0]!));
+      // Soft-RoCE answers what follows a request that it has put off with a NAK of its own.
+      const answers = linux[1]!.filter((said) => !isNakOf(NakCode.PSN_SEQUENCE_ERROR)(said));
+      expect(distinct(ours[1]!)).toEqual(distinct(answers));
+    },
+  );
+
+  it.each(['ud-ipv4.pcap', 'ud-ipv6.pcap'])(
+    'IBTA A17: do so with datagrams, and with what stood ahead of one that is sent back: %s',
+    async (name) => {
+      const { ours, linux } = await bothOf(name);
+      const headersBytes = 40;
+      const behind = (said: readonly Said[]): Said[] =>
+        said.map((one) => ({ ...one, payload: one.payload.slice(2 * headersBytes) }));
+      expect(ours[0]).toEqual(linux[0]);
+      expect(behind(ours[1]!)).toEqual(behind(linux[1]!));
+      // The server sends from where it received: 20 bytes of nothing and the IPv4 header, or the IPv6 header. Version, length, protocol.
+      const [own, theirs] = [ours, linux].map((said) => Buffer.from(said[1]![0]!.payload, 'hex'));
+      const fields = name.includes('ipv4')
+        ? [
+            [0, 24],
+            [28, 30],
+            [32, 40],
+          ]
+        : [[0, 10]];
+      for (const [from, to] of fields)
+        expect(own!.subarray(from, to).toString('hex')).toBe(theirs!.subarray(from, to).toString('hex'));
+    },
+  );
+});
