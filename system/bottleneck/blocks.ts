@@ -3,7 +3,7 @@
  * its share includes these waits, and the larger part says what to change.
  */
 import type { BlockRow, NodeReport } from '../machine/index.ts';
-import { hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
+import { gathers, hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
 
 interface BlockWords {
   readonly block: string;
@@ -27,7 +27,17 @@ const blocks: readonly BlockWords[] = [
     block: 'requester',
     name: 'requester',
     own: ['context', 'translation'],
-    turn: [...less('hca.wqeDecodeCycles', 'hca.requestPacketCycles'), ...clock],
+    turn: [
+      ...less(
+        'hca.wqeDecodeCycles',
+        'hca.requestPacketCycles',
+        'hca.wqeLineCycles',
+        'hca.gatherCycles',
+        'hca.readRequestCycles',
+      ),
+      ...more('hca.gatherBytesPerCycle'),
+      ...clock,
+    ],
   },
   {
     block: 'transmitter',
@@ -49,7 +59,11 @@ const blocks: readonly BlockWords[] = [
     block: 'responseEngine',
     name: 'response engine',
     own: ['translation', 'atomic'],
-    turn: [...less('hca.responseCycles'), ...clock],
+    turn: [
+      ...less('hca.responseCycles', 'hca.readResponseCycles'),
+      ...more('hca.readResponseBytesPerCycle'),
+      ...clock,
+    ],
   },
   {
     block: 'receiveWqeFetch',
@@ -121,12 +135,18 @@ function blockResource(
   return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
 
-/** What takes no cycles cannot take fewer. */
+/** Work of READs, and of payload that is read from memory, which other messages do not make. */
+const ofReads = ['hca.readRequestCycles', 'hca.readResponseCycles', 'hca.readResponseBytesPerCycle'];
+const ofPayload = ['hca.gatherCycles', 'hca.gatherBytesPerCycle'];
+
+/** What takes no cycles cannot take fewer: of a path that takes no time the width is 0. */
 const canTurn =
-  ({ config }: Measured) =>
-  ({ what, towards }: Turn): boolean => {
+  ({ config, args }: Measured) =>
+  ({ what }: Turn): boolean => {
     const [room, name] = what.split('.') as [string, string?];
-    return towards === 'more' || room !== 'hca' || Reflect.get(config.hca, name!) !== 0;
+    if (room === 'hca' && Reflect.get(config.hca, name!) === 0) return false;
+    if (ofReads.includes(what)) return args.verb === 'read';
+    return !ofPayload.includes(what) || gathers(args);
   };
 
 /** What a block waits for, in words, and which parameter to change. */

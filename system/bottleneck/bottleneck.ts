@@ -3,11 +3,21 @@
  * full, and of several the one nearest to the cause.
  */
 
-import type { PerfArgs } from '../workloads/index.ts';
+import { advised } from './advice.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
 import { linkResources } from './links.ts';
-import { hcaShare, lengthsOf, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+import {
+  hcaShare,
+  intervalOf,
+  isRequest,
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  type Resource,
+} from './measured.ts';
 import { windowResources } from './windows.ts';
 
 export interface Bottleneck {
@@ -42,34 +52,36 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const limit = full !== undefined && own.includes(full) ? busyEnough : nearlyAll;
   const binds = full === undefined || busiest!.share >= limit ? busiest! : full;
   const next = [...servers, ...windows].filter((resource) => resource !== binds).toSorted(byShare);
-  const turned = (resource: Resource): Resource => withOptionsOf(measured.args, resource);
+  const turned = (resource: Resource): Resource => withinTime(advised(measured.args, resource));
   return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
 }
 
-/** A key-value store has a QP for each client, and no lists of requests. */
-const notOfKv: ReadonlySet<string> = new Set(['--qps', '--post-list', '--tx-depth']);
-
-/** Advises only what the test has. */
-const withOptionsOf = ({ kv }: PerfArgs, resource: Resource): Resource =>
-  kv === undefined ? resource : { ...resource, turn: resource.turn.filter(({ what }) => !notOfKv.has(what)) };
+/** Counters run on while the last messages come to their end, which the measured time leaves out. */
+const withinTime = (resource: Resource): Resource => ({ ...resource, share: Math.min(1, resource.share) });
 
 const byShare = (left: Resource, right: Resource): number => right.share - left.share;
 
-/** The interval between two requests of one QP, and between the further packets of a request. */
+/** The interval between two requests of one QP, by service and operation, and between the further packets of a request. */
 function sameQpInterval(measured: Measured): Resource {
   const { config, args } = measured;
-  const { sameQpIntervalCycles, requestPacketCycles } = config.hca;
-  const isRequest = args.verb === 'write' || args.verb === 'send';
+  const parameter = intervalOf(args);
   const mtu = args.mtuBytes === 0 ? 4096 : args.mtuBytes;
-  const further = isRequest
+  const further = isRequest(args)
     ? lengthsOf(args).reduce((sum, { bytes, share }) => sum + share * (Math.ceil(bytes / mtu) - 1), 0)
     : 0;
   const ways = args.isBidirectional === true ? 2 : 1;
-  const perQp = messagesOf(measured) / args.qpCount / ways;
+  // A thread of a store answers all its clients by one QP.
+  const perQp = messagesOf(measured) / (args.kv?.servers ?? args.qpCount) / ways;
   return {
     name: 'same-QP interval',
     kind: 'server',
-    share: hcaShare(measured, perQp * (sameQpIntervalCycles + further * requestPacketCycles)),
-    turn: [...more('--qps'), ...less('hca.sameQpIntervalCycles')],
+    share: hcaShare(measured, perQp * (config.hca[parameter] + further * packetCycles(config, mtu))),
+    turn: [...more('--qps'), ...less(`hca.${parameter}`)],
   };
 }
+
+/** What the requester spends on a packet of a message of several, whose payload is read from memory. */
+const packetCycles = ({ hca }: Measured['config'], bytes: number): number =>
+  hca.requestPacketCycles +
+  hca.gatherCycles +
+  (hca.gatherBytesPerCycle === 0 ? 0 : Math.ceil(bytes / hca.gatherBytesPerCycle));

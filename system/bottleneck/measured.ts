@@ -2,7 +2,7 @@
 
 import type { ReportFigures } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import type { PerfArgs } from '../workloads/index.ts';
+import { isReliable, type PerfArgs } from '../workloads/index.ts';
 
 /** The core of one program while it measured: cycles by cause, idle ones left out. */
 export interface ProgramCore {
@@ -52,6 +52,21 @@ export function lengthsOf({
   const total = sizes.reduce((sum, { weight }) => sum + weight, 0);
   return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
 }
+
+/** Whether a message is a request with its payload, and not a READ or an atomic. */
+export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || verb === 'send';
+
+/** The parameter by which QPs of a test keep their distance from one message to the next. */
+export function intervalOf(
+  args: PerfArgs,
+): 'sameQpIntervalCycles' | 'readIntervalCycles' | 'unreliableIntervalCycles' {
+  if (args.kv !== undefined || !isReliable(args.connection)) return 'unreliableIntervalCycles';
+  return isRequest(args) ? 'sameQpIntervalCycles' : 'readIntervalCycles';
+}
+
+/** Whether payload of requests is read from memory: it is in the request, or comes with the answer, otherwise. */
+export const gathers = (args: PerfArgs): boolean =>
+  isRequest(args) && lengthsOf(args).some(({ bytes }) => bytes > args.inlineBytes);
 
 /** Messages of all QPs together, in each direction that has some. */
 export const messagesOf = ({ durationPs, messagesPerSecond }: Measured): number =>

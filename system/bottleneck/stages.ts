@@ -4,7 +4,9 @@
  */
 import type { OperationReport } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import { less, more, type Turn } from './measured.ts';
+import type { PerfArgs } from '../workloads/index.ts';
+import { advised } from './advice.ts';
+import { intervalOf, less, more, type Turn } from './measured.ts';
 
 export interface StageShare {
   /** As the report calls it. */
@@ -19,10 +21,13 @@ const cableTurns = {
   ethernet: { rate: 'ethernet.gigabitsPerSecond', way: ['ethernet.portLatencyNs', 'ethernet.cableMetres'] },
 } as const;
 
-const turnsOn = (linkLayer: keyof typeof cableTurns): Readonly<Record<string, readonly Turn[]>> => ({
+const turnsOf = (
+  linkLayer: keyof typeof cableTurns,
+  args: PerfArgs,
+): Readonly<Record<string, readonly Turn[]>> => ({
   doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
   wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
-  scheduling: less('hca.scheduleCycles', 'hca.sameQpIntervalCycles'),
+  scheduling: less('hca.scheduleCycles', `hca.${intervalOf(args)}`),
   payloadRead: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
   transmit: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
   remote: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less(...cableTurns[linkLayer].way)],
@@ -33,8 +38,9 @@ const turnsOn = (linkLayer: keyof typeof cableTurns): Readonly<Record<string, re
 export function stagesOf(
   operations: Readonly<Record<string, OperationReport>>,
   { linkLayer }: Pick<MachineConfig['hca']['capability'], 'linkLayer'>,
+  args: PerfArgs,
 ): StageShare[] {
-  const turns = turnsOn(linkLayer);
+  const turns = turnsOf(linkLayer, args);
   const sums = new Map<string, number>();
   for (const { milestonesPs } of Object.values(operations))
     for (const [name, ps] of Object.entries(milestonesPs))
@@ -42,7 +48,7 @@ export function stagesOf(
   const total = [...sums.values()].reduce((sum, ps) => sum + ps, 0);
   if (total === 0) return [];
   return [...sums]
-    .map(([name, ps]) => ({ name, share: ps / total, turn: turns[name] ?? [] }))
+    .map(([name, ps]) => advised(args, { name, share: ps / total, turn: turns[name] ?? [] }))
     .filter(({ share }) => share > 0)
     .toSorted((left, right) => right.share - left.share);
 }

@@ -43,22 +43,32 @@ export function windowResources(measured: Measured): Resource[] {
 
 /**
  * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
- * the RNR NAK names, for which its QP waits. Those of a shared queue are a list, fetched one after the other: depth and prefetching do
- * nothing for it.
+ * the RNR NAK names, for which its QP waits. It waits while it has nothing else to do: what counts is how much of that time.
  */
 function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: number): Resource {
-  const fetched = hca.blocks['receiver']?.stalledCycles['receiveWqe'] ?? 0;
+  const { busyCycles = 0, stalledCycles = {} } = hca.blocks['receiver'] ?? {};
   const naks = (hca.transport['rnrNakSent'] ?? 0) - (onDemand?.device.rnrNaks ?? 0);
-  const [fetchShare, delayShare] = [hcaShare(measured, fetched), shareOfRnrDelays(measured, naks)];
-  const isList = measured.args.connection === 'XRC' && fetchShare > delayShare;
+  const fetchShare = hcaShare(measured, stalledCycles['receiveWqe'] ?? 0);
+  const delayShare = shareOfRnrDelays(measured, naks);
+  const freeShare = Math.max(fetchShare, 1 - hcaShare(measured, busyCycles));
   return {
     name: `receive WQEs of host ${node}`,
     kind: 'window',
-    share: fetchShare + delayShare,
-    turn: isList
-      ? less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')
-      : [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')],
+    share: (fetchShare === 0 ? 0 : fetchShare / freeShare) + delayShare,
+    turn: receiveTurns(measured, fetchShare > delayShare),
   };
+}
+
+/**
+ * Receives of a shared queue are a list, fetched one after the other: depth and prefetching do nothing for it. Where more queues are
+ * in use than have their WQEs kept on chip, each message fetches again what was fetched ahead.
+ */
+function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['turn'] {
+  const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
+  if (isFetch && args.connection === 'XRC') return latency;
+  if (isFetch && args.qpCount > config.hca.receiveQueueLineCount)
+    return [...more('hca.receiveQueueLineCount'), ...less('--qps'), ...latency];
+  return [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')];
 }
 
 /** Of the QPs' time, that for which so many RNR NAKs have them wait. */
@@ -147,11 +157,14 @@ function readWindows(measured: Measured): Resource[] {
 function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
   const { config, args, durationPs } = measured;
   const fetches = hca.caches['wqe']?.misses ?? 0;
-  const atOnce = Math.min(args.qpCount, config.hca.wqeFetchOutstanding);
+  const { wqeFetchOutstanding, wqeLineCount } = config.hca;
+  const atOnce = Math.min(args.qpCount, wqeFetchOutstanding);
+  // With more QPs than lines each fetches again what was fetched ahead.
+  const ways = args.qpCount > wqeLineCount ? ['hca.wqeLineCount', '--inline'] : ['--qps', '--inline'];
   return {
     name: `WQE fetches in flight of host ${node}`,
     kind: 'window',
     share: (fetches * readLatencyPs(measured)) / durationPs / atOnce,
-    turn: [...more('hca.wqePrefetchCount', '--qps', '--inline'), ...less('pcie.rootComplex.readLatencyPs')],
+    turn: [...more('hca.wqePrefetchCount', ...ways), ...less('pcie.rootComplex.readLatencyPs')],
   };
 }

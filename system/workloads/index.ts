@@ -38,6 +38,7 @@ export {
   type BandwidthResult,
   isKvTest,
   isLatencyTest,
+  isReliable,
   type KvResult,
   type LatencyResult,
   type PerfArgs,
