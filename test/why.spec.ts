@@ -174,7 +174,28 @@ describe('why a request failed', () => {
     expect(error).toBeDefined();
     const [first] = failures;
     expect([first!.status, first!.operation]).toEqual(['RETRY_EXC_ERR', 'READ']);
-    expect(textOf(first!)).toMatch(/no acknowledgement.*packets left host 0.*[1-9]\d* never arrived/);
+    expect(textOf(first!)).toMatch(
+      /no acknowledgement.*packets of this QP left host 0.*[1-9]\d* never arrived/,
+    );
+  });
+
+  it('counts the packets of the QP that failed, not those of its neighbours', async () => {
+    const faults = [parsedFault('packet=lost,node=0,qpn=0x209,nth=3-2000')];
+    const four: PerfArgs = {
+      ...args,
+      verb: 'write',
+      isLatency: false,
+      iterations: 20,
+      qpCount: 4,
+      txDepth: 32,
+    };
+    const { failures } = await whyOf({ faults }, (machine) => loadPrograms(machine, four));
+    const [first] = failures;
+    expect([first!.status, first!.qpn, first!.wqeCounter]).toEqual(['RETRY_EXC_ERR', 0x209, 2]);
+    // Two that arrive, posted before it and on their way after, and 18 as often as retryCnt of rcDefaults, 7, behind the first.
+    expect(first!.reasons[1]!.text).toBe(
+      '146 packets of this QP left host 0 since the post, 126 of them again, 144 never arrived, 0 arrived corrupted',
+    );
   });
 
   it('of a hang is the packet that never arrived, and the fault that took it', async () => {
@@ -203,7 +224,7 @@ describe('why a request failed', () => {
       expect([first!.status, first!.operation, first!.ordinal]).toEqual(['RETRY_EXC_ERR', 'READ', 2]);
       // As often as retryCnt of rcDefaults, 7, behind the first.
       const counts =
-        '8 packets left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
+        '8 packets of this QP left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
       expect(first!.reasons[1]!.text).toBe(counts);
       expect(losses.count).toBe(8);
     });

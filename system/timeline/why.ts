@@ -403,13 +403,13 @@ function retryReasons(
   const node = nodeOf(record);
   const sincePs = posted === undefined ? 0 : Number(posted.atPs);
   const packets = before.filter(({ kind, atPs }) => kind === 'packet' && Number(atPs) >= sincePs);
-  const out = packets.filter((packet) => nodeOf(packet) === (node ^ 1));
+  const { out, whose } = sentBy(before, packets, node, record.values[0]!);
   const back = packets.filter((packet) => nodeOf(packet) === node && packet.values[1] === record.values[0]);
   const has = (bit: number) => (packet: TimelineRecord) => (packet.values[4]! & bit) !== 0;
   const came = back.filter((packet) => !has(packetLost | packetCorrupted)(packet));
   const rnrCount = came.filter(({ values }) => values[5]! >>> 5 === 1).length;
   const counts = [
-    `${out.length} packets left host ${node} since the post`,
+    `${out.length} packets${whose} left host ${node} since the post`,
     `${out.filter(has(packetRetransmitted)).length} of them again`,
     `${out.filter(has(packetLost)).length} never arrived`,
     `${out.filter(has(packetCorrupted)).length} arrived corrupted`,
@@ -434,6 +434,37 @@ function retryReasons(
       text: `${back.length} packets left for this QP, ${back.filter(has(packetLost)).length} of them never arrived, ${back.filter(has(packetCorrupted)).length} arrived corrupted`,
     },
   ];
+}
+
+/** Packets of a QP among those that arrived at the far end: all of its host where nothing says which the QP there is. */
+function sentBy(
+  before: Earlier,
+  packets: readonly TimelineRecord[],
+  node: number,
+  qpn: number,
+): { readonly out: readonly TimelineRecord[]; readonly whose: string } {
+  const out = packets.filter((packet) => packet.kind === 'packet' && nodeOf(packet) === (node ^ 1));
+  const peerQpn = peerQpnOf(before, out, node, qpn);
+  return peerQpn === undefined
+    ? { out, whose: ' of all its QPs' }
+    : { out: out.filter(({ values }) => values[1] === peerQpn), whose: ' of this QP' };
+}
+
+/** Named by a request that ended, of either end; or, where all packets went to one QP, that. */
+function peerQpnOf(
+  before: Earlier,
+  out: readonly TimelineRecord[],
+  node: number,
+  qpn: number,
+): number | undefined {
+  const ended = (at: number, place: number): TimelineRecord | undefined =>
+    before.findLast(
+      (record) => record.kind === 'operation' && nodeOf(record) === at && record.values[place] === qpn,
+    );
+  const named = ended(node, 0)?.values[7] ?? ended(node ^ 1, 7)?.values[0];
+  if (named !== undefined) return named;
+  const [first, ...others] = new Set(out.map(({ values }) => values[1]!));
+  return others.length === 0 ? first : undefined;
 }
 
 /** Losses of which each is listed; the rest is counted. */
@@ -486,21 +517,19 @@ export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly U
     // Frames of the kernel are nothing that a program waits for.
     if (record.kind !== 'posted' || record.values[2] === frameOperation) return [];
     const left = ends.get(keyOf(record)) ?? 0;
-    if (left === 0) return [unfinished(record, records.slice(place), postedAt)];
+    if (left === 0) return [unfinished(records, place, postedAt)];
     ends.set(keyOf(record), left - 1);
     return [];
   });
 }
 
-function unfinished(
-  record: TimelineRecord,
-  since: readonly TimelineRecord[],
-  postedAt: PostedAt,
-): Unfinished {
+function unfinished(records: readonly TimelineRecord[], place: number, postedAt: PostedAt): Unfinished {
+  const record = records[place]!;
+  const since = records.slice(place);
   const [qpn = 0, wqeCounter = 0, opcode = 0, ordinal = 0] = record.values;
   const node = nodeOf(record);
   const line = postedAt(node, ordinal);
-  const out = since.filter((packet) => packet.kind === 'packet' && nodeOf(packet) === (node ^ 1));
+  const { out, whose } = sentBy(new Earlier(records, records.length), since, node, qpn);
   const back = since.filter(
     (packet) => packet.kind === 'packet' && nodeOf(packet) === node && packet.values[1] === qpn,
   );
@@ -516,7 +545,7 @@ function unfinished(
       {
         where: `hca${node}`,
         atPs: Number(record.atPs),
-        text: `since the post ${out.length} packets left host ${node}, ${back.length} came back to its QP`,
+        text: `since the post ${out.length} packets${whose} left host ${node}, ${back.length} came back to its QP`,
       },
     ],
   };
