@@ -233,6 +233,23 @@ describe('RoCE v2 between simulated hosts', () => {
     expectBalanced(report);
   });
 
+  it('balances while a frame is held back, and when it is lost with the link', async () => {
+    const faults = [{ packet: 'reordered', node: 0, nth: 1, by: 250, delay: '30s' } as const];
+    await using machine = await smallMachine(roce('v2', { faults }));
+    for (const program of programsOf('roce', 'oneByOne', 64)) await machine.load(program);
+    await machine.run();
+    const held = await machine.report();
+    // The first frame is that of ARP, which asks again after a second.
+    expect(held.nodes[0]!.hca.ethernet!.transmitted).toMatchObject({ heldBackFrames: 1 });
+    expect(held.nodes[0]!.hca.ethernet!.transmitted).not.toHaveProperty('lostFrames');
+    expectBalanced(held);
+    await machine.removeDrivers();
+    await machine.run();
+    const lost = await machine.report();
+    expect(lost.nodes[0]!.hca.ethernet!.transmitted).toMatchObject({ heldBackFrames: 1, lostFrames: 1 });
+    expectBalanced(lost);
+  });
+
   it('gives the same report in every partition', async () => {
     const url = new URL('../examples/rdma-cm-echo.ts', import.meta.url);
     const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName } }));

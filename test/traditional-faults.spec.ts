@@ -75,6 +75,11 @@ describe('a fault of the plan, on a NIC', () => {
     for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
   });
 
+  it('by which a frame is still held back when programs have ended leaves books that balance', async () => {
+    const { report } = await streamUnder([{ packet: 'reordered', node: 0, nth: 5, by: 250, delay: '30s' }]);
+    expect(report.faults![0]!.fired).toBe(1);
+  });
+
   it('that names headers of InfiniBand is refused, and so is a mark of congestion', async () => {
     const refused = (fault: FaultPlan[number]) =>
       expect(runPrograms([], { set: nic, faults: [fault] })).rejects;

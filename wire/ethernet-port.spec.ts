@@ -269,9 +269,13 @@ describe('a bad Ethernet cable', () => {
     faults.addRule({ kind: 'duplicated', passes: 1, delayPs: 50 * US }, first(2), unobserved);
     bench.a.at(upPs, () => bench.a.sendAll(2, 60));
     bench.a.at(upPs + 10 * US, () => bench.a.port.setEnabled(false));
+    await bench.runTo(upPs + 5 * US);
+    expect(bench.a.port.unsent).toEqual({ frames: 1, bytes: 64 });
     await bench.runTo(upPs + 100 * US);
     expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([1]);
     expect(bench.a.port.transmitted).toMatchObject({ frames: 2, lostFrames: 1, lostBytes: 64 });
+    // One frame has been on the link, 84 bytes at 10 Gb/s; its copy has not, and the other neither.
+    expect([bench.a.port.busyPs, bench.a.port.unsent]).toEqual([67_200, { frames: 1, bytes: 64 }]);
     expect(bench.a.port.inspect()).toMatchObject({ heldBackFrames: 0 });
     expectBalance(bench);
   });

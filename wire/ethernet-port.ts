@@ -161,6 +161,7 @@ export class EthernetPort {
   readonly #spaceEvent: number;
   #spaceDuePs = NEVER;
   readonly #held = new HeldBack<HeldFrame>();
+  #unsent = { frames: 0, bytes: 0 };
   readonly #heldEvent: number;
   /** When one of {@link #held} is due at the earliest. */
   #heldDuePs = NEVER;
@@ -350,6 +351,21 @@ export class EthernetPort {
     return this.#serializer.busyPs;
   }
 
+  /** What counts as transmitted and is held back by a fault; copies do not yet count. */
+  get heldBack(): { readonly frames: number; readonly bytes: number } {
+    const held = this.#held.all().filter(({ isCopy }) => !isCopy);
+    return {
+      frames: held.length,
+      bytes: held.reduce((sum, { bytes }) => sum + wireBytesOf(bytes.length), 0),
+    };
+  }
+
+  /** Of what counts as transmitted, what has not been on the link: held back by a fault, still or until the link went down. */
+  get unsent(): { readonly frames: number; readonly bytes: number } {
+    const held = this.heldBack;
+    return { frames: this.#unsent.frames + held.frames, bytes: this.#unsent.bytes + held.bytes };
+  }
+
   // ---- inside ----
 
   /** What becomes of a frame, which is counted; the link is held before one that is late. */
@@ -494,11 +510,10 @@ export class EthernetPort {
   /** The link is down: what was to pass it again, or at last, does not. */
   #loseHeld(): void {
     const { transmitted } = this;
-    for (const { isCopy, bytes } of this.#held.all()) {
-      if (isCopy) continue;
-      transmitted.lostFrames++;
-      transmitted.lostBytes += wireBytesOf(bytes.length);
-    }
+    const { frames, bytes } = this.heldBack;
+    transmitted.lostFrames += frames;
+    transmitted.lostBytes += bytes;
+    this.#unsent = { frames: this.#unsent.frames + frames, bytes: this.#unsent.bytes + bytes };
     this.#held.clear();
   }
 

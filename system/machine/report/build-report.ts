@@ -122,6 +122,7 @@ const framesOf = ({
   flowControl,
   dropped,
   linkPs: _,
+  heldBack: __,
   ...counts
 }: FrameLedger): FrameLedger => ({
   transmitted: nonZero(transmitted),

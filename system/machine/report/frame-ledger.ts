@@ -19,6 +19,8 @@ export interface FrameLedger {
   readonly busyPs: number;
   /** What its frames take, with preambles and gaps; left out of reports. */
   readonly linkPs?: number;
+  /** Those that a fault holds back yet, with their bytes; left out of reports. */
+  readonly heldBack?: { readonly frames: number; readonly bytes: number };
   /** The packets among the frames; left out without RoCE. */
   readonly roce?: RocePacketLedger;
 }
@@ -47,6 +49,7 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): F
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),
     linkPs: linkPsOf(port),
+    heldBack: port.heldBack,
     ...(side.roce === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
   };
 }
@@ -58,11 +61,11 @@ const rocePacketsOf = ({ sent, received }: Hca['dataPath']['blocks']['roceLink']
   received: packetsOf(received),
 });
 
-function linkPsOf({ config, transmitted, rearranged, flowControl }: EthernetPort): number {
+function linkPsOf({ config, transmitted, rearranged, flowControl, unsent }: EthernetPort): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);
   const { sentFrames, sentBytes } = flowControl.counters;
-  const frames = transmitted.frames + rearranged.copiedFrames + sentFrames;
-  const bytes = transmitted.bytes + rearranged.copiedBytes + sentBytes;
+  const frames = transmitted.frames + rearranged.copiedFrames + sentFrames - unsent.frames;
+  const bytes = transmitted.bytes + rearranged.copiedBytes + sentBytes - unsent.bytes;
   const linkBytes = bytes + frames * (config.preambleBytes + config.interFrameGapBytes);
   return (linkBytes * numeratorPs) / denominator;
 }
@@ -107,6 +110,7 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
   const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
   const { frames = 0, lostFrames = 0, bytes = 0, lostBytes = 0 } = transmitted;
   const { copiedFrames = 0, copiedBytes = 0 } = transmitted;
+  const { heldBack = { frames: 0, bytes: 0 } } = sender.ethernet;
   const farFrames = arrived('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops');
   const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
   const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
@@ -116,13 +120,13 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
     ...behind(
       `${what}, frames`,
       farFrames + receivedFrames + lostFrames,
-      frames + sentFrames + copiedFrames,
+      frames + sentFrames + copiedFrames - heldBack.frames,
       isQuiet,
     ),
     ...behind(
       `${what}, bytes of frames`,
       farBytes + receivedBytes + lostBytes,
-      bytes + sentBytes + copiedBytes,
+      bytes + sentBytes + copiedBytes - heldBack.bytes,
       isQuiet,
     ),
     ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
@@ -135,10 +139,10 @@ function busyFailures(what: string, { busyPs, linkPs = busyPs }: FrameLedger, fr
   return isRight ? [] : [`${what}, busy: ${busyPs} ps where its frames take ${linkPs}`];
 }
 
-/** A packet that the cable took is in a frame; where nothing is lost on the way or dropped there, all arrive as they left. */
+/** A packet that the cable took is in a frame; where nothing is lost on the way, held back or dropped there, all arrive as they left. */
 function packetFailures(
   what: string,
-  { roce: near, transmitted }: FrameLedger,
+  { roce: near, transmitted, heldBack }: FrameLedger,
   { roce: far, received, dropped }: FrameLedger,
   isQuiet: boolean,
 ): string[] {
@@ -152,7 +156,7 @@ function packetFailures(
     sumOf(['corruptedFrames', 'fifoDrops', 'linkDownDrops'].map((name) => received[name] ?? 0)) +
     sumOf(Object.values(dropped));
   const names = new Set([near.transmitted, near.retransmitted, far.received].flatMap(Object.keys));
-  const isLossless = missing + copiedFrames === 0;
+  const isLossless = missing + copiedFrames + (heldBack?.frames ?? 0) === 0;
   return [
     ...(sent > frames ? [`${what}, packets of RoCE: ${sent} of ${frames} frames`] : []),
     ...[...names].flatMap((name) =>

@@ -46,19 +46,20 @@ export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string
   const what = `cable ${sender.node} to ${receiver.node}`;
   const { frames = 0, bytes = 0, lostFrames = 0, lostBytes = 0, discardedFrames = 0 } = sender.transmitted;
   const { copiedFrames = 0, copiedBytes = 0 } = sender.transmitted;
+  const { heldBack } = sender;
   const { received } = receiver;
   const count = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
   return [
     ...behind(
       `${what}, frames`,
       count('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops') + lostFrames,
-      frames + copiedFrames,
+      frames + copiedFrames - heldBack.frames,
       isQuiet,
     ),
     ...behind(
       `${what}, bytes`,
       count('deliveredBytes', 'corruptedBytes', 'droppedBytes') + lostBytes,
-      bytes + copiedBytes,
+      bytes + copiedBytes - heldBack.bytes,
       isQuiet,
     ),
     ...unequal(

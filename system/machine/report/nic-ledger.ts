@@ -26,6 +26,8 @@ export interface NicLedger {
   readonly counters: NicCounts;
   /** Messages by vector, as the interrupt block sent them. */
   readonly messages: readonly number[];
+  /** Those transmitted that a fault holds back yet, with their bytes. */
+  readonly heldBack: { readonly frames: number; readonly bytes: number };
   /** Frames that the port has handed to the MAC, which has not come to them. */
   readonly heldFrames: number;
   /** Frames received that are in the packet buffer. */
@@ -52,6 +54,7 @@ export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
     isQuiet: lp.isDrained,
     counters: { ...nic.counters },
     messages: [...nic.blocks.interrupts.messages],
+    heldBack: port.heldBack,
     heldFrames: port.heldFrames,
     bufferedFrames: nic.blocks.receiveBuffer.count,
     faultsFired: faultLog.counts(),

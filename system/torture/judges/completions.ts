@@ -333,6 +333,7 @@ function isInError(story: CountedStory, end: Flow['from'], own: Flow, back: Flow
         (history.end !== undefined &&
           [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(history.end.status)) ||
         mayLackWindow(arrived, answered, history) ||
+        mayComeByOldKey(story, arrived, history) ||
         mayReadAnew(story, arrived, answered, history),
     ) || end.seen.deregistrations.length > 0
   );
@@ -352,6 +353,20 @@ const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendH
   history.plan.opcode === IBV_WR_RDMA_READ &&
   isEverTaken(flow, back, history) &&
   (story.losses > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
+
+/**
+ * A request that was lost and is never heard of again, as of a QP without time-outs: the next one's NAK has it sent again when
+ * its area has been made anew, and the refusal is lost, too.
+ */
+const mayComeByOldKey = (
+  { losses, turns = [] }: CountedStory,
+  { to }: Flow,
+  { end, plan: { remote } }: SendHistory,
+): boolean =>
+  end === undefined &&
+  remote !== undefined &&
+  losses > 0 &&
+  turns.some(({ programs }) => programs[to.program]!.areas.includes(remote.area));
 
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
