@@ -38,7 +38,7 @@ function workOf(text: string): LinuxWork {
 }
 
 /** `<~300@!100@send:10+read:5` */
-function stepOf(text: string): LinuxStep {
+export function stepOf(text: string): LinuxStep {
   const [, server, , late, , short, works] = /^(<?)(~(\d+)@?)?(!(\d+)@?)?@?(.*)$/.exec(text)!;
   return {
     poster: server === '<' ? 1 : 0,
