@@ -19,14 +19,19 @@ const target = (address: string): string =>
     `ln -s /sys/kernel/config/nvmet/subsystems/${subsystem} ports/1/subsystems/`,
   ].join('\n');
 
+/** Writes a file of 4 MiB to a disk, forgets what is cached, and prints the sums of what it reads back and of what it wrote. */
+const copy = (disk: string): readonly string[] => [
+  `for t in $(seq 100); do [ -b ${disk} ] && break; sleep 0.1; done; [ -b ${disk} ]`,
+  'dd if=/dev/urandom of=/run/file bs=64k count=64 2>/dev/null',
+  `dd if=/run/file of=${disk} bs=64k conv=fsync 2>/dev/null; echo 3 >/proc/sys/vm/drop_caches`,
+  `dd if=${disk} bs=64k count=64 2>/dev/null | sha256sum | cut -c1-64; sha256sum /run/file | cut -c1-64`,
+];
+
 /** Another connects, writes a file to the disk, forgets what it has cached, and reads it back. */
 const initiator = (address: string): string =>
   [
     `set -e; modprobe nvme_rdma; nvme connect -t rdma -n ${subsystem} -a ${address} -s 4420 -i 2 >&2`,
-    'for t in $(seq 100); do [ -b /dev/nvme0n1 ] && break; sleep 0.1; done',
-    'dd if=/dev/urandom of=/run/file bs=64k count=64 2>/dev/null',
-    'dd if=/run/file of=/dev/nvme0n1 bs=64k conv=fsync 2>/dev/null; echo 3 >/proc/sys/vm/drop_caches',
-    'dd if=/dev/nvme0n1 bs=64k count=64 2>/dev/null | sha256sum | cut -c1-64; sha256sum /run/file | cut -c1-64',
+    ...copy('/dev/nvme0n1'),
   ].join('\n');
 
 const title =
@@ -44,3 +49,42 @@ export const storageStep = (address: string, server: 0 | 1, suffix = ''): Step =
     return '4 MiB';
   },
 });
+
+const guidOf = 'G=$(tr -d : </sys/class/infiniband/mlx4_0/node_guid)';
+const gidOf = 'D=$(tr -d : </sys/class/infiniband/mlx4_0/ports/1/gids/0)';
+
+/** A guest offers a file of its memory at its port, by configfs as targetcli would, to the port of this GUID. */
+const srpTarget = (initiatorPort: string): string =>
+  [
+    `set -e; ${gidOf}; mkdir -p /sys/kernel/config; mount -t configfs none /sys/kernel/config 2>/dev/null || true`,
+    'modprobe target_core_file; modprobe ib_srpt; dd if=/dev/zero of=/run/disk bs=1M count=16 2>/dev/null',
+    'cd /sys/kernel/config/target; mkdir -p core/fileio_0/disk srpt; P=srpt/0x$D/0x$D',
+    'echo fd_dev_name=/run/disk,fd_dev_size=16777216 >core/fileio_0/disk/control; echo 1 >core/fileio_0/disk/enable',
+    'mkdir srpt/0x$D; mkdir $P; mkdir $P/lun/lun_0; T=/sys/kernel/config/target',
+    'ln -s $T/core/fileio_0/disk $P/lun/lun_0/disk',
+    `A=$P/acls/0x0000000000000000${initiatorPort}; mkdir $A; mkdir $A/lun_0; ln -s $T/$P/lun/lun_0 $A/lun_0/disk`,
+    `echo 1 >$P/enable; ${guidOf}; echo $G $D`,
+  ].join('\n');
+
+/** Another logs in at that port, and uses the disk. */
+const srpInitiator = (guid: string, gid: string): string =>
+  [
+    'set -e; modprobe -a sd_mod ib_srp',
+    'for t in $(seq 50); do [ -e /sys/class/infiniband_srp/srp-mlx4_0-1 ] && break; sleep 0.1; done',
+    `echo id_ext=${guid},ioc_guid=${guid},dgid=${gid},pkey=ffff,service_id=${guid} >/sys/class/infiniband_srp/srp-mlx4_0-1/add_target`,
+    ...copy('/dev/sda'),
+  ].join('\n');
+
+/** By path records and messages of connections on QP1, as the ports find each other. */
+export const srpStep: Step = {
+  title: 'SRP (ib_srp, ib_srpt): 4 MiB to a disk of the other guest and back',
+  async run(stage) {
+    const own = (await stage.check(`${gidOf}; echo $D`)).trim();
+    const told = (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
+    const [guid = '', gid = ''] = told.split(' ');
+    const [read, written] = (await stage.check(srpInitiator(guid, gid))).trim().split('\n').slice(-2);
+    if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
+    await stage.check('echo 1 >/sys/block/sda/device/delete; rm /run/file');
+    return '4 MiB';
+  },
+};

@@ -4,7 +4,7 @@
  */
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
-import { storageStep } from './storage.ts';
+import { srpStep, storageStep } from './storage.ts';
 
 const activePort = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4: ACTIVE" ]';
 /** Of IP over InfiniBand; the guests' Ethernet has 10.0.0.0. */
@@ -68,6 +68,7 @@ export const embeddedManagerSteps: readonly Step[] = [
   },
   ipStep,
   connectionsStep,
+  srpStep,
 ];
 
 /** The same of a port that talks to itself. */
