@@ -61,11 +61,11 @@ export class EthernetEnd {
     this.port.send(frameOf(lengthBytes, first), 0, lengthBytes);
   }
 
-  /** Sends `count` frames one after the other, as fast as the port takes them. */
-  sendAll(count: number, lengthBytes: number): void {
+  /** Sends `count` frames one after the other, as fast as the port takes them, each of which takes `formingPs` to form. */
+  sendAll(count: number, lengthBytes: number, formingPs = 0): void {
     let sent = 0;
     const sendSome = (): void => {
-      while (sent < count && this.port.canTransmit()) this.send(lengthBytes, sent++);
+      while (sent < count && this.port.canTransmit(this.lp.nowPs + formingPs)) this.send(lengthBytes, sent++);
     };
     this.onSpace = sendSome;
     sendSome();

@@ -162,6 +162,8 @@ export class EthernetPort {
   #spaceDuePs = NEVER;
   readonly #held = new HeldBack<HeldFrame>();
   #unsent = { frames: 0, bytes: 0 };
+  /** A PAUSE frame may be due, and the link was taken. */
+  #controlWaits = false;
   readonly #heldEvent: number;
   /** When one of {@link #held} is due at the earliest. */
   #heldDuePs = NEVER;
@@ -250,7 +252,7 @@ export class EthernetPort {
   /** Whether a frame can be sent now that will be formed by `formedPs`. After a refusal the sender is called when it is worth asking again. */
   canTransmit(formedPs: Picoseconds = this.#lp.nowPs): boolean {
     const nowPs = this.#lp.nowPs;
-    const readyPs = this.readyPs(formedPs - nowPs);
+    let readyPs = this.readyPs(formedPs - nowPs);
     const { pausedUntilPs } = this.flowControl;
     if (nowPs < pausedUntilPs) {
       this.flowControl.waits();
@@ -259,6 +261,11 @@ export class EthernetPort {
       return false;
     }
     this.flowControl.goesOn();
+    if (readyPs <= nowPs && this.#waitsForLink) {
+      // Frames that are formed while the link is busy would pass it for ever.
+      this.#goFirst();
+      readyPs = this.readyPs(formedPs - nowPs);
+    }
     if (readyPs <= nowPs) return true;
     this.#wakeSenderBy(readyPs);
     return false;
@@ -440,16 +447,39 @@ export class EthernetPort {
   /** A PAUSE frame may be due: it leaves as soon as the link has little reserved. */
   controlDue(): void {
     const { flowControl } = this;
+    this.#controlWaits = false;
     if (!this.isUp) return flowControl.postpone(NEVER);
     const readyPs = this.#serializer.freePs - this.#aheadPs;
+    if (readyPs <= this.#lp.nowPs) return this.#sendControl();
+    this.#controlWaits = true;
+    flowControl.postpone(readyPs);
+  }
+
+  /** The PAUSE frame that is due, if one is, behind all that is reserved. */
+  #sendControl(): void {
     const { nowPs } = this.#lp;
-    if (readyPs > nowPs) return flowControl.postpone(readyPs);
-    const frame = flowControl.nextFrame();
+    const frame = this.flowControl.nextFrame();
     if (frame === undefined) return;
     const rules = this.faults.rulesOnPause();
     const outcome = this.#outcomeOf(wireBytesOf(frame.length), rules, nowPs);
     if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs, false);
     else this.#putInDisorder(frame, outcome, rules, nowPs, false, false);
+  }
+
+  /** Whether a PAUSE frame, or one that was held back, is due and has only found the link taken. */
+  get #waitsForLink(): boolean {
+    return this.#controlWaits || this.#held.firstDue(this.#lp.nowPs) !== undefined;
+  }
+
+  /** Has these go before a frame that may be sent now; the link is up, and this end is not stopped. */
+  #goFirst(): void {
+    const { nowPs } = this.#lp;
+    if (this.#controlWaits) {
+      this.#controlWaits = false;
+      this.#sendControl();
+    }
+    for (let frame = this.#held.firstDue(nowPs); frame !== undefined; frame = this.#held.firstDue(nowPs))
+      this.#letGo(frame, nowPs);
   }
 
   /** The other end has this one go on from `fromPs` on. */

@@ -116,6 +116,20 @@ describe('a receiver that takes nothing', () => {
     }
   });
 
+  it('IEEE 802.3-2018, 31B.3: is not passed by frames that are formed while the link is busy', async () => {
+    const { bench, b, pauses, upPs } = await stalled(50 * US);
+    // Of 1,504 bytes with FCS, 1.2192 us each. By when b is full, at 501.6 ns, the link has taken three, since it takes one when less than
+    // the 2 us are reserved in which it is formed: at 0, 0 and 438.4 ns. It would take the next at 1657.6.
+    b.at(upPs, () => b.sendAll(100, 1500, 2 * US));
+    await bench.runTo(upPs + 200 * US);
+    expect(pauses[0]!.atPs - upPs).toBe(3 * 1_219_200 + SHORT_PS);
+    // Half of 1,000 quanta later it asks again, and waits for what the link has taken then.
+    const again = pauses[1]!.atPs - pauses[0]!.atPs - 500 * QUANTUM_PS;
+    expect(again).toBeGreaterThanOrEqual(0);
+    expect(again).toBeLessThan(2 * US + 1_219_200 + STEP_PS);
+    expectBalance(bench);
+  });
+
   it('asks again at half the time for as long as it is full', async () => {
     const { bench, b, pauses, upPs, fullPs } = await stalled(200 * US);
     await bench.runTo(upPs + 300 * US);
