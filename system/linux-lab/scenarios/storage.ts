@@ -80,8 +80,9 @@ export const srpStep: Step = {
   title: 'SRP (ib_srp, ib_srpt): 4 MiB to a disk of the other guest and back',
   async run(stage) {
     const own = (await stage.check(`${gidOf}; echo $D`)).trim();
-    const told = (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
-    const [guid = '', gid = ''] = told.split(' ');
+    const answer =
+      (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
+    const [guid = '', gid = ''] = answer.split(' ');
     const [read, written] = (await stage.check(srpInitiator(guid, gid))).trim().split('\n').slice(-2);
     if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
     await stage.check('echo 1 >/sys/block/sda/device/delete; rm /run/file');
