@@ -70,7 +70,7 @@ describe('hca diff', () => {
   it('ends with 0 when all is equal, with 1 and the causes first when it is not', async () => {
     expect(await hca('diff', 'a.json', 'a.json')).toEqual({
       code: 0,
-      out: 'All 127 figures are equal.\n',
+      out: 'All 89 figures are equal.\n',
       err: '',
     });
     const { code, out, err } = await hca('diff', 'a.json', 'b.json');

@@ -20,9 +20,14 @@ const request =
 const runFact =
   /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|^rows\.[^.]+\.timeline(\.|$)|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
 
+/** What could be turned, which follows from what binds; names and kinds in a list that goes by name. They say nothing of their own. */
+const advice =
+  /^rows\.[^.]+\.((bottleneck|stages)\.(.*\.)?turn(\.|$)|(bottleneck\.next|stages)\..*\.(name|kind)$)/;
+
 /** Every figure of an output, in its order. @throws ConfigurationError for what is nested too deep */
 export function figuresOf(output: Output): ReadonlyMap<string, Leaf> {
-  const isFigure = (path: string): boolean => !request.test(path) && !runFact.test(path);
+  const isFigure = (path: string): boolean =>
+    !request.test(path) && !runFact.test(path) && !advice.test(path);
   return leavesOf(output, isFigure);
 }
 

@@ -23,6 +23,7 @@ const names: readonly (readonly [FigureGroup, readonly string[]])[] = [
     'results',
     [
       ...[
+        'bottleneck',
         'isCorrect',
         'isEqual',
         'isBalanced',

@@ -93,6 +93,25 @@ describe('figures', () => {
     ]);
   });
 
+  it('of what binds are its name and shares, among the results, and not what could be turned', () => {
+    const turn = [{ what: 'pcie.link.lanes', towards: 'more' }];
+    const [cable, slot] = ['cable from host 0 to 1', 'PCIe link of host 0 to the device'].map((name) => ({
+      name,
+      kind: 'server',
+      share: 0.9,
+      turn,
+    }));
+    const of = (binds: object, ...next: object[]): Output =>
+      perf({ rows: [{ ...row(64, 1), bottleneck: { binds, next } }] });
+    const { groups } = reportDiff(of(cable!, { ...slot!, turn: [] }), of({ ...slot!, turn: [] }, cable!));
+    expect(groups.map(({ group }) => group)).toEqual(['results']);
+    expect(groups[0]!.changes.map(({ path }) => path).toSorted()).toEqual([
+      'rows.size=64.bottleneck.binds.name',
+      'rows.size=64.bottleneck.next.PCIe link of host 0 to the device.share',
+      'rows.size=64.bottleneck.next.cable from host 0 to 1.share',
+    ]);
+  });
+
   it('of two rows alike are matched by their order', () => {
     const twice = (last: number): Output => perf({ rows: [row(64, 1), row(64, last)] });
     expect(pathsOf(twice(1), twice(2))).toEqual(['rows.size=64#2.result.durationPs']);
