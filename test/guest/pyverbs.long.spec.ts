@@ -1,5 +1,6 @@
 /**
- * The tests of rdma-core itself, written for pyverbs, in a guest with Debian's Python: those of extended reliable connections.
+ * The tests of rdma-core itself, written for pyverbs, in a guest with Debian's Python: those of extended reliable connections
+ * and of memory windows.
  * What libmlx4 has not (extended posts) and what the card has not (on-demand paging) they skip.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,8 +12,28 @@ import { GuestSession } from '../../system/linux-lab/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
-/** What is in the names of the tests that are run. */
-const wanted = 'xrc';
+/** What is in the names of the tests that are run, and how they end. */
+const outcomesOf = {
+  xrc: {
+    test_xrc_atomic_cmp_and_swap: 'ok',
+    test_xrc_atomic_fetch_and_add: 'ok',
+    test_xrc_traffic_cq_ex: 'ok',
+    test_ro_xrc_traffic: 'ok',
+    test_odp_xrc_traffic: 'skipped',
+    test_qp_ex_xrc_send: 'skipped',
+    test_qp_ex_xrc_send_imm: 'skipped',
+  },
+  MWTest: {
+    test_mw_type1: 'ok',
+    test_invalidate_mw_type1: 'ok',
+    test_mw_type2: 'ok',
+    test_mw_type2_invalidate_local: 'ok',
+    test_mw_type2_invalidate_remote: 'ok',
+    test_mw_type2_invalidate_dealloc: 'ok',
+    test_reg_mw_wrong_type: 'ok',
+  },
+} as const;
+const wanted = Object.keys(outcomesOf);
 
 /**
  * Debian packs some of the tests' files. Those in which no test is wanted are left out: an emulated processor takes half a minute to
@@ -26,7 +47,8 @@ function unpackedTests(tree: string, folder: string): string {
     rmSync(join(tests, name));
   }
   for (const name of readdirSync(tests).filter((one) => one.startsWith('test_')))
-    if (!readFileSync(join(tests, name), 'utf8').includes(wanted)) rmSync(join(tests, name));
+    if (!wanted.some((word) => readFileSync(join(tests, name), 'utf8').includes(word)))
+      rmSync(join(tests, name));
   return tests;
 }
 
@@ -54,22 +76,17 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests
     rmSync(folder, { recursive: true });
   });
 
-  it('pass for extended reliable connections: traffic and atomics', { timeout: 600_000 }, async () => {
-    const command = `cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k ${wanted} 2>&1`;
+  it.each([
+    ['extended reliable connections: traffic and atomics', 'xrc'],
+    ['memory windows: both types, bound, used and taken back', 'MWTest'],
+  ] as const)('pass for %s', { timeout: 600_000 }, async (_what, word) => {
+    const command = `cd /root/tests && python3 run_tests.py --dev mlx4_0 --port 1 -v -k ${word} 2>&1`;
     const { output, exitStatus } = await session.run(0, command, { timeoutSeconds: 500 });
     expect(exitStatus, output).toBe(0);
-    const outcomes = [...output.matchAll(/^(test_\w+) .* \.\.\. (\w+)/gm)].map(([, name, how]) => [
+    const outcomes = [...output.matchAll(/^(test_\w+) .*?(?:\n.*?)?\.\.\. (\w+)/gm)].map(([, name, how]) => [
       name,
       how,
     ]);
-    expect(Object.fromEntries(outcomes)).toEqual({
-      test_xrc_atomic_cmp_and_swap: 'ok',
-      test_xrc_atomic_fetch_and_add: 'ok',
-      test_xrc_traffic_cq_ex: 'ok',
-      test_ro_xrc_traffic: 'ok',
-      test_odp_xrc_traffic: 'skipped',
-      test_qp_ex_xrc_send: 'skipped',
-      test_qp_ex_xrc_send_imm: 'skipped',
-    });
+    expect(Object.fromEntries(outcomes), output).toEqual(outcomesOf[word]);
   });
 });
