@@ -1,7 +1,8 @@
 /** How long programs wait for events that may never come, by the attributes of the story's QPs. */
-import { psPerMs, psPerNs } from '../../base/index.ts';
+import { psPerMs, psPerNs, psPerSecond } from '../../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import { lossesOf } from './cable-faults.ts';
+import { mayDropFrames } from './ethernet-cable.ts';
 import { isOnDemandArea, lengthOf, mtuBytes, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
@@ -30,7 +31,7 @@ const pageBytes = 4096;
 /**
  * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
  * RNR delays; one more of these for each page on demand that a message may meet; one time-out for each packet where the cable
- * stays bad; and something for slow hardware.
+ * stays bad; a second to ask for a neighbour again, where frames may be missing; and something for slow hardware.
  */
 export function patienceOf(story: Story): number {
   let most = 0;
@@ -46,7 +47,8 @@ export function patienceOf(story: Story): number {
     basePatiencePs +
     most +
     (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs(story) : 0) +
-    (Number.isFinite(lossesOf(story)) ? 0 : badCablePs(story))
+    (Number.isFinite(lossesOf(story)) ? 0 : badCablePs(story)) +
+    (mayDropFrames(story) ? psPerSecond : 0)
   );
 }
 
