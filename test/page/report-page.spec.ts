@@ -1,15 +1,16 @@
-/** Pages that commands write, in headless Chromium: nothing is cut, however narrow the window is. */
+/** Pages that commands write, in headless Chromium: nothing is cut, however narrow the window is, and text is readable in light and dark. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import axe from 'axe-core';
 import { expect } from 'vitest';
 import { guestPage } from '../../system/cli/guest-page.ts';
 import { guestReportOf } from '../../system/linux-lab/index.ts';
 import { packageFolder } from '../../system/package-folder.ts';
 import { serve } from '../../system/serve/index.ts';
 import { inBrowser } from './browser.ts';
-import { showPage } from './chromium.ts';
+import { drivenBrowser, showPage } from './chromium.ts';
 
 const limitMs = 60_000;
 const widths = [400, 800, 2500];
@@ -49,7 +50,18 @@ const commands: readonly (readonly [name: string, ...words: string[]])[] = [
   ['devinfo'],
   ['profiles'],
   ['compare', '--sizes', '64,256,1K', '--paths', 'sockets,write', '--count', '2'],
+  ['why', 'read-lat', '--iters', '10', '--fault', 'packet=lost,node=0,nth=3-100'],
+  ['validate', '--rows', 'A-011,D-069..D-076'],
 ];
+
+/** Each of them, and that of a guest, by name: made once. */
+let made: Promise<ReadonlyMap<string, string>> | undefined;
+function pages(): Promise<ReadonlyMap<string, string>> {
+  made ??= guestPageOf().then(
+    (guest) => new Map([...commands.map((words) => [words[0], pageOf(words)] as const), ['guest', guest]]),
+  );
+  return made;
+}
 
 function pageOf(words: readonly string[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'hca-page-'));
@@ -89,13 +101,12 @@ async function guestPageOf(): Promise<string> {
 inBrowser(
   'the page of a command is nowhere wider than its window, and the bars of hca move are seen',
   async (tree) => {
-    const pages = new Map(commands.map((words) => [words[0], pageOf(words)]));
-    pages.set('guest', await guestPageOf());
-    const names = [...pages.keys()];
+    const shown = await pages();
+    const names = [...shown.keys()];
     const html = (text: string): readonly [string, string] => ['text/html', text];
     const files = {
       '/': html(measuring(names)),
-      ...Object.fromEntries([...pages].map(([name, text]) => [`/${name}`, html(text)])),
+      ...Object.fromEntries([...shown].map(([name, text]) => [`/${name}`, html(text)])),
     };
     const measured = JSON.parse(await showPage(tree, files, limitMs)) as Measured[];
     expect(measured.map(({ name, width }) => [name, width])).toEqual(
@@ -108,3 +119,24 @@ inBrowser(
     }
   },
 );
+
+inBrowser('the text of every page of a command has contrast for everybody, light and dark', async (tree) => {
+  await using driven = await drivenBrowser(tree);
+  const page = await driven.browser.newPage();
+  await page.setViewport({ width: 400, height: 900 });
+  for (const [name, text] of await pages()) {
+    await page.setContent(text);
+    await page.evaluate(axe.source);
+    const grounds = new Set<string>();
+    for (const value of ['light', 'dark']) {
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
+      const faint = await page.evaluate(
+        `axe.run(document, { runOnly: ['color-contrast'], resultTypes: ['violations'] }).then(({ violations }) =>
+          violations.flatMap(({ nodes }) => nodes.slice(0, 3).map(({ html, any }) => html.slice(0, 200) + ' ' + (any[0]?.message ?? ''))))`,
+      );
+      expect(faint, `${name}, ${value}`).toEqual([]);
+      grounds.add(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
+    }
+    expect(grounds.size, `${name} has two grounds`).toBe(2);
+  }
+});
