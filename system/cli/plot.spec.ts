@@ -6,6 +6,7 @@ import type { Results } from '../sweep/index.ts';
 import { chartPage } from './chart/index.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { leftOutText, type PlotPage, plotPage } from './plot-page.ts';
+import { pointSections } from './point-sections.ts';
 
 const axes = ['hca.mttCacheLines', 'pcie.link.generation', 'wire.speed'];
 const lines = [16, 32, 64, 128, 256];
@@ -34,6 +35,22 @@ function htmlOf(page: PlotPage): string {
   expect(html).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   return html;
 }
+
+it('each point opens, with all its figures or why there are none', () => {
+  const sections = pointSections(results).map(({ text }) => text);
+  expect(sections[0]).toContain('Reports of all points');
+  expect(sections).toHaveLength(1 + results.rows.length);
+  expect(sections[1]).toMatch(/<details><summary>mttCacheLines=16, generation=3, speed=QDR<\/summary>/);
+  for (const figure of ['messagesPerSecond', 'typicalPs', 'bound']) expect(sections[1]).toContain(figure);
+  expect(sections.at(-1)).toContain('failed');
+});
+
+it('of more points than a page is to hold the first open, and it says so', () => {
+  const many = { ...results, rows: Array.from({ length: 1500 }, (_, index) => ({ ...rows[0]!, index })) };
+  const sections = pointSections(many).map(({ text }) => text);
+  expect(sections[0]).toContain('the first 200 of 1,500 points');
+  expect(sections).toHaveLength(201);
+});
 
 describe('lines', () => {
   it('are one for each choice of the other axes, with their knees in words and as marks', () => {

@@ -7,6 +7,7 @@ import { headOf } from './html-output.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { leftOutText, plotPage } from './plot-page.ts';
+import { pointSections } from './point-sections.ts';
 import { roundTripText } from './sweep-summary.ts';
 
 interface PlotChoice extends PlotOptions {
@@ -55,7 +56,7 @@ function plot(file: string, choice: PlotChoice, command: Command): void {
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}, ${basename(file)}.`;
   const head = headOf(command, { title: page.title, words: [file], sentences: [...page.text, source] });
-  writeFileAtomically(html, chartPage(head, page));
+  writeFileAtomically(html, chartPage(head, { ...page, sections: pointSections(results) }));
   if (choice.json !== undefined) writeJson(choice.json, { schema: 'hca-plot/1', sweep, version, ...page });
   const screen = new Screen(choice.json);
   for (const chart of page.charts) if (isForTerminal(chart)) screen.print(terminalChart(chart, terminalSize));

@@ -13,6 +13,7 @@ import { atAnyWidth } from '../text/table.ts';
 import { type Chart, chartPage } from './chart/index.ts';
 import { plotOf } from './plot-choice.ts';
 import { linesMax, plotPage } from './plot-page.ts';
+import { pointSections } from './point-sections.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
 /** Points that a table shows: all of them are in the results. */
@@ -27,7 +28,7 @@ export function sweepPage(head: PageHead, results: Results): string {
     charts:
       varying.length === 0 ? [] : header.axes.flatMap((axis) => chartsOver(axis, results, done, varying)),
     tables: [pointTable(results)],
-    sections: [textSection('In short', summary)],
+    sections: [textSection('In short', summary), ...pointSections(results)],
   });
 }
 
