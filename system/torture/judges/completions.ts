@@ -255,10 +255,11 @@ const longTimeoutPs = ackTimeoutPs(13);
 
 function retriesUnexplained(
   story: CountedStory,
-  { from, to, link }: Flow,
+  flow: Flow,
   back: Flow,
   elapsedPs: number,
 ): string | undefined {
+  const { from, to, link } = flow;
   const { timeout, retryCount } = from.plan;
   const lossCount = story.losses;
   // A sequence NAK costs a retry without a wait, and takes a lost packet.
@@ -270,7 +271,9 @@ function retriesUnexplained(
     ackTimeoutPs(timeout, story.set) < longTimeoutPs ||
     isOutOfService(to.seen, to.qp) ||
     back.sends.some(isFailed) ||
-    hasFlaws(story, link);
+    hasFlaws(story, link) ||
+    // An answer is dropped for want of a page, and what was refused behind it has left its responder in error.
+    (hasOnDemand(story, from.program) && flow.sends.some((history) => mayLackWindow(flow, back, history)));
   return isSuspect ? undefined : 'no packet was lost, and the responder was there';
 }
 
