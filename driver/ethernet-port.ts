@@ -227,9 +227,15 @@ export class EthernetPort extends Port {
     return entry.gidType;
   }
 
-  /** The place of the IPv4 address by the newest version that the device has; -1 without an address. */
-  get ipv4GidIndex(): number {
-    return this.entries.findLastIndex(({ gid }) => isIpv4Gid(gid));
+  /** The place from which packets go to a GID: the own one of its kind, by the newest version that the device has; -1 without one. */
+  gidIndexTo(destinationGid: Uint8Array): number {
+    const isIpv4 = isIpv4Gid(destinationGid);
+    return this.entries.findLastIndex(({ gid }) => isIpv4Gid(gid) === isIpv4);
+  }
+
+  /** Whether packets go from an address of IP: by version 2. */
+  get isRoutable(): boolean {
+    return this.hasVersion2;
   }
 
   /** Made when the port is brought up. @throws KernelError ENODEV before that */

@@ -31,9 +31,9 @@ export type RdmaPortSpace = (typeof RdmaPortSpace)[keyof typeof RdmaPortSpace];
 /** Longest private data of a program (bytes), by the message that carries them: 12.6, annex A11. */
 export const privateDataMax = { connect: 56, accept: 196, reject: 148 } as const;
 
-/** An address of IP and a port (sockaddr_in). */
+/** An address of IP and a port (sockaddr_in, sockaddr_in6). */
 export interface SocketAddress {
-  /** IPv4 as text; `0.0.0.0` is any of this host. */
+  /** IPv4 or IPv6 as text; `0.0.0.0` and `::` are any of this host. */
   readonly sinAddr: string;
   /** 0 has the kernel choose. */
   readonly sinPort: number;

@@ -4,9 +4,11 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
+import { toHex } from '../base/bytes.ts';
 import type { MachineOptions } from '../system/machine/machine.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import { labelOf } from '../system/timeline/index.ts';
+import { decodeEthernet, type WirePacket } from '../wire/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { programOf, smallMachine } from './machines.ts';
 
@@ -170,5 +172,82 @@ describe('a host on Ethernet', () => {
     // The second answer comes when the verb has given up: 1 s, and then some.
     expect(found[0]![0]).toBe('ETIMEDOUT');
     expect([report.nodes[0]!.hca!.ethernet!.completed, sent.length]).toEqual([2, 4]);
+  });
+});
+
+const [near, far] = ['fe80::202:c9ff:fe00:1', 'fe80::202:c9ff:fe00:11'] as const;
+
+/** A program of host 0 connects to an address of host 1 and sends; there one listens at an address. */
+async function connect(version: 'v1' | 'v2', to: string, at: string, isRefused = false) {
+  const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': version };
+  const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
+  await using machine = await smallMachine({ set, analysis });
+  await machine.load(programOf('neighbours', 'connectAndSend', 0, { args: to }));
+  await machine.load(programOf('neighbours', 'listenAndReceive', 1, { args: [at, isRefused] }));
+  await machine.run();
+  const [active, passive] = await machine.results();
+  const { frames } = readCapture((await machine.capture())!);
+  expectBalanced(await machine.report());
+  const packets = frames.map(({ bytes }) => decodeEthernet(bytes)).filter(({ kind }) => kind === 'packet');
+  return { active, passive, packets: packets as WirePacket[], frames };
+}
+
+describe('rdma_cm by IPv6', () => {
+  it.each([
+    [far, far],
+    ['FE80:0:0:0:202:C9FF:FE00:11%eth0', '::'],
+  ])('annex A11: connects to %s, at which one listens as %s', async (to, at) => {
+    const { active, passive, packets, frames } = await connect('v2', to, at);
+    const told = ['ADDR_RESOLVED', 'ROUTE_RESOLVED', 'ESTABLISHED', 'DISCONNECTED'];
+    expect(active).toEqual([told, 'SUCCESS', [near, far]]);
+    expect(passive).toEqual([['CONNECT_REQUEST', 'ESTABLISHED'], 100, [far, near]]);
+    // A solicitation and an advertisement, and nobody asks by ARP.
+    expect(frames.slice(0, 2).map(({ bytes }) => bytes[54])).toEqual([135, 136]);
+    expect(frames.slice(2).every(({ bytes }) => decodeEthernet(bytes).kind === 'packet')).toBe(true);
+    // Messages and data alike are of version 2, from one link-local address to the other.
+    const ends = [near, far].map((text) => text.slice(-2).replace(':', '0'));
+    for (const { ipv6 } of packets)
+      expect([ipv6!.source, ipv6!.destination].map((bytes) => toHex(bytes).slice(-2)).sort()).toEqual(
+        ends.sort(),
+      );
+    const request = packets[0]!.payload;
+    expect(packets[0]!.bth.destinationQp).toBe(1);
+    const [nearBytes, farBytes] = ['fe800000000000000202c9fffe000001', 'fe800000000000000202c9fffe000011'];
+    // The header ahead of the private data, at byte 140 of the message behind 24 of the MAD: version 6, port, addresses.
+    expect(toHex(request.subarray(164, 166))).toBe('0060');
+    expect(toHex(request.subarray(168, 200))).toBe(nearBytes + farBytes);
+  });
+
+  it('does so by RoCE v1', async () => {
+    const { active, packets } = await connect('v1', far, far);
+    expect(active).toMatchObject([{ 2: 'ESTABLISHED' }, 'SUCCESS', [near, far]]);
+    for (const { grh } of packets) expect(toHex(grh!.sourceGid).slice(0, 4)).toBe('fe80');
+  });
+
+  it('bindv6only 0: a listener at any address of IPv6 hears of IPv4, one at any of IPv4 not of IPv6', async () => {
+    const both = await connect('v2', '10.0.0.2', '::');
+    expect(both.active).toMatchObject([{ 2: 'ESTABLISHED' }, 'SUCCESS', ['10.0.0.1', '10.0.0.2']]);
+    for (const at of ['0.0.0.0', '10.0.0.2']) {
+      const { active } = await connect('v2', far, at, true);
+      expect(active).toEqual([['ADDR_RESOLVED', 'ROUTE_RESOLVED', 'REJECTED 8']]);
+    }
+  });
+
+  it('gets ADDR_ERROR of a neighbour that does not answer, and no way beyond the link', async () => {
+    const addresses = [
+      ['fe80::99', 2500],
+      ['2001:db8::1', 2500],
+      ['ff02::1', 2500],
+      [near, 2500],
+    ];
+    const { found, sent } = await find('resolveByCm', addresses, 3);
+    expect(found.map(([said, status]) => [said, status ?? 0])).toEqual([
+      ['RDMA_CM_EVENT_ADDR_ERROR', timedOut],
+      ['ENETUNREACH', 0],
+      ['ENETUNREACH', 0],
+      ['RDMA_CM_EVENT_ADDR_RESOLVED', 0],
+    ]);
+    // Three solicitations, a second apart, and one at the end of the time.
+    expect(secondsOf(sent)).toEqual([0, 1, 2]);
   });
 });

@@ -10,7 +10,7 @@ import { MadClass } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
-import { gidOfIpv4 } from '../gid.ts';
+import { gidOfMac } from '../gid.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
@@ -19,6 +19,7 @@ import { errnoNumbers } from '../uapi.ts';
 import type { CmDrop } from './connection.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
+import { gidOfAddress, isIpv4Address, textOfGid } from './internet-address.ts';
 import { MadAgent, type MadConsumers } from './mad-agent.ts';
 import { PathQueries, type RouteTaken } from './path-queries.ts';
 
@@ -83,9 +84,17 @@ export class CmService {
     return this.#up.manager;
   }
 
-  /** Address of this host. */
-  get ownAddress(): string {
-    return this.#up.own.address;
+  /** Addresses of this host: that of IPv4, and on Ethernet the link-local one of IPv6. */
+  get ownAddresses(): readonly string[] {
+    const { own, roce } = this.#up;
+    return [own.address, ...(roce === undefined ? [] : [textOfGid(gidOfMac(roce.port.mac))])];
+  }
+
+  /** The address of this host from which it reaches another. @throws KernelError ENETUNREACH without one of its kind */
+  ownAddressTo(address: string): string {
+    const own = this.ownAddresses.find((candidate) => isIpv4Address(candidate) === isIpv4Address(address));
+    if (own === undefined) throw new KernelError('ENETUNREACH', `no route to ${address}`);
+    return own;
   }
 
   /** Messages sent and received on QP1, and those of the CM that did nothing, since it was brought up. */
@@ -145,7 +154,7 @@ export class CmService {
   findGid(cpu: Cpu, address: string, timeoutMs: number, taken: GidTaken): void {
     const { roce, manager } = this.#up;
     if (roce !== undefined) {
-      const gid = gidOfIpv4(address);
+      const gid = gidOfAddress(address);
       roce.port.interface.resolve(cpu, gid, timeoutMs, (outcome) =>
         taken(typeof outcome === 'number' ? outcome : gid),
       );
@@ -161,7 +170,7 @@ export class CmService {
     const { paths, own, roce } = this.#up;
     if (roce === undefined) return paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
     const { port, mtu, rate } = roce;
-    const sgidIndex = port.ipv4GidIndex;
+    const sgidIndex = port.gidIndexTo(gid);
     port.interface.resolve(cpu, gid, timeoutMs, (mac) => {
       if (typeof mac === 'number') return taken(mac);
       taken({
@@ -192,7 +201,7 @@ export class CmService {
     const manager: ConnectionManager = new ConnectionManager({
       platform: this.#platform,
       caGuid: device.nodeGuid,
-      sgidIndex: ethernet?.ipv4GidIndex,
+      gidIndexTo: ethernet && ((gid) => ethernet.gidIndexTo(gid)),
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
     const { smLid: lid, smSl, activeMtu: mtu } = await port.query(cpu);

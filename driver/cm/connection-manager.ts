@@ -37,8 +37,8 @@ export interface CmListener {
 export interface ConnectionManagerSetup {
   readonly platform: DriverPlatform;
   readonly caGuid: bigint;
-  /** Place of the GID from which packets go on Ethernet; left out on InfiniBand. */
-  readonly sgidIndex?: number | undefined;
+  /** Place of the GID from which packets go to another on Ethernet; left out on InfiniBand. */
+  readonly gidIndexTo?: ((destinationGid: Uint8Array) => number) | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
 }
 
@@ -200,7 +200,7 @@ export class ConnectionManager implements CmCore {
       this.count('noListener');
       return refuse(RejectReason.INVALID_SERVICE_ID);
     }
-    const path = pathOf(request, from, this.#setup.sgidIndex);
+    const path = pathOf(request, from, this.#setup.gidIndexTo);
     const connection = this.#add(new Connection(this, 'passive', this.#newId(), path, transactionId));
     connection.requested(request);
     this.remember(connection);
@@ -248,9 +248,10 @@ export class ConnectionManager implements CmCore {
 function pathOf(
   request: CmMessage<typeof CmAttribute.REQ>,
   from: MadAddress,
-  sgidIndex: number | undefined,
+  gidIndexTo: ConnectionManagerSetup['gidIndexTo'],
 ): Path {
   const { roce } = from;
+  const sgidIndex = gidIndexTo?.(request.primaryLocalGid);
   return {
     local: { lid: request.primaryRemoteLid, gid: request.primaryRemoteGid },
     remote: { lid: from.lid, gid: request.primaryLocalGid },

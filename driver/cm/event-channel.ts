@@ -22,14 +22,19 @@ import type { Handle, QpAttr, QpStateVerb } from '../uapi.ts';
 import type { CmAttribute, CmMessage } from './cm-mad.ts';
 import type { CmService } from './cm-service.ts';
 import type { Connection } from './connection.ts';
-import { requireAddress } from './internet-address.ts';
+import { anyIpv4, anyIpv6, isIpv4Address, plainAddress, requireAddress } from './internet-address.ts';
 import { addressesOfRequest, parametersOfRequest, RdmaId } from './rdma-id.ts';
 import { serviceIdOf } from './service-id.ts';
 
-const anyAddress = '0.0.0.0';
 /** Linux: net.rdma_ucm.max_backlog. */
 const backlogMax = 1024;
 const timeoutMsMax = 2 ** 31 - 1;
+
+const isAny = (address: string): boolean => address === anyIpv4 || address === anyIpv6;
+
+/** A listener at any address of IPv6 takes requests of IPv4, too (Linux: net.ipv6.bindv6only 0), not the other way round. */
+const isListeningAt = (own: string, asked: string): boolean =>
+  own === anyIpv6 || own === asked || (own === anyIpv4 && isIpv4Address(asked));
 
 export class EventChannel implements KernelEventChannel {
   readonly #platform: DriverPlatform;
@@ -75,12 +80,17 @@ export class EventChannel implements KernelEventChannel {
       id.expect('Idle', 'Bound');
       requireAddress('dst', dst);
       requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
-      if (id.state === 'Idle') this.#bind(id, src ?? { sinAddr: this.#service.ownAddress, sinPort: 0 });
-      id.src = { ...id.src!, sinAddr: this.#service.ownAddress };
-      id.dst = { ...dst };
+      const own = this.#service.ownAddressTo(dst.sinAddr);
+      if (src !== undefined) requireAddress('src', src);
+      const from = src ?? id.src;
+      require(from === undefined ||
+        isIpv4Address(from.sinAddr) === isIpv4Address(own), 'the addresses are not both of IPv4 or of IPv6');
+      if (id.state === 'Idle') this.#bind(id, src ?? { sinAddr: own, sinPort: 0 });
+      id.src = { ...id.src!, sinAddr: own };
+      id.dst = plainAddress(dst);
       id.state = 'AddrResolving';
       try {
-        this.#service.findGid(cpu, dst.sinAddr, timeoutMs, (outcome) => id.addressFound(outcome));
+        this.#service.findGid(cpu, id.dst.sinAddr, timeoutMs, (outcome) => id.addressFound(outcome));
       } catch (error) {
         id.state = 'Bound';
         throw error;
@@ -105,7 +115,7 @@ export class EventChannel implements KernelEventChannel {
       const id = this.#ids.get(handle);
       id.expect('Idle', 'Bound');
       require(Number.isInteger(backlog), `backlog is ${String(backlog)}, expected a whole number`);
-      if (id.state === 'Idle') this.#bind(id, { sinAddr: anyAddress, sinPort: 0 });
+      if (id.state === 'Idle') this.#bind(id, { sinAddr: anyIpv4, sinPort: 0 });
       const serviceId = serviceIdOf(id.src!.sinPort);
       const requested = (_cpu: Cpu, request: CmMessage<typeof CmAttribute.REQ>, connection: Connection) =>
         this.#requested(id, request, connection);
@@ -145,8 +155,8 @@ export class EventChannel implements KernelEventChannel {
   async queryAddresses(cpu: Cpu, handle: Handle): Promise<IdAddresses> {
     return this.#call(cpu, 'rdma_query_route', () => {
       const { src, dst } = this.#ids.get(handle);
-      const isBound = src !== undefined && src.sinAddr !== anyAddress;
-      return { src: src ?? { sinAddr: anyAddress, sinPort: 0 }, dst, portNum: isBound ? 1 : 0 };
+      const isBound = src !== undefined && !isAny(src.sinAddr);
+      return { src: src ?? { sinAddr: anyIpv4, sinPort: 0 }, dst, portNum: isBound ? 1 : 0 };
     });
   }
 
@@ -196,8 +206,8 @@ export class EventChannel implements KernelEventChannel {
   #bind(id: RdmaId, address: SocketAddress): void {
     id.expect('Idle');
     requireAddress('address', address);
-    const { sinAddr } = address;
-    if (sinAddr !== anyAddress && sinAddr !== this.#service.ownAddress)
+    const { sinAddr } = plainAddress(address);
+    if (!isAny(sinAddr) && !this.#service.ownAddresses.includes(sinAddr))
       throw new KernelError('ENODEV', `${sinAddr} is no address of this host`);
     id.ownPort = this.#service.takePort(address.sinPort);
     id.src = { sinAddr, sinPort: id.ownPort };
@@ -211,6 +221,7 @@ export class EventChannel implements KernelEventChannel {
   ): 'taken' | 'full' | number {
     const addresses = addressesOfRequest(request.privateData);
     if (addresses === undefined) return RejectReason.UNSUPPORTED;
+    if (!isListeningAt(listener.src!.sinAddr, addresses.dst)) return RejectReason.INVALID_SERVICE_ID;
     if (listener.backlog === 0) return 'full';
     listener.backlog--;
     const id = this.#newId();

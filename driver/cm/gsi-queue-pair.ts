@@ -39,7 +39,6 @@ import {
   type KernelReceive,
 } from '../kernel-queue-pair.ts';
 import type { Cpu } from '../platform.ts';
-import { GidTypeVerb } from '../uapi.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
 import { roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
@@ -170,11 +169,10 @@ export class GsiQueuePair {
       managementHeaders(bytes, 0, lid, serviceLevel);
       return bytes;
     }
-    const { ipv4GidIndex } = this.#ethernet;
     return roceManagementHeaders({
       sourceMac: this.#ownMac,
       destinationMac: roce.mac,
-      sourceGid: this.#ethernet.gidAt(ipv4GidIndex),
+      sourceGid: this.#ethernet.gidAt(this.#ethernet.gidIndexTo(roce.gid)),
       destinationGid: roce.gid,
       hopLimit,
       isRoutable: this.#isRoutable,
@@ -183,8 +181,7 @@ export class GsiQueuePair {
 
   /** By the newest version that the port has: a card takes those of both, but sends by that of its context. */
   get #isRoutable(): boolean {
-    const port = this.#ethernet;
-    return port !== undefined && port.typeOfGid(port.ipv4GidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
+    return this.#ethernet?.isRoutable ?? false;
   }
 
   /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */

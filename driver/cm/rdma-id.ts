@@ -30,7 +30,7 @@ import {
 } from '../uapi.ts';
 import type { CmAttribute, CmMessage } from './cm-mad.ts';
 import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
-import { textOfIp } from './internet-address.ts';
+import { gidOfAddress, isIpv4Address, textOfGid } from './internet-address.ts';
 import type { Path } from './path.ts';
 
 export type RdmaIdState =
@@ -227,14 +227,15 @@ export function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>):
   };
 }
 
+/** An IPv4 address stands in the last four bytes, behind zeros. */
+const ipv4At = 12;
 const ipBytes = ({ sinAddr }: SocketAddress): Uint8Array => {
-  const bytes = new Uint8Array(16);
-  bytes.set(sinAddr.split('.').map(Number), 12);
-  return bytes;
+  const gid = gidOfAddress(sinAddr);
+  return isIpv4Address(sinAddr) ? gid.fill(0, 0, ipv4At) : gid;
 };
 
 const ipHeader = (src: SocketAddress, dst: SocketAddress) => ({
-  ipVersion: 4,
+  ipVersion: isIpv4Address(dst.sinAddr) ? 4 : 6,
   sourcePort: src.sinPort,
   sourceAddress: ipBytes(src),
   destinationAddress: ipBytes(dst),
@@ -245,12 +246,11 @@ export function addressesOfRequest(
   privateData: Uint8Array,
 ): { readonly src: string; readonly srcPort: number; readonly dst: string } | undefined {
   const header = ipCmHeader.decode(privateData);
-  if (header.majorVersion !== 0 || header.ipVersion !== 4) return undefined;
-  return {
-    src: textOfIp(header.sourceAddress),
-    srcPort: header.sourcePort,
-    dst: textOfIp(header.destinationAddress),
-  };
+  const { majorVersion, ipVersion, sourceAddress, destinationAddress } = header;
+  if (majorVersion !== 0 || (ipVersion !== 4 && ipVersion !== 6)) return undefined;
+  const textOf = (bytes: Uint8Array): string =>
+    ipVersion === 4 ? bytes.subarray(ipv4At).join('.') : textOfGid(bytes);
+  return { src: textOf(sourceAddress), srcPort: header.sourcePort, dst: textOf(destinationAddress) };
 }
 
 const portNum = 1;

@@ -1,19 +1,38 @@
-/** Programs that look for neighbours on a cable of Ethernet, and tell how long each took. */
+/** Programs that look for neighbours on a cable of Ethernet, and tell how long each took; and that connect to them. */
 import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
 import {
   allocPd,
   createAh,
+  createCq,
   getDeviceList,
+  IBV_ACCESS_LOCAL_WRITE,
+  IBV_QPT_RC,
   openDevice,
+  postRecv,
+  postSend,
   RDMA_PS_TCP,
+  type RdmaCmId,
+  type RdmaEventChannel,
+  rdmaAccept,
   rdmaAckCmEvent,
+  rdmaBindAddr,
+  rdmaConnect,
   rdmaCreateEventChannel,
   rdmaCreateId,
+  rdmaCreateQp,
+  rdmaDisconnect,
   rdmaEventStr,
   rdmaGetCmEvent,
+  rdmaGetLocalAddr,
+  rdmaGetPeerAddr,
+  rdmaListen,
   rdmaResolveAddr,
+  rdmaResolveRoute,
+  regMr,
 } from '../../userlib/index.ts';
-import { codeOf } from './outcomes.ts';
+import { codeOf, take } from './outcomes.ts';
+import { receiveOf, segment, sendOf } from './requests.ts';
+import type { Area } from './side.ts';
 
 /** Nanoseconds that a wait took, whole. */
 const sinceNs = ({ cpu }: ProgramContext, startPs: number): number =>
@@ -61,4 +80,69 @@ export async function resolveByVerbs(program: ProgramContext): Promise<JsonValue
     said.push([code, sinceNs(program, startPs)]);
   }
   return said;
+}
+
+const sinPort = 7471;
+const bytesSent = 100;
+
+async function nextOf(channel: RdmaEventChannel): Promise<{ readonly id: RdmaCmId; readonly said: string }> {
+  const { id, event, status } = (await rdmaGetCmEvent(channel))!;
+  const text = status === 0 ? rdmaEventStr(event) : `${rdmaEventStr(event)} ${status}`;
+  id.eventsUnacked = 0;
+  return { id, said: text.replace('RDMA_CM_EVENT_', '') };
+}
+
+/** The ID's QP, with memory to send from and receive into. */
+async function qpOf(id: RdmaCmId, { memory }: ProgramContext): Promise<Area> {
+  const pd = await allocPd(id.verbs!);
+  const cq = await createCq(id.verbs!, 4);
+  const cap = { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1 };
+  await rdmaCreateQp(id, pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_RC, cap });
+  const address = memory.map(4096);
+  return { address, lengthBytes: 4096, mr: await regMr(pd, address, 4096, IBV_ACCESS_LOCAL_WRITE) };
+}
+
+const addressesOf = async (id: RdmaCmId): Promise<JsonValue> => [
+  (await rdmaGetLocalAddr(id)).sinAddr,
+  (await rdmaGetPeerAddr(id))!.sinAddr,
+];
+
+/** Connects to an address by rdma_cm, and sends: what was told, and the addresses of both. */
+export async function connectAndSend(program: ProgramContext): Promise<JsonValue> {
+  await program.exchange.take('listening');
+  const channel = await rdmaCreateEventChannel(program.verbs);
+  const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
+  await rdmaResolveAddr(id, null, { sinAddr: program.args as string, sinPort }, 2000);
+  const said = [(await nextOf(channel)).said];
+  await rdmaResolveRoute(id, 2000);
+  said.push((await nextOf(channel)).said);
+  const area = await qpOf(id, program);
+  await rdmaConnect(id, { responderResources: 1, initiatorDepth: 1, retryCount: 7 });
+  said.push((await nextOf(channel)).said);
+  if (said.at(-1) !== 'ESTABLISHED') return [said];
+  postSend(id.qp!, sendOf([segment(area, 0, bytesSent)]));
+  const [outcome] = await take(id.qp!.sendCq, 1);
+  const addresses = await addressesOf(id);
+  said.push((await nextOf(channel)).said);
+  return [said, outcome!.status, addresses];
+}
+
+/** Listens at an address, receives and ends the connection; of a program that is refused it hears nothing. */
+export async function listenAndReceive(program: ProgramContext): Promise<JsonValue> {
+  const [sinAddr, isRefused] = program.args as readonly [string, boolean];
+  const channel = await rdmaCreateEventChannel(program.verbs);
+  const listener = await rdmaCreateId(channel, null, RDMA_PS_TCP);
+  await rdmaBindAddr(listener, { sinAddr, sinPort });
+  await rdmaListen(listener, 1);
+  await program.exchange.put('listening', true);
+  if (isRefused) return null;
+  const { id, said } = await nextOf(channel);
+  const area = await qpOf(id, program);
+  postRecv(id.qp!, receiveOf([segment(area, 0, bytesSent)]));
+  await rdmaAccept(id, { responderResources: 1, initiatorDepth: 1 });
+  const established = (await nextOf(channel)).said;
+  const [outcome] = await take(id.qp!.recvCq, 1);
+  const addresses = await addressesOf(id);
+  await rdmaDisconnect(id);
+  return [[said, established], outcome!.byteLen, addresses];
 }
