@@ -65,7 +65,7 @@ function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: 
  */
 function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['turn'] {
   const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
-  if (isFetch && args.connection === 'XRC') return latency;
+  if (isFetch && (args.connection === 'XRC' || args.usesSrq === true)) return latency;
   if (isFetch && args.qpCount > config.hca.receiveQueueLineCount)
     return [...more('hca.receiveQueueLineCount'), ...less('--qps'), ...latency];
   return [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')];

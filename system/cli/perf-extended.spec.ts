@@ -193,6 +193,41 @@ describe('perf', () => {
     expect(rateOf(shared)).toBeLessThan(rateOf(own));
   });
 
+  it.each(['RC', 'UC', 'UD'])(
+    'shares the receives of a program among QPs of %s where it is asked to',
+    async (connection) => {
+      const text = `send-bw,size=64,iters=100,qps=4,rxDepth=400,connection=${connection}`;
+      const shared = await measured(`${text},useSrq`);
+      expect(shared.received).toEqual({ count: 400, expected: 400 });
+      // One receive for all of them: RNR NAKs of RC, losses of the others.
+      const few = await measured(`send-bw,size=64,iters=100,qps=4,rxDepth=1,useSrq,connection=${connection}`);
+      if (connection === 'RC') expect(few.received).toEqual({ count: 400, expected: 400 });
+      else expect(few.received!.count).toBeLessThan(400);
+      // A queue for each: all of its WQEs are prefetched, where those of a list come one by one.
+      expect(rateOf(shared)).toBeLessThan(rateOf(await measured(text)));
+    },
+  );
+
+  it('answers, and plays ping-pong, with receives of a shared queue', async () => {
+    const echoed = await measured('send-bw,size=64,iters=100,qps=2,echo,useSrq');
+    expect(echoed.received).toEqual({ count: 400, expected: 400 });
+    const both = await measured('send-bw,size=64,iters=100,qps=2,bidirectional,useSrq');
+    expect(both.received).toEqual({ count: 400, expected: 400 });
+    expect((await measured('send-lat,iters=20,useSrq')).result.iterations).toBe(20);
+  });
+
+  it('names what turns the list of a shared queue of RC', async () => {
+    const { out } = await hca('perf', 'send-bw', '-s', '64', '-n', '300', '--use-srq');
+    expect(out).toMatch(/What binds: receive WQEs of host 1/);
+    expect(out).toMatch(/To turn: less pcie\.rootComplex\.readLatencyPs, pcie\.link\.latencyPs\./);
+    const rate = async (set: ParameterValues, more = ''): Promise<number> =>
+      rateOf(await measured(`send-bw,size=64,iters=300,useSrq${more}`, set));
+    const asItIs = await rate({});
+    expect(await rate({ 'pcie.rootComplex.readLatencyPs': 100_000 })).toBeGreaterThan(1.1 * asItIs);
+    expect(await rate({ 'hca.receivePrefetchCount': 16 })).toBeLessThan(1.02 * asItIs);
+    expect(await rate({}, ',rxDepth=2048')).toBeLessThan(1.02 * asItIs);
+  });
+
   it('names what turns the list of a shared queue, where each receive says where the next one is', async () => {
     const asked = ['perf', 'send-bw', '-s', '64', '-n', '300', '-c', 'XRC'] as const;
     const { out } = await hca(...asked);

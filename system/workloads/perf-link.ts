@@ -6,6 +6,7 @@ import {
   createCompChannel,
   createCq,
   createQp,
+  createSrq,
   IBV_QPT_RC,
   IBV_QPT_UC,
   IBV_QPT_UD,
@@ -19,8 +20,10 @@ import {
   type IbvQp,
   type IbvRecvWr,
   type IbvSendWr,
+  type IbvSrq,
   modifyCq,
   postRecv,
+  postSrqRecv,
   type QpCap,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
@@ -29,7 +32,7 @@ import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
-import { createExtendedQps, extendedSteps, inOrder, postShared, srqNumberOf } from './perf-xrc.ts';
+import { createExtendedQps, extendedSteps, inOrder, srqNumberOf } from './perf-xrc.ts';
 import { handleTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
@@ -137,12 +140,17 @@ async function plainEnds(
   buffer: PerfBuffer,
 ): Promise<PerfEnds> {
   const cap = capOf(args);
-  const qps = await createQps(endpoint, args.qpCount, connection, cqs, cap);
+  const attr = { maxWr: cap.maxRecvWr, maxSge: 1 };
+  const srq = args.usesSrq === true ? await createSrq(endpoint.pd, { attr }) : undefined;
+  const qps = await createQps(endpoint, args.qpCount, connection, cqs, cap, srq);
   const byNumber = new Map(qps.map((qp) => [qp.qpNum, qp]));
   const receiveWr = receiveWrOf(args, buffer);
+  const repost = (qpNum: number): void =>
+    srq === undefined ? postReceive(byNumber.get(qpNum)!, receiveWr) : postShared(srq, receiveWr);
   const postAll = (): void => {
     if (args.verb !== 'send') return;
-    for (const qp of qps) for (let at = 0; at < cap.maxRecvWr; at++) postReceive(qp, receiveWr);
+    const queues = srq === undefined ? qps : qps.slice(0, 1);
+    for (const { qpNum } of queues) for (let at = 0; at < cap.maxRecvWr; at++) repost(qpNum);
   };
   const peer = await connect(endpoint, qps, args, connection, noteOf(buffer), postAll);
   const ah = await addressOf(endpoint, args, peer);
@@ -151,7 +159,7 @@ async function plainEnds(
   return {
     peer,
     senders: qps.map((qp, index) => ({ qp, receivesAt: qp.qpNum, to: addressingOf(index) })),
-    repost: (qpNum) => postReceive(byNumber.get(qpNum)!, receiveWr),
+    repost,
   };
 }
 
@@ -167,7 +175,7 @@ async function extendedEnds(
   const receiveWr = receiveWrOf(args, buffer);
   const beforeReady = (): void => {
     if (args.verb !== 'send' || own.targets.length === 0) return;
-    for (let at = 0; at < cap.maxRecvWr; at++) postShared(own, receiveWr);
+    for (let at = 0; at < cap.maxRecvWr; at++) postShared(own.srq, receiveWr);
   };
   const note = { ...noteOf(buffer), srqNumber: srqNumberOf(own) };
   const steps = { beforeReady, ...extendedSteps(endpoint, args.mtuBytes) };
@@ -182,7 +190,7 @@ async function extendedEnds(
       receivesAt: own.targets[index]?.qpNum ?? qp.qpNum,
       to,
     })),
-    repost: () => postShared(own, receiveWr),
+    repost: () => postShared(own.srq, receiveWr),
   };
 }
 
@@ -224,8 +232,10 @@ async function createQps(
   connection: PlainConnection,
   cqs: PerfCqs,
   cap: QpCap,
+  srq: IbvSrq | undefined,
 ): Promise<IbvQp[]> {
-  const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: qpTypeOf[connection] };
+  const shared = srq === undefined ? {} : { srq };
+  const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: qpTypeOf[connection], ...shared };
   const qps: IbvQp[] = [];
   for (let index = 0; index < count; index++) qps.push(await createQp(pd, { ...init, cap: { ...cap } }));
   return qps;
@@ -316,6 +326,11 @@ function placesOf(
 export function postReceive(qp: IbvQp, wr: IbvRecvWr): void {
   const error = postRecv(qp, wr);
   if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
+}
+
+function postShared(srq: IbvSrq, wr: IbvRecvWr): void {
+  const error = postSrqRecv(srq, wr);
+  if (error !== 0) throw new WorkFailedError(`post_srq_recv: error ${error}`);
 }
 
 function receiveWrOf({ sizeBytes, connection }: PerfArgs, buffer: PerfBuffer): IbvRecvWr {

@@ -34,8 +34,10 @@ export interface PerfArgs {
   readonly iterations: number;
   readonly qpCount: number;
   readonly txDepth: number;
-  /** Receives of each QP; of XRC those of the shared queue, which all QPs of a program take from. */
+  /** Receives of each QP, or of the queue that they share. */
   readonly rxDepth: number;
+  /** Its receives are of a queue that the QPs of a program share; of XRC they always are. */
+  readonly usesSrq?: boolean;
   /** Messages of at most so many bytes go inline. */
   readonly inlineBytes: number;
   /** Sleep until a completion event instead of polling. */

@@ -13,15 +13,12 @@ import {
   IBV_SRQT_XRC,
   type IbvCq,
   type IbvQp,
-  type IbvRecvWr,
   type IbvSrq,
   type IbvTargetQp,
   O_CREAT,
   openXrcd,
-  postSrqRecv,
   type QpCap,
 } from '../../userlib/index.ts';
-import { WorkFailedError } from './completions.ts';
 import type { PerfArgs } from './perf-plan.ts';
 import { pathMtuOf, type QpSteps, type RcEndpoint, rcDefaults } from './rc-endpoint.ts';
 import { toInit } from './rc-states.ts';
@@ -78,8 +75,3 @@ export function extendedSteps(
 }
 
 export const srqNumberOf = ({ srq }: ExtendedQps): number => getSrqNum(srq);
-
-export function postShared({ srq }: ExtendedQps, wr: IbvRecvWr): void {
-  const error = postSrqRecv(srq, wr);
-  if (error !== 0) throw new WorkFailedError(`post_srq_recv: error ${error}`);
-}

@@ -90,6 +90,7 @@ export const workloadFields = {
   connection: choice('c', 'type', perfConnections, 'transport service of the QPs (default RC)'),
   txDepth: count('t', 1, 16_000, `depth of the send queue (default ${perfDefaults.txDepth})`),
   rxDepth: count('r', 1, 16_000, `depth of the receive queue (default ${perfDefaults.rxDepth})`),
+  useSrq: flag(undefined, 'the QPs of a program take their receives from one queue of --rx-depth'),
   inline: bytes('I', 0, 900, 'messages of at most so many bytes go inline'),
   blueflame: choice(
     undefined,

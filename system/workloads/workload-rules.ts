@@ -91,6 +91,7 @@ const notOfKv = [
   'echo',
   'sizes',
   'onDemand',
+  'useSrq',
 ] as const;
 
 const rules: readonly Rule[] = [
@@ -145,6 +146,10 @@ const rules: readonly Rule[] = [
           'bidirectional',
           `left out with ${named('connection')} ${connection}: no completion shows that all have arrived`,
         ]
+      : undefined,
+  ({ test, useSrq }) =>
+    useSrq === true && verbOf(test) !== 'send'
+      ? ['useSrq', `left out: messages of ${test} take no receives`]
       : undefined,
   ({ test, echo, bidirectional, postList = 1, ...depths }, named) => {
     if (echo !== true) return;

@@ -50,6 +50,7 @@ describe('a workload that cannot be is refused with', () => {
     ['connection is "UC", expected RC or XRC for read-bw', 'read-bw,connection=UC'],
     ['size is 4096, expected at most the MTU, 2048', 'send-bw,connection=UD,size=4096,mtu=2048'],
     ['sizes is "64:1,5000:1", expected at most the MTU', 'send-bw,connection=UD,sizes=64:1,5000:1'],
+    ['useSrq is true, expected left out: messages of read-bw take no receives', 'read-bw,useSrq'],
     ['bidirectional is true, expected left out with connection UC', 'send-bw,connection=UC,bidirectional'],
     ['threads is 2, expected left out: a latency test', 'send-lat,threads=2'],
     ['sizes is "8:1", expected left out: a latency test', 'send-lat,sizes=8:1'],

@@ -178,11 +178,13 @@ function extrasOf(asked: Workload): Partial<PerfArgs> {
     pageSize,
     blueflame,
     moderation,
+    useSrq,
   } = asked;
   const [count = 0, microseconds = 0] = moderation?.split(':').map(Number) ?? [];
   return {
     ...(connection === 'RC' ? {} : { connection }),
     ...(postList === 1 ? {} : { postList }),
+    ...(useSrq === true ? { usesSrq: true } : {}),
     ...(bidirectional === true ? { isBidirectional: true } : {}),
     ...(asked.echo === true ? { isEchoed: true } : {}),
     ...(warmup === undefined ? {} : { warmupIterations: warmup }),
