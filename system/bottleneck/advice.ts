@@ -1,6 +1,11 @@
-/** Of what could be turned, what does something for a test: some options belong to other tests, some are turned already. */
+/**
+ * Of what could be turned, what does something for a test: some options belong to other tests, some are turned already. And what has to be
+ * turned along: more threads have more memory, and more QPs more contexts, for which there may be no room on chip.
+ */
+
+import type { MachineConfig } from '../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
-import { gathers, type Turn } from './measured.ts';
+import { type Along, gathers, less, more, type Turn } from './measured.ts';
 
 /** A key-value store has a QP for each client, and no lists of requests. */
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
@@ -12,6 +17,8 @@ const doesSomething: Readonly<Record<string, (args: PerfArgs) => boolean>> = {
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
   '--keys': ({ region }) => (region?.keys ?? 1) > 1,
+  // A list is posted whole, and of lists the send queue holds a whole number.
+  '--post-list': ({ postList = 1, txDepth }) => txDepth % (2 * postList) === 0,
   '--cq-mod': ({ cqModeration }) => cqModeration > 1,
 };
 const mtuMax = 4096;
@@ -23,3 +30,55 @@ export const advised = <R extends { readonly turn: readonly Turn[] }>(args: Perf
     ({ what }) => (doesSomething[what]?.(args) ?? true) && (args.kv === undefined || !notOfKv.includes(what)),
   ),
 });
+
+/** Each thread has a region of its own, each page a translation: as many as there are when threads are doubled. */
+function alongThreads(
+  hca: MachineConfig['hca'],
+  { region, threads = 1, pageBytes = 4096 }: PerfArgs,
+): Along[] {
+  if (region === undefined) return [];
+  const { bytes, keys = 1, pattern, strideBytes = 4096 } = region;
+  const along: Along[] = [];
+  const isFar = pattern === 'random' || pattern === 'zipf' || (pattern === 'stride' && strideBytes > 4096);
+  const pages = 2 * threads * Math.ceil(bytes / pageBytes);
+  const onChip = hca.mttCacheLines * mttEntriesOfLine;
+  if (isFar && pages > onChip) {
+    const turn = pageBytes < largePageBytes ? more('--page-size') : more('hca.mttCacheLines');
+    const because = `Twice the threads have regions of ${pages} pages, and ${onChip} translations are on chip.`;
+    along.push({ ...turn[0]!, because });
+  }
+  if (2 * threads * keys > hca.mptCacheEntries) {
+    const because = `Twice the threads have ${2 * threads * keys} memory regions, and ${hca.mptCacheEntries} are on chip.`;
+    along.push({ ...less('--keys')[0]!, because });
+  }
+  return along;
+}
+const mttEntriesOfLine = 8;
+
+/** QPs whose contexts are on chip, of which there would be too many. */
+function alongQps({ qpcCacheEntries }: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
+  if (qpCount > qpcCacheEntries || 2 * qpCount <= qpcCacheEntries) return [];
+  const because = `Of twice the QPs, ${2 * qpCount}, the contexts of ${qpcCacheEntries} are on chip.`;
+  return [{ ...more('hca.qpcCacheEntries')[0]!, because }];
+}
+
+/** Programs have a core each. */
+function alongPrograms(programs: number, { core }: MachineConfig['host']): Along[] {
+  if (2 * programs <= core.count) return [];
+  return [
+    { ...more('host.core.count')[0]!, because: `A host has ${core.count} cores, one for each thread.` },
+  ];
+}
+
+/** The turns with what has to be turned along with each. */
+export function withAlong({ hca, host }: MachineConfig, args: PerfArgs, turn: readonly Turn[]): Turn[] {
+  const alongOf: Readonly<Record<string, () => Along[]>> = {
+    '--threads': () => [...alongThreads(hca, args), ...alongPrograms(args.threads ?? 1, host)],
+    '--servers': () => alongPrograms(args.kv?.servers ?? 1, host),
+    '--qps': () => alongQps(hca, args),
+  };
+  return turn.map((each) => {
+    const along = each.towards === 'more' ? [...(each.along ?? []), ...(alongOf[each.what]?.() ?? [])] : [];
+    return along.length === 0 ? each : { ...each, along };
+  });
+}

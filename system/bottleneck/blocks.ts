@@ -3,7 +3,18 @@
  * its share includes these waits, and the larger part says what to change.
  */
 import type { BlockRow, NodeReport } from '../machine/index.ts';
-import { gathers, hcaShare, less, type Measured, more, type Resource, type Turn } from './measured.ts';
+import {
+  gathers,
+  hcaShare,
+  isRequest,
+  lengthsOf,
+  less,
+  type Measured,
+  more,
+  mtuBytesOf,
+  type Resource,
+  type Turn,
+} from './measured.ts';
 
 interface BlockWords {
   readonly block: string;
@@ -131,7 +142,7 @@ function blockResource(
   const [longest] = waits.toSorted(([, left], [, right]) => right - left);
   if (longest === undefined || longest[1] <= busy)
     return { name: `${name} of host ${node}`, kind: 'server', share, turn: turn.filter(canTurn(measured)) };
-  const [cause, causeTurn] = causeOf(report, longest[0]);
+  const [cause, causeTurn] = causeOf(measured, report, longest[0]);
   return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
 
@@ -150,12 +161,25 @@ const canTurn =
   };
 
 /** What a block waits for, in words, and which parameter to change. */
-function causeOf({ hca }: NodeReport, reason: string): readonly [string, readonly Turn[]] {
+function causeOf(
+  measured: Measured,
+  { hca }: NodeReport,
+  reason: string,
+): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
-  if (reason === 'context') return ['QPC misses', [...more('hca.qpcCacheEntries'), ...less('--qps')]];
+  if (reason === 'context')
+    return ['QPC misses', [...more('hca.qpcCacheEntries', ...burstTurn(measured)), ...less('--qps')]];
   if (reason !== 'translation') return [reason, clock];
   const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
   return missesOf('mpt') > missesOf('mtt')
     ? ['MPT misses', [...more('hca.mptCacheEntries'), ...less('--keys')]]
     : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
 }
+
+/** The scheduler goes on to another QP within a message: each of its turns may miss. */
+const burstTurn = ({ config, args }: Measured): readonly string[] =>
+  packetsOf(args) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
+
+/** Request packets of the longest message. */
+const packetsOf = (args: Measured['args']): number =>
+  isRequest(args) ? Math.max(...lengthsOf(args).map(({ bytes }) => Math.ceil(bytes / mtuBytesOf(args)))) : 1;

@@ -3,11 +3,14 @@
  * full, and of several the one nearest to the cause.
  */
 
-import { advised } from './advice.ts';
+import { cableOf } from '../model/index.ts';
+import { advised, withAlong } from './advice.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
+import { linkBytesOf } from './link-bound.ts';
 import { linkResources } from './links.ts';
 import {
+  gapOf,
   hcaShare,
   intervalOf,
   isRequest,
@@ -16,6 +19,7 @@ import {
   type Measured,
   messagesOf,
   more,
+  mtuBytesOf,
   type Resource,
 } from './measured.ts';
 import { windowResources } from './windows.ts';
@@ -42,6 +46,7 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const servers = [
     ...cores.filter(({ kind }) => kind === 'server'),
     sameQpInterval(measured),
+    ...messageGap(measured),
     ...linkResources(measured),
     ...blockResources(measured),
   ].toSorted(byShare);
@@ -52,7 +57,11 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const limit = full !== undefined && own.includes(full) ? busyEnough : nearlyAll;
   const binds = full === undefined || busiest!.share >= limit ? busiest! : full;
   const next = [...servers, ...windows].filter((resource) => resource !== binds).toSorted(byShare);
-  const turned = (resource: Resource): Resource => withinTime(advised(measured.args, resource));
+  const { config, args } = measured;
+  const turned = (resource: Resource): Resource => {
+    const { turn, ...figures } = advised(args, withinTime(resource));
+    return { ...figures, turn: withAlong(config, args, turn) };
+  };
   return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
 }
 
@@ -65,19 +74,49 @@ const byShare = (left: Resource, right: Resource): number => right.share - left.
 function sameQpInterval(measured: Measured): Resource {
   const { config, args } = measured;
   const parameter = intervalOf(args);
-  const mtu = args.mtuBytes === 0 ? 4096 : args.mtuBytes;
+  const mtu = mtuBytesOf(args);
   const further = isRequest(args)
     ? lengthsOf(args).reduce((sum, { bytes, share }) => sum + share * (Math.ceil(bytes / mtu) - 1), 0)
     : 0;
-  const ways = args.isBidirectional === true ? 2 : 1;
-  // A thread of a store answers all its clients by one QP.
-  const perQp = messagesOf(measured) / (args.kv?.servers ?? args.qpCount) / ways;
   return {
     name: 'same-QP interval',
     kind: 'server',
-    share: hcaShare(measured, perQp * (config.hca[parameter] + further * packetCycles(config, mtu))),
+    share: hcaShare(
+      measured,
+      perQpOf(measured) * (config.hca[parameter] + further * packetCycles(config, mtu)),
+    ),
     turn: [...more('--qps'), ...less(`hca.${parameter}`)],
   };
+}
+
+/** Messages of a QP; a thread of a store answers all its clients by one. */
+function perQpOf(measured: Measured): number {
+  const { args } = measured;
+  const ways = args.isBidirectional === true ? 2 : 1;
+  return messagesOf(measured) / (args.kv?.servers ?? args.qpCount) / ways;
+}
+
+/** A message on the cable, and the turnaround until the next one of its QP: where the card has one, and its opcodes. */
+function messageGap(measured: Measured): Resource[] {
+  const { config, args, durationPs } = measured;
+  const parameter = gapOf(args);
+  if (parameter === undefined || args.kv !== undefined || config.hca[parameter] === 0) return [];
+  const cable = cableOf(config);
+  const { numeratorPs, denominator } = cable.byteTime;
+  const linkBytes = lengthsOf(args).reduce(
+    (sum, { bytes, share }) => sum + share * linkBytesOf(cable, args, bytes),
+    0,
+  );
+  const cablePs = (linkBytes * numeratorPs) / denominator;
+  const perQp = perQpOf(measured);
+  return [
+    {
+      name: 'gap between messages of a QP',
+      kind: 'server',
+      share: (perQp * cablePs) / durationPs + hcaShare(measured, perQp * config.hca[parameter]),
+      turn: [...more('--qps'), ...less(`hca.${parameter}`)],
+    },
+  ];
 }
 
 /** What the requester spends on a packet of a message of several, whose payload is read from memory. */

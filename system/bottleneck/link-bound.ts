@@ -74,7 +74,7 @@ function messageBound(cable: CableFigures, args: PerfArgs): number {
 }
 
 /** Bytes on the link of a message with so much payload. */
-function linkBytesOf(
+export function linkBytesOf(
   cable: CableFigures,
   { verb, mtuBytes, connection }: PerfArgs,
   sizeBytes: number,

@@ -24,6 +24,16 @@ export interface Measured {
 export interface Turn {
   readonly what: string;
   readonly towards: 'more' | 'less';
+  /** What has to be turned with it; left out for nothing. */
+  readonly along?: readonly Along[];
+}
+
+/** Without this, turning the other does nothing, or the rate falls. */
+export interface Along {
+  readonly what: string;
+  readonly towards: 'more' | 'less';
+  /** A sentence. */
+  readonly because: string;
 }
 
 /**
@@ -53,6 +63,9 @@ export function lengthsOf({
   return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
 }
 
+/** Of the path: without one of its own, a test has the largest there is. */
+export const mtuBytesOf = ({ mtuBytes }: PerfArgs): number => (mtuBytes === 0 ? 4096 : mtuBytes);
+
 /** Whether a message is a request with its payload, and not a READ or an atomic. */
 export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || verb === 'send';
 
@@ -62,6 +75,16 @@ export function intervalOf(
 ): 'sameQpIntervalCycles' | 'readIntervalCycles' | 'unreliableIntervalCycles' {
   if (args.kv !== undefined || !isReliable(args.connection)) return 'unreliableIntervalCycles';
   return isRequest(args) ? 'sameQpIntervalCycles' : 'readIntervalCycles';
+}
+
+/** The parameter by which a QP pauses behind a message, as the transmitter has it; atomics have none. */
+export function gapOf({
+  verb,
+  connection,
+}: PerfArgs): 'writeGapCycles' | 'sendGapCycles' | 'readGapCycles' | undefined {
+  if (verb === 'atomic') return undefined;
+  if (verb === 'read') return 'readGapCycles';
+  return verb === 'send' && isReliable(connection) ? 'sendGapCycles' : 'writeGapCycles';
 }
 
 /** Whether payload of requests is read from memory: it is in the request, or comes with the answer, otherwise. */

@@ -6,8 +6,18 @@ import { psPerNs } from '../../base/index.ts';
 import { rnrTimerUnitsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/index.ts';
 import { cableOf } from '../model/index.ts';
-import { rcDefaults } from '../workloads/index.ts';
-import { hcaShare, isEthernet, less, type Measured, messagesOf, more, type Resource } from './measured.ts';
+import { isReliable, rcDefaults } from '../workloads/index.ts';
+import {
+  gathers,
+  hcaShare,
+  isEthernet,
+  isRequest,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  type Resource,
+} from './measured.ts';
 
 export function windowResources(measured: Measured): Resource[] {
   const { figures } = measured;
@@ -36,7 +46,14 @@ export function windowResources(measured: Measured): Resource[] {
         ...more('hca.outstandingWqes'),
       ]),
     ),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'responseEngine', 'responseBuffer', 'response buffer', [
+        ...more('hca.responseBufferPackets'),
+        ...less('pcie.rootComplex.readLatencyPs'),
+      ]),
+    ),
     ...readWindows(measured),
+    ...sendWindows(measured),
     ...nodes.map(({ report, node }) => fetchWindow(measured, report, node)),
   ];
 }
@@ -141,30 +158,63 @@ function stallWindow(
 const readLatencyPs = ({ config }: Measured): number =>
   2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
 
+/** To the other host and back, idle. */
+function cableTripPs({ config }: Measured): number {
+  const { hca } = config;
+  const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
+  return 2 * cableOf(config).latencyPs + devicePs;
+}
+
 /** READs and atomics on their way: by the time that one takes at least. */
 function readWindows(measured: Measured): Resource[] {
-  const { args, config, durationPs } = measured;
+  const { args, durationPs } = measured;
   if (args.verb !== 'read' && args.verb !== 'atomic') return [];
-  const { hca } = config;
-  const cablePs = 2 * cableOf(config).latencyPs;
-  const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
-  const tripPs = cablePs + devicePs + readLatencyPs(measured);
+  const tripPs = cableTripPs(measured) + readLatencyPs(measured);
   const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * rcDefaults.readAtomicMax);
   return [{ name: 'READs in flight of a QP', kind: 'window', share, turn: more('--qps') }];
 }
+
+/**
+ * Send WQEs of a QP that are executed and not acknowledged, by the time that one takes at least: payload is read, or comes
+ * with the answer, and the answer of the last packet falls due after a delay. An unreliable request ends where it leaves.
+ */
+function sendWindows(measured: Measured): Resource[] {
+  const { args, config, durationPs } = measured;
+  const { outstandingWqesPerQp, ackDelayCycles, coreClockMHz } = config.hca;
+  if (args.kv !== undefined || !isReliable(args.connection) || args.txDepth <= outstandingWqesPerQp)
+    return [];
+  const readPs = isRequest(args) && !gathers(args) ? 0 : readLatencyPs(measured);
+  const tripPs = cableTripPs(measured) + readPs + (ackDelayCycles * 1e6) / coreClockMHz;
+  const ways = args.isBidirectional === true ? 2 : 1;
+  const perQp = messagesOf(measured) / args.qpCount / ways;
+  const share = (perQp * tripPs) / durationPs / outstandingWqesPerQp;
+  const turn = more('hca.outstandingWqesPerQp', '--qps');
+  return [{ name: 'send WQEs in flight of a QP', kind: 'window', share, turn }];
+}
+
+const nearlyWhole = 0.9;
 
 /** Fetches of send WQEs: one at a time for each QP. */
 function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
   const { config, args, durationPs } = measured;
   const fetches = hca.caches['wqe']?.misses ?? 0;
-  const { wqeFetchOutstanding, wqeLineCount } = config.hca;
+  const { wqeFetchOutstanding, wqeLineCount, wqePrefetchCount } = config.hca;
   const atOnce = Math.min(args.qpCount, wqeFetchOutstanding);
   // With more QPs than lines each fetches again what was fetched ahead.
-  const ways = args.qpCount > wqeLineCount ? ['hca.wqeLineCount', '--inline'] : ['--qps', '--inline'];
+  const isBeyondLines = args.qpCount > wqeLineCount;
+  const isAllAtOnce = args.qpCount > wqeFetchOutstanding;
+  // A fetch that finds fewer WQEs than it may would not find more.
+  const isFull = messagesOf(measured) > nearlyWhole * fetches * wqePrefetchCount;
+  const ways = [
+    ...(isFull ? ['hca.wqePrefetchCount'] : []),
+    ...(isBeyondLines ? ['hca.wqeLineCount'] : []),
+    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : ['--inline']),
+    ...(isBeyondLines || isAllAtOnce ? [] : ['--qps']),
+  ];
   return {
     name: `WQE fetches in flight of host ${node}`,
     kind: 'window',
     share: (fetches * readLatencyPs(measured)) / durationPs / atOnce,
-    turn: [...more('hca.wqePrefetchCount', ...ways), ...less('pcie.rootComplex.readLatencyPs')],
+    turn: [...more(...ways), ...less('pcie.rootComplex.readLatencyPs')],
   };
 }

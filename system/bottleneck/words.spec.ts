@@ -20,6 +20,18 @@ it('what binds is written in lines that fit a terminal', () => {
   expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
 });
 
+it('what does no good by itself stands with what belongs to it, and why, each reason once', () => {
+  const because = 'A host has 4 cores, one for each thread.';
+  const along = [{ ...more('host.core.count')[0]!, because }];
+  const turn = ['--threads', '--servers'].map((what) => ({ ...more(what)[0]!, along }));
+  const lines = bottleneckLines({ binds: { ...resource(1), turn: [...turn, ...less('--keys')] }, next: [] });
+  expect(lines.slice(1)).toEqual([
+    '  To turn: more --threads (with more host.core.count), --servers (with more',
+    '    host.core.count); less --keys.',
+    '  A host has 4 cores, one for each thread.',
+  ]);
+});
+
 it('the longest stages of an operation are listed with what shortens the first', () => {
   const stages = [
     { name: 'remote', share: 0.7, turn: less('wire.portLatencyNs') },

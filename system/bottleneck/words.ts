@@ -47,10 +47,18 @@ const usText = (ps: number): string => `${(ps / 1e6).toFixed(2)} µs`;
 /** No line where nothing can be turned: an ACK time-out comes from a packet that was lost. */
 function turnLines(turn: readonly Turn[]): string[] {
   const parts = (['more', 'less'] as const).flatMap((towards) => {
-    const names = turn.filter((each) => each.towards === towards).map(({ what }) => what);
+    const names = turn.filter((each) => each.towards === towards).map(withAlong);
     return names.length === 0 ? [] : [`${towards} ${names.join(', ')}`];
   });
-  return parts.length === 0 ? [] : wrapped(`To turn: ${parts.join('; ')}.`);
+  const reasons = turn.flatMap(({ along = [] }) => along.map(({ because }) => because));
+  return parts.length === 0
+    ? []
+    : [`To turn: ${parts.join('; ')}.`, ...new Set(reasons)].flatMap((text) => wrapped(text));
+}
+
+function withAlong({ what, along = [] }: Turn): string {
+  if (along.length === 0) return what;
+  return `${what} (with ${along.map((other) => `${other.towards} ${other.what}`).join(' and ')})`;
 }
 
 /** Breaks between words; each line is indented. */

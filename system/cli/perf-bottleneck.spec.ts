@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { rowsOf } from '../../test/extent.ts';
 import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
-import type { BandwidthResult } from '../workloads/perf-plan.ts';
+import type { BandwidthResult, LatencyResult } from '../workloads/perf-plan.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
 import runPerf, { type PerfRow } from './perf-run.ts';
 
@@ -19,7 +19,7 @@ interface Case {
 const fast = { 'host.core.clockMHz': 5000 };
 const four = 'size=64,iters=150,qps=32,threads=4';
 
-/** One of each kind: core, queue pair, engine, PCIe, cable, memory, cache, receives. */
+/** One of each kind: core, queue pair, scheduler, engine, PCIe in both directions, cable, memory, cache, receives. */
 const ofKinds: readonly Case[] = [
   {
     binds: 'core of host 0',
@@ -47,6 +47,21 @@ const ofKinds: readonly Case[] = [
     set: fast,
     turned: { 'pcie.link.generation': 4 },
     other: { 'hca.requestPacketCycles': 4 },
+  },
+  {
+    binds: 'PCIe link of host 0 to the host',
+    workload: 'read-bw,size=65536,iters=40',
+    set: { 'pcie.link.lanes': 2, 'pcie.enumeration.maxPayloadBytes': 128 },
+    turned: { 'pcie.link.lanes': 4 },
+    other: { 'pcie.rootComplex.completionCombineBytes': 512, 'pcie.link.maxPayloadBytes': 512 },
+  },
+  {
+    // The scheduler goes on to another QP behind each packet, whose context is not on chip.
+    binds: 'requester of host 0 (QPC misses)',
+    workload: 'write-bw,size=4096,mtu=256,iters=20,warmup=10,qps=64,threads=4',
+    set: { 'hca.qpcCacheEntries': 16, 'hca.burstPackets': 1 },
+    turned: { 'hca.burstPackets': 4 },
+    other: { 'hca.requestPacketCycles': 3, 'wire.speed': 'FDR' },
   },
   {
     binds: 'cable from host 0 to 1',
@@ -83,6 +98,64 @@ const ofKinds: readonly Case[] = [
 ];
 
 const others: readonly Case[] = [
+  {
+    binds: 'PCIe link of host 0 to the host',
+    workload: 'read-bw,size=65536,iters=40',
+    set: { 'pcie.link.lanes': 2, 'pcie.enumeration.maxPayloadBytes': 128 },
+    turned: { 'pcie.enumeration.maxPayloadBytes': 256 },
+    other: { 'dma.tagCount': 64 },
+  },
+  {
+    binds: 'PCIe link of host 1 to the device',
+    workload: 'read-bw,size=65536,iters=40',
+    set: { 'pcie.link.lanes': 2, 'pcie.rootComplex.completionCombineBytes': 64 },
+    turned: { 'pcie.rootComplex.completionCombineBytes': 128 },
+    other: { 'dma.tagCount': 64, 'pcie.link.maxPayloadBytes': 512 },
+  },
+  {
+    // Of four WQEs that are fetched one has been posted.
+    binds: 'PCIe link of host 0 to the device',
+    workload: 'write-bw,size=64,iters=60,warmup=20,qps=160,txDepth=1,cqMod=1,threads=4',
+    set: fast,
+    turned: { 'hca.wqePrefetchCount': 1 },
+    other: { 'hca.wqeFetchOutstanding': 64 },
+  },
+  ...(
+    [
+      ['write-bw', 'writeGapCycles', 'sendGapCycles'],
+      ['write-bw,connection=UC', 'writeGapCycles', 'sendGapCycles'],
+      ['send-bw', 'sendGapCycles', 'writeGapCycles'],
+      ['send-bw,connection=UD', 'writeGapCycles', 'readGapCycles'],
+      ['read-bw', 'readGapCycles', 'sendGapCycles'],
+    ] as const
+  ).map(([test, gap, ofOthers]) => ({
+    binds: 'gap between messages of a QP',
+    workload: `${test},size=1024,iters=200`,
+    set: { [`hca.${gap}`]: 1000, [`hca.${ofOthers}`]: 100 },
+    turned: { [`hca.${gap}`]: 500 },
+    other: { [`hca.${ofOthers}`]: 0, 'hca.transmitBufferPackets': 64 },
+  })),
+  ...['write-bw', 'read-bw'].map((test) => ({
+    binds: 'send WQEs in flight of a QP',
+    workload: `${test},size=64,iters=300`,
+    set: { 'hca.outstandingWqesPerQp': 2 },
+    turned: { 'hca.outstandingWqesPerQp': 4 },
+    other: { 'hca.outstandingWqes': 4096, 'hca.sameQpIntervalCycles': 40 },
+  })),
+  {
+    binds: 'response buffer of host 1',
+    workload: 'read-bw,size=64,iters=300,qps=8,threads=2',
+    set: { 'hca.responseBufferPackets': 2 },
+    turned: { 'hca.responseBufferPackets': 4 },
+    other: { 'hca.transmitBufferPackets': 64, 'wire.speed': 'FDR' },
+  },
+  {
+    binds: 'WQE fetches in flight of host 0',
+    workload: 'write-bw,size=64,iters=300,qps=8,threads=2',
+    set: { 'hca.wqeFetchOutstanding': 1 },
+    turned: { 'hca.wqeFetchOutstanding': 2 },
+    other: { 'wire.speed': 'FDR' },
+  },
   {
     binds: 'same-QP interval',
     workload: 'read-bw,size=64,iters=600',
@@ -267,6 +340,78 @@ it.each(rowsOf(ofKinds, others))(
     expect(rateOf(elsewhere) / rateOf(before)).toBeLessThan(1.04);
   },
 );
+
+interface AlongCase {
+  readonly binds: string;
+  readonly workload: string;
+  readonly set?: ParameterValues;
+  readonly turned: string;
+  readonly along: string;
+  /** What binds when the one is turned alone. */
+  readonly bindsThen: string;
+}
+
+/** More of the one alone is worse: there is no room on chip for what it takes. */
+const together: readonly AlongCase[] = [
+  {
+    binds: 'core of host 0',
+    workload: 'read-bw,size=64,iters=60,warmup=40,qps=128,region=64Mi,pattern=zipf',
+    turned: 'threads=2',
+    along: 'pageSize=2M',
+    bindsThen: 'receiver of host 0 (MTT misses)',
+  },
+  {
+    binds: 'core of host 0',
+    workload: 'write-bw,size=64,iters=200,warmup=50,qps=8,region=1Mi,keys=200,pattern=random',
+    turned: 'threads=2',
+    along: 'keys=50',
+    bindsThen: 'requester of host 0 (MPT misses)',
+  },
+];
+
+it.each(together)('says that $turned needs $along, of $workload', async (row) => {
+  const { binds, workload, turned, along, bindsThen } = row;
+  const rows = [workload, changed(workload, turned), changed(changed(workload, turned), along)];
+  const [before, alone, both] = await Promise.all(rows.map((each) => measured(each, {})));
+  const { name, turn } = before!.bottleneck!.binds;
+  expect(name).toBe(binds);
+  const optionOf = (field: string): string =>
+    `--${field.split('=')[0]!.replace(/[A-Z]/, (letter) => `-${letter.toLowerCase()}`)}`;
+  const found = turn.find(({ what }) => what === optionOf(turned))!;
+  expect(found.along!.map(({ what }) => what)).toEqual([optionOf(along)]);
+  expect(rateOf(alone!) / rateOf(before!)).toBeLessThan(0.8);
+  expect(alone!.bottleneck!.binds.name).toBe(bindsThen);
+  expect(rateOf(both!) / rateOf(before!)).toBeGreaterThan(1.8);
+});
+
+it('says of a region that stays on chip with twice the threads nothing but more threads', async () => {
+  const { bottleneck } = await measured('read-bw,size=64,iters=300,qps=4,region=2Mi,pattern=zipf', {});
+  expect(bottleneck!.binds.turn).toContainEqual({ what: '--threads', towards: 'more' });
+});
+
+it('says that all cores are taken, and that a list is no longer than the send queue', async () => {
+  const { bottleneck } = await measured('read-bw,size=64,iters=60,qps=48,txDepth=1,cqMod=1,threads=4', {});
+  const { name, turn } = bottleneck!.binds;
+  expect(name).toBe('core of host 0');
+  const [threads] = turn;
+  expect(threads).toMatchObject({ what: '--threads', along: [{ what: 'host.core.count', towards: 'more' }] });
+  expect(turn.map(({ what }) => what)).not.toContain('--post-list');
+});
+
+it.each([
+  ['hca.scheduleCycles', 500],
+  ['hca.sameQpIntervalCycles', 4000],
+] as const)('where the time of a message goes is the scheduler: %s', async (name, cycles) => {
+  const latencyOf = ({ result }: PerfRow): number => (result as LatencyResult).averagePs;
+  const workload = 'write-lat,size=64,iters=20';
+  const before = await measured(workload, { [name]: cycles });
+  const [first] = before.stages!;
+  expect(first).toMatchObject({ name: 'scheduling', turn: [{ what: name, towards: 'less' }] });
+  const after = await measured(workload, { [name]: cycles / 2 });
+  const elsewhere = await measured(workload, { [name]: cycles, 'hca.requestPacketCycles': 3 });
+  expect(latencyOf(before) / latencyOf(after)).toBeGreaterThan(1.1);
+  expect(latencyOf(before) / latencyOf(elsewhere)).toBeLessThan(1.04);
+});
 
 it('no share is above the whole, though counters run on after the last message', async () => {
   const { bottleneck } = await measured('write-bw,size=256,qps=64,threads=4,iters=60,warmup=15,txDepth=8', {
