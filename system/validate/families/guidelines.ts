@@ -44,7 +44,6 @@ const table5: readonly Family[] = [
     points: () => [datagrams({ sizeBytes: 4, threads: cores, list: 16 })],
     figure: 'mops',
     tolerance: 'rate',
-    suspects: ['datagramWqe'],
   },
   {
     name: 'UD SEND of one core',
@@ -60,7 +59,7 @@ const table5: readonly Family[] = [
     ],
     figure: 'mops',
     tolerance: 'rate',
-    suspects: ['sameQpInterval'],
+    suspects: ['postsOfACore', 'listsOfACore'],
   },
 ];
 
@@ -85,7 +84,7 @@ const windows = (['read', 'write'] as const).flatMap((verb): RunFamily[] => {
     workload: `${windowThreads} threads with a QP each post a window, all signalled, and wait for all`,
     points: (row: Measurement) => windowed(verb, row),
     over: 'window',
-    suspects: ['wqeCache', 'requesterInterval'],
+    suspects: ['wqeCache', 'threadsOfRow'],
     tolerance: 'rate',
   } as const;
   return [
@@ -122,7 +121,6 @@ const atomics: readonly Family[] = [
     points: () => [atomicsOf(4096)],
     figure: 'mops',
     tolerance: 'rate',
-    suspects: ['atomics', 'idleRead'],
   },
   {
     name: 'atomics over counters',
@@ -131,7 +129,6 @@ const atomics: readonly Family[] = [
     points: () => [1, 4096].map(atomicsOf),
     figure: (figures) => mopsOf(figures[1]) / mopsOf(figures[0]),
     tolerance: 'ratio',
-    suspects: ['atomics'],
   },
 ];
 

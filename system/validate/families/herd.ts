@@ -24,7 +24,6 @@ const verbLatency = (
   figure: 'latencyUs',
   tolerance: 'rate',
   over: 'size',
-  suspects: ['otherHost', 'idleRead'],
 });
 
 const echo = (name: string, workload: RegExp, figure: string): RunFamily => ({
@@ -43,7 +42,6 @@ const echo = (name: string, workload: RegExp, figure: string): RunFamily => ({
   figure,
   tolerance: 'rate',
   over: 'size',
-  suspects: ['otherHost'],
 });
 
 const latencies: readonly Family[] = [
@@ -81,7 +79,6 @@ export function inboundFamilies(
       figure: bestOf,
       tolerance: 'rate',
       over: 'size',
-      suspects: ['responderRate'],
     },
   ];
 }
@@ -96,7 +93,7 @@ const outboundFamily = (
   name: string,
   workload: RegExp,
   plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>,
-  suspects: RunFamily['suspects'],
+  suspects: NonNullable<RunFamily['suspects']> = [],
 ): RunFamily => ({
   name,
   of: { group, where: /Fig 4b/, workload },
@@ -105,16 +102,15 @@ const outboundFamily = (
   figure: bestOf,
   tolerance: 'rate',
   over: 'size',
-  suspects: suspects ?? [],
+  suspects,
 });
 
 const outgoing: readonly Family[] = [
-  outboundFamily(
-    'outbound WRITE UC, inlined',
-    /^outbound WRITE UC inline/,
-    { transport: 'UC', verb: 'write', inlineBytes: inlineMax },
-    ['datagramWqe'],
-  ),
+  outboundFamily('outbound WRITE UC, inlined', /^outbound WRITE UC inline/, {
+    transport: 'UC',
+    verb: 'write',
+    inlineBytes: inlineMax,
+  }),
   outboundFamily(
     'outbound SEND UD, inlined',
     /^outbound SEND UD inline/,
@@ -125,9 +121,9 @@ const outgoing: readonly Family[] = [
     'outbound WRITE UC, not inlined',
     /^outbound WRITE UC not inlined/,
     { transport: 'UC', verb: 'write' },
-    ['requesterInterval'],
+    ['gatherSteps'],
   ),
-  outboundFamily('outbound READ', /^outbound READ RC/, { verb: 'read' }, ['requesterInterval', 'wqeCache']),
+  outboundFamily('outbound READ', /^outbound READ RC/, { verb: 'read' }),
 ];
 
 /** N processes with N QPs each, and any of them next. */
@@ -162,7 +158,7 @@ const allToAllFamilies: readonly Family[] = [
     figure: 'mops',
     tolerance: 'rate',
     over: 'N',
-    suspects: ['sameQpInterval', 'responderRate'],
+    suspects: ['standIn', 'responderRate'],
   },
   {
     name: 'all to all, inbound WRITE UC, 256 QPs',
@@ -186,7 +182,7 @@ const allToAllFamilies: readonly Family[] = [
     figure: 'mops',
     tolerance: 'rate',
     over: 'N',
-    suspects: ['contextCache', 'sameQpInterval'],
+    suspects: ['contextCache'],
   },
   {
     name: 'all to all, outbound SEND UD',
@@ -201,7 +197,6 @@ const allToAllFamilies: readonly Family[] = [
     figure: 'mops',
     tolerance: 'rate',
     over: 'N',
-    suspects: ['sameQpInterval', 'datagramWqe'],
   },
 ];
 
@@ -219,7 +214,6 @@ const inText: readonly Family[] = [
     points: () => inbound({ transport: 'UC', verb: 'write', inlineBytes: inlineMax, sizeBytes: 16 }),
     figure: bestOf,
     tolerance: 'rate',
-    suspects: ['responderRate'],
   },
   {
     name: 'inbound READ, in the text',
@@ -228,7 +222,6 @@ const inText: readonly Family[] = [
     points: () => inbound({ verb: 'read', sizeBytes: 8 }),
     figure: bestOf,
     tolerance: 'rate',
-    suspects: ['responderRate'],
   },
   {
     name: 'outbound READ, in the text',
@@ -237,7 +230,6 @@ const inText: readonly Family[] = [
     points: () => tuned.map((window) => outbound({ verb: 'read', sizeBytes: 8, ...window })),
     figure: bestOf,
     tolerance: 'rate',
-    suspects: ['requesterInterval'],
   },
   {
     name: 'outstanding READs of a QP',
@@ -268,7 +260,6 @@ const inText: readonly Family[] = [
     figure: (figures) =>
       Math.max(...stepSizes.filter((_size, at) => mopsOf(figures[at]) > 0.95 * mopsOf(figures[0]))),
     tolerance: 'exact',
-    suspects: ['datagramWqe'],
   },
   {
     name: 'CPU time of post_send',
@@ -279,7 +270,6 @@ const inText: readonly Family[] = [
     ],
     figure: 'postNs',
     tolerance: 'rate',
-    suspects: ['otherHost'],
   },
 ];
 

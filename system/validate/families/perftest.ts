@@ -33,17 +33,6 @@ const bandwidthPoint =
 /** Bandwidths of whole packets are ceilings. */
 const bandwidthTolerance = (row: Measurement) => (circumstance(row, 'size') >= mtuBytes ? 'ceiling' : 'rate');
 
-const latencySuspects = {
-  write: ['idleRead', 'largeMessages'],
-  send: ['idleRead', 'largeMessages'],
-  read: ['idleRead', 'largeMessages'],
-} as const;
-const rateSuspects = {
-  write: ['largeMessages', 'slotPayload'],
-  send: ['sameQpInterval', 'largeMessages'],
-  read: ['sameQpInterval', 'requesterInterval', 'largeMessages'],
-} as const;
-
 const verbs = ['write', 'send', 'read'] as const;
 
 const latencies = verbs.flatMap((verb): RunFamily[] => {
@@ -53,11 +42,10 @@ const latencies = verbs.flatMap((verb): RunFamily[] => {
     points: latencyPoint(`${verb}-lat`),
     tolerance: 'rate',
     over: 'size',
-    suspects: latencySuspects[verb],
   } as const;
   return [
     { name: `${verb} latency, median`, of: of(/t_typical/), ...common, figure: 'typicalUs' },
-    { name: `${verb} latency, least`, of: of(/t_min/), ...common, figure: 'minUs' },
+    { name: `${verb} latency, least`, of: of(/t_min/), ...common, figure: 'minUs', suspects: ['spread'] },
   ];
 });
 
@@ -67,7 +55,6 @@ const rates = verbs.flatMap((verb): RunFamily[] => {
     workload: `ib_${verb}_bw, one QP, MTU 2048`,
     points: bandwidthPoint(`${verb}-bw`),
     over: 'size',
-    suspects: rateSuspects[verb],
   } as const;
   return [
     { name: `${verb} message rate`, of: of(/message rate/), ...common, figure: 'mops', tolerance: 'rate' },
@@ -89,7 +76,6 @@ const atomics: RunFamily[] = [
     points: latencyPoint('atomic-lat'),
     figure: 'typicalUs',
     tolerance: 'rate',
-    suspects: ['atomics', 'idleRead'],
   },
   {
     name: 'atomic latency, least',
@@ -98,7 +84,6 @@ const atomics: RunFamily[] = [
     points: latencyPoint('atomic-lat'),
     figure: 'minUs',
     tolerance: 'rate',
-    suspects: ['atomics', 'idleRead'],
   },
   {
     name: 'atomic rate',
@@ -107,7 +92,6 @@ const atomics: RunFamily[] = [
     points: bandwidthPoint('atomic-bw'),
     figure: 'mops',
     tolerance: 'rate',
-    suspects: ['atomics', 'idleRead'],
   },
 ];
 
@@ -119,7 +103,6 @@ const gen3Ceilings = verbs.map(
     points: bandwidthPoint(`${verb}-bw`, 'connectx5-100gbe', false),
     figure: 'gbps',
     tolerance: 'ceiling',
-    suspects: ['slotPayload'],
   }),
 );
 

@@ -98,7 +98,6 @@ const latency = (
   figure: 'latencyNs',
   tolerance: 'rate',
   over: 'size',
-  suspects: ['measuringDevice'],
 });
 
 const bandwidth = (name: string, workload: RegExp, access: SlotPoint['access']): RunFamily => ({
