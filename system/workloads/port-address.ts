@@ -60,8 +60,8 @@ export function pathTo({ lid, gid, sgidIndex }: PeerAddress): AhAttr {
   return { dlid: 0, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
 }
 
-/** Tries of {@link reaching}. */
-const triesMax = 5;
+/** Tries of {@link reaching}: as many answers may be lost, one behind the other, as a few faults take. */
+const triesMax = 16;
 
 /**
  * Runs a verb that needs the MAC of a peer. On Ethernet the kernel asks for it, and the verb waits for a second; what is lost meanwhile is
