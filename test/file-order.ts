@@ -68,6 +68,7 @@ const guests = [
   'test/guest/sweep-bullmq.spec.ts',
   'test/guest/pyverbs.long.spec.ts',
   'test/guest/sweep-slurm.long.spec.ts',
+  'test/guest/counters.long.spec.ts',
   'test/page/page.spec.ts',
   'test/page/report-page.spec.ts',
   'test/guest/own-files.spec.ts',
