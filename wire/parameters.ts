@@ -77,7 +77,7 @@ export const wireParameters = {
     'fields',
     ['fields', 'bytes'],
     'estimate: no quantity of a card. Both forms give the same figures',
-    "What travels the cable: a packet's fields, its CRCs known as good; or its bytes, made by the sender, and checked and read by the receiver.",
+    "What travels the cable: a packet's fields, its CRCs known as good; or its bytes, made by the sender, and checked and read by the receiver, as frames of Ethernet always are.",
   ),
 } as const;
 
