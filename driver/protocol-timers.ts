@@ -2,39 +2,47 @@
  * Time limits of a protocol of the kernel: any number of them on at most one timer of the kernel that is due in time. Those that are
  * due run on a kernel thread, in the order in which they are due, and must not wait.
  */
-import type { Cpu, DriverPlatform, Stopwatch } from './platform.ts';
+import type { Cpu, Stopwatch } from './platform.ts';
 
 /** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), a program's time-outs 24 days. */
 const longestPs = 3600e12;
+
+/** What a kernel has of time and threads. @template Thread what runs */
+export interface TimerPlatform<Thread extends Cpu = Cpu> {
+  stopwatch(): Stopwatch;
+  startTimer?(delayPs: number, due: () => void, purpose: 'protocol'): void;
+  spawn(name: string, body: (cpu: Thread) => Promise<void>): void;
+}
 
 export interface ProtocolTimer {
   /** It will not run any more. */
   cancel(): void;
 }
 
-interface Entry extends ProtocolTimer {
+interface Entry<Thread extends Cpu> extends ProtocolTimer {
   /** By {@link ProtocolTimers}' own time. */
   readonly duePs: bigint;
   /** How many were started before it. */
   readonly number: number;
-  run: ((cpu: Cpu) => void) | undefined;
+  run: ((cpu: Thread) => void) | undefined;
 }
 
-export class ProtocolTimers {
-  readonly #platform: DriverPlatform;
+/** @template Thread what they run on */
+export class ProtocolTimers<Thread extends Cpu = Cpu> {
+  readonly #platform: TimerPlatform<Thread>;
   readonly #threadName: string;
   /** Counts for hours, and is started anew before they are over: {@link #pastPs} is what was counted by those before. */
   #clock: Stopwatch;
   #pastPs = 0n;
   /** Sorted by when they are due; among equals, by when they were started. */
-  readonly #entries: Entry[] = [];
+  readonly #entries: Entry<Thread>[] = [];
   #startedCount = 0;
   /** When the kernel's timer is due that is to be the next one, and how many were set up to it. */
   #armedPs: bigint | undefined;
   #armedCount = 0;
 
   /** @param threadName of the kernel thread on which they run */
-  constructor(platform: DriverPlatform, threadName: string) {
+  constructor(platform: TimerPlatform<Thread>, threadName: string) {
     this.#platform = platform;
     this.#threadName = threadName;
     this.#clock = platform.stopwatch();
@@ -58,9 +66,9 @@ export class ProtocolTimers {
   }
 
   /** Runs `run` after this time, a whole number of picoseconds. */
-  after(delayPs: number, run: (cpu: Cpu) => void): ProtocolTimer {
+  after(delayPs: number, run: (cpu: Thread) => void): ProtocolTimer {
     if (this.#entries.length === 0) this.#begin();
-    const entry: Entry = {
+    const entry: Entry<Thread> = {
       duePs: this.#nowPs + BigInt(delayPs),
       number: this.#startedCount++,
       run,
@@ -77,14 +85,14 @@ export class ProtocolTimers {
   }
 
   /** A peer may have a timer set anew as often as it sends: what is cancelled does not wait for its time. */
-  #remove(entry: Entry): void {
+  #remove(entry: Entry<Thread>): void {
     if (entry.run === undefined) return;
     entry.run = undefined;
     this.#entries.splice(this.#placeOf(entry), 1);
   }
 
   /** Where an entry is, or belongs: behind all that are due sooner, or were started sooner and are due with it. */
-  #placeOf({ duePs, number }: Entry): number {
+  #placeOf({ duePs, number }: Entry<Thread>): number {
     let [low, high] = [0, this.#entries.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -114,7 +122,7 @@ export class ProtocolTimers {
     else this.#platform.spawn(this.#threadName, (cpu) => this.#run(cpu));
   }
 
-  async #run(cpu: Cpu): Promise<void> {
+  async #run(cpu: Thread): Promise<void> {
     await cpu.settle();
     for (let first = this.#entries[0]; first !== undefined; first = this.#entries[0]) {
       if (first.duePs > this.#nowPs) break;

@@ -7,7 +7,7 @@
  * Sources: RFC 826; RFC 1812, 3.3.2 (no answer is believed that gives a group's MAC).
  */
 import { EtherType } from '../../abi/index.ts';
-import { bytes as byteField, type Decoded, layout, u8, u16, u32 } from '../../base/index.ts';
+import { bytes as byteField, bytesEqual, type Decoded, layout, u8, u16, u32 } from '../../base/index.ts';
 import { broadcastMac, ethernetHeader, isGroupMac } from './ethernet-header.ts';
 
 export const ArpOperation = { REQUEST: 1, REPLY: 2 } as const;
@@ -81,3 +81,8 @@ export function arpOf(frame: Uint8Array): ArpPacket | undefined {
   const isKnown = packet.operation === ArpOperation.REQUEST || packet.operation === ArpOperation.REPLY;
   return isIpv4 && isKnown && !isGroupMac(packet.senderMac) ? packet : undefined;
 }
+
+/** Said of itself, unasked; as an answer only if it names itself as the target (Linux: arp_is_garp). */
+export const isGratuitous = (packet: ArpPacket): boolean =>
+  packet.senderAddress === packet.targetAddress &&
+  (packet.operation === ArpOperation.REQUEST || bytesEqual(packet.senderMac, packet.targetMac));

@@ -46,11 +46,12 @@ interface Entry {
   readonly waiters: Set<Waiter>;
 }
 
-export interface NeighbourTableParts {
-  readonly timers: Pick<ProtocolTimers, 'after'>;
+/** @template Thread what asks, and what limits of time run on */
+export interface NeighbourTableParts<Thread extends Cpu = Cpu> {
+  readonly timers: Pick<ProtocolTimers<Thread>, 'after'>;
   readonly newStopwatch: () => Stopwatch;
   /** Asks who has an address. It must not wait. */
-  readonly solicit: (cpu: Cpu, address: Uint8Array) => void;
+  readonly solicit: (cpu: Thread, address: Uint8Array) => void;
 }
 
 /** What an answer says beside a MAC. */
@@ -61,12 +62,12 @@ export interface AnswerFlags {
   readonly overrides: boolean;
 }
 
-export class NeighbourTable {
-  readonly #parts: NeighbourTableParts;
+export class NeighbourTable<Thread extends Cpu = Cpu> {
+  readonly #parts: NeighbourTableParts<Thread>;
   /** By their addresses, in the order in which they came. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(parts: NeighbourTableParts) {
+  constructor(parts: NeighbourTableParts<Thread>) {
     this.#parts = parts;
   }
 
@@ -80,11 +81,17 @@ export class NeighbourTable {
     );
   }
 
+  /** The MAC of an address, if it is known; nobody is asked. */
+  macOf(address: Uint8Array): Uint8Array | undefined {
+    const entry = this.#entries.get(toHex(address));
+    return entry !== undefined && isKnown(entry) ? entry.mac : undefined;
+  }
+
   /**
    * Gives the MAC of an address: at once if it is known, else when an answer has come, or ETIMEDOUT.
-   * @param address 16 bytes, as in a GID
+   * @param address its bytes, always of one form: of ports of HCAs 16, as in a GID
    */
-  resolve(cpu: Cpu, address: Uint8Array, timeoutMs: number, taken: MacTaken): void {
+  resolve(cpu: Thread, address: Uint8Array, timeoutMs: number, taken: MacTaken): void {
     const entry = this.#entries.get(toHex(address)) ?? this.#add(address);
     if (isKnown(entry)) return taken(entry.mac!);
     const waiter: Waiter = { taken, timer: undefined };
@@ -173,14 +180,14 @@ export class NeighbourTable {
   }
 
   /** Begins to ask, unless that is under way or needless. */
-  #ask(cpu: Cpu, entry: Entry): void {
+  #ask(cpu: Thread, entry: Entry): void {
     if (entry.state !== 'failed') return;
     entry.state = 'incomplete';
     entry.solicitations = 0;
     this.#solicit(cpu, entry);
   }
 
-  #solicit(cpu: Cpu, entry: Entry): void {
+  #solicit(cpu: Thread, entry: Entry): void {
     entry.solicitations++;
     entry.timer = this.#parts.timers.after(retransmitPs, (thread) => {
       if (entry.solicitations < solicitationsMax) this.#solicit(thread, entry);

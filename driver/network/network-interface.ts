@@ -32,7 +32,8 @@ import { KernelError } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import { ProtocolTimers } from '../protocol-timers.ts';
 import { type ErrnoName, errnoNumbers } from '../uapi.ts';
-import { ArpOperation, type ArpPacket, arpOf, arpReply, arpRequest } from './arp.ts';
+import { arpRequest } from './arp.ts';
+import { receiveArp } from './arp-reception.ts';
 import { broadcastMac, ethernetHeader, macOfIpv6Group } from './ethernet-header.ts';
 import { FrameQueuePair } from './frame-queue-pair.ts';
 import {
@@ -217,27 +218,15 @@ export class NetworkInterface {
   }
 
   #receiveArp(cpu: Cpu, frame: Uint8Array): void {
-    const packet = arpOf(frame);
-    if (packet === undefined) return void this.#counts.malformed++;
-    const { operation, senderAddress, senderMac, targetAddress } = packet;
-    const [sender, target] = [gidOfIpv4Number(senderAddress), gidOfIpv4Number(targetAddress)];
-    if (this.#isOwn(sender)) return void this.#counts.conflicting++;
-    if (operation === ArpOperation.REQUEST && this.#isOwn(target)) {
-      // One who has no address yet only asks whether it is taken.
-      const isProbe = senderAddress === 0;
-      if (!isProbe && this.routeError(sender) !== undefined) return void this.#counts.ignored++;
-      if (!isProbe) this.#neighbours.asked(sender, senderMac);
-      const own = { mac: this.#mac, address: targetAddress };
-      return this.#answer(cpu, arpReply(own, { mac: senderMac, address: senderAddress }));
-    }
-    const { destination } = ethernetHeader.decode(frame);
-    const flags = {
-      isSolicited: operation === ArpOperation.REPLY && bytesEqual(destination, this.#mac),
-      overrides: isGratuitous(packet),
-    };
-    const isTaken = this.#neighbours.announced(sender, senderMac, flags);
-    // To others it is no answer at all.
-    if (!isTaken) this.#counts[operation === ArpOperation.REPLY ? 'unsolicited' : 'ignored']++;
+    const outcome = receiveArp(frame, {
+      mac: this.#mac,
+      isOwn: (address) => this.#isOwn(gidOfIpv4Number(address)),
+      isOnLink: (address) => this.routeError(gidOfIpv4Number(address)) === undefined,
+      asked: (address, mac) => this.#neighbours.asked(gidOfIpv4Number(address), mac),
+      announced: (address, mac, flags) => this.#neighbours.announced(gidOfIpv4Number(address), mac, flags),
+    });
+    if (typeof outcome !== 'string') this.#answer(cpu, outcome);
+    else if (outcome !== 'taken') this.#counts[outcome]++;
   }
 
   #receiveNeighborMessage(cpu: Cpu, frame: Uint8Array): void {
@@ -312,8 +301,3 @@ export class NetworkInterface {
     await this.#device.commands.execute(cpu, 'SET_MCAST_FLTR', command);
   }
 }
-
-/** Said of itself, unasked; as an answer only if it names itself as the target (Linux: arp_is_garp). */
-const isGratuitous = (packet: ArpPacket): boolean =>
-  packet.senderAddress === packet.targetAddress &&
-  (packet.operation === ArpOperation.REQUEST || bytesEqual(packet.senderMac, packet.targetMac));
