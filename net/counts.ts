@@ -39,6 +39,19 @@ export class NetStatistics {
   droppedForRoom = 0;
   outOfOrder = 0;
   resetsSent = 0;
+  /** Requests of ARP, answers to those of others, and packets of ARP that changed nothing: not for us, or not asked for. */
+  arpRequests = 0;
+  arpReplies = 0;
+  arpIgnored = 0;
+  /** Frames that were dropped because nobody has answered for their destination, or too many waited for that. */
+  unresolvedFrames = 0;
+  /** Answers to pings. */
+  echoReplies = 0;
+  /** Received and thrown away: of EtherTypes, of protocols or messages, to destinations that are none of ours; parts of packets. */
+  foreignTypes = 0;
+  foreignProtocols = 0;
+  foreignDestinations = 0;
+  fragments = 0;
   /** Checksummed by the CPU. */
   checksummedBytes = 0;
   /** What the watchdog mended. */

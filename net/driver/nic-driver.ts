@@ -112,9 +112,9 @@ export class NicDriver implements NetDevice, Polled, Watched {
     return room;
   }
 
-  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number): void {
+  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void {
     cpu.charge('driver', this.#costs.driverTransmit);
-    this.#transmit.post(buffer, start, lengthBytes);
+    this.#transmit.post(buffer, start, lengthBytes, isChecksummed);
     this.#counts.framesSent++;
     this.#counts.bytesSent += lengthBytes;
   }

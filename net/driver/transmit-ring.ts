@@ -65,8 +65,8 @@ export class TransmitRing {
     return this.outstanding > 0 && fields.done.get(this.#memory.view, this.#at(this.#head)) === 1;
   }
 
-  /** Writes a descriptor; there is room. */
-  post(buffer: PacketBuffer, start: number, lengthBytes: number): void {
+  /** Writes a descriptor; there is room. @param isChecksummed whether the NIC is to put a checksum in, if it does so at all */
+  post(buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void {
     const { view, bytes } = this.#memory;
     const at = this.#at(this.#tail);
     bytes.fill(0, at, at + nicDescriptorBytes);
@@ -74,7 +74,7 @@ export class TransmitRing {
     fields.length.set(view, at, lengthBytes);
     fields.endOfPacket.set(view, at, 1);
     fields.reportStatus.set(view, at, 1);
-    if (this.#checksum !== undefined) {
+    if (isChecksummed && this.#checksum !== undefined) {
       fields.insertChecksum.set(view, at, 1);
       fields.checksumStart.set(view, at, this.#checksum.start);
       fields.checksumOffset.set(view, at, this.#checksum.offset);
@@ -89,8 +89,7 @@ export class TransmitRing {
     const buffer = this.#held[this.#head]!;
     this.#held[this.#head] = undefined;
     this.#head = (this.#head + 1) & this.#mask;
-    buffer.inRing--;
-    if (buffer.isDone && buffer.inRing === 0) this.#buffers.give(buffer);
+    this.#buffers.leftRing(buffer);
   }
 
   /** Takes everything back and begins at descriptor 0, as the device does. */

@@ -10,6 +10,23 @@ export function sumOf(bytes: Uint8Array, offset: number, lengthBytes: number, su
   return total;
 }
 
+/**
+ * A sum that goes on beyond what is summed, without what it has too much.
+ * @param sum over everything from `lengthBytes` in front of `bytes[end]` to `bytes[sumEnd]`
+ */
+export function sumWithout(
+  bytes: Uint8Array,
+  end: number,
+  sumEnd: number,
+  lengthBytes: number,
+  sum: number,
+): number {
+  const tail = folded(sumOf(bytes, end, sumEnd - end));
+  // Behind an odd number of bytes, its first one is the low half of a word.
+  const inPlace = lengthBytes % 2 === 0 ? tail : ((tail & 0xff) << 8) | (tail >>> 8);
+  return tail === 0 ? sum : sum + 0xffff - inPlace;
+}
+
 /** A sum in 16 bits, carries added in. */
 export function folded(sum: number): number {
   let value = sum;

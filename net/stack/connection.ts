@@ -33,7 +33,7 @@ export type ConnectionState =
   | 'CLOSED';
 
 /** Why a connection ended other than by agreement. */
-export type ConnectionError = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT' | 'ENETDOWN';
+export type ConnectionError = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT' | 'ENETDOWN' | 'EHOSTUNREACH';
 
 export interface Ends {
   readonly localPort: number;
@@ -42,6 +42,9 @@ export interface Ends {
 }
 
 const never = Number.POSITIVE_INFINITY;
+/** Of a SYN without the option (RFC 9293, 3.7.1); and the least that is believed (Linux: tcp_min_snd_mss). */
+const unsaidSegmentBytes = 536;
+const leastSegmentBytes = 48;
 
 export class Connection implements Ends {
   readonly environment: StackEnvironment;
@@ -91,6 +94,8 @@ export class Connection implements Ends {
   // Receiving.
   readonly received: ReceiveQueue;
   receiveScale: number;
+  /** Both sides scale their windows, as far as we know: a SYN that answers one says so only if that did (RFC 7323, 2.2). */
+  isScaled = true;
   receiveLimitBytes = 0;
   /** Edge of the window that we have announced. */
   windowEdge = 0;
@@ -207,8 +212,10 @@ export class Connection implements Ends {
   /** Takes the maximum segment size and window scale of the other side's SYN. */
   agree(segmentBytes: number, scale: number): void {
     const { config } = this.environment;
-    if (segmentBytes > 0) this.segmentBytes = Math.min(this.segmentBytes, segmentBytes);
-    if (scale < 0) this.receiveScale = 0;
+    const offered = segmentBytes > 0 ? segmentBytes : unsaidSegmentBytes;
+    this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes));
+    this.isScaled = scale >= 0;
+    if (!this.isScaled) this.receiveScale = 0;
     this.sendScale = Math.max(0, Math.min(scale, 14));
     this.congestion = new Congestion(this.segmentBytes, config.initialWindowSegments);
   }

@@ -3,6 +3,7 @@ import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';
+import type { Neighbours } from './neighbours.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 
 /** A network device: the NIC's driver fits it. */
@@ -13,8 +14,11 @@ export interface NetDevice {
   readonly buffers: PacketBuffers;
   /** Frames that can be given now. */
   readonly room: number;
-  /** Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link flush}. */
-  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number): void;
+  /**
+   * Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link flush}.
+   * @param isChecksummed whether a device with checksum offload is to put the transport's checksum in
+   */
+  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void;
   /**
    * Rings the doorbell for the frames given; every path that may have sent something ends with it. One thread at a time
    * rings, also for what others give meanwhile, so that the tail never goes back.
@@ -43,8 +47,7 @@ export interface StackEnvironment {
   readonly device: NetDevice;
   /** Our IPv4 address. */
   readonly address: number;
-  /** Hardware address of a neighbour, if it is known. */
-  neighbour(address: number): Uint8Array | undefined;
+  readonly neighbours: Neighbours;
   /** The device has no room: the connection's output goes on when it has. */
   throttle(connection: Connection): void;
   /** A deadline of the connection has changed. */

@@ -59,7 +59,7 @@ export function sendSyn(cpu: Cpu, connection: Connection): boolean {
   fields.flags = isPassive ? Flag.SYN | Flag.ACK : Flag.SYN;
   fields.window = Math.min(connection.receiveLimitBytes, windowFieldMax);
   fields.maximumSegment = connection.segmentBytes;
-  fields.windowScale = config.windowScale;
+  fields.windowScale = connection.isScaled ? config.windowScale : -1;
   connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
   return sendControl(cpu, connection, buffer, synBytes);
 }

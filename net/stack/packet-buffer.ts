@@ -23,7 +23,7 @@ export class PacketBuffer {
   sequence = 0;
   /** Sent at least once: its contents are fixed. */
   isSent = false;
-  /** Descriptors of the transmit ring that name it. */
+  /** Descriptors of the transmit ring that name it, and frames of it that wait for a neighbour. */
   inRing = 0;
   /** Given back as soon as the ring is done with it. */
   isDone = false;
@@ -97,6 +97,12 @@ export class PacketBuffers {
   giveWhenSent(buffer: PacketBuffer): void {
     if (buffer.inRing > 0) buffer.isDone = true;
     else this.give(buffer);
+  }
+
+  /** The transmit ring, or who kept a frame of it, is done with the buffer. */
+  leftRing(buffer: PacketBuffer): void {
+    buffer.inRing--;
+    if (buffer.isDone && buffer.inRing === 0) this.give(buffer);
   }
 
   /** Gives all memory back. @throws InvariantError when a buffer is still held */

@@ -1,5 +1,5 @@
 /** Builds frames in place: the three headers in front of a payload that lies behind the headroom of its buffer. */
-import { EtherType, IpProtocol, ipv4Header } from '../../abi/index.ts';
+import { EtherType, IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import type { Cpu } from '../platform.ts';
 import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
@@ -7,19 +7,16 @@ import type { Ends } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
 import {
   headerBytes,
-  ipv4HeaderBytes,
   Option,
   synOptionBytes,
   transportHeader,
   transportHeaderBytes,
   transportStart,
 } from './headers.ts';
+import { writeIpv4 } from './ipv4.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 
 const dword = 4;
-const timeToLive = 64;
-const versionAndLength = 0x45;
-const doNotFragment = 0x4000;
 
 /** The fields of a segment that change; one object, reused. */
 export interface SegmentFields {
@@ -30,12 +27,13 @@ export interface SegmentFields {
   window: number;
   /** Of a SYN; 0: no options. */
   maximumSegment: number;
+  /** -1: none. */
   windowScale: number;
 }
 
 /**
- * Writes the headers of a segment whose payload is `payloadBytes` at `payloadAt` of the buffer, and gives it to the device.
- * @returns false when the neighbour's hardware address is unknown
+ * Writes the headers of a segment whose payload is `payloadBytes` at `payloadAt` of the buffer, and has it leave.
+ * @returns false when there is no way to the neighbour
  */
 export function sendSegment(
   cpu: Cpu,
@@ -46,21 +44,19 @@ export function sendSegment(
   payloadAt: number,
   payloadBytes: number,
 ): boolean {
-  const { device, platform, counts, costs } = environment;
-  const neighbour = environment.neighbour(ends.remoteAddress);
-  if (neighbour === undefined) return false;
+  const { device, platform, counts, costs, neighbours } = environment;
+  const { remoteAddress } = ends;
+  if (!neighbours.isReachable(remoteAddress)) return false;
   const { bytes, view } = platform.memory;
   const optionBytes = fields.maximumSegment > 0 ? synOptionBytes : 0;
   const start = payloadAt - headerBytes - optionBytes;
   const frame = buffer.address + start;
   const segmentBytes = transportHeaderBytes + optionBytes + payloadBytes;
-  bytes.set(neighbour, frame);
-  bytes.set(device.macAddress, frame + 6);
   ethernetHeader.fields.type.set(view, frame, EtherType.IPV4);
-  writeIpv4(environment, ends, frame + ethernetHeaderBytes, segmentBytes);
+  writeIpv4(environment, frame + ethernetHeaderBytes, IpProtocol.TCP, remoteAddress, segmentBytes);
   const at = frame + transportStart;
   writeTransport(view, at, ends, fields, optionBytes);
-  const pseudo = pseudoHeaderSum(environment.address, ends.remoteAddress, IpProtocol.TCP, segmentBytes);
+  const pseudo = pseudoHeaderSum(environment.address, remoteAddress, IpProtocol.TCP, segmentBytes);
   let checksum = folded(pseudo);
   if (!device.hasChecksumOffload) {
     cpu.charge('checksum', Math.ceil(segmentBytes / costs.checksumBytesPerCycle));
@@ -69,23 +65,11 @@ export function sendSegment(
   }
   transportHeader.fields.checksum.set(view, at, checksum);
   cpu.charge('protocol', costs.protocolTransmit);
-  device.transmit(cpu, buffer, start, transportStart + segmentBytes);
+  const lengthBytes = transportStart + segmentBytes;
+  if (!neighbours.transmit(cpu, remoteAddress, { buffer, start, lengthBytes, isChecksummed: true }))
+    return false;
   counts.segmentsSent++;
   return true;
-}
-
-function writeIpv4(environment: StackEnvironment, ends: Ends, at: number, segmentBytes: number): void {
-  const { bytes, view } = environment.platform.memory;
-  const { fields } = ipv4Header;
-  bytes.fill(0, at, at + ipv4HeaderBytes);
-  fields.versionAndLength.set(view, at, versionAndLength);
-  fields.totalLength.set(view, at, ipv4HeaderBytes + segmentBytes);
-  fields.fragment.set(view, at, doNotFragment);
-  fields.timeToLive.set(view, at, timeToLive);
-  fields.protocol.set(view, at, IpProtocol.TCP);
-  fields.source.set(view, at, environment.address);
-  fields.destination.set(view, at, ends.remoteAddress);
-  fields.checksum.set(view, at, ~folded(sumOf(bytes, at, ipv4HeaderBytes)) & 0xffff);
 }
 
 function writeTransport(
@@ -111,6 +95,10 @@ function writeTransport(
   view.setUint8(options, Option.MAXIMUM_SEGMENT);
   view.setUint8(options + 1, 4);
   view.setUint16(options + 2, segment.maximumSegment);
+  if (segment.windowScale < 0) {
+    view.setUint32(options + 4, Option.NO_OPERATION * 0x0101_0101);
+    return;
+  }
   view.setUint8(options + 4, Option.NO_OPERATION);
   view.setUint8(options + 5, Option.WINDOW_SCALE);
   view.setUint8(options + 6, 3);

@@ -2,21 +2,29 @@
  * The protocol stack of one host: finds the connection that a frame is for, opens and listens, and looks after the ends
  * of connections.
  *
- *     driver ── receive ──► checks ─┬─ a connection ──► segment-input
- *                                   ├─ SYN for a listener ──► a half-open connection, SYN + ACK
- *                                   └─ neither ──► RST
+ *     driver ── receive ─┬─ ARP ──► neighbours
+ *                        └─ IPv4 ─┬─ ICMP ──► echo
+ *                                 └─ TCP ──► checks ─┬─ a connection ──► segment-input
+ *                                                    ├─ SYN for a listener ──► a half-open connection, SYN + ACK
+ *                                                    └─ neither ──► RST
  *
- * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
+ * A neighbour's hardware address is configuration, or found by ARP. No routes, no loopback.
  */
+import { EtherType, IpProtocol } from '../../abi/index.ts';
+import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { psPerUs } from '../../base/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
+import { sumWithout } from './checksum.ts';
 import { Connection, type Ends } from './connection.ts';
 import { ConnectionTimers } from './connection-timers.ts';
+import { icmpArrived } from './echo.ts';
 import type { NetDevice, NetworkLayer, StackEnvironment } from './environment.ts';
 import { Flag, headroomBytes } from './headers.ts';
+import { newPacket, readIpv4 } from './ipv4.ts';
 import { Listener } from './listener.ts';
+import { Neighbours, type NetAddresses } from './neighbours.ts';
 import { output, sendReset, sendSyn } from './output.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { segmentArrived } from './segment-input.ts';
@@ -24,13 +32,8 @@ import { newSegment, type ReadSegment, readSegment } from './segment-reader.ts';
 import { sendSegment } from './segment-writer.ts';
 import { isAfter, sequenceAdd } from './sequence.ts';
 
-/** The network as the stack is configured for it. */
-export interface NetAddresses {
-  /** Our IPv4 address as a number. */
-  readonly address: number;
-  /** Hardware addresses of the hosts that can be reached. */
-  readonly neighbours: ReadonlyMap<number, Uint8Array>;
-}
+/** Where packets that are not for us are counted. */
+const readingCounts = { bad: 'badFrames', foreign: 'foreignDestinations', fragment: 'fragments' } as const;
 
 const firstEphemeralPort = 32_768;
 const lastEphemeralPort = 60_999;
@@ -45,7 +48,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   readonly counts: NetStatistics;
   readonly device: NetDevice;
   readonly address: number;
-  readonly #neighbours: ReadonlyMap<number, Uint8Array>;
+  readonly neighbours: Neighbours;
   readonly #connections = new Set<Connection>();
   /** By the two ports; few connections share both. */
   readonly #byPorts = new Map<number, Connection[]>();
@@ -55,6 +58,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   readonly #throttled: Connection[] = [];
   readonly #waitingOut: Connection[] = [];
   readonly #timers: ConnectionTimers;
+  readonly #packet = newPacket();
   readonly #segment: ReadSegment = newSegment();
   #nextPort = firstEphemeralPort;
   #opened = 0;
@@ -73,7 +77,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.counts = counts;
     this.device = device;
     this.address = addresses.address;
-    this.#neighbours = addresses.neighbours;
+    this.neighbours = new Neighbours(this, addresses, (cpu, address) => this.#isUnreachable(cpu, address));
     this.#timers = new ConnectionTimers(this, this.#connections);
     this.platform.addTimeKeeper(this.#timers);
   }
@@ -111,7 +115,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
 
   /** Whether a segment could be sent there. */
   isReachable(address: number): boolean {
-    return this.#neighbours.has(address);
+    return this.neighbours.isReachable(address);
   }
 
   /** Begins to open a connection. @returns undefined when one with these ends exists */
@@ -134,33 +138,26 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.#timers.stop();
     for (const listener of [...this.#listeners.values()]) this.unlisten(cpu, listener);
     for (const connection of [...this.#connections]) connection.fail(cpu, 'ENETDOWN');
+    this.neighbours.close();
   }
 
   // What the device calls.
 
   receive(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
-    const { platform, counts, costs } = this;
+    const { platform, counts, costs, neighbours, device } = this;
     cpu.charge('protocol', costs.protocolReceive);
-    if (sum < 0) {
-      cpu.charge('checksum', Math.ceil(buffer.length / costs.checksumBytesPerCycle));
-      counts.checksummedBytes += buffer.length;
-    }
-    const segment = this.#segment;
-    const { bytes, view } = platform.memory;
-    const found = readSegment(bytes, view, buffer, sum, this.address, segment);
-    if (found !== 'segment') {
-      if (found === 'bad') counts.badFrames++;
-      else counts.badChecksums++;
-      this.device.buffers.give(buffer);
+    const type =
+      buffer.length < ethernetHeaderBytes
+        ? undefined
+        : ethernetHeader.fields.type.get(platform.memory.view, buffer.physical);
+    if (type === EtherType.IPV4) {
+      this.#packetArrived(cpu, buffer, sum);
       return;
     }
-    const connection = this.#find(segment.destinationPort, segment.sourceAddress, segment.sourcePort);
-    if (connection !== undefined && !this.#isReplaced(cpu, connection, segment)) {
-      segmentArrived(cpu, connection, segment, buffer);
-      return;
-    }
-    this.device.buffers.give(buffer);
-    this.#strangerArrived(cpu, segment);
+    if (type === EtherType.ARP) neighbours.receive(cpu, buffer);
+    else if (type === undefined) counts.badFrames++;
+    else counts.foreignTypes++;
+    device.buffers.give(buffer);
   }
 
   roomAgain(cpu: Cpu): void {
@@ -171,10 +168,6 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   }
 
   // What connections need.
-
-  neighbour(address: number): Uint8Array | undefined {
-    return this.#neighbours.get(address);
-  }
 
   throttle(connection: Connection): void {
     if (connection.isThrottled) return;
@@ -214,6 +207,60 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   }
 
   // Inside.
+
+  #packetArrived(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
+    const { platform, counts, costs } = this;
+    if (sum < 0) {
+      cpu.charge('checksum', Math.ceil(buffer.length / costs.checksumBytesPerCycle));
+      counts.checksummedBytes += buffer.length;
+    }
+    const packet = this.#packet;
+    const { bytes, view } = platform.memory;
+    const found = readIpv4(bytes, view, buffer, this.address, packet);
+    if (found !== 'ours') counts[readingCounts[found]]++;
+    else {
+      const { at, payloadBytes, protocol } = packet;
+      const end = buffer.physical + buffer.length;
+      // Padding is zeros, where the sender keeps the standard.
+      const own = sum < 0 ? sum : sumWithout(bytes, at + payloadBytes, end, payloadBytes, sum);
+      if (protocol === IpProtocol.TCP) {
+        this.#segmentArrived(cpu, buffer, own);
+        return;
+      }
+      if (protocol === IpProtocol.ICMP) icmpArrived(cpu, this, packet, own);
+      else counts.foreignProtocols++;
+    }
+    this.device.buffers.give(buffer);
+  }
+
+  #segmentArrived(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
+    const { counts } = this;
+    const segment = this.#segment;
+    const { bytes, view } = this.platform.memory;
+    const found = readSegment(bytes, view, buffer, this.#packet, sum, this.address, segment);
+    if (found !== 'segment') {
+      if (found === 'bad') counts.badFrames++;
+      else counts.badChecksums++;
+      this.device.buffers.give(buffer);
+      return;
+    }
+    const connection = this.#find(segment.destinationPort, segment.sourceAddress, segment.sourcePort);
+    if (connection !== undefined && !this.#isReplaced(cpu, connection, segment)) {
+      segmentArrived(cpu, connection, segment, buffer);
+      return;
+    }
+    this.device.buffers.give(buffer);
+    this.#strangerArrived(cpu, segment);
+  }
+
+  /** Nobody has answered for an address: what is being opened to it ends (Linux: tcp_v4_err); what is open tries on. */
+  #isUnreachable(cpu: Cpu, address: number): void {
+    for (const connection of [...this.#connections]) {
+      if (connection.remoteAddress !== address) continue;
+      if (connection.state === 'SYN_SENT') connection.fail(cpu, 'EHOSTUNREACH');
+      else if (connection.state === 'SYN_RECEIVED') connection.end(cpu);
+    }
+  }
 
   #open(ends: Ends, isPassive: boolean): Connection {
     const { platform } = this;

@@ -44,6 +44,8 @@ export interface TestOptions {
   readonly cost?: Partial<NetCostConfig>;
   readonly cores?: number;
   readonly latencyPs?: number;
+  /** The hosts are not told each other's MACs, and find them by ARP. */
+  readonly asksForNeighbours?: boolean;
 }
 
 export type NetProgram = (context: ProgramContext, calls: SocketCalls, node: TestNode) => Promise<void>;
@@ -185,7 +187,9 @@ function newNode(process: LogicalProcess, index: number, options: TestOptions): 
   const other = 1 - index;
   const network = new Network(platform, config, {
     address: addresses[index]!,
-    neighbours: new Map([[addresses[other]!, macs[other]!]]),
+    ...(options.asksForNeighbours === true
+      ? { neighbours: new Map(), linkPrefixBits: 24 }
+      : { neighbours: new Map([[addresses[other]!, macs[other]!]]) }),
   });
   return { index, host, network, platform, log, nic: parts.nic!, isUp: false };
 }
