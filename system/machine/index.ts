@@ -7,6 +7,7 @@ export { HcaNode } from './node/hca-node.ts';
 export type { Held } from './node/held.ts';
 export { HostNode } from './node/host-node.ts';
 export type { MemoryTraffic } from './node/memory-traffic.ts';
+export { NicNode } from './node/nic-node.ts';
 export { addressOf, type NicSoftware } from './node/nic-software.ts';
 export type { LinkPacket, LinkPackets } from './node/packet-log.ts';
 export type { ProgramMemory } from './node/program-memory.ts';
@@ -30,6 +31,7 @@ export {
   hcaName,
   hostName,
   type MachinePlan,
+  nicName,
   planMachine,
   type Watch,
 } from './plan.ts';
@@ -57,6 +59,7 @@ export {
   blockFailures,
   hostFailures,
   linkFailures,
+  nicHostFailures,
   operationFailures,
   wireFailures,
 } from './report/checks.ts';
@@ -72,6 +75,8 @@ export {
 export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
 export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
+export { macFailures, nicEndOf } from './report/nic-checks.ts';
+export { type NicLedger, nicLedgerOf } from './report/nic-ledger.ts';
 export { ethernetOf } from './report/nic-report.ts';
 export type {
   BlockRow,

@@ -42,6 +42,11 @@ export interface MachinePlan {
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
   readonly operationTimes: readonly OperationTimesMemory[];
+  /**
+   * Name of the process at the other end of a NIC's cable where it is none of this machine: a port of an HCA, whose software is asked
+   * for its MAC by ARP. Left out: the NIC of the node's peer, whose MAC is configuration.
+   */
+  readonly nicFarEnd?: string | undefined;
   /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
   readonly progress: SharedArrayBuffer;
 }

@@ -19,12 +19,12 @@ import {
   droppedOf,
 } from '../machine/analysis/index.ts';
 import {
-  type HcaLedger,
   HcaNode,
-  type HostLedger,
   hcaLedgerOf,
   hostLedgerOf,
   type JsonValue,
+  type NicNode,
+  nicLedgerOf,
   type ValueTaken,
   type WireCapture,
   wireCaptureOf,
@@ -36,6 +36,7 @@ import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
 import type { ServingConfig } from './parameters.ts';
 import { isPeerFailure, PeerHost, type PeerProgram, stepPrograms } from './peer-host.ts';
+import type { PeerLedgers } from './serve-report.ts';
 import {
   guestName,
   planServed,
@@ -237,10 +238,12 @@ export class Emulation {
     return this.slots.map((slot, node) => slotLedgerOf(slot, this.guests[node]!, this.hcas[node]!));
   }
 
-  /** The statistics of the simulated host and its HCA, as of now. */
-  peerLedgers(): { readonly host: HostLedger; readonly hca: HcaLedger } | undefined {
+  /** The statistics of the simulated host and its adapter, as of now. */
+  peerLedgers(): PeerLedgers | undefined {
     const { peer } = this;
-    return peer === undefined ? undefined : { host: hostLedgerOf(peer.host), hca: hcaLedgerOf(peer.hca) };
+    if (peer === undefined) return undefined;
+    const { host, hca, nic } = peer;
+    return { host: hostLedgerOf(host), hca: hca && hcaLedgerOf(hca), nic: nic && nicLedgerOf(nic) };
   }
 
   /** What the analysers have found so far; empty unless the options ask for an analysis. */
@@ -262,7 +265,7 @@ export class Emulation {
   }
 
   #capturesNow(): WireCapture[] {
-    return this.#allHcas.flatMap(({ node, lp, wireLog }) =>
+    return this.#allAdapters.flatMap(({ node, lp, wireLog }) =>
       wireCaptureOf(node, `${lp.name}${this.#buildText}`, wireLog),
     );
   }
@@ -274,7 +277,7 @@ export class Emulation {
 
   #observationsNow(): ProcessObservations[] {
     const hosts = this.peer === undefined ? [] : [this.peer.host];
-    return [...this.guests, ...hosts, ...this.#allHcas].flatMap(({ stream }) => {
+    return [...this.guests, ...hosts, ...this.#allAdapters].flatMap(({ stream }) => {
       if (stream === undefined) return [];
       const collected = stream.collect();
       return [{ ...collected, process: `${collected.process}${this.#buildText}` }];
@@ -282,8 +285,8 @@ export class Emulation {
   }
 
   /** Those that are served, and the simulated host's. */
-  get #allHcas(): HcaNode[] {
-    return [...this.hcas, ...(this.peer === undefined ? [] : [this.peer.hca])];
+  get #allAdapters(): (HcaNode | NicNode)[] {
+    return [...this.hcas, ...(this.peer === undefined ? [] : [this.peer.adapter])];
   }
 
   /** Behind the names of processes: what the first build has recorded is not that of another. */

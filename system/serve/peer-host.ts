@@ -1,10 +1,10 @@
 /**
  * The simulated host at the other end of the cable: node 1 of the machine, which runs a user's program beside a real guest.
  *
- *     guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1: kernel, driver, program
+ *     guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1: kernel, driver, program          (or nic1: `machine.adapter`)
  *       └────────────── exchange ────────────────────┘
  *
- * Host and HCA are those of the simulated machine. A guest's accesses are carried out within a call, and the program is async:
+ * Host and adapter are those of the simulated machine. A guest's accesses are carried out within a call, and the program is async:
  * so its code runs within that call too ({@link stepPrograms}), and it can wait for nothing but simulated time.
  */
 import { InvariantError, textOfThrown } from '../../base/index.ts';
@@ -17,6 +17,7 @@ import {
   type JsonValue,
   type LogLine,
   type MachinePlan,
+  NicNode,
   type ProgramFunction,
   ProgramRunner,
   programWaitsOf,
@@ -66,18 +67,22 @@ export const stepPrograms: ProgramStep = (process) => {
 
 export class PeerHost {
   readonly host: HostNode;
-  readonly hca: HcaNode;
+  /** What is in its slot: one of both. */
+  readonly hca: HcaNode | undefined;
+  readonly nic: NicNode | undefined;
   /** Values of the exchange that have come so far. */
   arrivedCount = 0;
   readonly #programs: ProgramRunner;
   readonly #name: string;
   #state: Pick<PeerState, 'outcome' | 'result' | 'error' | 'stack'> = { outcome: 'running' };
 
-  /** Powers the host on, and has its program begin when its driver has probed the HCA. */
+  /** Powers the host on, and has its program begin when its driver has probed the adapter. */
   constructor(plan: MachinePlan, { name, run, args }: PeerProgram) {
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
-    this.hca = new HcaNode(plan, peerNode, undefined, shared);
-    this.host = new HostNode(plan, peerNode, this.hca.hca.shared);
+    const isHca = plan.config.machine.adapter === 'hca';
+    this.hca = isHca ? new HcaNode(plan, peerNode, undefined, shared) : undefined;
+    this.host = new HostNode(plan, peerNode, this.hca?.hca.shared);
+    this.nic = isHca ? undefined : new NicNode(plan, peerNode);
     const { onArrival = () => {} } = this.host.exchange;
     this.host.exchange.onArrival = (label) => {
       this.arrivedCount++;
@@ -90,7 +95,11 @@ export class PeerHost {
   }
 
   get processes(): LogicalProcess[] {
-    return [this.host.lp, this.hca.lp];
+    return [this.host.lp, this.adapter.lp];
+  }
+
+  get adapter(): HcaNode | NicNode {
+    return this.hca ?? this.nic!;
   }
 
   get hasEnded(): boolean {

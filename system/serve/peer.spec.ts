@@ -169,6 +169,8 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
   });
 });
 
+const withNic = { 'machine.adapter': 'nic', 'hca.capability.linkLayer': 'ethernet' };
+
 describe('options of a simulated host', () => {
   const order = (more: object) => () => serveOrderOf({ socket: 's', peer: programOf('echo'), ...more });
 
@@ -178,8 +180,23 @@ describe('options of a simulated host', () => {
     [{ peer: { run: () => {} } }, 'expected a module ({ url, exportName }): it runs in another thread'],
     [{ peer: programOf('echo', { guestPorts: { 70000: 1 } }) }, 'peer.guestPorts is 70000, expected ports'],
     [{ peer: programOf('echo', { guestPorts: { 1: 0 } }) }, 'peer.guestPorts is 0, expected ports'],
-    [{ set: { 'machine.adapter': 'nic' } }, 'machine.adapter is "nic", expected hca beside a guest'],
-    [{ set: { 'hca.capability.linkLayer': 'ethernet' } }, 'hca.capability.linkLayer is "ethernet", expected'],
+    [
+      { set: { 'machine.adapter': 'nic' } },
+      'hca.capability.linkLayer is "infiniband", expected ethernet beside a simulated host with a NIC',
+    ],
+    [
+      { set: { 'hca.capability.linkLayer': 'ethernet' } },
+      'hca.capability.linkLayer is "ethernet", expected infiniband beside a simulated host with an HCA',
+    ],
+    [{ peer: undefined, set: withNic }, 'machine.adapter is "nic", expected hca, unless a simulated host is'],
+    [
+      { peer: programOf('echo', { guestPorts: { 7: 8 } }), set: withNic },
+      'peer.guestPorts is "7", expected left',
+    ],
+    [
+      { set: { ...withNic, 'net.driver.mtu': 9000 } },
+      'net.driver.mtu is 9000, expected at most ethernet.mtuBytes',
+    ],
     [{ set: { 'machine.nodeCount': 4 } }, 'machine.nodeCount is 4, expected 2: the guest and its peer'],
   ])('are refused in words: %j', (more, message) => {
     expect(order(more)).toThrow(message);

@@ -1,6 +1,14 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
 import { countText, timeText } from '../text/format.ts';
-import { cacheTable, checksLine, faultLines, pcieTable, transportTable, wireTable } from '../text/render.ts';
+import {
+  cacheTable,
+  checksLine,
+  faultLines,
+  nicTable,
+  pcieTable,
+  transportTable,
+  wireTable,
+} from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
 import { tableOf } from '../text/table.ts';
 import type { Defect } from './defect.ts';
@@ -16,6 +24,7 @@ export function renderServeReport(report: ServeReport): string {
     doorbellTable(nodes),
     pcieTable(allNodes),
     cacheTable(allNodes),
+    ...(peer?.node.nic === undefined ? [] : [nicTable([[1, peer.node.nic]])]),
     ...transportTable(allNodes.map(({ hca }) => ({ hca: { ...hca, violations: {} } }))),
     interruptTable(nodes),
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),

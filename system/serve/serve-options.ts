@@ -103,6 +103,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
+  checkAdapter(options, config);
   if (wire !== undefined) {
     checkWire(options, config, hcas);
     checkStrangerFaults(faults);
@@ -119,6 +120,23 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
     peer,
     analysis: options.analysis,
   };
+}
+
+/** @throws ConfigurationError for a NIC where no host is simulated, and for ports to one that the guest reaches by its own network */
+function checkAdapter({ peer }: ServeOptions, { machine: { adapter } }: MachineConfig): void {
+  if (adapter === 'hca') return;
+  if (peer === undefined)
+    throw new ConfigurationError(
+      'machine.adapter',
+      adapter,
+      'hca, unless a simulated host is beside the guest (peer)',
+    );
+  for (const port of Object.keys(peer.guestPorts ?? {}))
+    throw new ConfigurationError(
+      'peer.guestPorts',
+      port,
+      'left out with machine.adapter=nic: the two reach each other over the cable',
+    );
 }
 
 function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOptions): Cabling {

@@ -30,7 +30,11 @@ import {
   type LogLine,
   linkFailures,
   linkOf,
+  macFailures,
+  type NicLedger,
   type NodeReport,
+  nicEndOf,
+  nicHostFailures,
   nodeReportOf,
   nonZero,
   type OperationReport,
@@ -46,7 +50,7 @@ import {
 import { configHashOf, type MachineConfig } from '../machine/profile/index.ts';
 import type { Defect } from './defect.ts';
 import type { PeerState } from './peer-host.ts';
-import type { Cabling } from './served-plan.ts';
+import { type Cabling, strangerNode } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
 import type { StrangerPaceCounters } from './stranger-pace.ts';
 
@@ -65,7 +69,7 @@ export const meaning = {
 
 /** The same, where a simulated host is beside the guest. */
 export const peerMeaning =
-  'Under peer, times and cycles of host 1 and its HCA are simulated time too. But what it waited for of the guest came at the ' +
+  'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
   "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
 
 /**
@@ -227,9 +231,14 @@ interface StrangerParts {
   readonly pace: StrangerPaceCounters;
 }
 
-interface PeerParts {
+/** The simulated host, and what is in its slot: one of both. */
+export interface PeerLedgers {
   readonly host: HostLedger;
-  readonly hca: HcaLedger;
+  readonly hca: HcaLedger | undefined;
+  readonly nic: NicLedger | undefined;
+}
+
+interface PeerParts extends PeerLedgers {
   readonly state: PeerState;
   readonly log: readonly LogLine[];
 }
@@ -238,12 +247,12 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, stranger } = parts;
   const { defects, analyses, run } = parts;
   const peers = peer === undefined ? [] : [peer];
-  const hcas = [...slots, ...peers].map(({ hca }) => hca);
+  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
   const far = (node: number): HcaLedger => hcas[cabling === 'cable' ? node ^ 1 : node]!;
   const exact = new ExactFigures();
   // A port without a plug has no peer to compare with.
-  const cabled = cabling === 'open' || stranger !== undefined ? [] : hcas;
-  const ends = stranger === undefined ? [] : strangerEndsOf(slots[0]!.hca, stranger);
+  const cabled = cabling === 'open' || stranger !== undefined || peer?.nic !== undefined ? [] : hcas;
+  const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
   return {
     schema: serveReportSchema,
     meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
@@ -251,7 +260,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     config,
     ...faultsOf(faults, [
       ...slots.flatMap((slot) => [slot, slot.hca]),
-      ...peers.flatMap(({ host, hca }) => [host, hca]),
+      ...peers.flatMap(({ host, hca, nic }) => [host, hca ?? nic!]),
       ...(stranger === undefined ? [] : [stranger]),
     ]),
     hcas: slots.length,
@@ -282,7 +291,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   };
 }
 
-function peerOf({ host, hca, state, log }: PeerParts, exact: ExactFigures): PeerReport {
+function peerOf({ host, hca, nic, state, log }: PeerParts, exact: ExactFigures): PeerReport {
   const { endedPs, ...program } = state;
   return {
     program: {
@@ -290,18 +299,23 @@ function peerOf({ host, hca, state, log }: PeerParts, exact: ExactFigures): Peer
       ...(endedPs === undefined ? {} : { endedPs: exact.numberOf('peer.program.endedPs', endedPs) }),
     },
     log: log.map(({ atPs, program: name, text }) => ({ atPs: Number(atPs), program: name, text })),
-    node: nodeReportOf(host, hca, undefined),
+    node: nodeReportOf(host, hca, nic),
   };
 }
 
 /** An end of a cable of Ethernet, whoever has it. */
 type CableEnd = Parameters<typeof frameCableFailures>[0] & { readonly ethernet: FrameLedger };
 
-/** Both directions of the cable to a stranger. */
-function strangerEndsOf(hca: HcaLedger, { port, isQuiet }: StrangerParts): [CableEnd, CableEnd][] {
-  if (hca.ethernet === undefined) return [];
+/** The far end of the one HCA's cable where that is no HCA's. */
+function farEndOf(peer: PeerParts | undefined, stranger: StrangerParts | undefined): CableEnd | undefined {
+  if (peer?.nic !== undefined) return nicEndOf(peer.nic);
+  return stranger && { node: strangerNode, ethernet: stranger.port, wire: { isQuiet: stranger.isQuiet } };
+}
+
+/** Both directions of that cable. */
+function endsOf(hca: HcaLedger, far: CableEnd | undefined): [CableEnd, CableEnd][] {
+  if (hca.ethernet === undefined || far === undefined) return [];
   const near: CableEnd = { node: hca.node, ethernet: hca.ethernet, wire: hca.wire };
-  const far: CableEnd = { node: hca.node + 1, ethernet: port, wire: { isQuiet } };
   return [
     [near, far],
     [far, near],
@@ -380,11 +394,11 @@ function checksOf(
   ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
   stranger: StrangerParts | undefined,
 ): ServeChecks {
-  const host = peer && hostFailures(peer.host, peer.hca, far(peer.hca.node));
-  const hcas = [...slots.map(({ hca }) => hca), ...(peer === undefined ? [] : [peer.hca])];
+  const host = peer && peerFailures(peer, far);
+  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
   const checks = {
     ...(host === undefined ? {} : { cpu: checkOf(host.cpu) }),
-    blocks: checkOf(hcas.flatMap(blockFailures)),
+    blocks: checkOf([...hcas.flatMap(blockFailures), ...(host?.blocks ?? [])]),
     pcie: checkOf([
       ...slots.flatMap(({ node, pcie, hca }) => linkFailures(node, pcie, hca.pcie)),
       ...(host?.pcie ?? []),
@@ -394,6 +408,7 @@ function checksOf(
       ...cabled.flatMap((hca) => wireFailures(hca, far(hca.node))),
       ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
       ...(stranger === undefined ? [] : socketFailures(stranger)),
+      ...(peer?.nic === undefined ? [] : macFailures(peer.nic)),
     ]),
     operations: checkOf([
       ...slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca)),
@@ -401,6 +416,12 @@ function checksOf(
     ]),
   };
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+/** What does not balance in the simulated host; of an HCA, its blocks are among those of all. */
+function peerFailures({ host, hca, nic }: PeerParts, far: (node: number) => HcaLedger) {
+  if (hca !== undefined) return { ...hostFailures(host, hca, far(hca.node)), blocks: [] };
+  return nicHostFailures(host, nic!);
 }
 
 /** From the device's messages to the guest's descriptors. What a descriptor was not there for is a guest's choice. */

@@ -47,7 +47,8 @@ export async function serve(options: ServeOptions, listeners: ServeListeners = {
   );
   await machine.ready;
   const { peer } = options;
-  if (peer !== undefined) {
+  // Its kernel has TCP of its own where it has a NIC.
+  if (peer !== undefined && order.config.machine.adapter === 'hca') {
     const ports = Object.entries(peer.guestPorts ?? {}).map(([own, port]) => [Number(own), port] as const);
     await machine.relay(new Map(ports));
   }
@@ -108,7 +109,7 @@ export class ServedMachine implements AsyncDisposable {
     return this.#relay === undefined ? lines : [...lines, peerNetworkLine(this.#guestPorts)];
   }
 
-  /** Port of this computer's loopback at which the guest's TCP connections to its peer are taken; undefined without one. */
+  /** Port of this computer's loopback at which the guest's TCP connections to its peer are taken; undefined without one, and where it has a NIC. */
   get peerPort(): number | undefined {
     return this.#relay?.port;
   }

@@ -2,7 +2,7 @@
  * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
  *
  *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
- *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1
+ *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1   (or nic1: `machine.adapter`)
  *
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
  * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing; or a cable whose other end is a
@@ -20,6 +20,7 @@ import {
   hcaName,
   hostName,
   type MachinePlan,
+  nicName,
   planMachine,
 } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
@@ -91,11 +92,19 @@ export function checkPeer({
 }: Pick<ServedChoice, 'config' | 'hcaCount' | 'cabling'>): void {
   if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: the other HCA is its');
   if (cabling !== 'cable') throw new ConfigurationError('cabling', cabling, 'a cable to the peer');
-  if (machine.adapter !== 'hca')
-    throw new ConfigurationError('machine.adapter', machine.adapter, 'hca beside a guest');
   const { linkLayer } = hca.capability;
-  if (linkLayer !== 'infiniband')
-    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, 'infiniband beside a simulated host');
+  if (machine.adapter === 'nic' && linkLayer !== 'ethernet')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'ethernet beside a simulated host with a NIC (machine.adapter=nic)',
+    );
+  if (machine.adapter === 'hca' && linkLayer !== 'infiniband')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'infiniband beside a simulated host with an HCA; with machine.adapter=nic it has a NIC, and its kernel TCP',
+    );
   if (machine.nodeCount !== 2)
     throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
 }
@@ -112,13 +121,15 @@ export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' 
     );
 }
 
-/** The plan of a machine of simulated hosts, of which the guest stands for host 0. */
+/** The plan of a machine of simulated hosts, of which the guest stands for host 0; a NIC's cable leads to the guest's HCA. */
 function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' | 'shortcuts'>): MachinePlan {
   const plan = planMachine({ ...choice, partition: 'single', analysis: undefined });
+  const hasNic = choice.config.machine.adapter === 'nic';
   const own = [hostName(0), hcaName(0)];
-  const isOwn = (key: string): boolean => own.every((name) => key.includes(name));
+  const isOwn = (key: string): boolean =>
+    hasNic ? key.includes(nicName(0)) : own.every((name) => key.includes(name));
   const channels = Object.fromEntries(Object.entries(plan.channels).filter(([key]) => !isOwn(key)));
-  return { ...plan, channels };
+  return { ...plan, channels, ...(hasNic ? { nicFarEnd: hcaName(0) } : {}) };
 }
 
 /** The channels of the exchange with the simulated host, as the guest's slot has them. */
@@ -128,9 +139,13 @@ export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
 });
 
 /** The peers at the other ends of an HCA's links. */
-export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {
+export function servedNeighboursOf(
+  { cabling, peer }: Pick<ServedPlan, 'cabling' | 'peer'>,
+  node: number,
+): HcaNeighbours {
   const end = openEndName(node);
-  const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: end, socket: end } as const;
+  const cable = peer?.nicFarEnd === undefined ? hcaName(node ^ 1) : nicName(peerNode);
+  const wirePeers = { cable, loopback: hcaName(node), open: end, socket: end } as const;
   const subnetNodes = cabling === 'cable' ? [0, 1] : [node];
   return { host: guestName(node), wirePeer: wirePeers[cabling], subnetNodes };
 }

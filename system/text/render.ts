@@ -26,7 +26,9 @@ export function renderReport(report: Report): string {
     ...iommuTable(report.nodes),
     ...onDemandTable(report.nodes),
     pcieTable(report.nodes),
-    ...(report.config.machine.adapter === 'nic' ? [nicTable(report.nodes)] : [cacheTable(report.nodes)]),
+    ...(report.config.machine.adapter === 'nic'
+      ? [nicTable(report.nodes.map(({ nic }, host) => [host, nic]))]
+      : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
     ...transportTable(report.nodes),
     ...inlineReceiveTable(report.nodes),
@@ -143,16 +145,17 @@ function memoryBusTable(nodes: readonly NodeReport[]): string {
 }
 
 /** What the NIC, the kernel above it and programs that drive it have counted. */
-function nicTable(nodes: readonly NodeReport[]): string {
+/** @param nics with the numbers of their hosts */
+export function nicTable(nics: readonly (readonly [host: number, nic: NodeReport['nic']])[]): string {
   const parts = ['kernel', 'programmed', 'device', 'transmitted', 'received'] as const;
   const rows = parts.flatMap((part) => {
-    const names = new Set(nodes.flatMap(({ nic }) => Object.keys(nic?.[part] ?? {})));
+    const names = new Set(nics.flatMap(([, nic]) => Object.keys(nic?.[part] ?? {})));
     return [...names].map((name) => [
       `${part} ${name}`,
-      ...nodes.map(({ nic }) => countText(nic?.[part][name] ?? 0)),
+      ...nics.map(([, nic]) => countText(nic?.[part][name] ?? 0)),
     ]);
   });
-  return tableOf('The NIC and its software', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
+  return tableOf('The NIC and its software', ['', ...nics.map(([host]) => `host ${host}`)], rows);
 }
 
 export function pcieTable(nodes: readonly Pick<NodeReport, 'pcie'>[]): string {

@@ -26,7 +26,7 @@ export function injectNicFaults(
   seed: number,
 ): void {
   for (const fault of faults)
-    if (!kinds.has(fault.kind))
+    if (fault.node === node && !kinds.has(fault.kind))
       throw new ConfigurationError(
         'fault',
         fault.kind,

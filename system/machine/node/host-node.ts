@@ -110,6 +110,8 @@ export class HostNode implements BusMap {
   /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
   nic: NicSoftware | undefined;
   readonly #booted: Signal;
+  /** Who is at the other end of a NIC's cable is found by ARP. */
+  readonly #looksForNeighbours: boolean;
   // Fields, since an image of the machine has what fields lead to.
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
@@ -189,6 +191,7 @@ export class HostNode implements BusMap {
     this.marked = plan.attributesCosts ? new MarkedOperations() : undefined;
     this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
+    this.#looksForNeighbours = plan.nicFarEnd !== undefined;
     this.faultLog = new FaultLog(plan.faults);
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
@@ -331,7 +334,7 @@ export class HostNode implements BusMap {
 
   async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
     const { host, config, node, systemDma } = this;
-    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel);
+    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel, this.#looksForNeighbours);
     await this.nic.probe(cpu);
   }
 }

@@ -5,11 +5,13 @@
  */
 import { macAddressOf, Nic } from '../../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
+import { withTag } from '../../../wire/index.ts';
 import { FaultLog, injectNicFaults } from '../faults/index.ts';
 import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';
 import { linkReader } from './packet-log.ts';
+import { attachWireLog, type WireLog } from './wire-log.ts';
 
 export class NicNode {
   readonly node: number;
@@ -19,12 +21,14 @@ export class NicNode {
   readonly faultLog: FaultLog;
   /** What happens when, when the plan asks for it. */
   readonly stream: Stream | undefined;
+  /** Frames at its end of the cable, where the analysis keeps them. */
+  readonly wireLog: WireLog | undefined;
   /** A field, since an image of the machine has what fields lead to. */
   readonly #shuffle: Random | undefined;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed, channels } = plan;
-    const [name, host, peer] = [nicName(node), hostName(node), nicName(peerOf(node))];
+    const [name, host, peer] = [nicName(node), hostName(node), plan.nicFarEnd ?? nicName(peerOf(node))];
     this.node = node;
     this.config = config;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
@@ -40,7 +44,8 @@ export class NicNode {
       link: pcie.link,
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
-      ethernet: config.ethernet,
+      // A port of an HCA sends a tag beside the longest payload.
+      ethernet: plan.nicFarEnd === undefined ? config.ethernet : withTag(config.ethernet),
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
@@ -48,6 +53,7 @@ export class NicNode {
       seed: config.machine.seed,
       macAddress: macAddressOf(node),
     });
+    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.nic.port);
     this.faultLog = new FaultLog(plan.faults);
     injectNicFaults(plan.faults, node, this.nic, this.faultLog, config.machine.seed);
     this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);

@@ -5,7 +5,8 @@
  *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
  *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
  *
- * Addresses are configuration: host n is 10.0.0.(n + 1), and reaches only the host at the other end of its cable.
+ * Addresses are configuration: host n is 10.0.0.(n + 1). Between two NICs the MAC of the other is, too; who is at an HCA's end of the
+ * cable is found by ARP.
  */
 import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../../host/index.ts';
 import { macAddressOf } from '../../../hw/nic/index.ts';
@@ -17,6 +18,9 @@ import type { DmaController } from './dma-controller.ts';
 
 /** IPv4 address of a host. */
 export const addressOf = (node: number): number => 0x0a00_0001 + node;
+
+/** Bits of an address that all hosts of the link share. */
+const linkPrefixBits = 24;
 
 /** What the kernel uses of the host. */
 export interface NicKernel {
@@ -65,6 +69,7 @@ export class NicSoftware {
     found: EnumeratedFunction,
     systemDma: DmaController,
     kernel: NicKernel,
+    looksForNeighbours: boolean,
   ) {
     const functionId = config.pcie.rootComplex.deviceBus << 8;
     this.node = node;
@@ -80,9 +85,11 @@ export class NicSoftware {
       log: (text: string) => kernel.log(text),
     };
     const peer = peerOf(node);
+    const known = looksForNeighbours ? [] : [[addressOf(peer), Uint8Array.from(macAddressOf(peer))] as const];
     this.network = new Network(platform, config.net, {
       address: addressOf(node),
-      neighbours: new Map([[addressOf(peer), Uint8Array.from(macAddressOf(peer))]]),
+      neighbours: new Map(known),
+      ...(looksForNeighbours ? { linkPrefixBits } : {}),
     });
   }
 

@@ -240,7 +240,9 @@ export class MachinePart {
 
   /** What has passed the ends of the cable in this thread, where the analysis keeps it. */
   captures(): WireCapture[] {
-    return this.hcas.flatMap(({ node, lp, wireLog }) => wireCaptureOf(node, lp.name, wireLog));
+    return [...this.hcas, ...this.nics].flatMap(({ node, lp, wireLog }) =>
+      wireCaptureOf(node, lp.name, wireLog),
+    );
   }
 
   effort(): PartEffort {

@@ -24,7 +24,7 @@ import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
 import type { NicLedger } from './nic-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
-import type { CheckReport, ChecksReport } from './schema.ts';
+import type { ChecksReport } from './schema.ts';
 
 /** @param hosts and their adapters by node: HCAs or NICs */
 export function checksOf(
@@ -69,15 +69,29 @@ function nicChecksOf(
   hosts: readonly HostLedger[],
   nics: readonly NicLedger[],
 ): Omit<ChecksReport, 'balanced'> {
-  const eachHost = (failures: (host: HostLedger, nic: NicLedger) => string[]): CheckReport =>
-    checkOf(hosts.flatMap((host, node) => failures(host, nics[node]!)));
+  const each = hosts.map((host, node) => nicHostFailures(host, nics[node]!, hosts[node ^ 1]!));
   return {
-    cpu: checkOf(hosts.flatMap(cpuFailures)),
-    blocks: checkOf(nics.flatMap(nicBlockFailures)),
-    pcie: eachHost(pcieFailures),
-    interrupts: eachHost((host, nic) => [...nicCauseFailures(nic), ...messageFailures(host, nic)]),
+    cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
+    blocks: checkOf(each.flatMap(({ blocks }) => blocks)),
+    pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
+    interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
     wire: checkOf(nics.flatMap((nic) => ethernetFailures(nic, nics[nic.node ^ 1]!))),
-    operations: eachHost((host, nic) => frameFailures(host, nic, hosts[nic.node ^ 1]!)),
+    operations: checkOf(each.flatMap(({ operations }) => operations)),
+  };
+}
+
+/** What does not balance between a host and its NIC, but for the cable. @param peer the host at its other end, where it is simulated */
+export function nicHostFailures(
+  host: HostLedger,
+  nic: NicLedger,
+  peer?: HostLedger,
+): Readonly<Record<'cpu' | 'blocks' | 'pcie' | 'interrupts' | 'operations', string[]>> {
+  return {
+    cpu: cpuFailures(host),
+    blocks: nicBlockFailures(nic),
+    pcie: pcieFailures(host, nic),
+    interrupts: [...nicCauseFailures(nic), ...messageFailures(host, nic)],
+    operations: frameFailures(host, nic, peer),
   };
 }
 

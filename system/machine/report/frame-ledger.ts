@@ -89,7 +89,7 @@ export function framesGone({ transmitted, received, dropped }: FrameLedger): {
 }
 
 /** One end of a cable as its balance sees it. */
-interface CableEnd {
+export interface CableEnd {
   readonly node: number;
   readonly ethernet?: FrameLedger | undefined;
   readonly wire: { readonly isQuiet: boolean };

@@ -8,6 +8,7 @@
  *                  words: a core's and the DMA controller's = those at the packet buffer
  */
 import { behind, sumOf, unequal, vectorFailures } from './failures.ts';
+import type { CableEnd, FrameLedger } from './frame-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';
 
@@ -44,7 +45,7 @@ export function nicCauseFailures(nic: NicLedger): string[] {
 export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string[] {
   const isQuiet = sender.isQuiet && receiver.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
-  const { frames = 0, bytes = 0, lostFrames = 0, lostBytes = 0, discardedFrames = 0 } = sender.transmitted;
+  const { frames = 0, bytes = 0, lostFrames = 0, lostBytes = 0 } = sender.transmitted;
   const { copiedFrames = 0, copiedBytes = 0 } = sender.transmitted;
   const { heldBack } = sender;
   const { received } = receiver;
@@ -62,16 +63,38 @@ export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string
       bytes + copiedBytes - heldBack.bytes,
       isQuiet,
     ),
-    ...unequal(
-      `${what}, frames of the MAC`,
-      sender.counters['transmitFrames'] ?? 0,
-      frames + discardedFrames,
-    ),
+    ...macFailures(sender),
   ];
 }
 
-/** @param peer the host at the other end of the cable */
-export function frameFailures(host: HostLedger, nic: NicLedger, peer: HostLedger): string[] {
+/** Frames that the MAC has sent are those that its port has taken. */
+export const macFailures = ({ node, transmitted, counters }: NicLedger): string[] =>
+  unequal(
+    `node ${node}, frames of the MAC`,
+    counters['transmitFrames'] ?? 0,
+    (transmitted['frames'] ?? 0) + (transmitted['discardedFrames'] ?? 0),
+  );
+
+/** A NIC as an end of a cable whose other end is an HCA's: what its MAC has taken is done with. */
+export const nicEndOf = (nic: NicLedger): CableEnd & { readonly ethernet: FrameLedger } => ({
+  node: nic.node,
+  wire: { isQuiet: nic.isQuiet },
+  ethernet: {
+    transmitted: nic.transmitted,
+    received: nic.received,
+    // PAUSE frames are frames as any: a NIC has no flow control.
+    flowControl: {},
+    completed: nic.counters['arrivals'] ?? 0,
+    packets: 0,
+    dropped: {},
+    held: nic.heldFrames,
+    busyPs: nic.busyPs,
+    heldBack: nic.heldBack,
+  },
+});
+
+/** @param peer the host at the other end of the cable, where it is simulated */
+export function frameFailures(host: HostLedger, nic: NicLedger, peer?: HostLedger): string[] {
   const isQuiet = nic.isQuiet && host.pcie.isQuiet && nic.pcie.isQuiet;
   const count = (name: string): number => nic.counters[name] ?? 0;
   const kernel = host.net?.kernel ?? {};
@@ -98,12 +121,14 @@ export function frameFailures(host: HostLedger, nic: NicLedger, peer: HostLedger
       false,
     ),
     ...behind(`${what}, frames by hand`, programmed['framesReceived'] ?? 0, count('released'), false),
-    ...behind(
-      `${what}, bytes to programs`,
-      kernel['copiedOutBytes'] ?? 0,
-      peer.net?.kernel['copiedInBytes'] ?? 0,
-      false,
-    ),
+    ...(peer === undefined
+      ? []
+      : behind(
+          `${what}, bytes to programs`,
+          kernel['copiedOutBytes'] ?? 0,
+          peer.net?.kernel['copiedInBytes'] ?? 0,
+          false,
+        )),
     ...wordFailures(host, nic, isQuiet),
   ];
 }
