@@ -4,6 +4,7 @@ import { renderReport } from '../index.ts';
 import { main as keyValueLookup } from './key-value-lookup.ts';
 import { main as rcPingpong } from './rc-pingpong.ts';
 import { main as rdmaCmEcho } from './rdma-cm-echo.ts';
+import { main as socketEcho } from './socket-echo.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -38,8 +39,20 @@ describe('the examples', () => {
     expect(renderReport(report)).toContain('The ledgers balance');
   });
 
+  it('connect by sockets and send a message to and fro', async () => {
+    const { results, report } = await socketEcho();
+    expect(results).toEqual(['echo over a socket', 18]);
+    expect(renderReport(report)).toContain('The ledgers balance');
+  });
+
   it('are short enough to be read at one sitting', () => {
-    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts', 'rdma-cm-echo.ts', 'guest-pingpong.ts']) {
+    for (const name of [
+      'rc-pingpong.ts',
+      'key-value-lookup.ts',
+      'rdma-cm-echo.ts',
+      'socket-echo.ts',
+      'guest-pingpong.ts',
+    ]) {
       const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n');
       expect(lines.length, name).toBeLessThan(150);
     }

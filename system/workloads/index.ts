@@ -20,6 +20,7 @@ export {
   guestPingpong,
 } from './guest-pingpong.ts';
 export { type GuestRpingArgs, type GuestRpingResult, guestRping, RdmaEventError } from './guest-rping.ts';
+export type { SocketTask } from './guest-sockets.ts';
 export {
   acceptGuest,
   connectGuest,
