@@ -65,6 +65,7 @@ const guests = [
   'test/guest/faults-probe.long.spec.ts',
   'test/guest/subnet-manager.spec.ts',
   'test/guest/peer.spec.ts',
+  'test/guest/ethernet-peer.spec.ts',
   'test/guest/sweep-bullmq.spec.ts',
   'test/guest/pyverbs.long.spec.ts',
   'test/guest/sweep-slurm.long.spec.ts',

@@ -1,12 +1,14 @@
 /**
  * How a guest reaches the simulated host beside it: by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
  * which that host has no more than its addresses. So its entry in the guest's neighbour table is put there by hand, as every
- * simulated host has the table of all (docs/connections.md): nobody there would answer ARP.
+ * simulated host has the table of all (docs/connections.md): nobody there would answer ARP. A simulated host with a NIC is reached by the
+ * adapter's interface and answers by itself.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';
 import { peerNetworkAddresses } from './qemu.ts';
 
-/** On IP over InfiniBand: host n is 10.0.0.(n+1). */
+/** Host n is 10.0.0.(n+1): on IP over InfiniBand, and on Ethernet with a NIC. */
+export const peerNet = '10.0.0';
 export const peerAddresses = { guest: '10.0.0.1', peer: '10.0.0.2' } as const;
 
 /** Flags and QP number of an IPoIB interface, which nothing is sent to, and the GID of the simulated host's port (RFC 4391, 9.1.1). */
@@ -39,3 +41,6 @@ export const peerNetworkCommand = [
   `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
   'chmod +x /usr/bin/peer-ip',
 ].join(' && ');
+
+/** Where the simulated host has a NIC: its name is that of its own address. */
+export const peerNameCommand = `printf "${peerAddresses.peer} peer\\n" >>/etc/hosts`;

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigurationError } from '../../base/index.ts';
 import { nativeLibrary } from '../../guest/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import {
   type PeerOptions,
   type PeerState,
@@ -18,6 +19,7 @@ import {
   type ServeOptions,
   type ServeReport,
   serve,
+  servedProfile,
 } from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';
 import { figuresOf, type GuestFigures } from './budget.ts';
@@ -30,7 +32,7 @@ import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
 import { withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
-import { peerNetworkCommand } from './peer-network.ts';
+import { peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
 import type { PeerNetwork } from './qemu.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
@@ -89,15 +91,19 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep 
 done`;
 
 /**
- * The same where ports are of Ethernet: each interface has the address 10.2.ADAPTER.GUEST, both counted from the first, and guests from 1.
- * RoCE has its own drivers, whose ports are up as soon as the interfaces are.
+ * The same where ports are of Ethernet: each interface has the address NETWORK.GUEST, guests counted from 1; in the network `$adapter` is
+ * the adapter's number. RoCE has its own drivers, whose ports are up as soon as the interfaces are.
  */
-const ethernetLoadCommand = (guest: number, hasRoce: boolean): string => `modprobe mlx4_en || exit 1
+const ethernetLoadCommand = (
+  guest: number,
+  hasRoce: boolean,
+  network: string,
+): string => `modprobe mlx4_en || exit 1
 adapter=0
 for device in /sys/bus/pci/drivers/mlx4_core/0*; do
   until [ -d $device/net ]; do sleep 0.1; done
   name=$(basename $device/net/*)
-  ip addr add 10.2.$adapter.${guest + 1}/24 dev $name && ip link set $name up || exit 1
+  ip addr add ${network}.${guest + 1}/24 dev $name && ip link set $name up || exit 1
   adapter=$((adapter + 1))
 done
 tries=0
@@ -128,6 +134,10 @@ until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
   tries=$((tries + 1)); [ $tries = 100 ] && { echo 'Soft-RoCE did not become active'; exit 1; }
   sleep 0.1
 done`;
+
+/** What a simulated host has in its slot. */
+const adapterIn = ({ profile = servedProfile, set = {} }: SessionOptions['serve']): 'hca' | 'nic' =>
+  configurationOf({ profile, set }).machine.adapter;
 
 export class GuestSession implements AsyncDisposable {
   readonly #guests: LinuxGuest[];
@@ -188,14 +198,17 @@ export class GuestSession implements AsyncDisposable {
     try {
       const { hcas, cable, ownFiles } = options;
       const wire = stranger === undefined ? undefined : join(folder, 'wire');
-      const toGuestPort = peer === undefined ? 0 : await freePort();
+      const hasRelay = peer !== undefined && adapterIn(options.serve) === 'hca';
+      const toGuestPort = hasRelay ? await freePort() : 0;
       const files = withOwnFiles(stockFiles, ownFiles, options.memoryMib, folder);
       machine = await serve(
         {
           ...options.serve,
           ...{ socket: join(folder, 'hca'), hcas, cable },
           ...(wire === undefined ? {} : { wire }),
-          ...(peer === undefined ? {} : { peer: { ...peer, guestPorts: { [meetingPort]: toGuestPort } } }),
+          ...(peer === undefined
+            ? {}
+            : { peer: { ...peer, ...(hasRelay ? { guestPorts: { [meetingPort]: toGuestPort } } : {}) } }),
         },
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
@@ -266,21 +279,28 @@ export class GuestSession implements AsyncDisposable {
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
   async load(): Promise<void> {
-    const { hca, ethernet } = (await this.machine.report()).config;
+    const { hca, ethernet, machine } = (await this.machine.report()).config;
     const { capability, control } = hca;
     const isEthernet = capability.linkLayer === 'ethernet';
     const hasRoce = capability.roce !== 'none';
     const isManaged = control.embeddedSubnetManager;
+    // A simulated host with a NIC is at the other end of the interface's own cable.
+    const hasNicPeer = this.#hasPeer && machine.adapter === 'nic';
+    const network = hasNicPeer ? peerNet : '10.2.$adapter';
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
-        if (this.#hasPeer) await guest.check(peerNetworkCommand, 'joining the guest and its peer');
+        if (this.#hasPeer)
+          await guest.check(
+            hasNicPeer ? peerNameCommand : peerNetworkCommand,
+            'joining the guest and its peer',
+          );
         if (this.#hasStranger && index === 1) {
           await guest.check(strangerLoadCommand(ethernet.mtuBytes), 'loading Soft-RoCE');
           return;
         }
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
-        const command = isEthernet ? ethernetLoadCommand(index, hasRoce) : loadCommand(isManaged);
+        const command = isEthernet ? ethernetLoadCommand(index, hasRoce, network) : loadCommand(isManaged);
         await guest.check(command, 'loading the drivers');
         // Those that stand in for stock ones are loaded by now.
         for (const name of this.#ownModules)

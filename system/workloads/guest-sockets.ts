@@ -2,7 +2,7 @@
  * A program of sockets on a simulated host with a NIC, at the other end of a guest's Ethernet cable: it is told in its mailbox `task` what
  * to do next; what came of it is put into `done`. It ends by `null`.
  */
-import { textOfThrown } from '../../base/index.ts';
+import { msToPs, textOfThrown } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import type { CounterpartOutcome } from './guest-counterpart.ts';
 import { serveIperf3 } from './iperf3-server.ts';
@@ -13,6 +13,15 @@ export type SocketTask =
   | { readonly service: 'iperf3'; readonly port: number }
   /** Sends back what comes over one connection, to its end. */
   | { readonly service: 'echo'; readonly port: number }
+  /** Takes so many bytes over one connection, but nothing of it for a while. */
+  | {
+      readonly service: 'discard';
+      readonly port: number;
+      readonly bytes: number;
+      readonly pauseMs: number;
+    }
+  /** Sends so many zeros over one connection. */
+  | { readonly service: 'zeros'; readonly port: number; readonly bytes: number }
   /** Connects to the guest, sends so many bytes, and is to get them back. */
   | { readonly service: 'call'; readonly address: number; readonly port: number; readonly bytes: number };
 
@@ -38,9 +47,10 @@ async function carryOut(program: ProgramContext, task: SocketTask): Promise<Json
   const listening = await listenAt(program, task.port);
   await program.exchange.put('listening', task.port);
   try {
-    return task.service === 'echo'
-      ? await echo(program, listening)
-      : { ...(await serveIperf3(program, listening)) };
+    if (task.service === 'echo') return await echo(program, listening);
+    if (task.service === 'discard') return await discard(program, listening, task);
+    if (task.service === 'zeros') return await sendZeros(program, listening, task.bytes);
+    return { ...(await serveIperf3(program, listening)) };
   } finally {
     await socketsOf(program).close(program.cpu, listening);
   }
@@ -55,6 +65,27 @@ async function echo(program: ProgramContext, listening: number): Promise<number>
   }
   await stream.close();
   return count;
+}
+
+async function discard(
+  program: ProgramContext,
+  listening: number,
+  { bytes: expected, pauseMs }: { readonly bytes: number; readonly pauseMs: number },
+): Promise<number> {
+  const stream = await acceptFrom(program, listening);
+  await program.cpu.sleep(msToPs(pauseMs));
+  let count = 0;
+  for (let bytes = await stream.read(); bytes.length > 0; bytes = await stream.read()) count += bytes.length;
+  await stream.close();
+  if (count !== expected) throw new SocketStreamError(`${count} bytes came, expected ${expected}`);
+  return count;
+}
+
+async function sendZeros(program: ProgramContext, listening: number, lengthBytes: number): Promise<number> {
+  const stream = await acceptFrom(program, listening);
+  await stream.write(new Uint8Array(lengthBytes));
+  await stream.close();
+  return lengthBytes;
 }
 
 async function call(

@@ -65,7 +65,7 @@ export function counterOf(listing: string, counter: string): number {
 const phyCounters = ['tx_packets_phy', 'tx_bytes_phy', 'rx_packets_phy', 'rx_bytes_phy'] as const;
 
 /** How much more a guest's driver has counted than the cable has carried, by counter: nothing since the driver's counters began anew. */
-async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
+export async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
   // The driver's task fetches the counters every 250 ms.
   const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
   const { transmitted, received } = (await stage.session.machine.report()).nodes[guest]!.hca.ethernet!;

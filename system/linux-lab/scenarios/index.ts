@@ -3,6 +3,7 @@ import { assertOneOf } from '../../../base/index.ts';
 import { cable, loopback, twoGuests } from './data.ts';
 import { ethernet } from './ethernet.ts';
 import { ethernetOffloads } from './ethernet-offloads.ts';
+import { ethernetPeer } from './ethernet-peer.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
@@ -32,6 +33,7 @@ export const scenarios: readonly Scenario[] = [
   roceV1,
   rawPackets,
   peer,
+  ethernetPeer,
   subnetManager,
   faultsAtProbe,
   faultsAtWork,

@@ -4,22 +4,30 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CounterpartOutcome, CounterpartTask } from '../../workloads/index.ts';
+import type { ProgramModule } from '../../machine/index.ts';
+import type { CounterpartOutcome, CounterpartTask, SocketTask } from '../../workloads/index.ts';
 import { peerAddresses } from '../peer-network.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** Has our program play its side; the guest runs `command` meanwhile. @throws ScenarioFailure when either fails */
-async function play(stage: Stage, task: CounterpartTask, command: string): Promise<string> {
+/**
+ * Has our program play its side; the guest runs `command` meanwhile.
+ * @param isListening whether it says so when the guest's client can connect
+ * @throws ScenarioFailure when either fails
+ */
+export async function play(
+  stage: Stage,
+  task: CounterpartTask | SocketTask,
+  command: string,
+  isListening: boolean,
+): Promise<string> {
   const { machine } = stage.session;
   const ended = machine.peerEnded.then(
     ({ error = 'it has ended' }): CounterpartOutcome => ({ error: `its program is gone: ${error}` }),
   );
   const done = Promise.race([machine.take('done') as Promise<CounterpartOutcome>, ended]);
   machine.put('task', { ...task });
-  // Before the guest's client can connect.
-  if (task.program === 'rping' && task.guest === 'client')
-    await Promise.race([machine.take('listening'), ended]);
+  if (isListening) await Promise.race([machine.take('listening'), ended]);
   const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
   // When the guest's side has failed, the other may wait for it for ever.
   const outcome = await Promise.race([
@@ -50,7 +58,7 @@ const pingPongStep = (guest: 'client' | 'server'): Step => ({
     for (const sizeBytes of pingPongSizes) {
       const options = `-c -s ${sizeBytes} -n ${iterations}`;
       const command = `ibv_rc_pingpong ${options}${guest === 'client' ? ' peer' : ''}`;
-      last = await play(stage, { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations }, command);
+      last = await play(stage, { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations }, command, false);
       if (/invalid data/.test(last)) throw new ScenarioFailure(last);
     }
     return lineOf(last, /iters in/);
@@ -65,19 +73,19 @@ const rpingStep = (guest: 'client' | 'server'): Step => ({
     await stage.check('peer-ip');
     const task = { program: 'rping', guest, address: peerAddresses.guest, count: pingCount } as const;
     if (guest === 'client') {
-      const output = await play(stage, task, `rping -c -a ${peerAddresses.peer} -C ${pingCount} -V -v`);
+      const output = await play(stage, task, `rping -c -a ${peerAddresses.peer} -C ${pingCount} -V -v`, true);
       return lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
     }
     // rping's server exits with 1 when its client has gone.
     const command = `sh -c 'rping -s -C ${pingCount} -v; [ $? -le 1 ]'`;
-    const output = await play(stage, task, command);
+    const output = await play(stage, task, command, false);
     const last = lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
     if (last === undefined) throw new ScenarioFailure(output);
     return last;
   },
 });
 
-const endStep: Step = {
+export const endStep: Step = {
   title: 'the program of the simulated host ends when it is told to',
   async run({ session: { machine } }) {
     machine.put('task', null);
@@ -87,6 +95,12 @@ const endStep: Step = {
   },
 };
 
+/** A program of system/workloads, by its file and its name there. */
+export const workload = (file: string, exportName: string): ProgramModule => ({
+  url: new URL(`../../workloads/${file}${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+  exportName,
+});
+
 export const peer: Scenario = {
   name: 'peer',
   title: 'Stock programs and programs of ours, at the two ends of a cable',
@@ -94,13 +108,7 @@ export const peer: Scenario = {
   isCabled: true,
   guests: 1,
   faults: [],
-  peer: {
-    url: new URL(
-      `../../workloads/guest-counterpart${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`,
-      import.meta.url,
-    ),
-    exportName: 'guestCounterpart',
-  },
+  peer: workload('guest-counterpart', 'guestCounterpart'),
   isLoaded: true,
   steps: [pingPongStep('client'), pingPongStep('server'), rpingStep('client'), rpingStep('server'), endStep],
 };

@@ -1,0 +1,185 @@
+/**
+ * The stock mlx4_en of a guest, and the kernel path of a simulated host with a conventional NIC, at the two ends of an Ethernet cable that
+ * loses, damages, doubles and reorders some frames: ARP, pings, TCP in both directions, long frames, and counters.
+ */
+import { peerAddresses } from '../peer-network.ts';
+import { counterOf, surplusOf } from './ethernet.ts';
+import { jumboMtu, interfaceName as name } from './ethernet-ends.ts';
+import { endStep, play, workload } from './peer.ts';
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+const guestAddress = 0x0a00_0001;
+const ports = { echo: 7, discard: 9, zeros: 19, iperf3: 5201, call: 5001 } as const;
+const nobodysPort = 11;
+const fileMib = 2;
+const callBytes = 500_000;
+
+/** What the kernel of the simulated host has counted. */
+async function kernelOf(stage: Stage): Promise<Readonly<Record<string, number>>> {
+  return (await stage.session.machine.report()).peer!.node.nic!.kernel;
+}
+
+/** How much more it has counted after an act. */
+async function countedBy(stage: Stage, act: () => Promise<unknown>, counter: string): Promise<number> {
+  const before = (await kernelOf(stage))[counter] ?? 0;
+  await act();
+  return ((await kernelOf(stage))[counter] ?? 0) - before;
+}
+
+/** The host speaks first: so it is the one that asks. */
+async function callGuest(stage: Stage): Promise<string> {
+  await stage.check(`nc -l -p ${ports.call} -e cat >/run/call.log 2>&1 & sleep 1`);
+  const task = { service: 'call', address: guestAddress, port: ports.call, bytes: callBytes } as const;
+  const asked = await countedBy(stage, () => play(stage, task, 'true', false), 'arpRequests');
+  if (asked === 0) throw new ScenarioFailure('the simulated host has not asked for the guest');
+  return `${callBytes} bytes there and back, ${asked} requests of ARP`;
+}
+
+async function resolve(stage: Stage): Promise<string> {
+  await stage.check(`/bin/ip neigh flush dev ${name}`);
+  const answers = await countedBy(stage, () => stage.check(`ping -c 1 ${peerAddresses.peer}`), 'arpReplies');
+  const said = await stage.check(`/bin/ip neigh show ${peerAddresses.peer}`);
+  if (answers === 0 || !/lladdr 02:12:34:00:00:02/.test(said))
+    throw new ScenarioFailure(`${answers}: ${said}`);
+  return said.trim();
+}
+
+/** Pings of a size, that all come back, or none. */
+async function ping(stage: Stage, bytes: number, isAnswered = true): Promise<string> {
+  const { output } = await stage.run(`ping -c 3 -i 0.1 -W 2 -s ${bytes} peer`);
+  if (!output.includes(isAnswered ? ' 0% packet loss' : ' 100% packet loss'))
+    throw new ScenarioFailure(output);
+  return output.trim().split('\n').at(-1)!;
+}
+
+async function pingAll(stage: Stage): Promise<string> {
+  let last = '';
+  for (const bytes of [0, 1, 56, 1472]) last = await ping(stage, bytes);
+  // Linux sends what is longer than its MTU in parts.
+  const parts = await countedBy(stage, () => ping(stage, 2000, false), 'fragments');
+  if (parts !== 6) throw new ScenarioFailure(`${parts} parts of packets`);
+  return last;
+}
+
+/** A busy computer is slow: how fast it is is said, and not asserted. */
+async function stream(stage: Stage, options: string): Promise<string> {
+  const task = { service: 'iperf3', port: ports.iperf3 } as const;
+  const output = await play(stage, task, `iperf3 -c peer -n 2M ${options}`, true);
+  const line = output
+    .split('\n')
+    .filter((text) => text.includes('receiver'))
+    .at(-1);
+  if (line === undefined) throw new ScenarioFailure(output);
+  return line.trim();
+}
+
+async function echoFile(stage: Stage): Promise<string> {
+  await stage.check(`head -c ${fileMib * 2 ** 20} /dev/urandom >/run/file`);
+  const task = { service: 'echo', port: ports.echo } as const;
+  await play(
+    stage,
+    task,
+    `sh -c 'nc peer ${ports.echo} </run/file >/run/back; cmp /run/file /run/back'`,
+    true,
+  );
+  const { wire } = await stage.session.machine.report();
+  const lost = wire.map(({ lost: count = 0, corrupted }) => `${count} lost, ${corrupted} damaged`);
+  return `${fileMib} MiB both ways; ${lost.join(', and ')}`;
+}
+
+/** A reader takes nothing for so long: the writer has sent what the window and the buffers hold, and then asks again and again. */
+const pauseMs = 1500;
+
+async function closeWindows(stage: Stage): Promise<string> {
+  const bytes = fileMib * 2 ** 20;
+  const discard = { service: 'discard', port: ports.discard, bytes, pauseMs } as const;
+  await play(stage, discard, `sh -c 'head -c ${bytes} /dev/zero | nc peer ${ports.discard}'`, true);
+  const zeros = { service: 'zeros', port: ports.zeros, bytes } as const;
+  const command = `sh -c 'nc peer ${ports.zeros} </dev/null | (sleep ${pauseMs / 1000}; wc -c)'`;
+  const output = await play(stage, zeros, command, true);
+  if (output.trim() !== String(bytes)) throw new ScenarioFailure(output);
+  return `${bytes} bytes each`;
+}
+
+/** Nothing listens there: the kernel resets. */
+async function refuse(stage: Stage): Promise<string> {
+  const output = await stage.checkFails(`iperf3 -c peer -p ${nobodysPort} -n 1M`);
+  if (!output.includes('Connection refused')) throw new ScenarioFailure(output);
+  return output.trim();
+}
+
+/** Both ends have them as long as the cable carries. */
+async function useLongFrames(stage: Stage): Promise<string> {
+  await stage.check(
+    `ip link set ${name} mtu ${jumboMtu}; until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`,
+  );
+  await ping(stage, jumboMtu - 28);
+  const frames = async (): Promise<number> => (await kernelOf(stage))['framesReceived'] ?? 0;
+  const before = await frames();
+  const said = await stream(stage, '');
+  const each = (2 * 2 ** 20) / ((await frames()) - before);
+  if (each < 3000) throw new ScenarioFailure(`${each} bytes a frame`);
+  return said;
+}
+
+/** IPv6 speaks at times of its own, also between the reading of the one and of the other: so it may take another try. */
+async function compareCounters(stage: Stage): Promise<string> {
+  for (let attempt = 0; ; attempt++) {
+    const before = await surplusOf(stage, 0);
+    await ping(stage, 500);
+    const after = await surplusOf(stage, 0);
+    if (before === after) break;
+    if (attempt === 5) throw new ScenarioFailure(`${before} became ${after}`);
+  }
+  const listing = await stage.check(`ethtool -S ${name}`);
+  return `${counterOf(listing, 'tx_packets_phy')} and ${counterOf(listing, 'rx_packets_phy')} frames`;
+}
+
+const steps: readonly Step[] = [
+  { title: 'the simulated host connects to the guest, for which it asks by ARP', run: callGuest },
+  { title: 'the guest asks for the simulated host, which answers', run: resolve },
+  { title: 'pings of all sizes come back, and those in several parts do not', run: pingAll },
+  { title: 'a connection to a port where nothing listens is refused', run: refuse },
+  { title: 'iperf3 sends to the simulated host', run: (stage) => stream(stage, '') },
+  { title: 'it receives from it, by two streams', run: (stage) => stream(stage, '-R -P 2') },
+  { title: 'a file comes back as it was', run: echoFile },
+  { title: 'a window that a reader lets close opens again, on either side', run: closeWindows },
+  { title: 'long frames are used by both', run: useLongFrames },
+  { title: 'ethtool -S has counted what the cable carried', run: compareCounters },
+  {
+    title: 'every fault of the cable has happened',
+    async run({ session: { machine } }) {
+      const { faults = [] } = await machine.report();
+      for (const { fault, fired } of faults) if (fired === 0) throw new ScenarioFailure(`${fault}: never`);
+      return `${faults.length} faults`;
+    },
+  },
+  endStep,
+];
+
+/** Pings, and what is said before the streams, come to fewer frames than the first of these. */
+const struck = [400, 401, 700, 1100] as const;
+
+export const ethernetPeer: Scenario = {
+  name: 'ethernet-peer',
+  title: 'Stock mlx4_en and the kernel of a simulated host with a NIC, at the two ends of an Ethernet cable',
+  hcas: 1,
+  isCabled: true,
+  guests: 1,
+  faults: [0, 1].flatMap((node) => [
+    ...struck.map((nth) => ({ packet: 'lost', nth, node }) as const),
+    { packet: 'corrupted', nth: 500, node },
+    { packet: 'duplicated', nth: 600, node },
+    { packet: 'reordered', nth: 800, node },
+  ]),
+  peer: workload('guest-sockets', 'guestSockets'),
+  set: {
+    'machine.adapter': 'nic',
+    'hca.capability.linkLayer': 'ethernet',
+    'ethernet.mtuBytes': jumboMtu,
+    'net.driver.mtu': jumboMtu,
+  },
+  isLoaded: true,
+  steps,
+};
