@@ -7,7 +7,7 @@
  * The server alone, for stock programs of a Linux guest at the other end of an Ethernet cable, and one of them:
  *
  *     npx hca guest --peer examples/socket-echo.ts --set machine.adapter=nic --set hca.capability.linkLayer=ethernet \
- *       --run 'ping -c 3 peer; echo hello | nc peer 7'
+ *       --run 'ping -c 3 peer' --run 'echo hello | nc peer 7'
  */
 import { Machine, type ProgramContext, type Report } from '../index.ts';
 

@@ -103,11 +103,11 @@ export class Neighbours {
       isOwn: (address) => address === own,
       isOnLink: (address) => this.isReachable(address),
       asked: (address, mac) => {
-        if (this.#isLookedFor(address)) this.#table.asked(bytesOf(address), mac);
+        if (this.#isFoundByArp(address)) this.#table.asked(bytesOf(address), mac);
         this.#found(cpu, address);
       },
       announced: (address, mac, flags) => {
-        const isTaken = this.#isLookedFor(address) && this.#table.announced(bytesOf(address), mac, flags);
+        const isTaken = this.#isFoundByArp(address) && this.#table.announced(bytesOf(address), mac, flags);
         if (isTaken) this.#found(cpu, address);
         return isTaken;
       },
@@ -145,7 +145,7 @@ export class Neighbours {
   }
 
   /** Not of the configuration. */
-  #isLookedFor(address: number): boolean {
+  #isFoundByArp(address: number): boolean {
     return this.#isOnLink(address) && !this.#addresses.neighbours.has(address);
   }
 

@@ -211,13 +211,16 @@ export const writeTimeline = async (machine: Machine, order: TimelineOrder): Pro
 /** Writes the files of devices that were served, once that has ended. @param report the last one */
 export const writeServedTimeline = async (
   machine: ServedMachine,
-  { config, nodes, elapsedPs }: ServeReport,
+  { config, nodes, peer, elapsedPs }: ServeReport,
   order: TimelineOrder,
 ): Promise<TimelineWritten> =>
   writeRecorded(
     {
       timeline: await machine.timeline(),
-      clocks: nodes.map((_, node) => deviceClock(config, node)),
+      clocks: [
+        ...nodes.map((_, node) => deviceClock(config, node, 'hca')),
+        ...(peer === undefined ? [] : hostClocks(config, nodes.length)),
+      ],
       elapsedPs,
     },
     order,
@@ -275,12 +278,15 @@ function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, n
 }
 
 const clocksOf = ({ config, nodeCount }: Machine): readonly VcdClock[] =>
-  Array.from({ length: nodeCount }, (_, node) => [
-    { process: `host${node}`, name: 'cores', frequencyMHz: config.host.core.clockMHz },
-    deviceClock(config, node),
-  ]).flat();
+  Array.from({ length: nodeCount }, (_, node) => hostClocks(config, node)).flat();
 
-function deviceClock({ machine: { adapter }, nic, hca }: MachineConfig, node: number): VcdClock {
+/** Of a simulated host, and of what is in its slot. */
+const hostClocks = (config: MachineConfig, node: number): VcdClock[] => [
+  { process: `host${node}`, name: 'cores', frequencyMHz: config.host.core.clockMHz },
+  deviceClock(config, node, config.machine.adapter),
+];
+
+function deviceClock({ nic, hca }: MachineConfig, node: number, adapter: 'hca' | 'nic'): VcdClock {
   const frequencyMHz = adapter === 'nic' ? nic.coreClockMHz : hca.coreClockMHz;
   return { process: `${adapter}${node}`, name: 'core', frequencyMHz };
 }

@@ -111,7 +111,7 @@ export class HostNode implements BusMap {
   nic: NicSoftware | undefined;
   readonly #booted: Signal;
   /** Who is at the other end of a NIC's cable is found by ARP. */
-  readonly #looksForNeighbours: boolean;
+  readonly #resolvesNeighbours: boolean;
   // Fields, since an image of the machine has what fields lead to.
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
@@ -191,7 +191,7 @@ export class HostNode implements BusMap {
     this.marked = plan.attributesCosts ? new MarkedOperations() : undefined;
     this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
-    this.#looksForNeighbours = plan.nicFarEnd !== undefined;
+    this.#resolvesNeighbours = plan.nicFarEnd !== undefined;
     this.faultLog = new FaultLog(plan.faults);
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
@@ -334,7 +334,7 @@ export class HostNode implements BusMap {
 
   async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
     const { host, config, node, systemDma } = this;
-    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel, this.#looksForNeighbours);
+    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel, this.#resolvesNeighbours);
     await this.nic.probe(cpu);
   }
 }

@@ -69,7 +69,7 @@ export class NicSoftware {
     found: EnumeratedFunction,
     systemDma: DmaController,
     kernel: NicKernel,
-    looksForNeighbours: boolean,
+    resolvesNeighbours: boolean,
   ) {
     const functionId = config.pcie.rootComplex.deviceBus << 8;
     this.node = node;
@@ -85,11 +85,11 @@ export class NicSoftware {
       log: (text: string) => kernel.log(text),
     };
     const peer = peerOf(node);
-    const known = looksForNeighbours ? [] : [[addressOf(peer), Uint8Array.from(macAddressOf(peer))] as const];
+    const known = resolvesNeighbours ? [] : [[addressOf(peer), Uint8Array.from(macAddressOf(peer))] as const];
     this.network = new Network(platform, config.net, {
       address: addressOf(node),
       neighbours: new Map(known),
-      ...(looksForNeighbours ? { linkPrefixBits } : {}),
+      ...(resolvesNeighbours ? { linkPrefixBits } : {}),
     });
   }
 
