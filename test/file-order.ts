@@ -72,6 +72,7 @@ const guests = [
   'test/guest/counters.long.spec.ts',
   'test/page/page.spec.ts',
   'test/page/report-page.spec.ts',
+  'test/page/chart-pages.spec.ts',
   'test/guest/own-files.spec.ts',
 ] as const;
 

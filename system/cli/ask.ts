@@ -22,7 +22,7 @@ import { integer } from './options.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { plotOf } from './plot-choice.ts';
 import { plotPage } from './plot-page.ts';
-import { pointSections } from './point-sections.ts';
+import { pointReports } from './point-reports.ts';
 import { CountBar } from './progress-bar.ts';
 import { localRunner } from './sweep-engine.ts';
 
@@ -128,7 +128,7 @@ function pageOf(head: PageHead, study: Study, results: Results): string {
     charts: pages.flatMap(({ charts }) => charts),
     heatMaps: pages.flatMap(({ heatMaps }) => heatMaps),
     tables: pages.flatMap(({ tables }) => tables),
-    sections: pointSections(results),
+    reports: pointReports(results),
   });
 }
 

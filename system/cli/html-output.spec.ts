@@ -113,6 +113,17 @@ describe('what stands above a page', () => {
     expect(textOf(page)).toContain('hca.mttCacheLines changes none of these figures');
   });
 
+  it('has each figure of a plot', async () => {
+    const words = ['--x', 'sameQpIntervalCycles', '--y', 'messagesPerSecond', '--y', 'elapsedPs'];
+    const file = join(folder, 'plot.html');
+    const { code, err } = await hca('plot', join(folder, 'sweep.jsonl'), ...words, '--html', file);
+    expect([code, err]).toEqual([0, '']);
+    expect(commandIn(readFileSync(file, 'utf8')).slice(2)).toEqual(words);
+    expect((await hca('plot', join(folder, 'sweep.jsonl'), '--x', 'elapsedPs')).err).toContain(
+      "required option '--y <name>' not specified",
+    );
+  });
+
   it('names the command within which another is', async () => {
     const { page } = await pageOf('sweep', 'merge', join(folder, 'sweep.jsonl'));
     expect(commandIn(page).slice(0, 2)).toEqual(['sweep', 'merge']);

@@ -1,5 +1,5 @@
 /** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
-import { foldedSection, type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
+import { type PageHead, type PageTable, reportSections, textSection } from '../page/index.ts';
 import { bytesText, countText, timeText } from '../text/format.ts';
 import type { LatencyResult } from '../workloads/index.ts';
 import { type Chart, chartPage } from './chart/index.ts';
@@ -14,7 +14,9 @@ const warmUpSentence =
 
 /** @param bound what binds, line by line */
 export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {
-  const reports = rows.flatMap(({ args, report }) => (report === undefined ? [] : [{ args, report }]));
+  const reports = rows.flatMap(({ args, report }, number) =>
+    report === undefined ? [] : [{ number, args, report }],
+  );
   const [only] = reports;
   const isWarmed = rows.some(({ args }) => args.warmupIterations !== undefined);
   const sentences = [...(head.sentences ?? []), ...(isWarmed ? [warmUpSentence] : [])];
@@ -25,12 +27,20 @@ export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: re
       tables: [figuresOf(rows)],
       sections: [
         ...(bound.length === 0 ? [] : [textSection('What binds, and where the time goes', bound.join('\n'))]),
-        ...(reports.length === 1
-          ? [reportSections(only!.report)]
-          : reports.map(({ args, report }) =>
-              foldedSection(`The report of ${nameOf({ args })}`, reportSections(report)),
-            )),
+        ...(reports.length === 1 ? [reportSections(only!.report)] : []),
       ],
+      ...(reports.length < 2
+        ? {}
+        : {
+            reports: {
+              title: 'Reports',
+              reports: reports.map(({ number, args, report }) => ({
+                number,
+                title: `The report of ${nameOf({ args })}`,
+                section: reportSections(report),
+              })),
+            },
+          }),
     },
   );
 }
@@ -42,11 +52,13 @@ const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyRes
 
 function chartsOf(rows: readonly PerfRow[]): Chart[] {
   const axis = { xLabel: 'bytes of a message' };
+  const drawn = rows
+    .map((row, number) => ({ row, number }))
+    .filter(({ row: { args } }) => args.isOnDemand !== true);
   const lineOf = (name: string, of: (row: PerfRow) => number) => ({
     name,
-    points: rows
-      .filter(({ args }) => args.isOnDemand !== true)
-      .map((row) => [row.args.sizeBytes, of(row)] as const),
+    points: drawn.map(({ row }) => [row.args.sizeBytes, of(row)] as const),
+    reports: drawn.map(({ number }) => number),
   });
   if (rows.every(isLatency))
     return [

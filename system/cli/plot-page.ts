@@ -35,6 +35,8 @@ export interface PlotPage {
     title: string;
     head: readonly string[];
     rows: readonly (readonly string[])[];
+    /** Of each row the number of its point, whose report it opens. */
+    reports: readonly number[];
   }[];
 }
 
@@ -144,26 +146,37 @@ function linesOf(
   return groups
     .toSorted(([, left], [, right]) => first(left) - first(right))
     .flatMap(([place, group]) => {
-      const points = group
-        .filter((row) => typeof row.figures[figure] === 'number')
-        .map((row) => {
-          const value = row.axes[x] ?? null;
-          return [
-            words === undefined ? Number(value) : words.indexOf(value),
-            Number(row.figures[figure]) / divisor,
-          ] as const;
-        })
-        .toSorted(([left], [right]) => left - right);
+      const { points, reports } = placed(
+        group.filter((row) => typeof row.figures[figure] === 'number'),
+        ({ axes: { [x]: value = null }, figures }) => [
+          words === undefined ? Number(value) : words.indexOf(value),
+          Number(figures[figure]) / divisor,
+        ],
+      );
       const knee = words === undefined ? kneeOf(points) : undefined;
-      return points.length === 0 ? [] : [{ name: place === '' ? figure : place, points, knee }];
+      return points.length === 0 ? [] : [{ name: place === '' ? figure : place, points, reports, knee }];
     });
+}
+
+/** Points of a line by rising x, each with the number of its report. */
+function placed(
+  rows: readonly SweepRow[],
+  pointOf: (row: SweepRow) => readonly [x: number, y: number],
+): Required<Pick<ChartLine, 'points' | 'reports'>> {
+  const rising = rows
+    .map((row) => ({ point: pointOf(row), index: row.index }))
+    .toSorted((left, right) => left.point[0] - right.point[0]);
+  return { points: rising.map(({ point }) => point), reports: rising.map(({ index }) => index) };
 }
 
 /** Knees that several lines share are one mark. */
 const marksOf = (lines: readonly Line[]): NonNullable<Chart['marks']> =>
   kneesOf(lines).map(([x, group]) => {
     const which = group.length === 1 ? group[0]!.name : `${group.length} lines`;
-    return { x, text: group.length === lines.length ? `knee ${x}` : `knee ${x}: ${which}` };
+    const reports = group.flatMap(({ points, reports: numbers = [] }) =>
+      numbers.filter((_number, at) => points[at]![0] === x),
+    );
+    return { x, text: group.length === lines.length ? `knee ${x}` : `knee ${x}: ${which}`, reports };
   });
 
 /** A sweep has more points than a call has arguments. */
@@ -179,7 +192,7 @@ function mapPage({ axes, rows, x, y, figure }: MapPlot): PlotPage {
   if (grids.length > mapsMax)
     throw new ConfigurationError('heat maps', grids.length, `at most ${mapsMax}: choose some with --where`);
   const label = unit === '' ? figure : `${figure} (${unit})`;
-  const heatMaps = grids.map(({ fixed, xs, ys, cells }): HeatMap => {
+  const heatMaps = grids.map(({ fixed, xs, ys, cells, indexes }): HeatMap => {
     const place = Object.entries(fixed).map(([path, value]) => `${path}=${value ?? '-'}`);
     return {
       title: place.length === 0 ? `${figure} over ${x} and ${y}` : place.join(', '),
@@ -189,6 +202,7 @@ function mapPage({ axes, rows, x, y, figure }: MapPlot): PlotPage {
       ys: ys.map((value) => String(value ?? '-')),
       label,
       cells: cells.map((row) => row.map((value) => (value === undefined ? undefined : value / divisor))),
+      reports: indexes,
     };
   });
   return {
@@ -226,10 +240,15 @@ function frontPage({ axes, rows, x, y, by }: FrontPlot): PlotPage {
   const clouds = [...groups].map(
     ([name, group]): ChartLine => ({
       name,
-      points: group.map(pointOf).toSorted(([left], [right]) => left - right),
+      ...placed(group, pointOf),
     }),
   );
-  const line: ChartLine = { name: 'Pareto front', besides: clouds[0]!.name, points: front.map(pointOf) };
+  const line: ChartLine = {
+    name: 'Pareto front',
+    besides: clouds[0]!.name,
+    points: front.map(pointOf),
+    reports: front.map(({ index }) => index),
+  };
   const points = both.map(pointOf);
   const labelOf = (name: string, unit: string): string => (unit === '' ? name : `${name} (${unit})`);
   const direction = (figure: string): string => `${isMoreBetter(figure) ? 'more' : 'less'} ${figure}`;
@@ -267,10 +286,11 @@ const pointsTable = (
   rows: readonly SweepRow[],
   axes: readonly string[],
   figures: readonly string[],
-): { head: readonly string[]; rows: readonly (readonly string[])[] } => ({
+): { head: readonly string[]; rows: readonly (readonly string[])[]; reports: readonly number[] } => ({
   head: [...axes, ...figures],
   rows: rows.map((row) => [
     ...axes.map((path) => String(row.axes[path] ?? '-')),
     ...figures.map((figure) => figureText(figure, Number(row.figures[figure]))),
   ]),
+  reports: rows.map(({ index }) => index),
 });

@@ -6,7 +6,7 @@ import type { Results } from '../sweep/index.ts';
 import { chartPage } from './chart/index.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { leftOutText, type PlotPage, plotPage } from './plot-page.ts';
-import { pointSections } from './point-sections.ts';
+import { pointReports } from './point-reports.ts';
 
 const axes = ['hca.mttCacheLines', 'pcie.link.generation', 'wire.speed'];
 const lines = [16, 32, 64, 128, 256];
@@ -29,27 +29,33 @@ const pageOf = (options: Partial<PlotOptions>): PlotPage =>
 
 /** The page as a browser gets it: its scripts are scripts, and nothing of it is fetched. */
 function htmlOf(page: PlotPage): string {
-  const html = chartPage({ title: page.title, command: 'hca plot', version: '1' }, page);
+  const head = { title: page.title, command: 'hca plot', version: '1' };
+  const html = chartPage(head, { ...page, reports: pointReports(results) });
   const scripts = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, source]) => source!);
   for (const source of scripts) expect(() => new Script(source)).not.toThrow();
   expect(html).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   return html;
 }
 
-it('each point opens, with all its figures or why there are none', () => {
-  const sections = pointSections(results).map(({ text }) => text);
-  expect(sections[0]).toContain('Reports of all points');
-  expect(sections).toHaveLength(1 + results.rows.length);
-  expect(sections[1]).toMatch(/<details><summary>mttCacheLines=16, generation=3, speed=QDR<\/summary>/);
-  for (const figure of ['messagesPerSecond', 'typicalPs', 'bound']) expect(sections[1]).toContain(figure);
-  expect(sections.at(-1)).toContain('failed');
+/** What is in the page of the reports of points, each with its title. */
+const reportsIn = (shown: Results, first?: Results['rows']): string[] =>
+  pointReports(shown, first).reports.map(({ title, section }) => `${title}\n${section.text}`);
+
+it('each point has a report, with all its figures or why there are none', () => {
+  expect(pointReports(results).title).toBe('Reports of all points');
+  const reports = reportsIn(results);
+  expect(reports).toHaveLength(results.rows.length);
+  expect(reports[0]).toMatch(/^mttCacheLines=16, generation=3, speed=QDR\n/);
+  for (const figure of ['messagesPerSecond', 'typicalPs', 'bound']) expect(reports[0]).toContain(figure);
+  expect(reports.at(-1)).toContain('failed');
 });
 
-it('of more points than a page is to hold the first open, and it says so', () => {
+it('of more points than a page is to hold those that are drawn have theirs first, and it says so', () => {
   const many = { ...results, rows: Array.from({ length: 1500 }, (_, index) => ({ ...rows[0]!, index })) };
-  const sections = pointSections(many).map(({ text }) => text);
-  expect(sections[0]).toContain('the first 200 of 1,500 points');
-  expect(sections).toHaveLength(201);
+  const { title, reports } = pointReports(many, many.rows.slice(1400));
+  expect(title).toBe('Reports of 500 of 1,500 points');
+  const numbers = reports.map(({ number }) => number);
+  expect(numbers).toEqual([...Array.from({ length: 100 }, (_, at) => 1400 + at), ...Array(400).keys()]);
 });
 
 describe('lines', () => {
@@ -58,7 +64,8 @@ describe('lines', () => {
     expect(charts.map(({ title }) => title)).toEqual(['messagesPerSecond over hca.mttCacheLines']);
     expect(charts[0]!.lines.map(({ name }) => name)).toEqual(['speed=QDR', 'speed=FDR']);
     expect(charts[0]!.lines[0]!.points).toEqual(lines.map((count) => [count, Math.min(count, 64) / 10]));
-    expect(charts[0]!.marks).toEqual([{ x: 64, text: 'knee 64' }]);
+    expect(charts[0]!.lines[0]!.reports).toEqual([0, 2, 4, 6, 8]);
+    expect(charts[0]!.marks).toEqual([{ x: 64, text: 'knee 64', reports: [4, 5] }]);
     expect(text).toEqual(['messagesPerSecond has its knee at hca.mttCacheLines 64: speed=QDR; speed=FDR.']);
     expect([charts[0]!.xScale, charts[0]!.yScale, charts[0]!.yLabel]).toEqual([
       'logarithmic',
@@ -72,7 +79,9 @@ describe('lines', () => {
     expect(page.charts).toHaveLength(2);
     const html = htmlOf(page);
     expect(html).toContain('aria-label="messagesPerSecond over hca.mttCacheLines"');
-    expect(html).toContain('<th scope="row">64</th><td>6.4</td>');
+    expect(html).toMatch(
+      /<th scope="row">64<\/th><td><a class="opens" href="#report-4"[^>]*>6\.4<\/a><\/td>/,
+    );
     expect(html).toContain('prefers-color-scheme: dark');
     expect(html).toContain('width=device-width');
   });
@@ -110,8 +119,15 @@ describe('a heat map', () => {
     expect(page.text[0]).toContain(
       'From 1.6 Mmsg/s at mttCacheLines=16, generation=3, speed=QDR to 6.4 Mmsg/s',
     );
-    expect(htmlOf(page)).toMatch(
-      /<th scope="row">QDR<\/th><td style="background:rgb\(68 1 84\);color:#fff">1.6<\/td>/,
+    expect(page.heatMaps[0]!.reports).toEqual([
+      [0, 2, 4, 6, 8],
+      [1, 3, 5, 7, 9],
+    ]);
+    const shown = htmlOf(page);
+    const place = 'hca.mttCacheLines=16, wire.speed=QDR: 1.6';
+    const cell = `<td style="background:rgb(68 1 84);color:#fff" title="${place}">`;
+    expect(shown).toContain(
+      `<th scope="row">QDR<wbr></th>${cell}<a class="opens" href="#report-0" title="${place}, opens its report"><span>1.6</span></a></td>`,
     );
   });
 });
@@ -123,7 +139,9 @@ describe('a large heat map', () => {
     const names = side.map(String);
     const map = { title: 't', xLabel: 'x', xs: names, yLabel: 'y', ys: names, label: 'z', cells };
     const html = chartPage({ title: 't', command: 'c', version: '1' }, { charts: [], heatMaps: [map] });
-    expect(html).toContain('<td style="background:rgb(253 231 37);color:#111">998</td>');
+    expect(html).toContain(
+      '<td style="background:rgb(253 231 37);color:#000" title="x=499, y=499: 998"><span>998</span></td>',
+    );
   });
 });
 

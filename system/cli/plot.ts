@@ -7,7 +7,7 @@ import { headOf } from './html-output.ts';
 import { checkApart, checkWritable, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
 import { leftOutText, plotPage } from './plot-page.ts';
-import { pointSections } from './point-sections.ts';
+import { pointReports } from './point-reports.ts';
 import { roundTripText } from './sweep-summary.ts';
 
 interface PlotChoice extends PlotOptions {
@@ -19,7 +19,7 @@ const terminalSize = { width: 64, height: 16 };
 /** Signs that a plot of characters has for its lines. */
 const terminalLinesMax = 6;
 
-const collected = (text: string, before: readonly string[] = []): string[] => [...before, text];
+const collected = (text: string, before: readonly string[]): string[] => [...before, text];
 
 export function addPlotCommand(program: Command): void {
   program
@@ -29,10 +29,11 @@ export function addPlotCommand(program: Command): void {
     )
     .argument('<file>', 'results: JSON lines, or an SQLite database')
     .requiredOption('--x <name>', 'what lies across: an axis, or for a Pareto front a figure')
-    .requiredOption(
+    .option(
       '--y <name>',
       'what is drawn over it: a figure (may be repeated), or for a heat map an axis',
       collected,
+      [],
     )
     .option('--z <figure>', 'what a heat map is coloured with')
     .option('--by <axis>', 'what lines are ordered by, and clouds of points coloured by')
@@ -43,12 +44,15 @@ export function addPlotCommand(program: Command): void {
 }
 
 function plot(file: string, choice: PlotChoice, command: Command): void {
+  // What may be repeated has an empty list as its default, by which page and JSON keep each time: it cannot be a required option.
+  if (choice.y.length === 0) command.error("error: required option '--y <name>' not specified");
   const html = choice.html ?? `${basename(file, extname(file))}.html`;
   checkApart([file], [html, ...(choice.json === undefined ? [] : [choice.json])]);
   checkWritable(html);
   checkWritable(choice.json);
   const results: Results = isSqlite(file) ? readSqlite(file) : readResults(file);
-  const drawn = plotPage(plotOf(results, choice));
+  const chosen = plotOf(results, choice);
+  const drawn = plotPage(chosen);
   const page = {
     ...drawn,
     text: [...drawn.text, ...roundTripText(results.rows), ...leftOutText(results)],
@@ -56,7 +60,7 @@ function plot(file: string, choice: PlotChoice, command: Command): void {
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}, ${basename(file)}.`;
   const head = headOf(command, { title: page.title, words: [file], sentences: [...page.text, source] });
-  writeFileAtomically(html, chartPage(head, { ...page, sections: pointSections(results) }));
+  writeFileAtomically(html, chartPage(head, { ...page, reports: pointReports(results, chosen.rows) }));
   if (choice.json !== undefined) writeJson(choice.json, { schema: 'hca-plot/1', sweep, version, ...page });
   const screen = new Screen(choice.json);
   for (const chart of page.charts) if (isForTerminal(chart)) screen.print(terminalChart(chart, terminalSize));

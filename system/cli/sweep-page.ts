@@ -13,7 +13,7 @@ import { atAnyWidth } from '../text/table.ts';
 import { type Chart, chartPage } from './chart/index.ts';
 import { plotOf } from './plot-choice.ts';
 import { linesMax, plotPage } from './plot-page.ts';
-import { pointSections } from './point-sections.ts';
+import { pointReports } from './point-reports.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
 /** Points that a table shows: all of them are in the results. */
@@ -28,7 +28,8 @@ export function sweepPage(head: PageHead, results: Results): string {
     charts:
       varying.length === 0 ? [] : header.axes.flatMap((axis) => chartsOver(axis, results, done, varying)),
     tables: [pointTable(results)],
-    sections: [textSection('In short', summary), ...pointSections(results)],
+    sections: [textSection('In short', summary)],
+    reports: pointReports(results),
   });
 }
 
@@ -54,6 +55,7 @@ function pointTable({ header: { axes, pointCount }, rows }: Results): PageTable 
   return {
     title: `${countText(shown.length)} of ${countText(pointCount)} points`,
     head: ['point', ...axes, ...figures, 'status'],
+    reports: shown.map(({ index }) => index),
     rows: shown.map((row) => [
       row.index,
       ...axes.map((path) => String(row.axes[path] ?? '-')),

@@ -1,7 +1,6 @@
 /** Pages of HTML that need nothing else: see README.md. */
 export { bar, type Html, html, table } from './html.ts';
 export {
-  foldedSection,
   type PageHead,
   type PageTable,
   pageOf,
@@ -9,3 +8,4 @@ export {
   textSection,
 } from './page.ts';
 export { reportSections } from './report-sections.ts';
+export { type PageReports, reportLink, reportsScript, reportsSection } from './reports.ts';

@@ -1,9 +1,10 @@
 /**
- * A page that needs nothing else: what was run, and below it sections. It needs no script unless it has charts, is light or dark as the
+ * A page that needs nothing else: what was run, and below it sections. It needs no script unless it has charts or reports to open, is light or dark as the
  * reader's system is, and fits from 400 pixels on.
  */
 import { timeText } from '../text/format.ts';
 import { type Html, html, pieceOf, table } from './html.ts';
+import { reportLink } from './reports.ts';
 import { style } from './style.ts';
 
 /** What stands above every page: what was run, by what, and what it says. */
@@ -25,6 +26,8 @@ export interface PageTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
+  /** Of each row the number of the report that its head opens; undefined where there is none. */
+  readonly reports?: readonly (number | undefined)[];
 }
 
 /** What sections need beside their own text. */
@@ -68,12 +71,14 @@ function originText({ version, configHash, elapsedPs }: PageHead): string {
   ].join(', ');
 }
 
-export const tableSection = ({ title, head, rows }: PageTable): Html => table(title, head, rows);
+export function tableSection({ title, head, rows, reports = [] }: PageTable): Html {
+  const linked = rows.map(([first = '', ...rest], at) => {
+    const number = reports[at];
+    return [number === undefined ? first : reportLink(number, html`${first}`), ...rest];
+  });
+  return table(title, head, linked);
+}
 
 /** Text as a terminal shows it; it scrolls by itself where the page is narrow. */
 export const textSection = (title: string, text: string): Html =>
   html`<h2>${title}</h2><div class="scroll" tabindex="0" role="region" aria-label="${title}"><pre>${text}</pre></div>`;
-
-/** Sections that are opened one by one. */
-export const foldedSection = (title: string, section: Html): Html =>
-  html`<details><summary>${title}</summary>${section}</details>`;

@@ -23,9 +23,17 @@ ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${in
 .diagram { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); gap: 0.8rem; }
 .diagram > div > .unit { margin-bottom: 0.8rem; } .unit { border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem 0.7rem; background: var(--card); } .unit h3 { margin: 0 0 0.3rem; }
 .block { margin: 0.4rem 0; font-size: 0.9rem; } .block span.why { color: var(--dim); } .good { color: var(--c2); } .bad { color: var(--stalled); font-weight: 600; }
-.chart { min-height: 260px; } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
+.chart { min-height: 260px; margin-top: 2rem; } .chart .upward { color: var(--dim); font-size: 13px; } .chart .across { color: var(--dim); font-size: 13px; text-align: center; }
+.marks { position: relative; font-size: 12px; line-height: 1.35; color: var(--dim); } .marks > * { position: absolute; } .marks > i { bottom: 0; border-left: 1px dashed var(--dim); }
+.marks > :is(a, span) { z-index: 1; width: max-content; max-width: 100%; padding: 0 4px; background: var(--paper); } .marks > [hidden] { display: none; }
+.tip { position: absolute; z-index: 10; width: max-content; max-width: 100%; padding: 0.2rem 0.5rem; border: 1px solid var(--line); border-radius: 4px; background: var(--card); font-size: 13px; line-height: 1.35; pointer-events: none; }
+.tip[hidden] { display: none; } .tip > :first-child { color: var(--dim); }
+a.opens { color: inherit; text-decoration: underline dotted 1px; text-underline-offset: 3px; } a.opens:hover { text-decoration-style: solid; }
+details:target > summary { background: var(--card); } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
 .u-legend { font-size: 14px; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
-.heat thead th { text-align: center; } .heat td { text-align: center; border: 1px solid var(--paper); } .heat td.none { color: var(--dim); }
+.ramp { white-space: nowrap; } .ramp i { display: inline-block; width: 5rem; height: 0.7rem; border-radius: 2px; }
+.map { container-type: inline-size; } .heat thead th, .heat thead td { text-align: center; } .heat th { padding: 0.15em 0.3em; } .heat thead th:first-child, .heat th[scope=row] { white-space: normal; overflow-wrap: normal; }
+.heat tbody td { text-align: center; border: 1px solid var(--paper); padding: 0; position: relative; } .heat td > a, .heat td > span { display: block; padding: 0.15em 0.3em; text-decoration: none; } .heat td > a:is(:hover, :focus-visible) { outline: 2px solid var(--ink); } .heat td.none { color: var(--dim); }
 pre { font-size: 0.86em; line-height: 1.35; margin: 0.4rem 0; } details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
-@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } }
+@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } thead th { white-space: normal; overflow-wrap: normal; } }
 `;

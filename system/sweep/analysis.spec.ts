@@ -110,8 +110,12 @@ describe('a grid', () => {
           [undefined, 10],
           [11, undefined],
         ],
+        indexes: [
+          [undefined, 0],
+          [1, undefined],
+        ],
       },
-      { fixed: { c: 2 }, xs: [1], ys: ['y'], cells: [[12]] },
+      { fixed: { c: 2 }, xs: [1], ys: ['y'], cells: [[12]], indexes: [[2]] },
     ]);
   });
 });

@@ -9,6 +9,8 @@ export interface AxisGrid {
   readonly ys: readonly (AxisValue | null)[];
   /** By y and x; undefined where there is no such point, or it has no such figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
+  /** Of the points of the cells, likewise; undefined where there is no such point. */
+  readonly indexes: readonly (readonly (number | undefined)[])[];
 }
 
 export function gridsOver(
@@ -24,9 +26,10 @@ export function gridsOver(
     const byPlace = new Map(
       group.map((row) => [JSON.stringify([row.axes[x] ?? null, row.axes[y] ?? null]), row]),
     );
-    const cells = ys.map((atY) =>
-      xs.map((atX) => {
-        const value = byPlace.get(JSON.stringify([atX, atY]))?.figures[figure];
+    const found = ys.map((atY) => xs.map((atX) => byPlace.get(JSON.stringify([atX, atY]))));
+    const cells = found.map((row) =>
+      row.map((point) => {
+        const value = point?.figures[figure];
         return typeof value === 'number' ? value : undefined;
       }),
     );
@@ -35,6 +38,7 @@ export function gridsOver(
       xs,
       ys,
       cells,
+      indexes: found.map((row) => row.map((point) => point?.index)),
     };
   });
 }

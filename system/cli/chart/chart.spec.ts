@@ -44,7 +44,7 @@ describe('a line that is held against another', () => {
     const page = chartPage(head, { charts: [held] });
     expect(page).toMatch(/"label":"copy, formula"[^}]*"dash":/);
     expect(page).not.toMatch(/"label":"copy"[^}]*"dash":/);
-    expect(page).toContain('"marks":[{"x":100,"text":"even at 100"}]');
+    expect(page).toContain('"marks":[{"x":100,"text":"even at 100","reports":[]}]');
     expect(page).toContain('<th scope="col">copy, formula (µs)</th>');
   });
 });

@@ -6,15 +6,19 @@ export interface ChartLine {
   readonly points: readonly (readonly [x: number, y: number])[];
   /** Name of the line that this one is to be held against: drawn over it, dashed, on pages; not in the terminal. */
   readonly besides?: string;
+  /** Of each point the number of its report, which a click on it opens where the page has it. */
+  readonly reports?: readonly number[];
 }
 
 /** How an axis counts: by powers, or evenly, also below 0. */
 export type Scale = 'logarithmic' | 'linear';
 
 /** A labelled place on the x axis. */
-interface ChartMark {
+export interface ChartMark {
   readonly x: number;
   readonly text: string;
+  /** Numbers of the reports that a click on its text opens. */
+  readonly reports?: readonly number[];
 }
 
 export interface Chart {
@@ -35,13 +39,13 @@ export interface Chart {
 }
 
 /** A value of x as people read it. */
-export const xTextOf = ({ xWords, xScale }: Chart, x: number): string => {
+export const xTextOf = ({ xWords, xScale }: Pick<Chart, 'xWords' | 'xScale'>, x: number): string => {
   if (xWords !== undefined) return xWords[x] ?? '';
   return xScale === 'linear' ? String(x) : sizeText(x);
 };
 
 /** The x values of all lines, each once, rising. */
-export function xValuesOf({ lines }: Chart): number[] {
+export function xValuesOf({ lines }: { readonly lines: readonly Pick<ChartLine, 'points'>[] }): number[] {
   const values = new Set(lines.flatMap(({ points }) => points.map(([x]) => x)));
   return [...values].sort((left, right) => left - right);
 }

@@ -1,7 +1,11 @@
 /**
  * The script of a page of charts, put into it behind uPlot and `charts` (html-chart.ts): axes logarithmic unless a chart says
- * otherwise, sizes as people write them, marks as lines with a word, charts as wide as their place and in the reader's colours.
+ * otherwise, sizes as people write them, charts as wide as their place and in the reader's colours. Names of axes stand beside the
+ * drawing, where a narrow page can break them.
  */
+import { marksScript } from './marks-script.ts';
+import { pointsScript } from './points-script.ts';
+
 export const pageScript = `
 const sizeText = (bytes) => {
   for (const [unit, value] of [
@@ -25,77 +29,104 @@ const roundRange = (low, high) => {
   return [from, to];
 };
 
-const drawMarks = (marks) => (plot) => {
-  const { ctx, bbox } = plot;
-  const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = styled('--dim');
-  ctx.lineWidth = ratio;
-  ctx.setLineDash([3 * ratio, 3 * ratio]);
-  ctx.font = 12 * ratio + 'px system-ui, sans-serif';
-  for (const [index, { x, text }] of marks.entries()) {
-    const at = plot.valToPos(x, 'x', true);
-    if (at < bbox.left || at > bbox.left + bbox.width) continue;
-    ctx.beginPath();
-    ctx.moveTo(at, bbox.top);
-    ctx.lineTo(at, bbox.top + bbox.height);
-    ctx.stroke();
-    const isLeft = at < bbox.left + bbox.width / 2;
-    ctx.textAlign = isLeft ? 'left' : 'right';
-    ctx.fillText(text, at + (isLeft ? 6 : -6) * ratio, bbox.top + (16 + 16 * index) * ratio);
-  }
-  ctx.restore();
+${marksScript}${pointsScript}
+// As wide as the longest of an axis' texts.
+const widthOf = (plot, texts, axis) => {
+  plot.ctx.font = plot.axes[axis].font[0];
+  return Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text ?? '').width)) / devicePixelRatio;
 };
+const textBeside = (name, text) => Object.assign(document.createElement('div'), { className: name, textContent: text });
 
 const sizeOf = (place) => {
   const width = place.clientWidth;
   return { width, height: Math.round(Math.min(460, Math.max(260, width * 0.6))) };
 };
 
-charts.forEach((chart, at) => {
+// Points at either end lie in the drawing whole, and can be clicked on.
+const around = (low, high) => (low === high ? [low - 1, high + 1] : [low - (high - low) * 0.03, high + (high - low) * 0.03]);
+
+// Powers of two, or 1, 2 and 5 times those of ten: of a logarithmic x axis, as many as have room; where it spans too little for them, even steps.
+const ticksWithin = (steps) => (plot, _axis, low, high) => {
+  const round = [];
+  for (let power = Math.floor(Math.log(low) / Math.log(steps.base)); steps.base ** power <= high; power++)
+    for (const digit of steps.digits) round.push(digit * steps.base ** power);
+  const inside = round.filter((tick) => tick >= low && tick <= high);
+  const ticks = inside.length > 1 ? inside : [0.1, 0.5, 0.9].map((share) => Number((low + (high - low) * share).toPrecision(3)));
+  const stride = Math.ceil((ticks.length * 50) / Math.max(1, plot.over.clientWidth || plot.width));
+  return ticks.filter((_tick, at) => at % stride === 0);
+};
+const byTwo = ticksWithin({ base: 2, digits: [1] });
+const byTen = ticksWithin({ base: 10, digits: [1, 2, 5] });
+
+// Words lie side by side where there is room for all of them, else they stand.
+const wordsUpright = (words) => {
+  const isUpright = (plot) => (widthOf(plot, words, 0) + 12) * words.length > plot.width - 70;
+  return {
+    rotate: (plot) => (isUpright(plot) ? -90 : 0),
+    size: (plot) => (isUpright(plot) ? Math.ceil(widthOf(plot, words, 0)) + 24 : 40),
+  };
+};
+
+const plots = charts.map((chart, at) => {
   const place = document.getElementById('chart' + at);
-  const unit = chart.yLabel === '' ? '' : ' ' + chart.yLabel;
+  // Of a cloud the label has the name of its figure as well.
+  const unit = chart.yLabel === '' || chart.isScattered ? '' : ' ' + chart.yLabel;
   const value = (_plot, given) => (given == null ? '–' : figureText(given) + unit);
   const isEven = (scale) => scale === 'linear';
   const words = chart.xWords;
-  const xText = (x) => (words ? (words[x] ?? '') : isEven(chart.xScale) ? String(Number(x.toPrecision(6))) : sizeText(x));
+  const xText = (x) =>
+    words ? (words[x] ?? '') : isEven(chart.xScale) || chart.isScattered ? String(Number(x.toPrecision(6))) : sizeText(x);
   const colours = { stroke: () => styled('--ink'), grid: { stroke: () => styled('--grid') }, ticks: { stroke: () => styled('--grid') } };
+  const marks = marksOf(chart.marks);
+  const points = pointsOf(chart, xText, (given) => value(undefined, given));
   const options = {
     title: chart.title,
     ...sizeOf(place),
     scales: {
       x: words
         ? { time: false, range: () => [-0.5, words.length - 0.5] }
-        : { time: false, ...(isEven(chart.xScale) ? {} : { distr: 3, log: 2 }) },
+        : isEven(chart.xScale)
+          ? { time: false, range: (_plot, low, high) => around(low ?? 0, high ?? 1) }
+          : { time: false, distr: 3, log: chart.isScattered ? 10 : 2, range: (_plot, low, high) => around(Math.log(low ?? 1), Math.log(high ?? 10)).map(Math.exp) },
       y: isEven(chart.yScale)
         ? { range: (_plot, low, high) => uPlot.rangeNum(Math.min(0, low ?? 0), Math.max(0, high ?? 1), 0.1, true) }
         : { distr: 3, log: 10, range: (_plot, low, high) => roundRange(low ?? 1, high ?? 10) },
     },
     axes: [
       {
-        label: chart.xLabel,
         ...colours,
-        ...(words ? { splits: () => words.map((_word, index) => index) } : {}),
+        ...(words ? { splits: () => words.map((_word, index) => index), ...wordsUpright(words) } : { size: 40 }),
+        ...(words || isEven(chart.xScale) ? {} : { splits: chart.isScattered ? byTen : byTwo, filter: (_plot, ticks) => ticks }),
         values: (_plot, ticks) => ticks.map((tick) => (tick === null ? '' : xText(tick))),
       },
-      { label: chart.yLabel, size: 70, ...colours },
+      { size: (plot, texts) => Math.ceil(widthOf(plot, texts, 1)) + 24, ...colours },
     ],
     series: [
       { label: chart.xLabel, value: (_plot, given) => (given == null ? '–' : xText(given)) },
       ...chart.lines.map((line) => ({
         stroke: () => styled('--ink'),
+        points: { fill: () => styled('--paper') },
         ...line,
         value,
         ...(line.isScattered ? { paths: () => null } : {}),
       })),
     ],
+    // A hand that trembles at a click draws no range.
+    cursor: { drag: { dist: draggedLeast, click: () => {} }, points: { fill: (self, index) => self.series[index].stroke(self, index) } },
     legend: { markers: { dash: (_plot, index) => (index > 0 ? chart.lines[index - 1].marker : 'solid') } },
-    hooks: { draw: [drawMarks(chart.marks)] },
+    hooks: { ready: [points.ready], draw: [marks.draw], setCursor: [points.show] },
   };
-  const plot = new uPlot(options, chart.data, place);
+  const plot = new uPlot(options, chart.data, (self, ready) => {
+    place.append(self.root);
+    const drawing = self.root.querySelector('.u-wrap');
+    drawing.before(textBeside('upward', chart.yLabel), marks.strip);
+    drawing.after(textBeside('across', chart.xLabel));
+    ready();
+  });
   new ResizeObserver(() => {
     if (place.clientWidth > 0 && place.clientWidth !== plot.width) plot.setSize(sizeOf(place));
   }).observe(place);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plot.redraw(false, true));
+  return plot;
 });
 `;

@@ -1,0 +1,60 @@
+/**
+ * Reports that stand folded at the end of a page, each by its number; and what opens one: a link, and whatever calls `openReports` of
+ * the page's script. A link is a step of the browser's history: going back leads to where it was.
+ */
+import { type Html, html } from './html.ts';
+
+interface PageReport {
+  /** No other of the page has it. */
+  readonly number: number;
+  readonly title: string;
+  readonly section: Html;
+}
+
+export interface PageReports {
+  readonly title: string;
+  readonly reports: readonly PageReport[];
+}
+
+const idOf = (number: number): string => `report-${number}`;
+
+export const reportsSection = ({ title, reports }: PageReports): Html =>
+  html`<h2>${title}</h2>${reports.map(
+    (each) =>
+      html`<details id="${idOf(each.number)}"><summary>${each.title}</summary>${each.section}</details>`,
+  )}`;
+
+/** A text that opens a report. @param said of what it opens, for who points at it */
+export const reportLink = (number: number, text: Html, said = 'opens the report of this point'): Html =>
+  html`<a class="opens" href="#${idOf(number)}" title="${said}">${text}</a>`;
+
+/** Of a page with reports: opens those that a link, an address or a chart names, and shows the first. */
+export const reportsScript = `
+const reportOf = (number) => document.getElementById('report-' + number);
+const showReport = (number) => {
+  const report = reportOf(number);
+  if (report === null) return;
+  report.open = true;
+  report.scrollIntoView();
+  report.querySelector('summary').focus({ preventScroll: true });
+};
+const openReports = (numbers) => {
+  for (const number of numbers) reportOf(number)?.toggleAttribute('open', true);
+  const address = '#report-' + numbers[0];
+  // One that the address names already may have been folded since.
+  if (location.hash === address) showReport(numbers[0]);
+  else location.hash = address;
+};
+const showAddressed = () => {
+  const [, number] = /^#report-(\\d+)$/.exec(location.hash) ?? [];
+  if (number !== undefined) showReport(number);
+};
+addEventListener('hashchange', showAddressed);
+addEventListener('click', (event) => {
+  const link = event.target.closest('a.opens');
+  if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  openReports(link.dataset.reports?.split(' ') ?? [link.hash.slice('#report-'.length)]);
+});
+showAddressed();
+`;
