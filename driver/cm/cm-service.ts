@@ -57,8 +57,8 @@ interface RocePaths {
   readonly rate: number;
 }
 
-/** Of every path on Ethernet, as Linux has it: CMA_IBOE_PACKET_LIFETIME. */
-const packetLifeTime = 16;
+/** Of every path on Ethernet, as Linux has it: CMA_IBOE_PACKET_LIFETIME, which stands in its captured REQs (reference/wire). */
+const packetLifeTime = 18;
 /** ip_default_ttl. */
 const routedHopLimit = 64;
 const serviceLevel = 0;

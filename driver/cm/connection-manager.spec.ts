@@ -205,12 +205,24 @@ describe('a message that comes twice', () => {
     await bench.elapse(answerPs);
     expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA']);
     expect([stateOf(program), stateOf(taken[0]!)]).toEqual(['MraReqRcvd', 'MraReqSent']);
-    // Service time-out 24, 68.7 s, and the path: ten times the answer's time goes by without a REQ.
+    // Service time-out 24, 68.7 s, and the path there and back: ten times the answer's time goes by without a REQ.
     await bench.elapse(10 * answerPs);
     expect(bench.conversation).toHaveLength(3);
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
     await bench.deliver();
     expect(program.events).toEqual(['replied']);
+  });
+
+  it('cm_mra_handler: the asker that has an MRA asks again after the time in it and the path there and back', async () => {
+    bench.listen();
+    bench.connect();
+    await bench.elapse(answerPs);
+    // Codes 24 of the MRA and 18 of the path.
+    const longerPs = 4_096_000 * (2 ** 24 + 2 * 2 ** 18);
+    await bench.elapse(longerPs - 1);
+    expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA']);
+    await bench.elapse(1);
+    expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA', 'REQ >', '< MRA']);
   });
 
   it('IBTA 12.6.6: a REP while the active program thinks is answered by MRA', async () => {

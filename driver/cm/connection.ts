@@ -301,7 +301,8 @@ export class Connection {
   }
 
   receivedMra({ messageMraed, serviceTimeout }: CmMessage<typeof CmAttribute.MRA>): void {
-    const longerPs = cmTimePs(serviceTimeout) + cmTimePs(this.path.packetLifeTime);
+    // There and back, as Linux waits (cm.c: cm_mra_handler adds av.timeout, which is packet_life_time + 1).
+    const longerPs = cmTimePs(serviceTimeout) + 2 * cmTimePs(this.path.packetLifeTime);
     if (messageMraed === Answered.REQ && (this.state === 'ReqSent' || this.state === 'MraReqRcvd'))
       this.state = 'MraReqRcvd';
     else if (messageMraed === Answered.REP && (this.state === 'RepSent' || this.state === 'MraRepRcvd'))

@@ -79,6 +79,7 @@ const receiveBytes = grhBytes + madBytes;
 const receiveStrideBytes = 320;
 const madHeaderBytes = 24;
 const icrcBytes = 4;
+const psnMask = 0xff_ffff;
 const qp1OfPort1 = 2;
 
 /** Where headers begin in a send WQE. */
@@ -100,6 +101,8 @@ export class GsiQueuePair {
   /** The port, if it is of Ethernet. */
   readonly #ethernet: EthernetPort | undefined;
   #pair!: KernelQueuePair<Piece>;
+  /** Of the next MAD: software counts them (Linux 6.1, mlx4_ib qp.c build_mlx_header). */
+  #psn = 0;
 
   private constructor(device: Device) {
     this.#device = device;
@@ -127,7 +130,9 @@ export class GsiQueuePair {
     return this.#pair.post(cpu, (slot, owner) => {
       const buffer = this.#pair.memory.sent + slot * madBytes;
       this.#device.platform.memory.bytes.set(mad, buffer);
-      return this.#writeWqe(to, buffer, owner);
+      const wqe = this.#writeWqe(to, buffer, owner);
+      this.#psn = (this.#psn + 1) & psnMask;
+      return wqe;
     });
   }
 
@@ -166,7 +171,7 @@ export class GsiQueuePair {
   #headersTo({ lid, serviceLevel, roce }: MadAddress): Uint8Array {
     if (roce === undefined || this.#ethernet === undefined) {
       const bytes = new Uint8Array(managementHeadersBytes);
-      managementHeaders(bytes, 0, lid, serviceLevel);
+      managementHeaders(bytes, 0, { lid, serviceLevel, psn: this.#psn });
       return bytes;
     }
     return roceManagementHeaders({
@@ -175,6 +180,7 @@ export class GsiQueuePair {
       sourceGid: this.#ethernet.gidAt(this.#ethernet.gidIndexTo(roce.gid)),
       destinationGid: roce.gid,
       hopLimit,
+      psn: this.#psn,
       isRoutable: this.#isRoutable,
     });
   }

@@ -18,6 +18,7 @@ const headers = layout(
     opcode: u8(8),
     partitionKey: u16(10),
     destinationQp: bits32(12, 23, 0),
+    psn: bits32(16, 23, 0),
     queueKey: u32(20),
     sourceQp: bits32(24, 23, 0),
   },
@@ -29,8 +30,19 @@ const nextIsBth = 2;
 const icrcBytes = 4;
 const defaultPkey = 0xffff;
 
+/** Where a MAD goes, and its place among those of its sender. */
+export interface ManagementHeaderParts {
+  readonly lid: number;
+  readonly serviceLevel: number;
+  readonly psn: number;
+}
+
 /** Writes them at `at`, for QP1 of the port with a LID. */
-export function managementHeaders(bytes: Uint8Array, at: number, lid: number, serviceLevel: number): void {
+export function managementHeaders(
+  bytes: Uint8Array,
+  at: number,
+  { lid, serviceLevel, psn }: ManagementHeaderParts,
+): void {
   headers.encodeInto(
     {
       serviceLevel,
@@ -40,6 +52,7 @@ export function managementHeaders(bytes: Uint8Array, at: number, lid: number, se
       opcode: udSendOnly,
       partitionKey: defaultPkey,
       destinationQp: generalServicesQpn,
+      psn,
       queueKey: generalServicesQkey,
       sourceQp: generalServicesQpn,
     },

@@ -28,6 +28,7 @@ const transport = layout(
     opcode: u8(0),
     partitionKey: u16(2),
     destinationQp: bits32(4, 23, 0),
+    psn: bits32(8, 23, 0),
     queueKey: u32(12),
     sourceQp: bits32(16, 23, 0),
   },
@@ -53,6 +54,7 @@ export interface RoceHeaderParts {
   readonly sourceGid: Uint8Array;
   readonly destinationGid: Uint8Array;
   readonly hopLimit: number;
+  readonly psn: number;
   /** Whether version 2. */
   readonly isRoutable: boolean;
 }
@@ -69,6 +71,7 @@ export function roceManagementHeaders(parts: RoceHeaderParts): Uint8Array {
     opcode: udSendOnly,
     partitionKey: defaultPkey,
     destinationQp: generalServicesQpn,
+    psn: parts.psn,
     queueKey: generalServicesQkey,
     sourceQp: generalServicesQpn,
   };

@@ -120,6 +120,7 @@ const chosen: Readonly<Record<string, string>> = {
 
 function messagesOf(packets: readonly SentPacket[]): Message[] {
   const names = [new Names(), new Names()];
+  const nextPsns: (number | undefined)[] = [undefined, undefined];
   return packets
     .filter(({ packet }) => packet.bth.destinationQp === managementQpn)
     .map(({ node, packet }) => {
@@ -138,11 +139,14 @@ function messagesOf(packets: readonly SentPacket[]): Message[] {
         partitionKey: bth.partitionKey,
         opcode: opcodeRow(bth.opcode)!.name,
         solicited: bth.solicitedEvent,
+        // One more than that of the message before it.
+        isNextPsn: bth.psn === (nextPsns[node] ?? bth.psn),
         path:
           ipv4 === undefined
             ? [ipv6!.hopLimit, ipv6!.differentiatedServices, ipv6!.ecn]
             : [ipv4.timeToLive, ipv4.differentiatedServices, ipv4.ecn],
       };
+      nextPsns[node] = (bth.psn + 1) & 0xff_ffff;
       // Both sides may choose the same: a number is that of a side. A transaction is whose request it began with.
       const askerOf = { DREQ: node, DREP: 1 - node }[message.name] ?? 0;
       const sideOf = (field: string): number => (field.startsWith('remote') ? 1 - node : node);
@@ -194,10 +198,6 @@ const differences: Readonly<Record<string, { readonly ours: unknown; readonly wh
   primaryPacketRate: {
     ours: 3,
     why: '10 Gbit/s; Linux has 0, the rate of the port, for a network card that knows no rate',
-  },
-  primaryLocalAckTimeout: {
-    ours: 17,
-    why: 'the packet life time of RoCE is a policy: 16 here, 18 of that Linux',
   },
 };
 

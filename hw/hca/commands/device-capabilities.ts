@@ -290,6 +290,8 @@ export function capabilityReport(config: CapabilityConfig): Uint8Array {
     ...entrySizes,
     ...linkLayerCapabilities(config),
     reservedLkey: RESERVED_LKEY,
+    // Linux shows duplicates and local ACK time-outs of cards alone that count by port.
+    perPortDiagnostics: 1,
   });
 }
 
