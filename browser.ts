@@ -21,6 +21,7 @@ export {
   type Unit,
 } from './base/index.ts';
 export type { Handle, MtuVerb, MwType, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/index.ts';
+export type { NetworkCounts } from './driver/network/index.ts';
 export type { OnDemandStatistics } from './driver/on-demand/index.ts';
 export {
   type CoreThread,

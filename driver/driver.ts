@@ -12,10 +12,12 @@
 import { defaultsOf } from '../base/index.ts';
 import { CmService, type ConnectionCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
+import { ethernetPortOf } from './ethernet-port.ts';
 import { HealthTimer, type Patient } from './health.ts';
 import { ProcessContext } from './kernel-context.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
+import type { NetworkCounts } from './network/index.ts';
 import type { OnDemandStatistics } from './on-demand/index.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
 import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
@@ -99,6 +101,11 @@ export class Driver implements KernelDevice, Patient {
   /** What on-demand paging has cost the driver since its last probe. */
   onDemandCounts(): OnDemandStatistics | undefined {
     return this.counted?.pager.counts;
+  }
+
+  /** What the search for the MACs of others has come to at port 1 since the last probe; undefined where it is not of Ethernet. */
+  neighbourCounts(): NetworkCounts | undefined {
+    return ethernetPortOf(this.counted?.ports[0])?.networkCounts;
   }
 
   /** Brings the device up; returns when its ports are active or the limit for that has passed. */

@@ -29,7 +29,7 @@ import type { CommandInterface } from './command.ts';
 import type { Device } from './device.ts';
 import { gidOfIpv4, gidOfMac, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } from './gid.ts';
 import { KernelError, requireWithin } from './kernel-error.ts';
-import { NetworkInterface } from './network/index.ts';
+import { type NetworkCounts, NetworkInterface } from './network/index.ts';
 import { frameQpnOf } from './numbers.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
@@ -236,6 +236,11 @@ export class EthernetPort extends Port {
   /** Whether packets go from an address of IP: by version 2. */
   get isRoutable(): boolean {
     return this.hasVersion2;
+  }
+
+  /** What its search for neighbours has come to, since the port was brought up. */
+  get networkCounts(): NetworkCounts | undefined {
+    return this.opened?.counts;
   }
 
   /** Made when the port is brought up. @throws KernelError ENODEV before that */

@@ -1,5 +1,6 @@
 export { Driver } from './driver.ts';
 export type * from './kernel-verbs.ts';
+export type { NetworkCounts } from './network/index.ts';
 export type { OnDemandStatistics } from './on-demand/index.ts';
 export { driverParameters } from './parameters.ts';
 export type * from './platform.ts';

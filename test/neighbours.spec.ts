@@ -87,6 +87,10 @@ describe('a host on Ethernet', () => {
     expect(report.wire.map(({ opcodes }) => Object.keys(opcodes))).toEqual([['FRAME'], ['FRAME']]);
     expect(report.operations).toMatchObject({ FRAME: { count: 2, payloadBytes: 84, failed: 0 } });
     expect(Object.keys(report.operations)).toEqual(['FRAME']);
+    expect(report.nodes.map(({ neighbours }) => neighbours)).toEqual([
+      { requests: 1, resolved: 1, received: 1 },
+      { answers: 1, received: 1 },
+    ]);
     const onCable = records.filter(({ kind }) => kind === 'frame');
     // 60 bytes with padding, and no FCS; 8 and 64 bytes of 0.8 ns.
     expect(onCable.map((record) => [labelOf(record), record.values[0], record.durationPs])).toEqual([
@@ -96,12 +100,15 @@ describe('a host on Ethernet', () => {
   });
 
   it('gets ADDR_ERROR when nobody answers, having asked three times, a second apart', async () => {
-    const { found, sent } = await find('resolveByCm', [['10.0.0.99', 5000]], 5.1);
+    const { found, sent, report } = await find('resolveByCm', [['10.0.0.99', 5000]], 5.1);
     expect(found).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', timedOut, expect.any(Number)]]);
     expect(found[0]![2] / 1e9).toBeCloseTo(5, 4);
     // It looks once more at the end, which asks again.
     expect(bytesOf(sent)).toEqual(Array(4).fill(request('0a000063')));
     expect(secondsOf(sent)).toEqual([0, 1, 2, 5]);
+    // Each of the first three has had its second, the fourth not yet.
+    expect(report.nodes[0]!.neighbours).toMatchObject({ requests: 4, unresolved: 1 });
+    expect(report.nodes[1]!.neighbours).toEqual({ received: 4, ignored: 4 });
   });
 
   it('asks again when a request or an answer is lost, and is content with the second answer', async () => {
@@ -172,6 +179,7 @@ describe('a host on Ethernet', () => {
     // The second answer comes when the verb has given up: 1 s, and then some.
     expect(found[0]![0]).toBe('ETIMEDOUT');
     expect([report.nodes[0]!.hca!.ethernet!.completed, sent.length]).toEqual([2, 4]);
+    expect(report.nodes[0]!.neighbours).toEqual({ requests: 2, resolved: 1, received: 2, malformed: 1 });
   });
 });
 

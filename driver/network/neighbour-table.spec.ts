@@ -75,6 +75,7 @@ describe('a table of neighbours', () => {
     elapse(4);
     expect(outcomes).toEqual([[10, timedOut]]);
     expect(solicited.slice(3)).toEqual([10, 11, 12].map(at));
+    expect(table.counts).toEqual({ resolved: 0, unresolved: 2 });
   });
 
   it('goes on asking when the one that asked waits no longer', () => {

@@ -63,6 +63,8 @@ export interface AnswerFlags {
 }
 
 export class NeighbourTable<Thread extends Cpu = Cpu> {
+  /** Addresses that were asked for: whose MAC has come, and which nobody has answered for. */
+  readonly counts = { resolved: 0, unresolved: 0 };
   readonly #parts: NeighbourTableParts<Thread>;
   /** By their addresses, in the order in which they came. */
   readonly #entries = new Map<string, Entry>();
@@ -191,13 +193,17 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     entry.solicitations++;
     entry.timer = this.#parts.timers.after(retransmitPs, (thread) => {
       if (entry.solicitations < solicitationsMax) this.#solicit(thread, entry);
-      else entry.state = 'failed';
+      else {
+        entry.state = 'failed';
+        this.counts.unresolved++;
+      }
     });
     this.#parts.solicit(cpu, entry.address);
   }
 
   #learn(entry: Entry, mac: Uint8Array, state: 'reachable' | 'stale'): void {
     entry.timer?.cancel();
+    if (entry.state === 'incomplete') this.counts.resolved++;
     entry.mac = Uint8Array.from(mac);
     entry.state = state;
     entry.age = this.#parts.newStopwatch();

@@ -85,7 +85,7 @@ describe('the interface of a port', () => {
     receive(answer.padEnd(120, '0'));
     ask(ipv4Gid(peerIp));
     expect(macs).toEqual([peerMac, peerMac, peerMac]);
-    expectCounts({ requests: 1, received: 1 });
+    expectCounts({ requests: 1, resolved: 1, received: 1 });
   });
 
   it('RFC 4861, 7.2.2: asks the group of an address of IPv6, from its own', async () => {
@@ -95,7 +95,7 @@ describe('the interface of a port', () => {
     expect(sent()).toEqual([ipv6('3333ff654321', mac, own, group, `87002fb800000000${peer}0101${mac}`)]);
     receive(advertisement);
     expect(macs).toEqual([peerMac]);
-    expectCounts({ requests: 1, received: 1 });
+    expectCounts({ requests: 1, resolved: 1, received: 1 });
   });
 
   it('answers who looks for it, and knows him', async () => {

@@ -60,8 +60,12 @@ export interface NetworkInterfaceSetup {
 
 /** Frames of the kernel, and what became of those that came. */
 export interface NetworkCounts {
-  /** Requests of ARP and solicitations. */
+  /** Requests of ARP and solicitations that were sent. */
   readonly requests: number;
+  /** Addresses that were asked for: whose MAC has come, and which nobody has answered for in three requests. */
+  readonly resolved: number;
+  readonly unresolved: number;
+  /** Answers that were sent to others' requests. */
   readonly answers: number;
   readonly received: number;
   /** Of another protocol, or not for one of the own addresses. */
@@ -118,7 +122,7 @@ export class NetworkInterface {
   }
 
   get counts(): NetworkCounts {
-    return { ...this.#counts };
+    return { ...this.#counts, ...this.#neighbours.counts };
   }
 
   /** Brings its ring up, and has the port steer frames to it. @throws KernelError */

@@ -44,7 +44,7 @@ const names: readonly (readonly [FigureGroup, readonly string[]])[] = [
   ['cpu', ['cpu', 'cycles', 'cyclesTotal', 'contextSwitches', 'systemCalls', 'copies', 'copiedBytes']],
   ['memory', ['memory', 'memoryBus', 'iommu', 'onDemand']],
   ['cable', ['wire']],
-  ['adapter', ['hca', 'nic']],
+  ['adapter', ['hca', 'nic', 'neighbours']],
 ];
 
 export function groupOf(path: string): FigureGroup {

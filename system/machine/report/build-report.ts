@@ -87,6 +87,7 @@ export function nodeReportOf(
     pcie: linkOf(host.pcie, adapter.pcie),
     memoryBus: host.memoryBus,
     ...onDemandOf(host, hca),
+    ...(host.neighbours === undefined ? {} : { neighbours: nonZero({ ...host.neighbours }) }),
     ...(nic === undefined ? {} : { nic: nicOf(host, nic) }),
     hca: hca === undefined ? nicDeviceOf() : deviceOf(hca),
     deviceFaults: nonZero(host.deviceFaults),

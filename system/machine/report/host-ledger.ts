@@ -1,5 +1,5 @@
 /** The statistics of one host, copied as plain data at the end of a run. */
-import type { OnDemandStatistics } from '../../../driver/index.ts';
+import type { NetworkCounts, OnDemandStatistics } from '../../../driver/index.ts';
 import type { CpuReport, InterruptStatistics, MemoryStatistics } from '../../../host/index.ts';
 import type { ExactPs, HistogramData } from '../../../sim/index.ts';
 import type { UnownedAccess } from '../node/access-watch.ts';
@@ -65,6 +65,8 @@ export interface HostLedger {
   readonly memoryBus: MemoryTraffic;
   /** What on-demand paging cost the driver; undefined when no driver was probed. */
   readonly onDemand: Readonly<OnDemandStatistics> | undefined;
+  /** What the kernel's search for MACs has come to; undefined where ports are not of Ethernet. */
+  readonly neighbours: NetworkCounts | undefined;
   /** The traditional path; undefined with an HCA. */
   readonly net: NetLedger | undefined;
 }
@@ -135,6 +137,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
         : { count: node.accesses.unownedCount, first: node.accesses.unowned.slice() },
     memoryBus: memoryTrafficOf(node),
     onDemand: countsOf(node.driver?.onDemandCounts()),
+    neighbours: node.driver?.neighbourCounts(),
     net: netOf(node),
   };
 }

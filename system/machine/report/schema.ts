@@ -4,7 +4,7 @@
  * All human renderings are made from this JSON.
  */
 
-import type { OnDemandStatistics } from '../../../driver/index.ts';
+import type { NetworkCounts, OnDemandStatistics } from '../../../driver/index.ts';
 import type { CpuCause, MemoryStatistics } from '../../../host/index.ts';
 import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
@@ -92,6 +92,11 @@ export interface NodeReport {
   readonly memoryBus: MemoryTraffic;
   /** On-demand paging, as device and driver saw it; left out when there were no on-demand regions. */
   readonly onDemand?: { readonly device: PageFaultLedger; readonly driver: Readonly<OnDemandStatistics> };
+  /**
+   * How the kernel found the MACs of others for RoCE, since its last probe: requests sent, addresses found and not found, answers given, frames that it
+   * took and dropped; zeros left out, all left out where ports are of InfiniBand.
+   */
+  readonly neighbours?: Readonly<Partial<NetworkCounts>>;
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
   /** With a NIC there is none: everything in it is empty. */
