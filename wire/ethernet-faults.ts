@@ -5,6 +5,7 @@
 
 import { assertRange, viewOf } from '../base/index.ts';
 import { Random } from '../sim/index.ts';
+import { takesCongestionMark } from './congestion-mark.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import { bth } from './headers.ts';
 import {
@@ -24,11 +25,8 @@ export const OUTCOME_CORRUPTED = 2;
 
 const MILLION = 1_000_000;
 
-/** What happens to a frame. Nothing marks one as congested. */
-export type FrameEffect = Exclude<PacketEffect, { readonly kind: 'congested' }>;
-
 export class EthernetFaults {
-  readonly #rules: PacketRule<FrameEffect>[] = [];
+  readonly #rules: PacketRule<PacketEffect>[] = [];
   readonly #random: Random;
   readonly #lossPerMillion: number;
   readonly #corruptionPerMillion: number;
@@ -45,9 +43,10 @@ export class EthernetFaults {
 
   /**
    * Has an effect on the frames of a selection; the observer is notified each time that it happens. What a selection says of headers
-   * concerns packets of RoCE, to UDP port 4791 in version 2, and no other frame. A late frame holds the link, and so everything behind it.
+   * concerns packets of RoCE, to UDP port 4791 in version 2, and no other frame. A late frame holds the link, and so everything behind it. A
+   * mark of congestion concerns frames that take one.
    */
-  addRule(effect: FrameEffect, selection: PacketSelection, observer: FaultObserver): void {
+  addRule(effect: PacketEffect, selection: PacketSelection, observer: FaultObserver): void {
     if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
     this.#rules.push(new PacketRule(effect, selection, observer));
   }
@@ -56,13 +55,16 @@ export class EthernetFaults {
   rulesOn(bytes: Uint8Array, at: number, frameBytes: number): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
     const headers = headersIn(bytes, at, frameBytes);
-    return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(headers)));
+    const takesMark = takesCongestionMark(bytes, at, frameBytes);
+    return new ConcernedRules(
+      this.#rules.filter((rule) => (takesMark || !isMark(rule)) && rule.concerns(headers)),
+    );
   }
 
   /** The rules that concern a PAUSE frame of the port itself: no others count it. */
   rulesOnPause(): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
-    return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(PAUSE_FRAME)));
+    return new ConcernedRules(this.#rules.filter((rule) => !isMark(rule) && rule.concerns(PAUSE_FRAME)));
   }
 
   /** What chance does to a frame; asked once for each, in their order. */
@@ -72,6 +74,8 @@ export class EthernetFaults {
     return this.#random.below(MILLION) < this.#corruptionPerMillion ? OUTCOME_CORRUPTED : OUTCOME_ARRIVES;
   }
 }
+
+const isMark = ({ effect }: PacketRule<PacketEffect>): boolean => effect.kind === 'congested';
 
 function headersIn(bytes: Uint8Array, at: number, frameBytes: number): OutboundHeaders | undefined {
   const transport = roceTransportIn(bytes, at, frameBytes);

@@ -3,8 +3,8 @@ import { Random } from '../sim/random.ts';
 import { DamagePlace } from './damage.ts';
 import { EthernetBench, frameOf } from './ethernet-bench.ts';
 import { ethernetImbalance } from './ethernet-counters.ts';
-import type { FrameEffect } from './ethernet-faults.ts';
 import type { PacketSelection } from './packet-rules.ts';
+import type { PacketEffect } from './wire-faults.ts';
 
 const US = 1_000_000;
 const MS = 1_000_000_000;
@@ -186,7 +186,7 @@ describe('a bad Ethernet cable', () => {
 
   /** Sends twenty frames, one in 100 ns, the first bytes of which count up, and says which came, and how often the rule's fault happened. */
   async function sentUnder(
-    effect: FrameEffect,
+    effect: PacketEffect,
     selection: PacketSelection,
     shuffle?: () => number,
     frameBytes = 60,
@@ -235,7 +235,7 @@ describe('a bad Ethernet cable', () => {
   });
 
   it('keeps the order of one instant, whatever runs first there', async () => {
-    const effects: FrameEffect[] = [
+    const effects: PacketEffect[] = [
       { kind: 'duplicated', passes: 1, delayPs: 200_000 },
       { kind: 'reordered', passes: 9, delayPs: 200_000 },
     ];
@@ -254,6 +254,52 @@ describe('a bad Ethernet cable', () => {
     expect([fired, struck.length, bench.b.port.received.corruptedFrames]).toEqual([1, 1, 0]);
     expect(struck[0]![0]).toBeGreaterThanOrEqual(14);
     expect([1, 2, 4, 8, 16, 32, 64, 128]).toContain(struck[0]![1]);
+  });
+
+  /** 60 bytes of a frame of IP, with this first word of its header; IPv4 has a checksum, as if the rest were zeros. */
+  const ipFrame = (type: number, word: number): Uint8Array => {
+    const bytes = new Uint8Array(60);
+    const view = new DataView(bytes.buffer);
+    view.setUint16(12, type);
+    view.setUint16(14, word);
+    if (type === 0x0800) view.setUint16(24, ~word & 0xffff);
+    return bytes;
+  };
+
+  it('RFC 3168, 5: marks congestion where the IP header says ECT, and counts no other frame', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    let fired = 0;
+    bench.a.port.faults.addRule({ kind: 'congested' }, first(2, 4), { fired: () => fired++ });
+    bench.a.port.faults.addRule({ kind: 'duplicated', passes: 1, delayPs: US }, first(5), unobserved);
+    bench.a.port.faults.addRule({ kind: 'lost' }, first(6), unobserved);
+    // ECN in the two lowest bits of the second byte of IPv4, and of IPv6 in bits 5 and 4; 88b5 is for experiments.
+    const sent = [
+      ...[ipFrame(0x0800, 0x4500), ipFrame(0x0800, 0x4502), ipFrame(0x86dd, 0x6000), ipFrame(0x88b5, 0x4502)],
+      ...[ipFrame(0x0800, 0x45a9), ipFrame(0x86dd, 0x6a6f), ipFrame(0x86dd, 0x6010), ipFrame(0x0800, 0x4501)],
+    ];
+    for (const [at, frame] of sent.entries())
+      bench.a.at(upPs + at * 100_000, () => bench.a.port.send(frame, 0, frame.length));
+    await bench.runTo(upPs + 100 * US);
+    const words = bench.b.arrivals.map(({ bytes }) =>
+      [14, 24].map((at) => ((bytes[at]! << 8) | bytes[at + 1]!).toString(16)),
+    );
+    // The fifth is marked and copied with its mark, the sixth is lost and not marked.
+    expect(words).toEqual([
+      ...[
+        ['4500', 'baff'],
+        ['4502', 'bafd'],
+        ['6000', '0'],
+        ['4502', '0'],
+      ],
+      ...[
+        ['45ab', 'ba54'],
+        ['6030', '0'],
+        ['4501', 'bafe'],
+        ['45ab', 'ba54'],
+      ],
+    ]);
+    expect(fired).toBe(2);
   });
 
   it('takes frames for packets of RoCE by their headers alone', async () => {

@@ -31,6 +31,7 @@ import {
   RECORD_HEADER_BYTES,
   recordHeaderFields,
 } from '../sim/index.ts';
+import { markCongestion } from './congestion-mark.ts';
 import { damageFrame } from './damage.ts';
 import {
   EthernetRearranged,
@@ -415,6 +416,11 @@ export class EthernetPort {
   ): void {
     const { passed, canCopy } = this.#held;
     const { rearranged } = this;
+    const congested = outcome === OUTCOME_LOST ? undefined : rules.of('congested');
+    if (congested !== undefined) {
+      congested.fired();
+      markCongestion(bytes, 0, bytes.length);
+    }
     const copy = canCopy ? rules.of('duplicated') : undefined;
     const whole = copy === undefined ? bytes : bytes.slice();
     const corrupted = outcome === OUTCOME_LOST ? undefined : rules.of('corrupted');

@@ -2,7 +2,6 @@ export * from './aeth.ts';
 export { type CableFigures, infinibandFigures, roceFigures } from './cable-figures.ts';
 export { DamagePlace } from './damage.ts';
 export { ethernetImbalance } from './ethernet-counters.ts';
-export type { FrameEffect } from './ethernet-faults.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,

@@ -50,6 +50,28 @@ describe('a capture read as a conversation', () => {
     }
   });
 
+  it.each([
+    ['rc-read-ipv4.pcap', 15, 3],
+    ['rc-read-ipv6.pcap', 15, 0x30],
+  ])(
+    'RFC 3168, 5: shows marks of congestion in IP headers, of requests and of answers: %s',
+    (name, at, ce) => {
+      const capture = readCapture(readFileSync(new URL(name, folder)));
+      const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
+      for (const { bytes } of capture.frames) {
+        bytes[at]! |= ce;
+        // So much more is in the first word of an IPv4 header, so much less its checksum (RFC 1624).
+        const view = new DataView(bytes.buffer, bytes.byteOffset);
+        if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
+      }
+      const words = wordsOf(conversationsOf(packetsIn(capture).packets));
+      expect(plain.some((line) => /marked/.test(line))).toBe(false);
+      expect(words.length).toBe(plain.length);
+      expect(words.length).toBeGreaterThan(3);
+      for (const line of words) expect(line).toMatch(/marked for congestion/);
+    },
+  );
+
   it('shows what was sent again, what is missing, and what is answered twice', () => {
     // WRITE last of three was dropped: it and the two after it come again (frames 8 to 10).
     expect(sumOf(toldIn('drop-write-last-ipv4.pcapng'), 'sent again')).toBe(3);

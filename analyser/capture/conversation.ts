@@ -174,7 +174,7 @@ class Listener {
     if (asker !== undefined) learnedMtu(asker, captured.packet);
     const { AETH: aeth } = headers;
     const kind = aeth === undefined ? AethKind.ACK : syndromeKind(aeth.syndrome);
-    const words = answerWords(captured.packet);
+    const words = `${answerWords(captured.packet)}${markWords(captured.packet)}`;
     if (kind === AethKind.NAK || kind === AethKind.RNR_NAK) {
       flow.talk.count(kind === AethKind.NAK ? 'NAKs' : 'RNR NAKs');
       this.#say(flow, captured, words, true);
@@ -266,7 +266,13 @@ function operationWords(opcode: number): string {
   return [operation!, ...rest.map((word) => word.toLowerCase())].join(' ');
 }
 
-function requestWords({ bth, headers, payload }: WirePacket): string {
+/** A mark of congestion: of the BTH, or of the IP header (RFC 3168, 5: 3 is CE). */
+function markWords({ bth, ipv4, ipv6 }: WirePacket): string {
+  return bth.fecn === 1 || ipv4?.ecn === 3 || ipv6?.ecn === 3 ? ', marked for congestion' : '';
+}
+
+function requestWords(packet: WirePacket): string {
+  const { bth, headers, payload } = packet;
   const { RETH: reth, ImmDt: immediate, IETH: invalidated, DETH: deth } = headers;
   const atomic = headers.AtomicETH ?? headers.MaskedAtomicETH;
   const parts = [`${operationWords(bth.opcode)}, PSN ${bth.psn}`];
@@ -280,8 +286,7 @@ function requestWords({ bth, headers, payload }: WirePacket): string {
   if (invalidated !== undefined) parts.push(`invalidates key ${hex(invalidated.rKey)}`);
   if (deth !== undefined) parts.push(`from QP ${deth.sourceQp} Q_Key ${hex(deth.queueKey)}`);
   if (bth.solicitedEvent === 1) parts.push('solicited');
-  if (bth.fecn === 1) parts.push('marked for congestion');
-  return parts.join(', ');
+  return `${parts.join(', ')}${markWords(packet)}`;
 }
 
 function answerWords({ bth, headers, payload }: WirePacket): string {

@@ -1,7 +1,13 @@
 /** What can be chosen about a served machine, and its checks. */
 import { ConfigurationError } from '../../base/index.ts';
 import { type AnalysisOptions, checkCapture, checkCrossing } from '../machine/analysis/index.ts';
-import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
+import {
+  checkedFaults,
+  checkMark,
+  type Fault,
+  type FaultPlan,
+  type HcaRoce,
+} from '../machine/faults/index.ts';
 import type { JsonValue, ProgramModule } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
 import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
@@ -99,7 +105,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
   const cabling = cablingOf(options);
   const { linkLayer, roce } = config.hca.capability;
-  if (linkLayer === 'ethernet') checkEthernet(faults);
+  if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
@@ -171,15 +177,10 @@ function checkStrangerFaults(faults: readonly Fault[]): void {
       );
 }
 
-/** @throws ConfigurationError for what only a cable of InfiniBand does to packets */
-function checkEthernet(faults: readonly Fault[]): void {
+/** @throws ConfigurationError for what a cable of Ethernet does not do to these packets */
+function checkEthernet(faults: readonly Fault[], roce: HcaRoce): void {
   for (const fault of faults)
-    if (fault.kind === 'packet' && fault.packet === 'congested')
-      throw new ConfigurationError(
-        'packet',
-        fault.packet,
-        'another effect with hca.capability.linkLayer=ethernet',
-      );
+    if (fault.kind === 'packet' && fault.packet === 'congested') checkMark(fault, roce);
 }
 
 /** @throws ConfigurationError for what has no place beside a simulated host */

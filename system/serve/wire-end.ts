@@ -43,7 +43,14 @@ export class WireEnd {
     });
     this.faultLog = new FaultLog(faults);
     const end = { node: strangerNode, name: own };
-    injectFrameFaults(faults, end, this.#port, this.faultLog, config.machine.seed);
+    injectFrameFaults(
+      faults,
+      end,
+      this.#port,
+      this.faultLog,
+      config.machine.seed,
+      config.hca.capability.roce,
+    );
     const port = this.#port;
     port.connect({
       receiver: {

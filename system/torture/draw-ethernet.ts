@@ -74,7 +74,7 @@ export function ethernetForScene(
 }
 
 /**
- * Faults as they are on Ethernet: nothing marks frames, and drivers have a queue pair of their own for frames, which is ready before those
+ * Faults as they are on Ethernet: no packet of a story says that it takes marks of congestion, and drivers have a queue pair of their own for frames, which is ready before those
  * of programs.
  */
 const onEthernet = (faults: readonly FaultEntry[]): FaultEntry[] =>

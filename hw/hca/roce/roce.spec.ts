@@ -9,8 +9,8 @@ import {
   DamagePlace,
   decodeEthernet,
   encodePacket,
-  type FrameEffect,
   Opcode,
+  type PacketEffect,
   type WirePacket,
 } from '../../../wire/index.ts';
 import {
@@ -130,7 +130,7 @@ describe.each(forms)('RoCE %s', (roce) => {
 
   it('IBTA 9.7: moves every byte once while packets are lost, damaged in a switch, doubled and out of order', async () => {
     const bench = await dataPathBench({ roce, ethernet: fast });
-    const effects: FrameEffect[] = [
+    const effects: PacketEffect[] = [
       { kind: 'lost' },
       { kind: 'corrupted', place: DamagePlace.PAYLOAD, isInside: true },
       { kind: 'corrupted', place: DamagePlace.HEADER, isInside: true },
@@ -149,6 +149,30 @@ describe.each(forms)('RoCE %s', (roce) => {
       }
     await runMixedTraffic(bench, 2, 60, 8, ackTimeout);
     expect(Math.min(...fired)).toBeGreaterThan(0);
+  });
+
+  it('RFC 3168, annex A17: of version 2 shows a mark of congestion to the other end, and is answered as without', async () => {
+    const bench = await dataPathBench({ roce, ethernet: {} });
+    const arrived: Uint8Array[] = [];
+    bench.b.ethernet!.port.tap = {
+      packetPassed: (direction, _atPs, bytes, at, lengthBytes) => {
+        if (direction === 'inbound') arrived.push(bytes.slice(at, at + lengthBytes));
+      },
+    };
+    const { a, aCq } = connectedPair(bench.a, bench.b, { path: { trafficClass: 0x6a } });
+    const [from, to] = [new Region(bench.a, 64), new Region(bench.b, 64)];
+    from.fill(9);
+    await bench.run(5);
+    let fired = 0;
+    const observer = { fired: () => fired++ };
+    bench.a.ethernet!.port.faults.addRule({ kind: 'congested' }, { only: 'requests' }, observer);
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 64)], remote: to });
+    await bench.until(() => aCq.takenCount() === 1, 1000);
+    const { ipv4, ipv6, grh, isIcrcRight } = packetOf(arrived[0]!);
+    const isMarked = roce !== 'v1';
+    expect([fired, ipv4?.ecn ?? ipv6?.ecn ?? grh!.trafficClass]).toEqual(isMarked ? [1, 3] : [0, 0x6a]);
+    expect([arrived.length, isIcrcRight]).toEqual([1, true]);
+    expect(to.read(0, 64)).toEqual(from.read(0, 64));
   });
 
   it('faults by rule find PSN, QP and opcode of a packet in its frame', async () => {

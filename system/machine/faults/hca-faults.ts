@@ -16,7 +16,7 @@ import type { Random } from '../../../sim/index.ts';
 import type { WirePort } from '../../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
-import { injectFrameFaults } from './frame-faults.ts';
+import { type HcaRoce, injectFrameFaults } from './frame-faults.ts';
 import { type Fault, type FaultOf, isByRule, packetNthOf, type TimedFault } from './kinds.ts';
 import { copyDelayPs, effectOf, passDelayPs, randomOf, selectionOf } from './packet-effects.ts';
 import { faultsOf } from './plan.ts';
@@ -24,6 +24,7 @@ import { faultsOf } from './plan.ts';
 /**
  * Injects the faults of a node into its device; to be called once, before time starts.
  * @param seed of what faults leave to chance
+ * @param roce of its port
  */
 export function injectHcaFaults(
   faults: readonly Fault[],
@@ -31,9 +32,10 @@ export function injectHcaFaults(
   hca: Hca,
   log: FaultLog,
   seed: number,
+  roce: HcaRoce,
 ): void {
   if (hca.ethernetPort !== undefined) {
-    injectFrameFaults(faults, { node, name: `hca${node}` }, hca.ethernetPort, log, seed);
+    injectFrameFaults(faults, { node, name: `hca${node}` }, hca.ethernetPort, log, seed, roce);
   } else {
     for (const fault of faultsOf(faults, node, 'packet'))
       injectPacketFault(fault, hca.wirePort, log, randomOf(faults, fault, `hca${node}`, seed));

@@ -1,6 +1,6 @@
 export { FaultLog } from './fault-log.ts';
 export { faultText } from './fault-text.ts';
-export { injectFrameFaults } from './frame-faults.ts';
+export { checkMark, type HcaRoce, injectFrameFaults } from './frame-faults.ts';
 export { injectHcaFaults } from './hca-faults.ts';
 export { type GatedSink, InterruptGate } from './interrupt-gate.ts';
 export { type Fault, type FaultKind, faultKinds } from './kinds.ts';

@@ -148,7 +148,7 @@ export const faultKinds = {
     fields: {
       packet: choice(
         ['corrupted', 'late', 'lost', 'duplicated', 'reordered', 'congested'],
-        'what happens on the cable; late: the link is held, and all packets after it; congested: it is marked (FECN)',
+        'what happens on the cable; late: the link is held, and all packets after it; congested: it is marked: FECN on a cable of InfiniBand, and on one of Ethernet, with hca.capability.roce=v2, CE in an IP header that says ECT, as the traffic class has it',
       ),
       qpn: optional(
         integer(0, 0xff_ffff, 'only packets to this QP number, which is the one at the other end'),
@@ -191,8 +191,8 @@ export const faultKinds = {
         ),
       ),
     },
-    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name.',
-    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion.',
+    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name, and a mark of congestion counts only frames that take one.',
+    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion; captures show it.',
     example: 'packet=corrupted,nth=5',
     more: [
       'packet=lost,psn=+7,only=requests,shots=2',

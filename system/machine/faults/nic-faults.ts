@@ -36,7 +36,7 @@ export function injectNicFaults(
     for (const field of ['qpn', 'psn', 'opcode', 'only'] as const)
       if (fault[field] !== undefined)
         throw new ConfigurationError(field, faultText(fault), 'left out with machine.adapter=nic');
-  injectFrameFaults(faults, { node, name: nic.lp.name }, nic.port, log, seed);
+  injectFrameFaults(faults, { node, name: nic.lp.name }, nic.port, log, seed, 'none');
   const switches = faultsOf(faults, node, 'port', 'cable');
   if (switches.length > 0) new PortSwitches(nic, switches, log);
 }

@@ -73,7 +73,14 @@ export class HcaNode {
     const { ethernetPort, wirePort } = this.hca;
     this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, ethernetPort ?? wirePort);
     this.faultLog = new FaultLog(plan.faults);
-    injectHcaFaults(plan.faults, node, this.hca, this.faultLog, config.machine.seed);
+    injectHcaFaults(
+      plan.faults,
+      node,
+      this.hca,
+      this.faultLog,
+      config.machine.seed,
+      config.hca.capability.roce,
+    );
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
   }
 }

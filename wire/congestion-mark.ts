@@ -1,0 +1,59 @@
+/**
+ * Marks of congestion in frames: a switch says so in the IP header of a packet whose sender says that it understands, and of no other.
+ *
+ *     ECN of the header     00 not-ECT: is dropped rather than marked     01, 10 ECT     11 CE: congestion experienced
+ *
+ * The ICRC of RoCE leaves the field out, so that it stays right; the checksum of an IPv4 header is made right for the new value without
+ * being computed anew, so that one that was wrong stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
+ */
+import { EtherType, ipv4Header, ipv6Header, vlanTag } from '../abi/index.ts';
+import { ethernetHeader } from '../abi/nic/index.ts';
+import { viewOf } from '../base/index.ts';
+
+const TYPE_PLACE = ethernetHeader.fields.type.wordOffset;
+const NOT_ECT = 0;
+const CONGESTION_EXPERIENCED = 3;
+
+const ipv4 = ipv4Header.fields;
+const ipv6 = ipv6Header.fields;
+
+/** Place of the IP header of a frame of `frameBytes` at `at`; -1 where there is none. */
+function ipHeaderIn(view: DataView, at: number, frameBytes: number): number {
+  const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
+  const typePlace = at + TYPE_PLACE + (hasTag ? vlanTag.sizeBytes : 0);
+  const network = typePlace + 2;
+  const leftBytes = at + frameBytes - network;
+  if (leftBytes < ipv4Header.sizeBytes) return -1;
+  const type = view.getUint16(typePlace);
+  const version = ipv6.version.get(view, network);
+  if (type === EtherType.IPV4) return version === 4 ? network : -1;
+  return type === EtherType.IPV6 && version === 6 && leftBytes >= ipv6Header.sizeBytes ? network : -1;
+}
+
+const isIpv4At = (view: DataView, header: number): boolean => ipv6.version.get(view, header) === 4;
+
+/** Whether a switch may mark the frame: its IP header says ECT, or has a mark already. */
+export function takesCongestionMark(bytes: Uint8Array, at: number, frameBytes: number): boolean {
+  const view = viewOf(bytes);
+  const header = ipHeaderIn(view, at, frameBytes);
+  if (header === -1) return false;
+  return (isIpv4At(view, header) ? ipv4 : ipv6).ecn.get(view, header) !== NOT_ECT;
+}
+
+/** Marks a frame that {@link takesCongestionMark}. */
+export function markCongestion(bytes: Uint8Array, at: number, frameBytes: number): void {
+  const view = viewOf(bytes);
+  const header = ipHeaderIn(view, at, frameBytes);
+  if (!isIpv4At(view, header)) return ipv6.ecn.set(view, header, CONGESTION_EXPERIENCED);
+  const before = view.getUint16(header);
+  ipv4.ecn.set(view, header, CONGESTION_EXPERIENCED);
+  const checksum = checksumAfter(ipv4.checksum.get(view, header), before, view.getUint16(header));
+  ipv4.checksum.set(view, header, checksum);
+}
+
+/** The checksum of a header of which one word has changed (RFC 1624, equation 3). */
+export function checksumAfter(checksum: number, before: number, after: number): number {
+  const sum = (~checksum & 0xffff) + (~before & 0xffff) + after;
+  const folded = (sum & 0xffff) + (sum >>> 16);
+  return ~((folded & 0xffff) + (folded >>> 16)) & 0xffff;
+}
