@@ -1,5 +1,5 @@
 /**
- * What a machine's cable carries, read by tshark: every packet of a run with every opcode of the reliable connection, also those that
+ * What a machine's cable carries, read by tshark: every packet of runs with every opcode of reliable and unreliable connections and of datagrams, also those that
  * are lost, damaged and sent again, has the very fields that were meant, and none is malformed. tshark does not check CRCs: that is done by code that
  * shares nothing with the device (test/wire/own-crc.ts).
  */
@@ -8,8 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCapture, readFrame } from '../../analyser/capture/index.ts';
+import type { JsonValue } from '../../system/machine/program.ts';
 import { opcodeRow, opcodeTable, type WirePacket } from '../../wire/index.ts';
 import { programOf, programsOf, smallMachine } from '../machines.ts';
+import type { LinuxScenario } from '../programs/linux-scenario.ts';
+import { stepOf } from '../wire/linux-scenarios.ts';
 import { ownIcrcOfLink, ownVcrc } from '../wire/own-crc.ts';
 import { fieldsOf, tsharkTree } from './tshark.ts';
 import { type ComparedFields, otherFieldsOf, transportFields } from './tshark-fields.ts';
@@ -26,11 +29,64 @@ const compared: ComparedFields = {
   ...transportFields,
 };
 
+const globalRoute: ComparedFields = {
+  'infiniband.grh.tclass': ({ grh }) => grh!.trafficClass,
+  'infiniband.grh.flowlabel': ({ grh }) => grh!.flowLabel,
+  'infiniband.grh.paylen': ({ grh }) => grh!.payloadLength,
+  'infiniband.grh.nxthdr': ({ grh }) => grh!.nextHeader,
+  'infiniband.grh.hoplmt': ({ grh }) => grh!.hopLimit,
+};
+
 const faults = [
   { packet: 'lost', nth: '20-22' },
   { packet: 'corrupted', nth: '60-61' },
   { packet: 'duplicated', nth: 90 },
 ];
+
+/** Every form of every operation of the services that do not repeat: one packet and several. All of them with a GRH. */
+const unreliable = {
+  uc: 'send:10 send:10:i send:3000 send:3000:i write:10 write:10:i write:3000 write:3000:i',
+  ud: 'send:10 send:10:i <send:77',
+} as const;
+
+describe.each(['uc', 'ud'] as const)('the packets of service %s, read by tshark', (transport) => {
+  it('are of every opcode, have the very fields that were sent, and none is malformed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
+    const file = join(folder, 'out.pcapng');
+    await using machine = await smallMachine({
+      analysis: { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 24 } },
+    });
+    const scenario: LinuxScenario = {
+      ...{ transport, sgidIndex: 0, mtu: 3, psns: [0xff_fffd, 256], readsMax: 4, limitMs: 5 },
+      ...{ hopLimit: 64, trafficClass: 0x68, flowLabel: 0xabcde, serverGives: true },
+      ...{ timeoutCode: 5, retryCount: 7, rnrRetryCount: 7, rnrTimerCode: 1 },
+      steps: unreliable[transport].split(' ').map(stepOf),
+    };
+    const args = scenario as unknown as JsonValue;
+    for (const program of programsOf('linux-scenario', 'linux', args)) await machine.load(program);
+    await machine.run();
+    const bytes = await machine.capture();
+    writeFileSync(file, bytes!);
+    const { interfaces, frames } = readCapture(bytes!);
+    const sent = frames.map(({ bytes: frame, interface: number }) => {
+      const packet = readFrame(interfaces[number]!.linkType, frame);
+      if (packet.kind !== 'packet') throw new Error(JSON.stringify(packet));
+      return packet;
+    });
+    const service = transport.toUpperCase();
+    const meant = opcodeTable.filter((row) => row.service === service).map(({ name }) => name);
+    const names = new Set(sent.map(({ bth }) => opcodeRow(bth.opcode)!.name));
+    expect([...names].toSorted()).toEqual(meant.toSorted());
+    const fields = { ...compared, ...globalRoute };
+    const read = await fieldsOf(await tsharkTree(), file, [...Object.keys(fields), '_ws.malformed']);
+    rmSync(folder, { recursive: true });
+    expect(read).toHaveLength(sent.length);
+    read.forEach((row, index) => {
+      expect(row.at(-1)).toBe('');
+      expect([index, otherFieldsOf(fields, sent[index]!, row)]).toEqual([index, []]);
+    });
+  });
+});
 
 describe('the packets of a machine, read by tshark', () => {
   const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));

@@ -114,6 +114,8 @@ interface Told {
   readonly rkey: number;
   readonly address: number;
   readonly gid: readonly number[];
+  /** 0 on Ethernet. */
+  readonly lid: number;
 }
 
 /** What wt fills its buffer with. */
@@ -171,12 +173,18 @@ class End {
     const { transport, sgidIndex, psns, ...more } = this.#scenario;
     const gid = await queryGid(context, 1, sgidIndex);
     const { mr, address } = this.#buffer;
-    await this.#side.tell('end', { qpn: this.#qp.qpNum, rkey: mr.rkey, address, gid: [...gid] });
+    await this.#side.tell('end', {
+      qpn: this.#qp.qpNum,
+      rkey: mr.rkey,
+      address,
+      gid: [...gid],
+      lid: this.#side.port.lid,
+    });
     this.#peer = (await this.#side.hear('end')) as unknown as Told;
     const { readsMax, hopLimit, trafficClass, flowLabel } = more;
     const dgid = Uint8Array.from(this.#peer.gid);
     const grh = { dgid, flowLabel, sgidIndex, hopLimit, trafficClass };
-    const ahAttr = { dlid: 0, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum: 1 };
+    const ahAttr = { dlid: this.#peer.lid, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum: 1 };
     const isRc = transport === 'rc';
     const all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     const given = isRc ? all : IBV_ACCESS_REMOTE_WRITE;
