@@ -90,4 +90,21 @@ export const ethernetMistakes: readonly Mistake[] = [
     find: 'const isFirst = (words[at + WORD_PACKET_FLAGS]! & FLAG_RETRANSMISSION) === 0;',
     replace: 'const isFirst = true;',
   },
+  {
+    name: 'pause-passed-by-packets',
+    what: 'A PAUSE frame that waits for the link is passed by packets that are formed while it is busy.',
+    kind: 'wrong order',
+    scene: 'paused-frames',
+    file: 'wire/ethernet-port.ts',
+    find: 'return this.#controlWaits || this.#held.firstDue(this.#lp.nowPs) !== undefined;',
+    replace: 'return this.#held.firstDue(this.#lp.nowPs) !== undefined;',
+  },
+  {
+    name: 'lock-lets-interrupts-in',
+    what: 'Who holds a lock of the driver is put off half way by an interrupt whose handler takes the lock, too.',
+    kind: 'check skipped',
+    file: 'driver/spin-lock.ts',
+    find: '    cpu.keepCore();\n',
+    replace: '',
+  },
 ];

@@ -243,4 +243,12 @@ export const onceFoundMistakes: readonly Mistake[] = [
     replace:
       'if (hasAck === 1 && this.#resources.rows[qp]!.ackSyndrome === -1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;',
   },
+  {
+    name: 'ack-behind-a-later-answer',
+    what: 'An acknowledgement that waited behind READs and atomics is sent behind the answer of a later request.',
+    kind: 'wrong order',
+    file: 'hw/hca/responder/response-engine.ts',
+    find: '    pending.hasAck = 0;\n    this.coalescedCount++;\n',
+    replace: '',
+  },
 ];
