@@ -62,7 +62,7 @@ function payloadTurns({ config, args }: Measured, direction: 'toDevice' | 'toHos
   return [{ what: name, towards: 'more', along: [{ what: linkName, towards: 'more', because }] }];
 }
 
-/** From here on what is fetched in vain is worth leaving out. */
+/** Share of the link's bytes from which on WQEs that are fetched in vain are named. */
 const muchShare = 0.2;
 
 /** A fetch of send WQEs brings as many as it may, whether they are posted or not. */

@@ -8,8 +8,9 @@ import { Driver, driverParameters } from '../../driver/index.ts';
 import { outsideOfMicrotasks } from '../../runtime/microtasks.ts';
 import type { ProgramFunction } from '../machine/index.ts';
 import { renderServeReport } from './render-serve-report.ts';
-import { buildServeReport, type ServeReportParts } from './serve-report.ts';
+import { buildServeReport } from './serve-report.ts';
 import { DrivenSlot } from './testing/driven-slot.ts';
+import { reportPartsOf } from './testing/report-parts.ts';
 import { SlotBench } from './testing/slot-bench.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -29,22 +30,6 @@ interface Counted {
     readonly nic: { readonly counters: { transmitFrames: number; arrivals: number } };
     readonly host: { readonly cores: readonly [{ totalCycles: number }] };
   };
-}
-
-/** What the report of now is made from: copies. */
-function ledgersOf({ emulation }: SlotBench): ServeReportParts {
-  const { config, faults, cabling, timeScale } = emulation.options;
-  const parts: ServeReportParts = {
-    ...{ config, faults, cabling, timeScale },
-    elapsedPs: emulation.time.runner.instantPs,
-    followedPs: emulation.time.followedPs,
-    slots: emulation.ledgers(),
-    peer: { ...emulation.peerLedgers()!, state: emulation.peer!.state(), log: emulation.peer!.log },
-    defects: emulation.defects,
-    analyses: [],
-    run: { node: '', wallMs: 0, workMs: 0, pollMs: 0, waitMs: 0, slices: 0, cutSlices: 0 },
-  };
-  return structuredClone(parts);
 }
 
 /** Waits until somebody has asked its host for its MAC. */
@@ -76,7 +61,7 @@ it('finds each other over the cable, which balances in both directions', async (
   expect(toHex(mac)).toBe('021234000002');
   for (let turns = 0; turns < 100 && !bench.emulation.peer!.hasEnded; turns++)
     await slot.turnOutside(bench.wallMs + 5);
-  const report = buildServeReport(ledgersOf(bench));
+  const report = buildServeReport(reportPartsOf(bench));
   expect(report.peer!.program).toMatchObject({ outcome: 'ended', result: 'asked' });
   expect(report.checks).toMatchObject({ balanced: true, cpu: { holds: true } });
   const { kernel, received, transmitted } = report.peer!.node.nic!;
@@ -105,7 +90,7 @@ it.each([
   const slot = await outsideOfMicrotasks(() => new DrivenSlot(bench));
   for (let turns = 0; turns < 100 && !bench.emulation.peer!.hasEnded; turns++)
     await slot.turnOutside(bench.wallMs + 5);
-  const parts = ledgersOf(bench);
+  const parts = reportPartsOf(bench);
   expect(buildServeReport(parts).checks.balanced).toBe(true);
   corrupt(parts as unknown as Counted);
   expect(buildServeReport(parts).checks.balanced).toBe(false);

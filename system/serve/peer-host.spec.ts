@@ -18,6 +18,7 @@ import type { ProgramFunction } from '../machine/index.ts';
 import { renderServeReport } from './render-serve-report.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
 import { DrivenSlot } from './testing/driven-slot.ts';
+import { reportPartsOf } from './testing/report-parts.ts';
 import { CONFIG, SlotBench } from './testing/slot-bench.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -27,19 +28,7 @@ const msPs = 1e9;
 const benchWith = (peer: ProgramFunction, analysis?: AnalysisOptions): Promise<SlotBench> =>
   outsideOfMicrotasks(() => new SlotBench({ peer, ...(analysis === undefined ? {} : { analysis }) }));
 
-function reportOf({ emulation }: SlotBench): ServeReport {
-  const { config, faults, cabling, timeScale } = emulation.options;
-  return buildServeReport({
-    ...{ config, faults, cabling, timeScale },
-    elapsedPs: emulation.time.runner.instantPs,
-    followedPs: emulation.time.followedPs,
-    slots: emulation.ledgers(),
-    peer: { ...emulation.peerLedgers()!, state: emulation.peer!.state(), log: emulation.peer!.log },
-    defects: emulation.defects,
-    analyses: [],
-    run: { node: '', wallMs: 0, workMs: 0, pollMs: 0, waitMs: 0, slices: 0, cutSlices: 0 },
-  });
-}
+const reportOf = (bench: SlotBench): ServeReport => buildServeReport(reportPartsOf(bench));
 
 /** Lets wall time pass until the program has ended, or so much is over. */
 async function passUntilEnded(bench: SlotBench, slot: DrivenSlot, limitMs = 1000): Promise<void> {

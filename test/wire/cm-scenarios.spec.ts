@@ -9,18 +9,9 @@ import type { JsonValue } from '../../system/machine/program.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import { programOf, smallMachine } from '../machines.ts';
 import type { LinuxConnection } from '../programs/linux-connection.ts';
-import { capturedPackets, packetsOf, type SentPacket, stepOf } from './linux-scenarios.ts';
+import { capturedPackets, linuxMachines, packetsOf, type SentPacket, stepOf } from './linux-scenarios.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
-
-/** As in scenarios.spec.ts: frames as long as the captured ones, an acknowledgement for each request. */
-const set = {
-  'hca.capability.linkLayer': 'ethernet',
-  'hca.capability.roce': 'v2',
-  'hca.ackDelayCycles': 0,
-  'ethernet.mtuBytes': 4200,
-  'ethernet.cableMetres': 10_000,
-};
 
 type Scenario = Omit<LinuxConnection, 'address' | 'steps'> & { readonly steps: readonly string[] };
 
@@ -70,7 +61,7 @@ async function played(name: string): Promise<SentPacket[]> {
   const args = { ...more, address, steps: steps.map(stepOf) } as unknown as JsonValue;
   const ends = [0, 1].map((node) => ({ node, direction: 'outbound' as const }));
   await using machine = await smallMachine({
-    set,
+    set: linuxMachines,
     faults: (faults as Readonly<Record<string, (typeof faults)[keyof typeof faults]>>)[name] ?? [],
     analysis: { capture: { ends, sizeBytes: 2 ** 24 } },
   });

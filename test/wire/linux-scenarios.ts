@@ -7,6 +7,18 @@ import type { LinuxScenario, LinuxStep, LinuxWork } from '../programs/linux-scen
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 
+/**
+ * Frames as long as the captured ones, and a cable on which all that is posted at once has left before the first answer comes, as between
+ * those machines; each request has its own acknowledgement.
+ */
+export const linuxMachines = {
+  'hca.capability.linkLayer': 'ethernet',
+  'hca.capability.roce': 'v2',
+  'hca.ackDelayCycles': 0,
+  'ethernet.mtuBytes': 4200,
+  'ethernet.cableMetres': 10_000,
+};
+
 /** A packet of RDMA, and from which end it left. */
 export interface SentPacket {
   readonly node: number;

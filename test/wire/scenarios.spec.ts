@@ -11,6 +11,7 @@ import type { LinuxScenario } from '../programs/linux-scenario.ts';
 import {
   capturedPackets,
   faultsOf,
+  linuxMachines,
   packetsOf,
   type SentPacket,
   scenarioNames,
@@ -19,18 +20,6 @@ import {
 } from './linux-scenarios.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
-
-/**
- * Frames as long as the captured ones, and a cable on which all that is posted at once has left before the first answer comes, as between
- * those machines; each request has its own acknowledgement.
- */
-const set = {
-  'hca.capability.linkLayer': 'ethernet',
-  'hca.capability.roce': 'v2',
-  'hca.ackDelayCycles': 0,
-  'ethernet.mtuBytes': 4200,
-  'ethernet.cableMetres': 10_000,
-};
 
 async function played(name: string): Promise<{ sent: SentPacket[]; told: Outcome['told'] }> {
   return play(scenarioOf(name), faultsOf(capturedPackets(name)));
@@ -42,7 +31,7 @@ async function play(
 ): Promise<{ sent: SentPacket[]; told: Outcome['told'] }> {
   const ends = [0, 1].map((node) => ({ node, direction: 'outbound' as const }));
   await using machine = await smallMachine({
-    ...{ set, faults },
+    ...{ set: linuxMachines, faults },
     analysis: { capture: { ends, sizeBytes: 2 ** 24 } },
   });
   const args = scenario as unknown as JsonValue;
