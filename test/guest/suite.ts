@@ -9,9 +9,13 @@ import { nativeUnavailableReason } from '../../guest/index.ts';
 import {
   defaultCacheFolder,
   finishScenario,
+  GuestError,
   guestFiles,
+  type Scenario,
   type ScenarioOptions,
+  type SessionResult,
   type Stage,
+  type Step,
   scenarioNamed,
   silentProgress,
   startScenario,
@@ -56,6 +60,64 @@ const linted = [
   ...['roce', 'roce-v1', 'subnet-manager', 'two-guests'],
 ];
 
+/**
+ * Guests in which the steps of a scenario are carried out. A step that fails is tried once more in guests that boot anew, after all
+ * the steps before it: a guest that no longer answers is not asked again, and what is left over from the first try is gone. Both
+ * tries are printed. One boot more is had in all; where a step fails after it, those behind it fail at once.
+ */
+class Staged {
+  readonly #start: () => Promise<Stage>;
+  readonly #taken: Step[] = [];
+  #stage: Stage | undefined;
+  #hasBootedAnew = false;
+  #failure: string | undefined;
+  /** What the devices said of guests that wait or go. */
+  readonly #notices: string[] = [];
+
+  constructor(scenario: Scenario, options: ScenarioOptions) {
+    this.#start = () => startScenario(scenario, { ...options, onNotice: (text) => this.#notices.push(text) });
+  }
+
+  async boot(): Promise<void> {
+    this.#stage = await this.#start();
+  }
+
+  async take(step: Step): Promise<string | undefined> {
+    if (this.#failure !== undefined) expect.fail(`not tried, since "${this.#failure}" failed`);
+    try {
+      return await this.#run(step);
+    } catch (error) {
+      console.error(`"${step.title}" failed:\n${[String(error), ...this.#notices].join('\n')}`);
+      this.#failure = step.title;
+      if (this.#hasBootedAnew || !(error instanceof GuestError)) throw error;
+    }
+    this.#hasBootedAnew = true;
+    await this.end();
+    await this.boot();
+    for (const earlier of this.#taken.splice(0)) await this.#run(earlier);
+    const seen = await this.#run(step);
+    this.#failure = undefined;
+    return seen;
+  }
+
+  async #run(step: Step): Promise<string | undefined> {
+    const seen = await step.run(this.#stage!);
+    this.#taken.push(step);
+    return seen;
+  }
+
+  /** Ends the scenario as its guests' user would, and looks at the books. */
+  finish(): Promise<SessionResult> {
+    if (this.#failure !== undefined) expect.fail(`not tried, since "${this.#failure}" failed`);
+    return finishScenario(this.#stage!);
+  }
+
+  /** Cuts the power of what still runs. */
+  async end(): Promise<void> {
+    await this.#stage?.session[Symbol.asyncDispose]();
+  }
+}
+
 /** Declares the tests of a scenario, of its brief steps where it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
   const scenario = scenarioNamed(name);
@@ -70,21 +132,17 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     return;
   }
   describe(title, () => {
-    let stage: Stage;
-    beforeAll(async () => {
-      // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
-      const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
-      stage = await startScenario(
-        scenario,
-        isLinted ? { ...options, serve: { analysis: { lint: true } } } : options,
-      );
-    }, bootTimeoutMs);
-    afterAll(async () => {
-      await stage?.session[Symbol.asyncDispose]();
-    });
+    // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
+    const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
+    const staged = new Staged(
+      scenario,
+      isLinted ? { ...options, serve: { analysis: { lint: true } } } : options,
+    );
+    beforeAll(() => staged.boot(), bootTimeoutMs);
+    afterAll(() => staged.end());
     for (const step of scenario.briefSteps ?? scenario.steps) {
-      it(step.title, { timeout: stepTimeoutMs }, async ({ annotate }) => {
-        const seen = await step.run(stage);
+      it(step.title, { timeout: stepTimeoutMs, retry: 0 }, async ({ annotate }) => {
+        const seen = await staged.take(step);
         if (seen !== undefined) await annotate(seen);
       });
     }
@@ -93,7 +151,7 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
       // It ends the guests, which a second try would ask.
       retry: 0,
     }, async () => {
-      const { report } = await finishScenario(stage);
+      const { report } = await staged.finish();
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
     });

@@ -15,7 +15,7 @@ export interface RunOptions {
 }
 
 /** Seconds a test may take, by the clock of the guest: a busy machine is slow, and a guest that booted there may be fast. */
-const usualTimeoutSeconds = 300;
+const usualTimeoutSeconds = 150;
 
 /** Kernel messages of this priority or worse are warnings (linux/kern_levels.h). */
 const warningPriority = 4;
