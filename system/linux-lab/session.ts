@@ -92,7 +92,9 @@ done`;
 
 /**
  * The same where ports are of Ethernet: each interface has the address NETWORK.GUEST, guests counted from 1; in the network `$adapter` is
- * the adapter's number. RoCE has its own drivers, whose ports are up as soon as the interfaces are.
+ * the adapter's number. RoCE has its own drivers, whose ports are up as soon as the interfaces are. There IPv6 comes last: libmlx4 takes
+ * the place of a datagram's GID in Linux's table for that in the device's, where an address that stands twice has one. So only behind
+ * those of IPv4 may the link-local address stand, which is the port's first GID, too.
  */
 const ethernetLoadCommand = (
   guest: number,
@@ -103,7 +105,7 @@ adapter=0
 for device in /sys/bus/pci/drivers/mlx4_core/0*; do
   until [ -d $device/net ]; do sleep 0.1; done
   name=$(basename $device/net/*)
-  ip addr add ${network}.${guest + 1}/24 dev $name && ip link set $name up || exit 1
+${hasRoce ? '  echo 1 >/proc/sys/net/ipv6/conf/$name/disable_ipv6\n' : ''}  ip addr add ${network}.${guest + 1}/24 dev $name && ip link set $name up || exit 1
   adapter=$((adapter + 1))
 done
 tries=0
@@ -117,6 +119,18 @@ modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
 until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 0 ]; do
   tries=$((tries + 1)); [ $tries -ge 200 ] && { echo 'a port did not become active'; exit 1; }
   sleep 0.1
+done
+for device in /sys/class/infiniband/mlx4_*; do
+  until grep -qs :ffff: $device/ports/1/gids/*; do
+    tries=$((tries + 1)); [ $tries -ge 400 ] && { echo 'a port has no GID of IPv4'; exit 1; }
+    sleep 0.1
+  done
+  name=$(basename $device/device/net/*)
+  echo 0 >/proc/sys/net/ipv6/conf/$name/disable_ipv6
+  until ip -6 addr show dev $name scope link | grep fe80 | grep -qv tentative; do
+    tries=$((tries + 1)); [ $tries -ge 600 ] && { echo 'an interface has no address of IPv6'; exit 1; }
+    sleep 0.1
+  done
 done`;
 
 /**

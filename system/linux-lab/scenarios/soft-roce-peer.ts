@@ -102,14 +102,6 @@ const lengths: readonly Step[] = [
 const steps: readonly Step[] = [
   bothUp,
   ...bothWays('ping-pongs, data checked', 'IPv6', [`ibv_rc_pingpong -c -n 100 ${pingPong}`]),
-  {
-    title: 'the HCA has no address twice in its table of GIDs without IPv6',
-    async run(stage) {
-      // libmlx4 takes the indices of datagrams' GIDs for those of the device, where Linux gives an address that stands twice one place.
-      const name = '$(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*)';
-      return await stage.check(`echo 1 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`);
-    },
-  },
   ...bothWays('ping-pongs, data checked', 'IPv4', [
     `ibv_rc_pingpong -c -n 100 ${pingPong}`,
     `ibv_uc_pingpong -c -n 100 ${pingPong}`,
