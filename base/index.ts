@@ -1,3 +1,4 @@
+export * from './address.ts';
 export * from './assert.ts';
 export { BlockCopier, copyShort } from './block-copy.ts';
 export * from './bytes.ts';

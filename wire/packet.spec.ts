@@ -26,7 +26,10 @@ describe('the record of a packet', () => {
       ],
       [packet.WORD_RKEY, 0xdead_beef],
       [packet.WORD_DMA_LENGTH, 4096],
-      [packet.WORD_REQUEST_PKEY, 0xffff | (5 << packet.SERVICE_LEVEL_SHIFT)],
+      [
+        packet.WORD_REQUEST_PKEY,
+        0xffff | (5 << packet.SERVICE_LEVEL_SHIFT) | (0xabc << packet.ADDRESS_TOP_SHIFT),
+      ],
       [packet.WORD_IMMEDIATE, 0x0102_0304],
       [packet.WORD_PAYLOAD_BYTES, 4096],
       [packet.WORD_LIDS, (0x0007 << 16) | 0xc001],
@@ -59,6 +62,7 @@ describe('the record of a packet', () => {
       dmaLength: 4096,
       partitionKey: 0xffff,
       serviceLevel: 5,
+      virtualAddressTop: 0xabc,
       immediate: 0x0102_0304,
     });
     const flags = writer.words[(offset >> 2) + packet.WORD_PACKET_FLAGS]!;

@@ -52,11 +52,12 @@ const packetFields = {
 /** Of a connection: a request. */
 export const requestRecord = layout('request packet record', header, {
   ...packetFields,
-  virtualAddress: f64(0x20, 'RETH, AtomicETH'),
+  virtualAddress: f64(0x20, 'RETH, AtomicETH, without its top'),
   rKey: u32(0x28),
   dmaLength: u32(0x2c),
   partitionKey: bits32(0x30, 15, 0),
   serviceLevel: bits32(0x30, 19, 16),
+  virtualAddressTop: bits32(0x30, 31, 20, 'see base/address.ts'),
   immediate: u32(0x34, 'or the R_Key of IETH'),
 });
 
@@ -130,6 +131,8 @@ export const WORD_DATAGRAM_PKEY = wordIndexOf(datagram.partitionKey);
 export const WORD_DATAGRAM_QKEY = wordIndexOf(datagram.queueKey);
 export const WORD_DATAGRAM_SOURCE_QPN = wordIndexOf(datagram.sourceQpn);
 export const SERVICE_LEVEL_SHIFT = datagram.serviceLevel.shift;
+/** In the word of a request's P_Key: the top of the address of a RETH or AtomicETH, of which the rest is a float. */
+export const ADDRESS_TOP_SHIFT = request.virtualAddressTop.shift;
 /** Place in a record, as an index into `floats` from `offset >> 3`. */
 export const FLOAT_VIRTUAL_ADDRESS = floatIndexOf(request.virtualAddress);
 /** Place of the payload (or operands), in bytes from `offset`. */

@@ -5,6 +5,7 @@ import { invariantCrc, variantCrc } from './crc.ts';
 import { DamagePlace, damagePacket } from './damage.ts';
 import { bytesBeforeGrh, opcodeTable, operandBytes, packetShapes } from './opcodes.ts';
 import {
+  ADDRESS_TOP_SHIFT,
   FLAG_ACK_REQUEST,
   FLAG_CONGESTION,
   FLAG_GRH,
@@ -40,7 +41,9 @@ const packets = fc.record({
   row: fc.constantFrom(...carried),
   payload: fc.uint8Array({ maxLength: 300 }),
   words: fc.array(fc.integer(), { minLength: 12, maxLength: 12 }),
-  address: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+  // The lower part with what an offset within a message may carry into it.
+  address: fc.integer({ min: 0, max: 2 ** 52 + 2 ** 32 }),
+  addressTop: fc.nat(0xfff),
   operands: fc.uint8Array({ minLength: 32, maxLength: 32 }),
   grh: fc.uint8Array({ minLength: 40, maxLength: 40 }),
   flags: fc.subarray(flagBits),
@@ -55,6 +58,7 @@ const empty: Made = {
   payload: new Uint8Array(0),
   words: new Array<number>(12).fill(0),
   address: 0,
+  addressTop: 0,
   operands: new Uint8Array(32),
   grh: new Uint8Array(40),
   flags: [FLAG_GRH],
@@ -78,6 +82,8 @@ function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number,
   floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = made.address;
   for (const place of [made.row.service === 'UD' ? 8 : made.row.isRequest ? 12 : 13])
     words[word + place]! &= 0xfffff;
+  if (made.row.isRequest && made.row.service !== 'UD')
+    words[word + 12]! |= made.addressTop << ADDRESS_TOP_SHIFT;
   words[word + WORD_OPCODE] = opcode;
   words[word + WORD_PAYLOAD_BYTES] = payload.length;
   words[word + WORD_PACKET_FLAGS] =
@@ -126,11 +132,14 @@ describe('the bytes of a record', () => {
           linkNextHeader: read.grh === undefined ? 2 : 3,
         });
         expect(read.payload).toEqual(made.row.hasPayload ? made.payload : new Uint8Array(0));
-        if (read.headers.RETH !== undefined)
-          expect(read.headers.RETH.virtualAddress).toBe(BigInt(made.address));
+        const { AtomicETH: atomic, MaskedAtomicETH: masked } = read.headers;
+        const named = read.headers.RETH ?? atomic ?? masked;
+        if (named !== undefined)
+          expect(named.virtualAddress).toBe(
+            BigInt.asUintN(64, (BigInt(made.addressTop) << 52n) + BigInt(made.address)),
+          );
         if (made.row.service === 'XRC' && made.row.isRequest)
           expect(read.headers.XRCETH?.sharedReceiveQueue).toBe(made.sharedQueue);
-        const { AtomicETH: atomic, MaskedAtomicETH: masked } = read.headers;
         const view = new DataView(made.operands.buffer, made.operands.byteOffset);
         const operands = [0, 8, 16, 24].map((at) => view.getBigUint64(at, true));
         if (atomic !== undefined) expect([atomic.swapOrAdd, atomic.compare]).toEqual(operands.slice(0, 2));

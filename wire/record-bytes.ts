@@ -6,7 +6,7 @@
  *
  * Source: IBTA vol 1, chapters 7 to 9.
  */
-import { viewOf } from '../base/index.ts';
+import { addressAt, addressTopAt, putAddress, viewOf } from '../base/index.ts';
 import { invariantCrc, variantCrc } from './crc.ts';
 import {
   bth,
@@ -31,6 +31,7 @@ import {
   transportHeaderBytes,
 } from './opcodes.ts';
 import {
+  ADDRESS_TOP_SHIFT,
   FLAG_ACK_REQUEST,
   FLAG_CONGESTION,
   FLAG_GRH,
@@ -84,7 +85,6 @@ const LNH_BTH = 2;
 const LNH_GRH = 3;
 const PKEY_MASK = 0xffff;
 const SERVICE_LEVEL_MASK = 0xf;
-const TWO_32 = 2 ** 32;
 
 /** What a receiving port finds of a packet's bytes. */
 export const PACKET_RIGHT = 0;
@@ -246,8 +246,8 @@ export class RecordBytes {
   /** Virtual address and R_Key, with which RETH and AtomicETH begin. */
   #packAddress(offset: number, view: DataView, at: number): void {
     const address = this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
-    view.setUint32(at, Math.floor(address / TWO_32));
-    view.setUint32(at + 4, address % TWO_32);
+    const top = this.#area.words[(offset >> 2) + WORD_REQUEST_PKEY]! >>> ADDRESS_TOP_SHIFT;
+    putAddress(view, at, address, top);
     reth.fields.rKey.set(view, at, this.#area.words[(offset >> 2) + WORD_RKEY]!);
   }
 
@@ -435,8 +435,8 @@ export class RecordBytes {
   }
 
   #unpackAddress(view: DataView, at: number, offset: number): void {
-    this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] =
-      view.getUint32(at) * TWO_32 + view.getUint32(at + 4);
+    this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = addressAt(view, at);
+    this.#area.words[(offset >> 2) + WORD_REQUEST_PKEY]! |= addressTopAt(view, at) << ADDRESS_TOP_SHIFT;
     this.#area.words[(offset >> 2) + WORD_RKEY] = reth.fields.rKey.get(view, at);
   }
 

@@ -1,6 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { QueueStatus } from '../../../abi/cqc.ts';
-import { completionEqe, cqErrorEqe, EventType, eqe, portChangeEqe, srqEqe } from '../../../abi/eqe.ts';
+import {
+  completionEqe,
+  cqErrorEqe,
+  EventType,
+  eqe,
+  pageRequestEqe,
+  portChangeEqe,
+  srqEqe,
+} from '../../../abi/eqe.ts';
 import { viewOf } from '../../../base/index.ts';
 import { broughtUp, bufferAddress, createEq, icmBase, icmHostBase, must } from '../testing/bring-up.ts';
 import type { ControlBench } from '../testing/control-bench.ts';
@@ -79,6 +87,19 @@ describe('the event writer', () => {
       port: 1,
     });
     expect(bench.control.violations.report()).toEqual({ eventUnmapped: 1 });
+  });
+
+  it('writes all 64 bits of the address that a page request names', () => {
+    must(bench, 'MAP_EQ', { inParam: 2 ** EventType.PAGE_REQUEST, inputModifier: eqn });
+    const page = { side: 1, isWrite: true, qpn: 0x41, key: 0x300, lengthBytes: 5000, token: 9 };
+    // The lower part is beyond 2^52 by 0x123 bytes.
+    events().postPageRequest({ ...page, address: 2 ** 52 + 0x123, addressTop: 0xabc }, bench.cycle);
+    bench.run();
+    expect(pageRequestEqe.decode(bench.memory.read(bufferAddress(0), 32))).toMatchObject({
+      key: 0x300,
+      lengthBytes: 5000,
+      address: 0xabd0_0000_0000_0123n,
+    });
   });
 
   it('pushes back when its fifo is full, and calls its posters when there is room', () => {

@@ -30,7 +30,7 @@ import {
   srqEqe,
   tableChangeEqe,
 } from '../../../abi/index.ts';
-import { type Cycles, passBit } from '../../../base/index.ts';
+import { type Cycles, passBit, putAddress } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaWrites, PageRequest } from '../memory/index.ts';
@@ -181,7 +181,7 @@ export class EventWriter {
 
   /** A page of an on-demand region is wanted. False: no queue takes such events. */
   postPageRequest(
-    { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
+    { side, isWrite, qpn, key, address, addressTop, lengthBytes, token }: PageRequest,
     cycle: Cycles,
   ): boolean {
     const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);
@@ -190,7 +190,7 @@ export class EventWriter {
     fields.qpn.set(this.#view, base, qpn);
     fields.key.set(this.#view, base, key);
     fields.lengthBytes.set(this.#view, base, Math.min(lengthBytes, 0xffff_ffff));
-    fields.address.setNumber(this.#view, base, address);
+    putAddress(this.#view, base + fields.address.wordOffset, address, addressTop);
     fields.token.set(this.#view, base, token);
     return true;
   }

@@ -12,6 +12,7 @@ import {
   mttEntryBytes,
   pageListEntriesMax,
 } from '../../../abi/index.ts';
+import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT } from '../../../base/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
@@ -30,7 +31,7 @@ export function* fastRegister(stores: KeyStores, pair: QueuePair, request: KeyRe
   const list = yield* read(request.listAddress, pageCount * mttEntryBytes);
   demand(list !== undefined, CqeSyndrome.LOCAL_PROT_ERR);
   yield* writeTranslations(stores, entry.get('mttAddress'), list);
-  entry.setRange(request.address, request.lengthBytes);
+  entry.setRange(request.address, request.addressTop, request.lengthBytes);
   entry.set('logPageSize', request.logPageBytes);
   entry.set('firstByteOffsetEnabled', request.firstByteOffset === 0 ? 0 : 1);
   entry.set('firstByteOffset', request.firstByteOffset);
@@ -47,8 +48,8 @@ function checkEntry(entry: KeyEntry, pair: QueuePair, request: KeyRequest): void
   demand(entry.get('pd') === pair.pd);
   demand(entry.get('fastRegisterRemoteAccess') === 1 || (request.rights & REMOTE_RIGHTS) === 0);
   demand(request.lengthBytes > 0);
-  // Addresses of work requests are numbers: what is beyond them would be reached at another place.
-  demand(request.address + request.lengthBytes <= Number.MAX_SAFE_INTEGER);
+  // Behind the last address there is none.
+  demand(request.addressTop < ADDRESS_TOP_MAX || request.address + request.lengthBytes <= ADDRESS_TOP_UNIT);
   const { logPageBytes } = request;
   demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= LOG_PAGE_BYTES_MAX);
 }

@@ -3,7 +3,15 @@
  * back, into the page of ICM and into the cache at once.
  */
 import { keyOfIndexForm, mpt, mptIndexOfKey } from '../../../abi/index.ts';
-import { type BusAddress, viewOf } from '../../../base/index.ts';
+import {
+  addressAt,
+  addressTopAt,
+  type BusAddress,
+  placeInPage,
+  putAddress,
+  type VirtualAddress,
+  viewOf,
+} from '../../../base/index.ts';
 import type { IcmMap, Translator } from '../memory/index.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
 
@@ -14,6 +22,7 @@ export interface KeyStores {
 }
 
 const { fields } = mpt;
+const startPlace = fields.startAddress.wordOffset;
 
 export class KeyEntry {
   readonly index: number;
@@ -41,24 +50,28 @@ export class KeyEntry {
     return keyOfIndexForm(this.get('keyIndexForm'));
   }
 
-  /** Virtual address of the first byte, and the length. */
-  get start(): number {
-    return fields.startAddress.getNumber(this.view, 0);
+  /** Virtual address of the first byte with its top, and the length. */
+  get start(): VirtualAddress {
+    return addressAt(this.view, startPlace);
+  }
+
+  get startTop(): number {
+    return addressTopAt(this.view, startPlace);
   }
 
   get lengthBytes(): number {
     return fields.lengthBytes.getNumber(this.view, 0);
   }
 
-  setRange(start: number, lengthBytes: number): void {
-    fields.startAddress.setNumber(this.view, 0, start);
+  setRange(start: VirtualAddress, startTop: number, lengthBytes: number): void {
+    putAddress(this.view, startPlace, start, startTop);
     fields.lengthBytes.setNumber(this.view, 0, lengthBytes);
   }
 
   /** Where the object begins within its first page. */
   get startInPage(): number {
-    const pageBytes = 2 ** this.get('logPageSize');
-    return this.get('firstByteOffsetEnabled') === 1 ? this.get('firstByteOffset') : this.start % pageBytes;
+    if (this.get('firstByteOffsetEnabled') === 1) return this.get('firstByteOffset');
+    return placeInPage(this.start, this.startTop, 2 ** this.get('logPageSize'));
   }
 }
 

@@ -5,6 +5,7 @@
  *   type 1: belongs to a PD, is bound anew or unbound by another binding     type 2: free, bound once to a QP, then invalidated
  */
 import { indexFormOfKey, MptStatus, mttEntryBytes } from '../../../abi/index.ts';
+import { addressDistance } from '../../../base/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, fence, type KeySteps } from './key-steps.ts';
@@ -43,7 +44,7 @@ export function* releaseRegion(stores: KeyStores, window: KeyEntry): KeySteps<vo
   region.set('boundWindows', region.get('boundWindows') - 1);
   yield* writeEntry(stores, region);
   window.set('lkey', NO_REGION);
-  window.setRange(0, 0);
+  window.setRange(0, 0, 0);
   setRights(window, 0);
 }
 
@@ -66,21 +67,25 @@ function checkRegion(region: KeyEntry, pair: QueuePair, request: KeyRequest): vo
   demand(region.get('isPhysical') === 0 && region.get('isOnDemand') === 0);
   const mayWrite = region.get('localWriteEnabled') === 1;
   demand(mayWrite || (request.rights & RIGHTS_TO_WRITE) === 0);
-  const offset = request.address - region.start;
+  const offset = offsetIn(region, request);
   demand(offset >= 0 && offset + request.lengthBytes <= region.lengthBytes);
 }
 
+/** Bytes from the region's first one to the window's. */
+const offsetIn = (region: KeyEntry, { address, addressTop }: KeyRequest): number =>
+  addressDistance(region.start, region.startTop, address, addressTop);
+
 /** The window's entry names the region's pages from the one on in which the window begins. */
 function place(window: KeyEntry, region: KeyEntry, request: KeyRequest): void {
-  const { address, lengthBytes, isZeroBased } = request;
+  const { address, addressTop, lengthBytes, isZeroBased } = request;
   const logPageBytes = region.get('logPageSize');
-  const byte = address - region.start + region.startInPage;
+  const byte = offsetIn(region, request) + region.startInPage;
   const page = Math.floor(byte / 2 ** logPageBytes);
   window.set('mttAddress', region.get('mttAddress') + page * mttEntryBytes);
   window.set('logPageSize', logPageBytes);
   window.set('firstByteOffsetEnabled', isZeroBased || region.get('firstByteOffsetEnabled') === 1 ? 1 : 0);
   window.set('firstByteOffset', byte - page * 2 ** logPageBytes);
-  window.setRange(isZeroBased ? 0 : address, lengthBytes);
+  window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes);
   window.set('lkey', request.regionKey);
   setRights(window, request.rights);
 }

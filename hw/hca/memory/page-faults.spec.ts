@@ -156,7 +156,7 @@ describe('a page that is not there', () => {
     const { requestCount } = pageFaults;
     bench.a.act(() => {
       const { cycle } = bench.a.domain;
-      const wanted = { side: 0, key: 7, address: 4096, lengthBytes: 4096, isWrite: false };
+      const wanted = { side: 0, key: 7, address: 4096, addressTop: 0, lengthBytes: 4096, isWrite: false };
       for (let generation = 0; generation < 100_000; generation++) {
         pageFaults.forget(0);
         pageFaults.raise(0, wanted, cycle);

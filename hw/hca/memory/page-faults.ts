@@ -38,6 +38,7 @@ export interface WantedPages {
   readonly side: number;
   readonly key: number;
   readonly address: VirtualAddress;
+  readonly addressTop: number;
   readonly lengthBytes: number;
   readonly isWrite: boolean;
 }
@@ -83,6 +84,7 @@ export class PageFaults {
   #uses = new Int32Array(0);
   #key = new Float64Array(0);
   #address = new Float64Array(0);
+  #addressTop = new Uint16Array(0);
   #bytes = new Float64Array(0);
   #isWrite = new Uint8Array(0);
   #sinceCycle = new Float64Array(0);
@@ -109,6 +111,7 @@ export class PageFaults {
     this.#uses = enlarged(this.#uses, entries);
     this.#key = enlarged(this.#key, entries);
     this.#address = enlarged(this.#address, entries);
+    this.#addressTop = enlarged(this.#addressTop, entries);
     this.#bytes = enlarged(this.#bytes, entries);
     this.#isWrite = enlarged(this.#isWrite, entries);
     this.#sinceCycle = enlarged(this.#sinceCycle, entries);
@@ -135,15 +138,19 @@ export class PageFaults {
    * A side of a QP needs [address, address + lengthBytes), whose first page is not there.
    * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
    */
-  raise(qp: QpSlot, { side, key, address, lengthBytes, isWrite }: WantedPages, cycle: Cycles): boolean {
+  raise(qp: QpSlot, wanted: WantedPages, cycle: Cycles): boolean {
+    const { side, key, address, addressTop, lengthBytes, isWrite } = wanted;
     const entry = qp * SIDES + side;
     const state = this.#state[entry]!;
     if (state === ASKING || state === OUTSTANDING) return true;
     this.#state[entry] = IDLE;
-    if (state === UNRESOLVABLE && this.#key[entry] === key && this.#address[entry] === address) return false;
+    const isSame =
+      this.#key[entry] === key && this.#address[entry] === address && this.#addressTop[entry] === addressTop;
+    if (state === UNRESOLVABLE && isSame) return false;
     this.#state[entry] = ASKING;
     this.#key[entry] = key;
     this.#address[entry] = address;
+    this.#addressTop[entry] = addressTop;
     this.#bytes[entry] = lengthBytes;
     this.#isWrite[entry] = isWrite ? 1 : 0;
     this.#sinceCycle[entry] = cycle;
@@ -203,6 +210,7 @@ export class PageFaults {
       qpn: this.#qps.numberOf[Math.floor(entry / SIDES)]!,
       key: this.#key[entry]!,
       address: this.#address[entry]!,
+      addressTop: this.#addressTop[entry]!,
       lengthBytes: this.#bytes[entry]!,
       token: this.#tokenOf(entry),
     };

@@ -3,6 +3,14 @@
  * The decoded fields are held in typed arrays by cache line.
  */
 import { mpt } from '../../../abi/index.ts';
+import {
+  ADDRESS_TOP_MAX,
+  ADDRESS_TOP_UNIT,
+  addressAt,
+  addressTopAt,
+  placeInPage,
+  type VirtualAddress,
+} from '../../../base/index.ts';
 import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 
 export const MPT_ENTRY_BYTES = 64;
@@ -16,6 +24,7 @@ export const RIGHT_REMOTE_READ = 4;
 export const RIGHT_REMOTE_WRITE = 8;
 export const RIGHT_REMOTE_ATOMIC = 16;
 
+const startPlace = mpt.fields.startAddress.wordOffset;
 /** In place of a QP that a window is bound to. */
 export const NO_QPN = -1;
 
@@ -30,7 +39,10 @@ export class MptCache {
   readonly isRegion: Uint8Array;
   /** A page that is not present is asked for, not refused. */
   readonly isOnDemand: Uint8Array;
+  /** Virtual address of the first byte, and its top. */
   readonly start: Float64Array;
+  readonly startTop: Uint16Array;
+  /** Of a region or window with pages at most 2^52, of which every byte has an exact place. */
   readonly length: Float64Array;
   readonly mttOffset: Float64Array;
   readonly pageBytes: Float64Array;
@@ -51,6 +63,7 @@ export class MptCache {
     this.isRegion = new Uint8Array(lineCount);
     this.isOnDemand = new Uint8Array(lineCount);
     this.start = new Float64Array(lineCount);
+    this.startTop = new Uint16Array(lineCount);
     this.length = new Float64Array(lineCount);
     this.mttOffset = new Float64Array(lineCount);
     this.pageBytes = new Float64Array(lineCount);
@@ -74,19 +87,30 @@ export class MptCache {
     this.isPhysical[line] = fields.isPhysical.get(view, offset);
     this.isRegion[line] = fields.isRegion.get(view, offset);
     this.isOnDemand[line] = fields.isOnDemand.get(view, offset);
-    this.start[line] = fields.startAddress.getNumber(view, offset);
-    this.length[line] = fields.lengthBytes.getNumber(view, offset);
+    const start = addressAt(view, offset + startPlace);
+    const startTop = addressTopAt(view, offset + startPlace);
+    this.start[line] = start;
+    this.startTop[line] = startTop;
+    this.length[line] = lengthWithin(view, offset, start, startTop);
     this.mttOffset[line] = fields.mttAddress.get(view, offset);
     this.pageBytes[line] = 2 ** fields.logPageSize.get(view, offset);
     this.startInPage[line] =
       fields.firstByteOffsetEnabled.get(view, offset) === 1
         ? fields.firstByteOffset.get(view, offset)
-        : this.start[line]! % this.pageBytes[line]!;
+        : placeInPage(start, startTop, this.pageBytes[line]!);
     const isOfQp = fields.isRegion.get(view, offset) === 0 && fields.isBoundToQp.get(view, offset) === 1;
     this.boundQpn[line] = isOfQp ? fields.boundQpn.get(view, offset) : NO_QPN;
     const entry = new Uint8Array(view.buffer, view.byteOffset + offset, MPT_ENTRY_BYTES);
     this.bytes.set(entry, line * MPT_ENTRY_BYTES);
   }
+}
+
+/** Bytes up to where the entry's range ends, or addresses do at 2^64, or places among its pages are exact. */
+function lengthWithin(view: DataView, offset: number, start: VirtualAddress, startTop: number): number {
+  const lengthBytes = mpt.fields.lengthBytes.getNumber(view, offset);
+  if (mpt.fields.isPhysical.get(view, offset) === 1) return lengthBytes;
+  const within = startTop === ADDRESS_TOP_MAX ? ADDRESS_TOP_UNIT - start : ADDRESS_TOP_UNIT;
+  return lengthBytes < within ? lengthBytes : within;
 }
 
 /** The key as software uses it, from the index form of the MPT entry. */

@@ -18,14 +18,15 @@ const NO_LINE = -1;
 
 export class TranslationPort {
   readonly number: number;
-  /** What was asked for: key, protection domain and rights. No key equals NaN. */
+  /** What was asked for: key, protection domain, top of the address, rights. No key equals NaN. */
   key = Number.NaN;
   pd = 0;
+  addressTop = 0;
   rights = 0;
   /** Lines that were used; none of the MTT for a region of physical addresses. */
   mptLine = NO_LINE;
   mttLine = NO_LINE;
-  /** The part of the page that belongs to the region, and the end of the region: virtual addresses. */
+  /** The part of the page that belongs to the region, and the end of the region: virtual addresses, below that top. */
   firstByte: Wide = 0;
   pageEnd: Wide = 0;
   regionEnd: Wide = 0;
@@ -78,12 +79,14 @@ export class TranslationPort {
 
   /**
    * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
+   * @param addressTop bits 63 to 52 of the address: see base/address.ts
    * @returns {@link TRANSLATED} with the result in the translator's fields, PENDING, or what is wrong
    */
   translate(
     key: number,
     pd: number,
     address: VirtualAddress,
+    addressTop: number,
     lengthBytes: number,
     rights: number,
     pair: QueuePair,
@@ -93,12 +96,13 @@ export class TranslationPort {
     if (
       key !== this.key ||
       pd !== this.pd ||
+      addressTop !== this.addressTop ||
       rights !== this.rights ||
       address < this.firstByte ||
       address >= pageEnd ||
       address + lengthBytes > this.regionEnd
     ) {
-      return translator.translateWhole(this, key, pd, address, lengthBytes, rights, pair);
+      return translator.translateWhole(this, key, pd, address, addressTop, lengthBytes, rights, pair);
     }
     this.#mptDirectory.touch(this.mptLine);
     if (this.mttLine !== NO_LINE) this.#mttDirectory.touch(this.mttLine);

@@ -29,6 +29,9 @@ const ICM_HOST = 0x100_0000;
 const MTT_ICM = 0x40_0000;
 const PORTS = 3;
 const ALL_RIGHTS = 31;
+const LOWER_MASK = (1n << 52n) - 1n;
+/** Key, protection domain, address, bytes and rights. */
+type AccessOf = readonly [number, number, number | bigint, number, number];
 
 const place = (base: number, entryBytes: number, logEntries: number): IcmTablePlace => ({
   base,
@@ -89,9 +92,22 @@ function bench(lines = 8, ways = 2) {
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };
-  const access = (port: number, ...args: [number, number, number, number, number]): number => {
+  /** Asks once. */
+  const ask = (port: number, ...[key, pd, address, bytes, rights]: AccessOf): number =>
+    translator
+      .port(port)
+      .translate(
+        key,
+        pd,
+        Number(BigInt(address) & LOWER_MASK),
+        Number(BigInt(address) >> 52n),
+        bytes,
+        rights,
+        pair,
+      );
+  const access = (port: number, ...of: AccessOf): number => {
     for (let turn = 0; turn < 4; turn++) {
-      const answer = translator.port(port).translate(...args, pair);
+      const answer = ask(port, ...of);
       if (answer !== PENDING) return answer;
       settle();
     }
@@ -110,6 +126,7 @@ function bench(lines = 8, ways = 2) {
     writeMpt,
     writeMtt,
     settle,
+    ask,
     access,
   };
 }
@@ -129,22 +146,22 @@ const region = (key: number, fields: Initial<typeof mpt>): Initial<typeof mpt> =
 
 describe('Translator', () => {
   it('reads the MPT entry, then the MTT line, and wakes the port behind each with the miss penalty', () => {
-    const { translator, woken, writeMpt, writeMtt, settle, dma } = bench();
+    const { ask, translator, woken, writeMpt, writeMtt, settle, dma } = bench();
     writeMpt(
       3,
       region(0x312, { startAddress: 0x5000n, lengthBytes: 0x2000n, mttAddress: 0x40, logPageSize: 12 }),
     );
     writeMtt(0x40, [0x9000n, 0x4_2000_7000n]);
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(PENDING);
+    expect(ask(1, 0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
     settle();
     // The read takes 10 cycles from cycle 0; the port may ask one cycle and 6 of penalty later: 10 + 1 + 6.
     expect(woken).toEqual([{ port: 1, cycle: 17 }]);
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(PENDING);
+    expect(ask(1, 0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
     settle();
-    expect(translator.port(1).translate(0x312, 7, 0x5ff0, 0x20, 1, pair)).toBe(TRANSLATED);
+    expect(ask(1, 0x312, 7, 0x5ff0, 0x20, 1)).toBe(TRANSLATED);
     // The first page ends 16 bytes on.
     expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x9ff0, 0x10]);
-    expect(translator.port(1).translate(0x312, 7, 0x6000, 0x10, 1, pair)).toBe(TRANSLATED);
+    expect(ask(1, 0x312, 7, 0x6000, 0x10, 1)).toBe(TRANSLATED);
     expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x4_2000_7000, 0x10]);
     expect(dma.writeLog).toEqual([]);
   });
@@ -213,7 +230,7 @@ describe('Translator', () => {
   });
 
   it('keeps no failure for an access that comes after what it read for has ended', () => {
-    const { access, writeMpt, writeMtt, memory, translator, settle } = bench();
+    const { ask, access, writeMpt, writeMtt, memory, translator, settle } = bench();
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     writeMpt(2, region(0x200, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     writeMtt(0, [0x9000n]);
@@ -221,7 +238,7 @@ describe('Translator', () => {
       translator.forgetAll();
       // The read fails, and no user asks again: the QP that did has been destroyed.
       memory.limit = ICM_HOST;
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
+      expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
       settle();
       memory.limit = 2 ** 52;
       forget();
@@ -246,10 +263,10 @@ describe('Translator', () => {
   });
 
   it('throws away a read that was under way when the entry changed', () => {
-    const { access, translator, writeMpt, writeMtt, settle } = bench();
+    const { ask, access, translator, writeMpt, writeMtt, settle } = bench();
     writeMtt(0, [0x9000n]);
     writeMpt(1, region(0x100, { pd: 6, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
-    expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
+    expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
     settle();
     // Read, and not yet used: as old as what is under way.
     writeMpt(1, region(0x100, { pd: 7, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
@@ -259,16 +276,16 @@ describe('Translator', () => {
 
   it('throws away a read that has failed, or is about to, when the entries change', () => {
     for (const isDone of [true, false]) {
-      const { translator, access, writeMpt, writeMtt, memory, settle } = bench();
+      const { ask, translator, access, writeMpt, writeMtt, memory, settle } = bench();
       writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
       writeMpt(2, region(0x200, { lengthBytes: 4096n, mttAddress: 64, logPageSize: 12 }));
       writeMtt(0, [0x9000n]);
       writeMtt(64, [0x7000n]);
       expect(access(0, 0x200, 7, 0, 1, 1)).toBe(TRANSLATED);
       memory.limit = ICM_HOST + MTT_ICM;
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
+      expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
       settle();
-      expect(translator.port(0).translate(0x100, 7, 0, 1, 1, pair)).toBe(PENDING);
+      expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
       if (isDone) settle();
       translator.forgetMtt();
       if (!isDone) settle();
@@ -287,7 +304,7 @@ describe('Translator', () => {
   });
 
   it('lets ports that share a single line come through one after the other', () => {
-    const { translator, writeMpt, writeMtt, settle } = bench(1, 1);
+    const { ask, translator, writeMpt, writeMtt, settle } = bench(1, 1);
     for (let port = 0; port < PORTS; port++) {
       const mttAddress = port * 0x100;
       writeMpt(port, region(port << 8, { lengthBytes: 4096n, mttAddress, logPageSize: 12 }));
@@ -296,7 +313,7 @@ describe('Translator', () => {
     const done = new Set<number>();
     for (let turn = 0; turn < 8 && done.size < PORTS; turn++) {
       for (let port = 0; port < PORTS; port++) {
-        const answer = translator.port(port).translate(port << 8, 7, 0, 1, 1, pair);
+        const answer = ask(port, port << 8, 7, 0, 1, 1);
         if (answer === TRANSLATED && translator.physicalAddress === 0x10_0000 + port * 0x1000) done.add(port);
       }
       settle();
@@ -367,6 +384,128 @@ describe('Translator', () => {
   });
 });
 
+/** Of 64 bits: mostly about a multiple of 2^52, the largest of which is where addresses end. */
+const anyAddress = fc.oneof(
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+  fc
+    .tuple(fc.bigInt({ min: 0n, max: 4096n }), fc.bigInt({ min: -(2n ** 33n), max: 2n ** 33n }))
+    .map(([top, by]) => BigInt.asUintN(64, (top << 52n) + by)),
+);
+const anyLength = fc.oneof(fc.bigInt({ min: 1n, max: 2n ** 16n }), fc.bigInt({ min: 1n, max: 2n ** 33n }));
+
+/** Near the ends of the region or anywhere; as it is or with other top bits. */
+const anyPlace = fc.record({
+  port: fc.nat(PORTS - 1),
+  from: fc.constantFrom('start', 'end', 'anywhere'),
+  by: fc.integer({ min: -10_000, max: 10_000 }),
+  part: fc.double({ min: 0, max: 1, noNaN: true }),
+  otherTop: fc.oneof({ weight: 3, arbitrary: fc.constant(0n) }, fc.bigInt({ min: 1n, max: 4095n })),
+  /** What an offset within a message has carried into the lower part. */
+  carried: fc.oneof(fc.constant(0n), fc.bigInt({ min: 0n, max: 2n ** 32n })),
+  bytes: fc.integer({ min: 1, max: 10_000 }),
+});
+type Place = typeof anyPlace extends fc.Arbitrary<infer T> ? T : never;
+
+describe('an address of 64 bits', () => {
+  const END = 2n ** 64n;
+  const addressOf = ({ from, by, part, otherTop }: Place, start: bigint, lengthBytes: bigint): bigint => {
+    const into =
+      from === 'start' ? 0n : from === 'end' ? lengthBytes : BigInt(Math.floor(part * 2 ** 33)) % lengthBytes;
+    return BigInt.asUintN(64, (start + into + BigInt(by)) ^ (otherTop << 52n));
+  };
+  /** The two numbers of an address to which `carried` was added after it was taken from a WQE or a packet. */
+  const numbersOf = (address: bigint, carried: bigint): readonly [number, number] => {
+    const before = address < carried ? address : address - carried;
+    return [Number((before & LOWER_MASK) + address - before), Number(before >> 52n)];
+  };
+  const askAt = (
+    { translator, settle }: ReturnType<typeof bench>,
+    { port, carried, bytes }: Place,
+    address: bigint,
+  ): number => {
+    const numbers = numbersOf(address, carried);
+    for (let turn = 0; turn < 4; turn++) {
+      const answer = translator.port(port).translate(0x9f3, 7, ...numbers, bytes, ALL_RIGHTS, pair);
+      if (answer !== PENDING) return answer;
+      settle();
+    }
+    return PENDING;
+  };
+
+  it('reaches the byte of a region that whole numbers say, and nothing outside it', () => {
+    fc.assert(
+      fc.property(
+        anyAddress,
+        anyLength,
+        fc.integer({ min: 12, max: 31 }),
+        fc.array(anyPlace, { minLength: 1, maxLength: 20 }),
+        (start, lengthBytes, logPageSize, places) => {
+          const made = bench();
+          const { translator, writeMpt, writeMtt } = made;
+          const pageBytes = 2n ** BigInt(logPageSize);
+          const inPage = start % pageBytes;
+          const end = start + lengthBytes < END ? start + lengthBytes : END;
+          const pageOf = (page: bigint): bigint => (3n + ((page * 5n) % 64n)) << BigInt(logPageSize);
+          const pageCount = (inPage + lengthBytes + pageBytes - 1n) / pageBytes;
+          fc.pre(pageCount < 0xf000n);
+          writeMtt(
+            0,
+            Array.from({ length: Number(pageCount) }, (_, page) => pageOf(BigInt(page))),
+          );
+          writeMpt(9, region(0x9f3, { startAddress: start, lengthBytes, mttAddress: 0, logPageSize }));
+          for (const place of places) {
+            const address = addressOf(place, start, lengthBytes);
+            const answer = askAt(made, place, address);
+            const isInside = address >= start && address + BigInt(place.bytes) <= end;
+            expect(answer).toBe(isInside ? TRANSLATED : OUT_OF_BOUNDS);
+            if (!isInside) continue;
+            const byte = inPage + address - start;
+            const within = byte % pageBytes;
+            expect(BigInt(translator.physicalAddress)).toBe(pageOf(byte / pageBytes) + within);
+            expect(translator.contiguousBytes).toBe(Math.min(place.bytes, Number(pageBytes - within)));
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is that on the bus in a region of physical addresses', () => {
+    fc.assert(
+      fc.property(
+        anyAddress,
+        anyLength,
+        fc.array(anyPlace, { minLength: 1 }),
+        (start, lengthBytes, places) => {
+          const made = bench();
+          const { translator, writeMpt } = made;
+          fc.pre(start + lengthBytes <= END);
+          writeMpt(9, region(0x9f3, { startAddress: start, lengthBytes, isPhysical: 1 }));
+          for (const place of places) {
+            const address = addressOf(place, start, lengthBytes);
+            const isInside = address >= start && address + BigInt(place.bytes) <= start + lengthBytes;
+            expect(askAt(made, place, address)).toBe(isInside ? TRANSLATED : OUT_OF_BOUNDS);
+            if (!isInside) continue;
+            // Beyond 2^53, where nothing answers, numbers are not all there.
+            const distance = BigInt(translator.physicalAddress) - address;
+            expect(Math.abs(Number(distance))).toBeLessThanOrEqual(address < 2n ** 53n ? 0 : 2048);
+          }
+        },
+      ),
+    );
+  });
+
+  it('has its place in a page larger than 2^52 bytes, too', () => {
+    const { access, translator, writeMpt, writeMtt } = bench();
+    writeMtt(0, [0n]);
+    const startAddress = (5n << 52n) + 0x3000n;
+    writeMpt(9, region(0x9f3, { startAddress, lengthBytes: 8192n, mttAddress: 0, logPageSize: 54 }));
+    expect(access(0, 0x9f3, 7, startAddress, 8, 1)).toBe(TRANSLATED);
+    // 5 × 2^52 is 2^54 + 2^52.
+    expect(translator.physicalAddress).toBe(2 ** 52 + 0x3000);
+  });
+});
+
 describe('a page of an on-demand region that is absent', () => {
   const access = [0x100, 7, 0x2000, 8, 1] as const;
   /** Two pages in one line of the MTT: of the region in question, and of another one that is pinned. */
@@ -387,18 +526,18 @@ describe('a page of an on-demand region that is absent', () => {
   });
 
   it('is a page fault when another port has placed the line while this one read it', () => {
-    const { translator, settle, access: ask } = given();
+    const { ask: askOnce, settle, access: ask } = given();
     for (const port of [1, 2]) expect(ask(port, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
     expect(ask(1, ...access)).toBe(PAGE_FAULT);
-    expect(translator.port(1).translate(...access, pair)).toBe(PENDING);
-    expect(translator.port(2).translate(...access, pair)).toBe(PENDING);
+    expect(askOnce(1, ...access)).toBe(PENDING);
+    expect(askOnce(2, ...access)).toBe(PENDING);
     settle();
-    expect(translator.port(2).translate(...access, pair)).toBe(PAGE_FAULT);
-    expect(translator.port(0).translate(0x200, 7, 0x3000, 8, 1, pair)).toBe(PENDING);
+    expect(askOnce(2, ...access)).toBe(PAGE_FAULT);
+    expect(askOnce(0, 0x200, 7, 0x3000, 8, 1)).toBe(PENDING);
     settle();
     expect(ask(0, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
     // The line on chip is port 0's; what port 1 has read itself waits in its buffer.
-    expect(translator.port(1).translate(...access, pair)).toBe(PAGE_FAULT);
+    expect(askOnce(1, ...access)).toBe(PAGE_FAULT);
   });
 
   it('is there when its entry has come since the line was read', () => {

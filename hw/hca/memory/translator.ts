@@ -10,7 +10,14 @@
  * (interface sheet 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
 
-import type { BusAddress, Cycles, VirtualAddress, Wide } from '../../../base/index.ts';
+import {
+  ADDRESS_TOP_UNIT,
+  addressDistance,
+  type BusAddress,
+  type Cycles,
+  type VirtualAddress,
+  type Wide,
+} from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
@@ -156,11 +163,13 @@ export class Translator {
     key: number,
     pd: number,
     address: VirtualAddress,
+    addressTop: number,
     lengthBytes: number,
     rights: number,
     pair: QueuePair,
   ): Translation {
-    if (key === RESERVED_LKEY) return this.#translateReserved(port, address, lengthBytes, rights, pair);
+    if (key === RESERVED_LKEY)
+      return this.#translateReserved(port, address, addressTop, lengthBytes, rights, pair);
     const directory = this.#mptDirectory;
     const index = key >>> 8;
     const { number } = port;
@@ -169,11 +178,11 @@ export class Translator {
     if (line === NO_LINE) return this.#missMpt(number, index);
     directory.touch(line);
     port.turnTo(line);
-    const answer = this.#translateWith(port, key, pd, address, lengthBytes, rights, pair);
+    const answer = this.#translateWith(port, key, pd, address, addressTop, lengthBytes, rights, pair);
     if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
     // What is of one QP is checked each time.
     const isOfQp = this.#setup.mptCache.boundQpn[line] !== NO_QPN;
-    if (answer === TRANSLATED && !isOfQp) this.#remember(port, key, pd, address, rights);
+    if (answer === TRANSLATED && !isOfQp) this.#remember(port, key, pd, address, addressTop, rights);
     return answer;
   }
 
@@ -181,6 +190,7 @@ export class Translator {
   #translateReserved(
     port: TranslationPort,
     address: VirtualAddress,
+    addressTop: number,
     lengthBytes: number,
     rights: number,
     pair: QueuePair,
@@ -189,18 +199,27 @@ export class Translator {
     if ((rights & ~LOCAL_RIGHTS) !== 0) return MISSING_RIGHT;
     port.forget();
     port.mttLine = NO_LINE;
-    this.physicalAddress = address as number;
+    this.physicalAddress = busAddressOf(address, addressTop);
     this.contiguousBytes = lengthBytes;
     return TRANSLATED;
   }
 
-  #remember(last: TranslationPort, key: number, pd: number, address: VirtualAddress, rights: number): void {
+  #remember(
+    last: TranslationPort,
+    key: number,
+    pd: number,
+    address: VirtualAddress,
+    addressTop: number,
+    rights: number,
+  ): void {
     const cache = this.#setup.mptCache;
     const line = last.mptLine;
-    const start = cache.start[line]!;
+    // Below the same top: of a region that begins below another one it is beyond 0 or 2^52.
+    const start = addressDistance(0, addressTop, cache.start[line]!, cache.startTop[line]!);
     const isPhysical = cache.isPhysical[line] === 1;
     last.key = key;
     last.pd = pd;
+    last.addressTop = addressTop;
     last.rights = rights;
     last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
     last.distance = this.physicalAddress - address;
@@ -216,6 +235,7 @@ export class Translator {
     key: number,
     pd: number,
     address: VirtualAddress,
+    addressTop: number,
     lengthBytes: number,
     rights: number,
     pair: QueuePair,
@@ -227,12 +247,12 @@ export class Translator {
     if (cache.pd[line] !== pd) return BAD_PD;
     const boundQpn = cache.boundQpn[line]!;
     if (boundQpn !== NO_QPN && boundQpn !== pair.qpn) return BAD_PD;
-    const offset = address - cache.start[line]!;
+    const offset = addressDistance(cache.start[line]!, cache.startTop[line]!, address, addressTop);
     if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
     if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
     if (cache.isPhysical[line] === 1) {
       // Such a region has bus addresses for virtual ones.
-      this.physicalAddress = address as number;
+      this.physicalAddress = busAddressOf(address, addressTop);
       this.contiguousBytes = lengthBytes;
       return TRANSLATED;
     }
@@ -508,3 +528,7 @@ export class Translator {
     return line;
   }
 }
+
+/** A virtual address that is a bus address. From 2^53 on it is the nearest number: nothing answers there. */
+const busAddressOf = (address: VirtualAddress, top: number): BusAddress =>
+  (address as number) + top * ADDRESS_TOP_UNIT;

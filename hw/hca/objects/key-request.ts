@@ -8,6 +8,7 @@ export class KeyRequest {
   /** Of a binding: the region's key. */
   regionKey = 0;
   address: VirtualAddress = 0;
+  addressTop = 0;
   /** Of a binding, 0 takes it back. */
   lengthBytes = 0;
   /** RIGHT_ bits. */

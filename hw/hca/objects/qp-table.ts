@@ -42,6 +42,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each QP that ever took one: see {@link scatterListOf}. */
   segmentAddress = new Float64Array(0);
+  segmentAddressTop = new Uint16Array(0);
   segmentKey = new Float64Array(0);
   segmentBytes = new Float64Array(0);
   #scatterListCount = 0;
@@ -246,6 +247,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   #enlargeScatterLists(): void {
     const places = Math.max(FIRST_SCATTER_LISTS * SEGMENTS_MAX, 2 * this.segmentKey.length);
     this.segmentAddress = enlarged(this.segmentAddress, places);
+    this.segmentAddressTop = enlarged(this.segmentAddressTop, places);
     this.segmentKey = enlarged(this.segmentKey, places);
     this.segmentBytes = enlarged(this.segmentBytes, places);
   }

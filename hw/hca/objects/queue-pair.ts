@@ -137,6 +137,7 @@ export class QueuePair {
   messageKind = 0;
   messageBytes: Wide = 0;
   writeAddress: Wide = 0;
+  writeAddressTop = 0;
   writeKey: Wide = 0;
   writeRemaining: Wide = 0;
   /** Length that the WRITE's header announced. */

@@ -11,6 +11,7 @@ export const INLINE_BYTES_MAX = 1008;
 /** A piece of host memory that a work request gathers from, or scatters to. */
 export class DataSegment {
   address: Wide = 0;
+  addressTop = 0;
   key: Wide = 0;
   bytes = 0;
 }
@@ -87,6 +88,7 @@ export class SendRecord {
   psnCount = 0;
   messageBytes = 0;
   remoteAddress: Wide = 0;
+  remoteAddressTop = 0;
   remoteKey: Wide = 0;
   immediate = 0;
   /** Of XRC: the peer's SRQ that the message is for. */

@@ -29,6 +29,7 @@ export class PacketSlot {
   psn = 0;
   flags = 0;
   address: Wide = 0;
+  addressTop = 0;
   key: Wide = 0;
   dmaBytes = 0;
   aeth = 0;

@@ -6,6 +6,7 @@
  */
 import type { Cycles } from '../../../base/index.ts';
 import {
+  ADDRESS_TOP_SHIFT,
   FLOAT_VIRTUAL_ADDRESS,
   operandBytes,
   WORD_DESTINATION_QPN,
@@ -15,6 +16,7 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
+  WORD_REQUEST_PKEY,
   WORD_RKEY,
   xrcethWord,
 } from '../../../wire/index.ts';
@@ -85,9 +87,13 @@ export class ReceivedPackets {
     this.dmaLength = words[word + WORD_DMA_LENGTH]!;
   }
 
-  /** Virtual address of a RETH or AtomicETH. */
+  /** Virtual address of a RETH or AtomicETH, and its top. */
   get virtualAddress(): number {
     return this.rxFloats[(this.offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+  }
+
+  get virtualAddressTop(): number {
+    return this.rxWords[(this.offset >> 2) + WORD_REQUEST_PKEY]! >>> ADDRESS_TOP_SHIFT;
   }
 
   /** The SRQ that an XRC request names. */

@@ -14,6 +14,7 @@
 import { BlockCopier, type Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import {
+  ADDRESS_TOP_SHIFT,
   bytesBeforeGrh,
   FLAG_GRH,
   FLAG_RETRANSMISSION,
@@ -441,7 +442,7 @@ export class Transmitter {
     words[word + WORD_RKEY] = packet.key;
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
     // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
-    words[word + WORD_AETH] = isResponse ? packet.aeth : pkey;
+    words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);

@@ -5,7 +5,7 @@
  */
 
 import { dataPointer, invalidLkey } from '../../../abi/index.ts';
-import type { Cycles, Wide } from '../../../base/index.ts';
+import { addressAt, addressTopAt, type Cycles, type Wide } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
@@ -24,6 +24,7 @@ import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 
 const pointer = dataPointer.fields;
+const addressPlace = pointer.address.wordOffset;
 
 export interface ReceiveScatterPorts {
   readonly writer: PayloadWriter;
@@ -107,6 +108,7 @@ export class ReceiveScatter {
       key,
       this.#receivePd(qp),
       address,
+      qps.segmentAddressTop[index]!,
       wanted,
       RIGHT_LOCAL_WRITE,
       pair,
@@ -204,8 +206,14 @@ export class ReceiveScatter {
     const { qps, pageFaults } = this.#core;
     const used = qps.rows[qp]!.segmentUsed;
     const address = qps.segmentAddress[index]! + used;
-    const lengthBytes = qps.segmentBytes[index]! - used;
-    const wanted = { side: SIDE_RESPONDER, key: qps.segmentKey[index]!, address, lengthBytes, isWrite: true };
+    const wanted = {
+      side: SIDE_RESPONDER,
+      key: qps.segmentKey[index]!,
+      address,
+      addressTop: qps.segmentAddressTop[index]!,
+      lengthBytes: qps.segmentBytes[index]! - used,
+      isWrite: true,
+    };
     return pageFaults.raise(qp, wanted, cycle) ? ABSENT : REFUSED;
   }
 
@@ -232,7 +240,8 @@ export class ReceiveScatter {
       if (bytes === 0 && key === invalidLkey) break;
       if (bytes === 0) continue;
       const index = first + count++;
-      qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
+      qps.segmentAddress[index] = addressAt(sramView, at + addressPlace);
+      qps.segmentAddressTop[index] = addressTopAt(sramView, at + addressPlace);
       qps.segmentKey[index] = key;
       qps.segmentBytes[index] = bytes;
     }

@@ -171,15 +171,30 @@ export class RequestPackets {
     const { translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
       const position = this.#seek(request, this.#first + this.#filled);
-      const { key, address, bytes: segmentBytes } = this.#segment;
+      const { key, address, addressTop, bytes: segmentBytes } = this.#segment;
       const rest = segmentBytes - position;
       const left = this.#wanted - this.#filled;
       const wanted = rest < left ? rest : left;
       const from = address + position;
-      const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ, pair);
+      const found = this.#translation.translate(
+        key,
+        pair.pd,
+        from,
+        addressTop,
+        wanted,
+        RIGHT_LOCAL_READ,
+        pair,
+      );
       if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
       if (found === PAGE_FAULT) {
-        const pages = { side: SIDE_REQUESTER, key, address: from, lengthBytes: rest, isWrite: false };
+        const pages = {
+          side: SIDE_REQUESTER,
+          key,
+          address: from,
+          addressTop,
+          lengthBytes: rest,
+          isWrite: false,
+        };
         return this.#core.pageFaults.raise(pair.slot, pages, cycle) ? ABSENT : REFUSED;
       }
       if (found !== TRANSLATED) return REFUSED;
@@ -228,6 +243,7 @@ export class RequestPackets {
     packet.psn = (request.firstPsn + index) & 0xffffff;
     packet.payloadBytes = this.#headerBytes + this.#wanted;
     packet.address = request.remoteAddress;
+    packet.addressTop = request.remoteAddressTop;
     packet.key = request.remoteKey;
     packet.dmaBytes = request.messageBytes;
     packet.immediate = request.immediate;

@@ -58,18 +58,33 @@ export class ResponsePlacement {
         position -= request.segment(segment++).bytes;
       if (segment === count) return REFUSED;
       const target = request.segment(segment);
-      const { key } = target;
+      const { key, addressTop } = target;
       const rest = target.bytes - position;
       const wanted = Math.min(bytes - this.#placed, rest);
       const address = target.address + position;
-      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE, pair);
+      const found = this.#translation.translate(
+        key,
+        pair.pd,
+        address,
+        addressTop,
+        wanted,
+        RIGHT_LOCAL_WRITE,
+        pair,
+      );
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;
       }
       if (found >= BAD_KEY) {
         if (found !== PAGE_FAULT) return REFUSED;
-        const wantedPages = { side: SIDE_REQUESTER, key, address, lengthBytes: rest, isWrite: true };
+        const wantedPages = {
+          side: SIDE_REQUESTER,
+          key,
+          address,
+          addressTop,
+          lengthBytes: rest,
+          isWrite: true,
+        };
         return this.#core.pageFaults.raise(pair.slot, wantedPages, cycle) ? ABSENT : REFUSED;
       }
       if (!this.#writer.canWrite) {

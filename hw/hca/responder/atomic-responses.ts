@@ -148,6 +148,7 @@ export class AtomicResponses {
       resources.key[entry]!,
       resources.pd[entry]!,
       resources.address[entry]!,
+      resources.addressTop[entry]!,
       ATOMIC_BYTES,
       RIGHT_REMOTE_ATOMIC,
       pair,

@@ -98,6 +98,10 @@ export class InboundRequest {
     return this.packet.virtualAddress;
   }
 
+  get remoteAddressTop(): number {
+    return this.packet.virtualAddressTop;
+  }
+
   get remoteKey(): number {
     return this.packet.key >>> 0;
   }

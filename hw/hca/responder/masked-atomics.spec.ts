@@ -183,7 +183,7 @@ describe('masked atomics', () => {
 
   it('IBTA 9.7.4.1: need an address that 8 divides, the right of the QP, and that of the region', async () => {
     for (const make of [swap, add]) {
-      const refusals: [string, Parameters<typeof scene>[0], Partial<SendRequest['remote']>, number][] = [
+      const refusals: [string, Parameters<typeof scene>[0], { address?: number; key?: number }, number][] = [
         ['unaligned', {}, { address: WORD + 4 }, NakCode.INVALID_REQUEST],
         ['without the right', { b: { fields: { remoteAtomicEnabled: 0 } } }, {}, NakCode.INVALID_REQUEST],
         ['beyond the region', {}, { address: 1 << 28 }, NakCode.REMOTE_ACCESS_ERROR],

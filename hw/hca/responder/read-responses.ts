@@ -95,12 +95,13 @@ export class ReadResponses {
     const { packet } = this.#packets;
     const key = resources.key[entry]!;
     const pd = resources.pd[entry]!;
+    const top = resources.addressTop[entry]!;
     const pair = qps.rows[qp]!;
     while (this.#filled < this.#wanted) {
       const skipped = skippedBytes + this.#filled;
       const address = resources.address[entry]! + skipped;
       const wanted = this.#wanted - this.#filled;
-      const found = this.#translation.translate(key, pd, address, wanted, RIGHT_REMOTE_READ, pair);
+      const found = this.#translation.translate(key, pd, address, top, wanted, RIGHT_REMOTE_READ, pair);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;

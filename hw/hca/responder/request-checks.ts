@@ -100,6 +100,7 @@ export class RequestChecks {
       const allowed = this.#mayAccess(QP_RIGHT_WRITE, RIGHT_REMOTE_WRITE, bytes, cycle);
       if (allowed !== DONE) return allowed;
       pair.writeAddress = request.remoteAddress;
+      pair.writeAddressTop = request.remoteAddressTop;
       pair.writeKey = request.remoteKey;
       pair.writeRemaining = bytes;
       pair.writeBytes = bytes;
@@ -212,6 +213,7 @@ export class RequestChecks {
       request.remoteKey,
       request.pd,
       request.remoteAddress,
+      request.remoteAddressTop,
       bytes,
       right,
       pair,
@@ -226,8 +228,8 @@ export class RequestChecks {
       return DONE;
     }
     const isWrite = right !== RIGHT_REMOTE_READ;
-    const { remoteKey: key, remoteAddress: address } = request;
-    const wanted = { key, address, lengthBytes: bytes, isWrite };
+    const { remoteKey: key, remoteAddress: address, remoteAddressTop: addressTop } = request;
+    const wanted = { key, address, addressTop, lengthBytes: bytes, isWrite };
     if (found === PAGE_FAULT && request.askForPage(wanted, cycle)) return REFUSED;
     request.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
     return REFUSED;

@@ -62,6 +62,7 @@ export class ResponderResources {
   kind = new Uint8Array(0);
   psn = new Int32Array(0);
   address = new Float64Array(0);
+  addressTop = new Uint16Array(0);
   key = new Float64Array(0);
   /** Under which it reaches its memory. */
   pd = new Int32Array(0);
@@ -263,6 +264,7 @@ export class ResponderResources {
       side: SIDE_RESPONSE,
       key: this.key[entry]!,
       address: this.address[entry]! + skippedBytes,
+      addressTop: this.addressTop[entry]!,
       lengthBytes: this.bytes[entry]! - skippedBytes,
       isWrite,
     };
@@ -291,6 +293,7 @@ export class ResponderResources {
     this.kind = enlarged(this.kind, entries);
     this.psn = enlarged(this.psn, entries);
     this.address = enlarged(this.address, entries);
+    this.addressTop = enlarged(this.addressTop, entries);
     this.key = enlarged(this.key, entries);
     this.pd = enlarged(this.pd, entries);
     this.bytes = enlarged(this.bytes, entries);

@@ -257,16 +257,17 @@ export class Responder {
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
   #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     if (this.#checks.isTranslated(cycle)) return TRANSLATED;
-    const { writeKey, writeAddress } = pair;
+    const { writeKey: key, writeAddress: address, writeAddressTop: top } = pair;
     const { pd } = this.#request;
-    return this.#translation.translate(writeKey, pd, writeAddress, left, RIGHT_REMOTE_WRITE, pair);
+    return this.#translation.translate(key, pd, address, top, left, RIGHT_REMOTE_WRITE, pair);
   }
 
   /** What the packet has written so far is written again when it comes again. */
   #refuseWrite(found: number, cycle: Cycles): void {
     const { pair, placed } = this.#request;
-    const { writeKey: key, writeAddress: address, writeRemaining: lengthBytes } = pair;
-    const wanted = { key, address, lengthBytes, isWrite: true };
+    const { writeKey: key, writeAddress: address, writeAddressTop: addressTop } = pair;
+    const { writeRemaining: lengthBytes } = pair;
+    const wanted = { key, address, addressTop, lengthBytes, isWrite: true };
     if (found === PAGE_FAULT && this.#request.askForPage(wanted, cycle)) {
       pair.writeAddress = address - placed;
       pair.writeRemaining = lengthBytes + placed;

@@ -164,10 +164,12 @@ export class ResponseEngine {
   }
 
   /** Accepts an atomic; its operands are words after the header: swap or add, compare, masks of both. */
-  addAtomic({ qp, pd, psn, opcode, remoteAddress, remoteKey, packet }: InboundRequest, cycle: Cycles): void {
+  addAtomic(request: InboundRequest, cycle: Cycles): void {
+    const { qp, pd, psn, opcode, remoteAddress, remoteAddressTop, remoteKey, packet } = request;
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_ATOMIC, psn, true, this.#writer.requestedCount);
     resources.address[entry] = remoteAddress;
+    resources.addressTop[entry] = remoteAddressTop;
     resources.key[entry] = remoteKey;
     resources.pd[entry] = pd;
     resources.bytes[entry] = ATOMIC_BYTES;
@@ -296,12 +298,13 @@ export class ResponseEngine {
   }
 
   #setRead(
-    { qp, pd, remoteAddress, remoteKey, dmaBytes }: InboundRequest,
+    { qp, pd, remoteAddress, remoteAddressTop, remoteKey, dmaBytes }: InboundRequest,
     entry: number,
     cycle: Cycles,
   ): void {
     const resources = this.#resources;
     resources.address[entry] = remoteAddress;
+    resources.addressTop[entry] = remoteAddressTop;
     resources.key[entry] = remoteKey;
     resources.pd[entry] = pd;
     resources.bytes[entry] = dmaBytes;

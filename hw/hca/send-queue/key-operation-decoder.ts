@@ -10,6 +10,7 @@ import {
   WqeOpcode,
   wqeUnitBytes,
 } from '../../../abi/index.ts';
+import { addressAt, addressTopAt } from '../../../base/index.ts';
 import {
   RIGHT_LOCAL_READ,
   RIGHT_LOCAL_WRITE,
@@ -58,7 +59,8 @@ const register = fastRegisterSegment.fields;
 
 function decodeFastRegister(view: DataView, at: number, request: KeyRequest): void {
   request.key = register.key.get(view, at);
-  request.address = register.startAddress.getNumber(view, at);
+  request.address = addressAt(view, at + register.startAddress.wordOffset);
+  request.addressTop = addressTopAt(view, at + register.startAddress.wordOffset);
   request.lengthBytes = register.lengthBytes.getNumber(view, at);
   request.listAddress = register.pageListAddress.getNumber(view, at);
   request.logPageBytes = register.logPageSize.get(view, at);
@@ -76,7 +78,8 @@ const bind = bindSegment.fields;
 function decodeBind(view: DataView, at: number, request: KeyRequest): void {
   request.key = bind.newRkey.get(view, at);
   request.regionKey = bind.lkey.get(view, at);
-  request.address = bind.address.getNumber(view, at);
+  request.address = addressAt(view, at + bind.address.wordOffset);
+  request.addressTop = addressTopAt(view, at + bind.address.wordOffset);
   request.lengthBytes = bind.lengthBytes.getNumber(view, at);
   request.isType2 = bind.isType2.get(view, at) === 1;
   request.isZeroBased = bind.zeroBased.get(view, at) === 1;

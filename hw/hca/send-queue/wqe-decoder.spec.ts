@@ -60,10 +60,9 @@ describe('the WQE decoder', () => {
       const isSend = control.opcode === WqeOpcode.SEND || control.opcode === WqeOpcode.SEND_IMM;
       if (!isSend) {
         const remote = remoteAddressSegment.decode(bytes.subarray(next));
-        expect([request.remoteAddress, request.remoteKey], name).toEqual([
-          Number(remote.address),
-          remote.rkey,
-        ]);
+        const { remoteAddress, remoteAddressTop, remoteKey } = request;
+        expect((BigInt(remoteAddressTop) << 52n) + BigInt(remoteAddress), name).toBe(remote.address);
+        expect(remoteKey, name).toBe(remote.rkey);
         next += 16;
       }
       if (control.opcode === WqeOpcode.ATOMIC_CS || control.opcode === WqeOpcode.ATOMIC_FA) {
@@ -74,7 +73,7 @@ describe('the WQE decoder', () => {
         expect([joined(0), joined(2)], name).toEqual([atomic.swapOrAdd, atomic.compare]);
         next += 16;
       }
-      const wantedSegments: { address: number; key: number; bytes: number }[] = [];
+      const wantedSegments: { address: number; addressTop: number; key: number; bytes: number }[] = [];
       const wantedInline: number[] = [];
       while (next < control.ds * 16) {
         const head = inlineHeader.decode(bytes.subarray(next));
@@ -87,7 +86,8 @@ describe('the WQE decoder', () => {
         const pointer = dataPointer.decode(bytes.subarray(next));
         if (pointer.byteCount > 0)
           wantedSegments.push({
-            address: Number(pointer.address),
+            address: Number(BigInt.asUintN(52, pointer.address)),
+            addressTop: Number(pointer.address >> 52n),
             key: pointer.lkey,
             bytes: pointer.byteCount,
           });

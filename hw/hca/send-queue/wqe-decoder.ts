@@ -15,6 +15,7 @@ import {
   wqeOpcodeRows,
   wqeUnitBytes,
 } from '../../../abi/index.ts';
+import { addressAt, addressTopAt } from '../../../base/index.ts';
 import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
 import { decodeKeyOperation, isKeyOperation } from './key-operation-decoder.ts';
 
@@ -48,7 +49,6 @@ const pointerAddressPlace = pointer.address.wordOffset;
 const pointerBytesMask = pointer.byteCount.mask;
 const inlineMask = inline.isInline.mask;
 const inlineBytesMask = inline.byteCount.mask;
-const TWO_TO_32 = 2 ** 32;
 
 const LINE_BYTES = 64;
 export const INLINE_HEADER_BYTES = 4;
@@ -133,6 +133,7 @@ export function decodeWqe(
   if ((traits & HAS_REMOTE_ADDRESS) !== 0) {
     if (next + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
     request.remoteAddress = addressAt(view, at + next + remoteAddressPlace);
+    request.remoteAddressTop = addressTopAt(view, at + next + remoteAddressPlace);
     request.remoteKey = view.getUint32(at + next + remoteKeyPlace);
     next += wqeUnitBytes;
   }
@@ -168,11 +169,6 @@ function decodeAtomic(
   return request.isInline === 1 || request.messageBytes !== ATOMIC_BYTES ? LOCAL_LENGTH_ERR : 0;
 }
 
-/** A 64-bit address, high word first; exact below 2^53. */
-function addressAt(view: DataView, place: number): number {
-  return view.getUint32(place) * TWO_TO_32 + view.getUint32(place + 4);
-}
-
 /** The control segment, which all services share. Returns the size of the WQE in bytes. */
 export function decodeControl(view: DataView, at: number, request: SendRecord): number {
   const opcode = view.getUint32(at + opcodePlace) & opcodeMask;
@@ -188,6 +184,7 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   request.segmentCount = 0;
   request.isInline = 0;
   request.messageBytes = 0;
+  request.remoteAddressTop = 0;
   request.wqeBytes = (sizeByte & sizeMask) * wqeUnitBytes;
   return request.wqeBytes;
 }
@@ -250,6 +247,7 @@ export function loadPointer(view: DataView, at: number, length: number, request:
   const index = request.segmentCount;
   const segment = request.segment(index);
   segment.address = addressAt(view, at + pointerAddressPlace);
+  segment.addressTop = addressTopAt(view, at + pointerAddressPlace);
   segment.key = view.getUint32(at + pointerKeyPlace);
   segment.bytes = length;
   request.segmentCount = index + 1;

@@ -8,7 +8,7 @@ import { srqc } from '../../../abi/srqc.ts';
 import { dataPointer, invalidLkey, srqNextSegment } from '../../../abi/wqe.ts';
 import type { Initial } from '../../../base/index.ts';
 import type { DataPathNode } from './data-path-bench.ts';
-import { PD, type Segment } from './data-path-regions.ts';
+import { type AnySegment, PD } from './data-path-regions.ts';
 
 /** UAR page and event queue of everything that a spec does not give another one. */
 export const UAR = 9;
@@ -177,7 +177,7 @@ export class Srq {
   }
 
   /** Posts a receive into the next free place of the list and returns its index. */
-  post(segments: readonly Segment[]): number {
+  post(segments: readonly AnySegment[]): number {
     const index = this.#free.shift()!;
     const at = this.#bufferAddress + index * this.#strideBytes;
     writeReceiveList(this.#node, at + 16, this.#strideBytes - 16, segments);
@@ -212,7 +212,7 @@ export function writeReceiveList(
   node: DataPathNode,
   at: number,
   roomBytes: number,
-  segments: readonly Segment[],
+  segments: readonly AnySegment[],
 ): void {
   segments.forEach((segment, index) => {
     writePointer(node.view, at + index * 16, segment);
@@ -221,8 +221,8 @@ export function writeReceiveList(
     writePointer(node.view, at + segments.length * 16, { address: 0, bytes: 0, key: invalidLkey });
 }
 
-export function writePointer(view: DataView, at: number, { address, bytes, key }: Segment): void {
+export function writePointer(view: DataView, at: number, { address, bytes, key }: AnySegment): void {
   dataPointer.fields.byteCount.set(view, at, bytes);
   dataPointer.fields.lkey.set(view, at, key);
-  dataPointer.fields.address.setNumber(view, at, address);
+  dataPointer.fields.address.set(view, at, BigInt(address));
 }

@@ -24,11 +24,16 @@ export const allRights: Rights = {
   remoteAtomic: true,
 };
 
-/** A scatter/gather entry. */
-export interface Segment {
-  readonly address: number;
+/** A scatter/gather entry, at any address. */
+export interface AnySegment {
+  readonly address: number | bigint;
   readonly bytes: number;
   readonly key: number;
+}
+
+/** One within a {@link Region}. */
+export interface Segment extends AnySegment {
+  readonly address: number;
 }
 
 export interface RegionOptions {

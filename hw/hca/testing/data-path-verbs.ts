@@ -29,7 +29,7 @@ import {
   writePointer,
   writeReceiveList,
 } from './data-path-queues.ts';
-import { PD, type Segment } from './data-path-regions.ts';
+import { type AnySegment, PD } from './data-path-regions.ts';
 
 export * from './data-path-queues.ts';
 export * from './data-path-regions.ts';
@@ -40,9 +40,9 @@ const NO_TIMEOUT = 0;
 /** A send work request. */
 export interface SendRequest {
   readonly opcode: number;
-  readonly segments?: readonly Segment[];
+  readonly segments?: readonly AnySegment[];
   readonly inline?: Uint8Array;
-  readonly remote?: { readonly address: number; readonly key: number };
+  readonly remote?: { readonly address: number | bigint; readonly key: number };
   readonly immediate?: number;
   readonly isUnsignalled?: boolean;
   readonly isSolicited?: boolean;
@@ -234,7 +234,7 @@ export class Qp {
   }
 
   /** post_recv. Returns the WQE's counter. */
-  receive(segments: readonly Segment[]): number {
+  receive(segments: readonly AnySegment[]): number {
     const counter = this.receiveCounter;
     const at = this.rqAddress + (counter & (this.#rqCount - 1)) * this.#rqStride;
     writeReceiveList(this.node, at, this.#rqStride, segments);
@@ -278,7 +278,7 @@ export function encodeWqe(request: SendRequest, owner: number): Uint8Array {
     bytes.set(request.lso, next);
     next += Math.ceil(request.lso.length / 16) * 16;
   } else if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
-    remoteAddressSegment.fields.address.setNumber(view, next, request.remote?.address ?? 0);
+    remoteAddressSegment.fields.address.set(view, next, BigInt(request.remote?.address ?? 0));
     remoteAddressSegment.fields.rkey.set(view, next, request.remote?.key ?? 0);
     next += 16;
   }

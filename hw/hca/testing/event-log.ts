@@ -51,11 +51,12 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
   readonly pageTokens: number[] = [];
 
   postPageRequest(
-    { side, isWrite, qpn, key, address, lengthBytes, token }: PageRequest,
+    { side, isWrite, qpn, key, address, addressTop, lengthBytes, token }: PageRequest,
     cycle: Cycles,
   ): boolean {
     const what = `${pageRequestSides[side]} ${isWrite ? 'write' : 'read'} qp ${hex(qpn)}`;
-    this.#note(`page ${what} key ${hex(key)} at ${hex(address)} bytes ${lengthBytes}`, cycle);
+    const whole = (BigInt(addressTop) << 52n) + BigInt(address);
+    this.#note(`page ${what} key ${hex(key)} at ${hex(whole)} bytes ${lengthBytes}`, cycle);
     this.pageTokens.push(token);
     return true;
   }
@@ -70,4 +71,4 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
   }
 }
 
-const hex = (value: number): string => `0x${value.toString(16)}`;
+const hex = (value: number | bigint): string => `0x${value.toString(16)}`;

@@ -2,6 +2,7 @@
 import type { Picoseconds } from '../../../base/units.ts';
 import type { LogicalProcess } from '../../../sim/index.ts';
 import {
+  ADDRESS_TOP_SHIFT,
   FLOAT_VIRTUAL_ADDRESS,
   isRequest,
   operandBytes,
@@ -29,6 +30,7 @@ import type { PacketPort } from '../packets/packet-port.ts';
 
 /** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
 const PACKET_FLAGS_MASK = 0xf;
+const PKEY_AND_LEVEL_MASK = 0xf_ffff;
 
 /** A packet as it reached a node. */
 export interface Packet {
@@ -38,6 +40,7 @@ export interface Packet {
   readonly psn: number;
   readonly flags: number;
   readonly address: number;
+  readonly addressTop: number;
   readonly rkey: number;
   readonly dmaBytes: number;
   readonly syndrome: number;
@@ -60,6 +63,7 @@ export interface HandMadePacket {
   readonly psn: number;
   readonly flags?: number;
   readonly address?: number;
+  readonly addressTop?: number;
   readonly rkey?: number;
   readonly dmaBytes?: number;
   readonly aeth?: number;
@@ -181,7 +185,8 @@ export class TappedPort implements PacketPort, PacketReceiver {
     port.txWords[word + WORD_AETH] = packet.aeth ?? 0;
     port.txWords[word + WORD_IMMEDIATE] = packet.immediate ?? 0;
     const pkeyPlace = isRequest(packet.opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
-    port.txWords[word + pkeyPlace] = packet.pkey ?? 0xffff;
+    port.txWords[word + pkeyPlace] =
+      (packet.pkey ?? 0xffff) | ((packet.addressTop ?? 0) << ADDRESS_TOP_SHIFT);
     port.txWords[word + WORD_LIDS] = packet.lids ?? this.#lids;
     const operands = packet.operands ?? [];
     operands.forEach((value, index) => {
@@ -208,12 +213,13 @@ export class TappedPort implements PacketPort, PacketReceiver {
       psn: word(WORD_PSN),
       flags: word(WORD_PACKET_FLAGS) & PACKET_FLAGS_MASK,
       address: rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!,
+      addressTop: isFromRequester ? word(WORD_REQUEST_PKEY) >>> ADDRESS_TOP_SHIFT : 0,
       rkey: word(WORD_RKEY) >>> 0,
       dmaBytes: word(WORD_DMA_LENGTH) >>> 0,
       syndrome: isFromRequester ? 0 : word(WORD_AETH) >>> 24,
       msn: isFromRequester ? 0 : word(WORD_AETH) & 0xffffff,
       immediate: isFromRequester ? word(WORD_IMMEDIATE) : 0,
-      pkey: word(isFromRequester ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY),
+      pkey: word(isFromRequester ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY) & PKEY_AND_LEVEL_MASK,
       payloadBytes: word(WORD_PAYLOAD_BYTES),
       lids: word(WORD_LIDS),
       virtualLane: virtualLaneOf(word(WORD_PACKET_FLAGS)),

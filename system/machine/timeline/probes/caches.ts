@@ -2,6 +2,7 @@
  * Look-ups of the caches on chip, as their users make them: a hit, or a miss and the wait for it. A user that waits asks again and
  * again: the look-up counts once, as a miss.
  */
+import { ADDRESS_TOP_UNIT } from '../../../../base/index.ts';
 import type { ContextCache, TranslationPort, Translator } from '../../../../hw/hca/index.ts';
 import { around } from '../around.ts';
 import type { Stream } from '../stream.ts';
@@ -56,15 +57,15 @@ export function watchTranslations(stream: Stream, translator: Translator, users:
     },
   );
   translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights, pair) => {
+    around(port, 'translate', (translate) => (key, pd, address, addressTop, lengthBytes, rights, pair) => {
       const { mptMisses } = port;
       const isAwaited = awaited[user]!.key === key;
       hasAskedMtt = false;
-      const answer = translate(key, pd, address, lengthBytes, rights, pair);
+      const answer = translate(key, pd, address, addressTop, lengthBytes, rights, pair);
       const isMptMiss = answer === PENDING && (port.mptMisses > mptMisses || (isAwaited && !hasAskedMtt));
       noteAccess(stream, mpt, user, key, isMptMiss ? PENDING : TRANSLATED, awaited[user]!, 'key');
       if (answer === TRANSLATED && !hasAskedMtt && port.mttLine >= 0)
-        stream.instant('cacheHit', mtt, stream.lp.nowPs, user, entryOf(port, address));
+        stream.instant('cacheHit', mtt, stream.lp.nowPs, user, entryOf(port, address, addressTop));
       return answer;
     });
   });
@@ -87,4 +88,5 @@ function noteAccess(
 }
 
 /** Of a translation that repeats the last one, the page alone is known. */
-const entryOf = ({ firstByte }: TranslationPort, address: number): number => Math.min(firstByte, address);
+const entryOf = ({ firstByte }: TranslationPort, address: number, top: number): number =>
+  Math.min(firstByte, address) + top * ADDRESS_TOP_UNIT;

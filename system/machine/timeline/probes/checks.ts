@@ -3,6 +3,7 @@
  * They are rare, so each is noted with all that it takes to say why.
  */
 import { EventType } from '../../../../abi/index.ts';
+import { ADDRESS_TOP_UNIT } from '../../../../base/index.ts';
 import { type Hca, portNames, type QueuePair } from '../../../../hw/hca/index.ts';
 import { Opcode, opcodeRow, startsMessage } from '../../../../wire/index.ts';
 import { around } from '../around.ts';
@@ -29,13 +30,14 @@ export function watchChecks(stream: Stream, hca: Hca): void {
 function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
   const { translator, mptCache, qps } = core;
   translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, address, lengthBytes, rights, pair) => {
-      const answer = translate(key, pd, address, lengthBytes, rights, pair);
+    around(port, 'translate', (translate) => (key, pd, lower, top, lengthBytes, rights, pair) => {
+      const answer = translate(key, pd, lower, top, lengthBytes, rights, pair);
       if (answer < answerBadKey || answer === answerPageFault) return answer;
+      const address = wholeAddress(lower, top);
       const line = mptCache.directory.find(key >>> 8);
       const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
         if (line < 0) return [key, NONE, 0];
-        const start = mptCache.start[line]!;
+        const start = wholeAddress(mptCache.start[line]!, mptCache.startTop[line]!);
         if (answer === answerBadKey)
           return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
         if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
@@ -65,6 +67,9 @@ function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
 
 const NONE = -1;
 
+/** Exact where programs of this machine have addresses; from 2^53 on, where guests may, the nearest number. */
+const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
+
 /** A request that puts its QP into the error state, and the check that it failed; see request-checks.ts, request-memory.ts. */
 function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
   const { qps, received } = core;
@@ -91,7 +96,7 @@ function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: H
         return ['readResources', underWay + 1, pair.readResourcesMax];
       const right = isAtomic ? RIGHT_ATOMIC : isRead ? RIGHT_READ : name.includes('WRITE') ? RIGHT_WRITE : 0;
       if (isAtomic && received.virtualAddress % 8 !== 0)
-        return ['atomicAlignment', received.virtualAddress, 8];
+        return ['atomicAlignment', wholeAddress(received.virtualAddress, received.virtualAddressTop), 8];
       if ((pair.remoteRights & right) !== right && received.payloadBytes <= pair.mtuBytes)
         return ['qpRight', right, pair.remoteRights];
       return ['sequenceOrLength', received.payloadBytes, pair.mtuBytes];

@@ -1,0 +1,45 @@
+/**
+ * Virtual addresses have 64 bits, and numbers are exact to 53: such an address is two numbers, its lower part and above that its
+ * top, bits 63 to 52. An offset of up to 4 GiB may be added to the lower part, and carry it beyond 2^52: with its top it still
+ * says where that is. Programs of this machine have addresses whose top is 0.
+ */
+import type { VirtualAddress } from './units.ts';
+
+/** The lower part stays below this: one of the top's units. */
+export const ADDRESS_TOP_UNIT = 2 ** 52;
+/** Tops are 0 to this. */
+export const ADDRESS_TOP_MAX = 0xfff;
+/** Bits of the top's place in the high one of an address's two words. */
+const TOP_SHIFT = 20;
+const TWO_32 = 2 ** 32;
+
+/** Bits 51 to 0 of the address whose two words begin at `place`, the high one first. */
+export function addressAt(view: DataView, place: number): VirtualAddress {
+  return (view.getUint32(place) & 0xf_ffff) * TWO_32 + view.getUint32(place + 4);
+}
+
+/** Its bits 63 to 52. */
+export function addressTopAt(view: DataView, place: number): number {
+  return view.getUint16(place) >>> (TOP_SHIFT - 16);
+}
+
+/** Writes an address as two words, the high one first; what is carried beyond 2^64 is lost, as in any adder of 64 bits. */
+export function putAddress(view: DataView, place: number, address: VirtualAddress, top: number): void {
+  view.setUint32(place, top * 2 ** TOP_SHIFT + Math.floor(address / TWO_32));
+  view.setUint32(place + 4, address % TWO_32);
+}
+
+/** Bytes from one address up to another: exact below 2^52, and beyond that or below 0 where the distance is. */
+export function addressDistance(
+  from: VirtualAddress,
+  fromTop: number,
+  to: VirtualAddress,
+  toTop: number,
+): number {
+  return to - from + (toTop - fromTop) * ADDRESS_TOP_UNIT;
+}
+
+/** Where an address is in pages of `pageBytes`, a power of two: exact in pages of up to 2^52 bytes. */
+export function placeInPage(address: VirtualAddress, top: number, pageBytes: number): number {
+  return (address % pageBytes) + ((top * ADDRESS_TOP_UNIT) % pageBytes);
+}
