@@ -4,26 +4,22 @@
  * are on none.
  */
 
+import { FrameTable } from './frame-table.ts';
+
 export const inactiveAnonymous = 0;
 export const activeAnonymous = 1;
 export const inactiveFile = 2;
 export const activeFile = 3;
-const noList = 255;
+const noList = -1;
 const noFrame = -1;
 
 export class LruLists {
-  readonly #next: Int32Array;
-  readonly #previous: Int32Array;
-  readonly #listOf: Uint8Array;
+  readonly #next = new FrameTable(noFrame);
+  readonly #previous = new FrameTable(noFrame);
+  readonly #lists = new FrameTable(noList);
   readonly #heads = new Int32Array(4).fill(noFrame);
   readonly #tails = new Int32Array(4).fill(noFrame);
   readonly #lengths = new Int32Array(4);
-
-  constructor(frameCount: number) {
-    this.#next = new Int32Array(frameCount);
-    this.#previous = new Int32Array(frameCount);
-    this.#listOf = new Uint8Array(frameCount).fill(noList);
-  }
 
   lengthOf(list: number): number {
     return this.#lengths[list]!;
@@ -31,8 +27,7 @@ export class LruLists {
 
   /** List of a frame, or -1. */
   listOf(frame: number): number {
-    const list = this.#listOf[frame]!;
-    return list === noList ? -1 : list;
+    return this.#lists.of(frame);
   }
 
   /** The oldest of a list, or -1. */
@@ -44,26 +39,26 @@ export class LruLists {
   put(frame: number, list: number): void {
     this.take(frame);
     const head = this.#heads[list]!;
-    this.#next[frame] = head;
-    this.#previous[frame] = noFrame;
+    this.#next.set(frame, head);
+    this.#previous.set(frame, noFrame);
     if (head === noFrame) this.#tails[list] = frame;
-    else this.#previous[head] = frame;
+    else this.#previous.set(head, frame);
     this.#heads[list] = frame;
-    this.#listOf[frame] = list;
+    this.#lists.set(frame, list);
     this.#lengths[list] = this.#lengths[list]! + 1;
   }
 
   /** Takes a frame off its list, if it is on one. */
   take(frame: number): void {
-    const list = this.#listOf[frame]!;
+    const list = this.#lists.of(frame);
     if (list === noList) return;
-    const next = this.#next[frame]!;
-    const previous = this.#previous[frame]!;
+    const next = this.#next.of(frame);
+    const previous = this.#previous.of(frame);
     if (previous === noFrame) this.#heads[list] = next;
-    else this.#next[previous] = next;
+    else this.#next.set(previous, next);
     if (next === noFrame) this.#tails[list] = previous;
-    else this.#previous[next] = previous;
-    this.#listOf[frame] = noList;
+    else this.#previous.set(next, previous);
+    this.#lists.set(frame, noList);
     this.#lengths[list] = this.#lengths[list]! - 1;
   }
 }

@@ -71,10 +71,10 @@ export class MemoryManager {
     this.frames = frames;
     this.config = config;
     this.platform = platform;
-    this.pages = new Pages(frames.frameCount);
-    this.lru = new LruLists(frames.frameCount);
-    this.reverse = new ReverseMap(frames.frameCount);
-    this.swap = new SwapArea(config.swap.sizeMib, frames.frameCount);
+    this.pages = new Pages();
+    this.lru = new LruLists();
+    this.reverse = new ReverseMap();
+    this.swap = new SwapArea(config.swap.sizeMib);
     this.swapDevice = new BlockDevice(config.swap);
     this.fileDevice = new BlockDevice(config.fileDevice);
     this.tlbs = Array.from({ length: coreCount }, () => new Tlb(config.tlb.entries, config.tlb.ways));

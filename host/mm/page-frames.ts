@@ -10,6 +10,7 @@
  */
 import { assertInvariant, InvariantError } from '../../base/index.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
+import { FrameTable } from './frame-table.ts';
 import { pageBytes, pagesPerHugePage } from './page.ts';
 
 /** Where scattered frames lie. */
@@ -25,10 +26,10 @@ export class PageFrames {
   freeCount: number;
 
   readonly #memory: PhysicalMemory;
-  readonly #references: Int32Array;
-  readonly #pins: Int32Array;
+  readonly #references = new FrameTable();
+  readonly #pins = new FrameTable();
   /** Frames that once held data, and must be zeroed before they are handed out again. */
-  readonly #isUsed: Uint8Array;
+  readonly #isUsed = new FrameTable();
   readonly #places: FramePlaces | undefined;
   #searchFrom: number;
   #withheldCount: number;
@@ -42,11 +43,8 @@ export class PageFrames {
     this.frameCount = memory.sizeBytes / pageBytes;
     this.reservedCount = Math.max(2, Math.ceil(reservedBytes / pageBytes));
     this.freeCount = this.frameCount - this.reservedCount;
-    this.#references = new Int32Array(this.frameCount);
-    this.#references.fill(1, 0, this.reservedCount);
+    for (let frame = 0; frame < this.reservedCount; frame++) this.#references.set(frame, 1);
     memory.reach(this.reservedCount * pageBytes);
-    this.#pins = new Int32Array(this.frameCount);
-    this.#isUsed = new Uint8Array(this.frameCount);
     this.#places = places;
     this.#searchFrom = this.reservedCount;
     this.#withheldCount = this.reservedCount;
@@ -56,8 +54,8 @@ export class PageFrames {
   withhold(address: number, lengthBytes: number): void {
     const end = Math.min(this.frameCount, Math.ceil((address + lengthBytes) / pageBytes));
     for (let frame = Math.floor(address / pageBytes); frame < end; frame++) {
-      assertInvariant(this.#references[frame] === 0, `frame ${frame} is free when it is withheld`);
-      this.#references[frame] = 1;
+      assertInvariant(this.#references.of(frame) === 0, `frame ${frame} is free when it is withheld`);
+      this.#references.set(frame, 1);
       this.#withheldCount++;
       this.freeCount--;
     }
@@ -96,38 +94,38 @@ export class PageFrames {
   /** Adds a reference to a frame in use. */
   reference(frame: number): void {
     this.#requireUsed(frame);
-    this.#references[frame] = this.#references[frame]! + 1;
+    this.#references.set(frame, this.#references.of(frame) + 1);
   }
 
   /** Drops a reference; the frame is free when it was the last. */
   release(frame: number): void {
     this.#requireUsed(frame);
-    const left = this.#references[frame]! - 1;
-    this.#references[frame] = left;
-    assertInvariant(left >= this.#pins[frame]!, `frame ${frame} keeps a reference for each of its pins`);
+    const left = this.#references.of(frame) - 1;
+    this.#references.set(frame, left);
+    assertInvariant(left >= this.#pins.of(frame), `frame ${frame} keeps a reference for each of its pins`);
     if (left === 0) this.freeCount++;
   }
 
   /** Pins a frame in use: a reference that is counted as a pin, too. */
   pin(frame: number): void {
     this.reference(frame);
-    this.#pins[frame] = this.#pins[frame]! + 1;
+    this.#pins.set(frame, this.#pins.of(frame) + 1);
   }
 
   /** Undoes one {@link pin}. @throws InvariantError when there was none */
   unpin(frame: number): void {
-    const pins = this.#pins[frame] ?? 0;
+    const pins = this.#pins.of(frame);
     if (pins < 1) throw new InvariantError(`pins of frame ${frame}`, pins, 'at least 1 at an unpin');
-    this.#pins[frame] = pins - 1;
+    this.#pins.set(frame, pins - 1);
     this.release(frame);
   }
 
   referencesOf(frame: number): number {
-    return this.#references[frame]!;
+    return this.#references.of(frame);
   }
 
   pinsOf(frame: number): number {
-    return this.#pins[frame]!;
+    return this.#pins.of(frame);
   }
 
   /** Frames in use, those never handed out apart: 0 when everybody has given back what they took. */
@@ -144,7 +142,7 @@ export class PageFrames {
   usedFrames(limit = 16): number[] {
     const used: number[] = [];
     for (let frame = this.reservedCount; frame < this.frameCount && used.length < limit; frame++) {
-      if (this.#references[frame] !== 0) used.push(frame);
+      if (this.#references.of(frame) !== 0) used.push(frame);
     }
     return used;
   }
@@ -157,7 +155,7 @@ export class PageFrames {
         : Math.floor(this.#places.unit() * span);
     for (let step = 0; step < span; step++) {
       const frame = this.reservedCount + ((offset + step) % span);
-      if (this.#references[frame] === 0) return frame;
+      if (this.#references.of(frame) === 0) return frame;
     }
     throw new InvariantError('free frames', 0, `the ${this.freeCount} that are counted`);
   }
@@ -166,7 +164,7 @@ export class PageFrames {
     let first = Math.ceil(from / alignment) * alignment;
     let length = 0;
     while (first + count <= to) {
-      if (this.#references[first + length] !== 0) {
+      if (this.#references.of(first + length) !== 0) {
         first = Math.ceil((first + length + 1) / alignment) * alignment;
         length = 0;
       } else if (++length === count) {
@@ -180,11 +178,11 @@ export class PageFrames {
     this.#memory.reach((first + count) * pageBytes);
     this.#memory.touch(first, count);
     for (let frame = first; frame < first + count; frame++) {
-      this.#references[frame] = 1;
-      if (this.#isUsed[frame] === 1) {
+      this.#references.set(frame, 1);
+      if (this.#isUsed.of(frame) === 1) {
         this.#memory.bytes.fill(0, frame * pageBytes, (frame + 1) * pageBytes);
       }
-      this.#isUsed[frame] = 1;
+      this.#isUsed.set(frame, 1);
     }
     this.freeCount -= count;
     const next = first + count;
@@ -193,7 +191,7 @@ export class PageFrames {
   }
 
   #requireUsed(frame: number): void {
-    const references = this.#references[frame] ?? 0;
+    const references = this.#references.of(frame);
     if (references < 1 || frame < this.reservedCount) {
       throw new InvariantError(`references of frame ${frame}`, references, 'a frame in use');
     }

@@ -1,6 +1,7 @@
 /**
  * What the kernel keeps of each frame besides its references (struct page): whose page it holds, and in which state.
  */
+import { FrameTable } from './frame-table.ts';
 import type { MemoryFile } from './memory-file.ts';
 
 /** Holds a page of anonymous memory (PageAnon). */
@@ -17,32 +18,28 @@ export const pageWriteback = 16;
 export const pageStable = 32;
 
 export class Pages {
-  readonly #flags: Uint8Array;
+  readonly #flags = new FrameTable();
   readonly #files = new Map<number, { readonly file: MemoryFile; readonly index: number }>();
 
-  constructor(frameCount: number) {
-    this.#flags = new Uint8Array(frameCount);
-  }
-
   has(frame: number, flag: number): boolean {
-    return (this.#flags[frame]! & flag) !== 0;
+    return (this.#flags.of(frame) & flag) !== 0;
   }
 
   set(frame: number, flags: number): void {
-    this.#flags[frame] = this.#flags[frame]! | flags;
+    this.#flags.set(frame, this.#flags.of(frame) | flags);
   }
 
   clear(frame: number, flags: number): void {
-    this.#flags[frame] = this.#flags[frame]! & ~flags;
+    this.#flags.set(frame, this.#flags.of(frame) & ~flags);
   }
 
   flagsOf(frame: number): number {
-    return this.#flags[frame]!;
+    return this.#flags.of(frame);
   }
 
   /** A frame is handed out anew. */
   start(frame: number, flags: number): void {
-    this.#flags[frame] = flags;
+    this.#flags.set(frame, flags);
   }
 
   /** The file page that a frame holds. */

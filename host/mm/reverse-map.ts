@@ -1,9 +1,11 @@
 /**
  * Which page-table entries point at a frame: what reclaim and migration must change before they may take it.
  *
- * Nearly every frame has one entry, so the first is kept in arrays and only further ones in a map. A 2 MiB page is
+ * Nearly every frame has one entry, so the first is kept in tables and only further ones in a map. A 2 MiB page is
  * entered under its first frame.
  */
+
+import { FrameTable } from './frame-table.ts';
 
 const none = -1;
 
@@ -14,19 +16,14 @@ export interface Mapping {
 }
 
 export class ReverseMap {
-  readonly #spaces: Int32Array;
-  readonly #addresses: Float64Array;
+  readonly #spaces = new FrameTable(none);
+  readonly #addresses = new FrameTable(0, Float64Array);
   readonly #further = new Map<number, Mapping[]>();
 
-  constructor(frameCount: number) {
-    this.#spaces = new Int32Array(frameCount).fill(none);
-    this.#addresses = new Float64Array(frameCount);
-  }
-
   add(frame: number, space: number, address: number): void {
-    if (this.#spaces[frame] === none) {
-      this.#spaces[frame] = space;
-      this.#addresses[frame] = address;
+    if (this.#spaces.of(frame) === none) {
+      this.#spaces.set(frame, space);
+      this.#addresses.set(frame, address);
       return;
     }
     const further = this.#further.get(frame);
@@ -37,10 +34,10 @@ export class ReverseMap {
   remove(frame: number, space: number, address: number): void {
     const further = this.#further.get(frame);
     const at = further?.findIndex((entry) => entry.space === space && entry.address === address) ?? -1;
-    if (this.#spaces[frame] === space && this.#addresses[frame] === address) {
+    if (this.#spaces.of(frame) === space && this.#addresses.of(frame) === address) {
       const next = further?.pop();
-      this.#spaces[frame] = next?.space ?? none;
-      this.#addresses[frame] = next?.address ?? 0;
+      this.#spaces.set(frame, next?.space ?? none);
+      this.#addresses.set(frame, next?.address ?? 0);
     } else if (at >= 0) {
       further!.splice(at, 1);
     }
@@ -49,13 +46,13 @@ export class ReverseMap {
 
   /** Entries that point at a frame (_mapcount + 1). */
   countOf(frame: number): number {
-    return this.#spaces[frame] === none ? 0 : 1 + (this.#further.get(frame)?.length ?? 0);
+    return this.#spaces.of(frame) === none ? 0 : 1 + (this.#further.get(frame)?.length ?? 0);
   }
 
   /** All entries that point at a frame. */
   of(frame: number): Mapping[] {
-    if (this.#spaces[frame] === none) return [];
-    const first = { space: this.#spaces[frame]!, address: this.#addresses[frame]! };
+    if (this.#spaces.of(frame) === none) return [];
+    const first = { space: this.#spaces.of(frame), address: this.#addresses.of(frame) };
     return [first, ...(this.#further.get(frame) ?? [])];
   }
 }

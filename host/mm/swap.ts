@@ -8,6 +8,7 @@
  * A slot without users and without a frame is free. Contents are kept by the simulator, not in physical memory.
  */
 import { assertInvariant, bytesPerMib, type Picoseconds } from '../../base/index.ts';
+import { FrameTable } from './frame-table.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;
@@ -20,11 +21,10 @@ export class SwapArea {
   readonly #frames: number[] = [];
   readonly #readyPs: number[] = [];
   readonly #free: number[] = [];
-  readonly #slotOfFrame: Int32Array;
+  readonly #slots = new FrameTable(none);
 
-  constructor(sizeMib: number, frameCount: number) {
+  constructor(sizeMib: number) {
     this.slotCount = (sizeMib * bytesPerMib) / pageBytes;
-    this.#slotOfFrame = new Int32Array(frameCount).fill(none);
   }
 
   /** Takes a slot for the page of `frame`, which becomes its cached frame. @returns -1 when all are taken */
@@ -74,7 +74,7 @@ export class SwapArea {
 
   /** The slot that holds a copy of a frame's page, or -1. */
   slotOf(frame: number): number {
-    return this.#slotOfFrame[frame]!;
+    return this.#slots.of(frame);
   }
 
   /** Joins a slot to a frame whose content is there from `readyPs` on. */
@@ -95,15 +95,15 @@ export class SwapArea {
 
   /** Parts a frame from its slot; the slot is free when it has no users. */
   uncache(frame: number): void {
-    const slot = this.#slotOfFrame[frame]!;
-    this.#slotOfFrame[frame] = none;
+    const slot = this.#slots.of(frame);
+    this.#slots.set(frame, none);
     this.#frames[slot] = none;
     if (this.#users[slot] === 0) this.#give(slot);
   }
 
   #setFrame(slot: number, frame: number): void {
     this.#frames[slot] = frame;
-    this.#slotOfFrame[frame] = slot;
+    this.#slots.set(frame, slot);
   }
 
   #give(slot: number): void {
