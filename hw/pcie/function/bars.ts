@@ -1,11 +1,10 @@
 /**
- * The memory windows of the function: which BAR an address falls into, and the register image of BAR0 in shared
- * memory, which a debugger may read from any thread without disturbing the machine.
+ * The memory windows of the function: which BAR an address falls into.
  *
  * `match` allocates nothing: it stands between a doorbell and its effect.
  */
 
-import { assertRange, type BusAddress, type Wide } from '../../../base/index.ts';
+import type { BusAddress, Wide } from '../../../base/index.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
@@ -13,13 +12,6 @@ import type { FunctionConfig } from './function-parameters.ts';
 export const NO_BAR = -1;
 
 export class Bars {
-  /**
-   * Register image of BAR0. The MSI-X table and the pending bits live in it; the device core may keep its own
-   * registers there too.
-   */
-  readonly registerImage: SharedArrayBuffer;
-  readonly registerBytes: Uint8Array<SharedArrayBuffer>;
-  readonly registerView: DataView<SharedArrayBuffer>;
   readonly bar0Bytes: number;
   readonly bar2Bytes: number;
   /** Offset in its BAR of the last address matched. */
@@ -32,9 +24,6 @@ export class Bars {
   constructor(config: FunctionConfig) {
     this.bar0Bytes = config.bar0Bytes;
     this.bar2Bytes = config.bar2Bytes;
-    this.registerImage = new SharedArrayBuffer(config.bar0Bytes);
-    this.registerBytes = new Uint8Array(this.registerImage);
-    this.registerView = new DataView(this.registerImage);
   }
 
   /** Takes over enable bit and addresses after a configuration write or a reset. */
@@ -62,14 +51,5 @@ export class Bars {
       return 2;
     }
     return NO_BAR;
-  }
-
-  /**
-   * The dword at `offset` of the register image as the bus would deliver it (little-endian), for debugging views.
-   * @throws ConfigurationError for an offset that is unaligned or outside BAR0
-   */
-  readRegister(offset: number): number {
-    assertRange('register offset / 4', offset / 4, 0, this.bar0Bytes / 4 - 1);
-    return this.registerView.getUint32(offset, true);
   }
 }

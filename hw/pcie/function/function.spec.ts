@@ -212,17 +212,6 @@ describe('completions of the device', () => {
   });
 });
 
-describe('the register image', () => {
-  it('shows the MSI-X table in shared memory, and refuses offsets outside', () => {
-    const bench = enabledBench();
-    bench.software.setRegister(BAR0 + 0x7c008, 0x1234_5678);
-    expect(bench.fn.bars.readRegister(0x7c008)).toBe(0x1234_5678);
-    expect(new Uint8Array(bench.fn.bars.registerImage)[0x7c008]).toBe(0x78);
-    expect(() => bench.fn.bars.readRegister(0x10_0000)).toThrow(/register offset/);
-    expect(() => bench.fn.bars.readRegister(2)).toThrow(/register offset/);
-  });
-});
-
 describe('events of one instant', () => {
   it('may be reshuffled without any effect', () => {
     const runOnce = (seed: number) => {

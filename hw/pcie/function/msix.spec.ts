@@ -65,6 +65,15 @@ describe('the MSI-X table', () => {
     expect(bench.target.writes.map((write) => write.offset)).toEqual([0x7c800, 0x7d010]);
   });
 
+  it('reads as zero where a read goes on behind it, unless the pending bits are there', () => {
+    const bench = enabledBench();
+    expect(bench.read(TABLE + 127 * 16 + 12, 8)!.bytes).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
+    const adjoining = enabledBench({ msixPendingOffset: 0x7c000 + 128 * 16 });
+    adjoining.software.setConfig(CONTROL, 2, ENABLE);
+    adjoining.fn.requestInterrupt(3, adjoining.cycleNow());
+    expect(adjoining.read(TABLE + 127 * 16 + 12, 8)!.bytes).toEqual([1, 0, 0, 0, 8, 0, 0, 0]);
+  });
+
   it('must lie in BAR0, apart from the pending bits', () => {
     expect(() => functionBench({ msixPendingOffset: 0x7c008 })).toThrow(/msixPendingOffset/);
     expect(() => functionBench({ msixTableOffset: 0xff_f00 })).toThrow(/msixTableOffset/);

@@ -1,5 +1,5 @@
 /**
- * MSI-X: the table of messages and the pending bit array in BAR0, masking, and delivery.
+ * MSI-X: the table of messages and the pending bit array, which software sees in BAR0, masking, and delivery.
  *
  *     entry: abi/pci/msix-table.ts           pending bit array
  *                                            bit v of 64-bit word v / 64: vector v was requested while it could not be
@@ -58,7 +58,9 @@ export class Msix {
   /** Writes into the table that were not 4 or 8 aligned bytes. */
   ignoredWriteCount = 0;
 
+  /** The table, and behind it the pending bits. */
   readonly #view: DataView;
+  readonly #tableBytes: number;
   readonly #tableOffset: number;
   readonly #tableEnd: number;
   readonly #pendingOffset: number;
@@ -69,14 +71,16 @@ export class Msix {
   #mayMaster = false;
   #pendingCount = 0;
 
-  constructor({ bars, config }: Pick<FunctionCore, 'bars' | 'config'>) {
+  constructor({ config }: Pick<FunctionCore, 'config'>) {
     this.vectorCount = config.msixVectorCount;
     this.counters = new MsixCounters(this.vectorCount);
-    this.#view = bars.registerView;
     this.#tableOffset = config.msixTableOffset;
-    this.#tableEnd = this.#tableOffset + this.vectorCount * ENTRY_BYTES;
+    this.#tableBytes = this.vectorCount * ENTRY_BYTES;
+    this.#tableEnd = this.#tableOffset + this.#tableBytes;
+    const pendingBytes = Math.ceil(this.vectorCount / 64) * 8;
     this.#pendingOffset = config.msixPendingOffset;
-    this.#pendingEnd = this.#pendingOffset + Math.ceil(this.vectorCount / 64) * 8;
+    this.#pendingEnd = this.#pendingOffset + pendingBytes;
+    this.#view = new DataView(new ArrayBuffer(this.#tableBytes + pendingBytes));
     this.#checkPlaces(config);
     this.reset();
   }
@@ -91,15 +95,12 @@ export class Msix {
   }
 
   isPending(vector: number): boolean {
-    return (this.#view.getUint8(this.#pendingOffset + (vector >> 3)) & (1 << (vector & 7))) !== 0;
+    return (this.#view.getUint8(this.#tableBytes + (vector >> 3)) & (1 << (vector & 7))) !== 0;
   }
 
   /** True when an access of BAR0 at `offset` is the table's or the pending bits', not the device core's. */
   contains(offset: number): boolean {
-    return (
-      (offset >= this.#tableOffset && offset < this.#tableEnd) ||
-      (offset >= this.#pendingOffset && offset < this.#pendingEnd)
-    );
+    return this.#placeOf(offset) >= 0;
   }
 
   /** Takes over what configuration space says; the caller then tries {@link deliverPending}. */
@@ -123,7 +124,7 @@ export class Msix {
   }
 
   read(offset: number, lengthBytes: number, into: DataView): void {
-    for (let at = 0; at < lengthBytes; at++) into.setUint8(at, this.#view.getUint8(offset + at));
+    for (let at = 0; at < lengthBytes; at++) into.setUint8(at, this.#byteAt(offset + at));
   }
 
   /**
@@ -172,7 +173,7 @@ export class Msix {
         this.counters.dropped[vector] = this.counters.dropped[vector]! + 1;
         this.#setPending(vector, false);
       }
-      const entry = this.#tableOffset + vector * ENTRY_BYTES;
+      const entry = vector * ENTRY_BYTES;
       for (let at = 0; at < ENTRY_BYTES; at += 4) this.#view.setUint32(entry + at, 0, true);
       isMasked.set(this.#view, entry, 1);
     }
@@ -193,7 +194,7 @@ export class Msix {
   }
 
   #inspectVector(vector: number): BlockState | undefined {
-    const entry = this.#tableOffset + vector * ENTRY_BYTES;
+    const entry = vector * ENTRY_BYTES;
     const state = {
       addressHigh: addressHigh.get(this.#view, entry),
       addressLow: addressLow.get(this.#view, entry),
@@ -204,8 +205,22 @@ export class Msix {
     return Object.values(state).some(Boolean) ? state : undefined;
   }
 
+  /** Where the view holds what BAR0 has at `offset`, or -1. */
+  #placeOf(offset: number): number {
+    if (offset >= this.#tableOffset && offset < this.#tableEnd) return offset - this.#tableOffset;
+    if (offset >= this.#pendingOffset && offset < this.#pendingEnd)
+      return this.#tableBytes + offset - this.#pendingOffset;
+    return -1;
+  }
+
+  /** Zero where a read goes on behind them. */
+  #byteAt(offset: number): number {
+    const place = this.#placeOf(offset);
+    return place < 0 ? 0 : this.#view.getUint8(place);
+  }
+
   #isMasked(vector: number): boolean {
-    return this.#isFunctionMasked || isMasked.get(this.#view, this.#tableOffset + vector * ENTRY_BYTES) === 1;
+    return this.#isFunctionMasked || isMasked.get(this.#view, vector * ENTRY_BYTES) === 1;
   }
 
   #maySend(vector: number): boolean {
@@ -213,7 +228,7 @@ export class Msix {
   }
 
   #send(vector: number, cycle: Cycles): void {
-    const entry = this.#tableOffset + vector * ENTRY_BYTES;
+    const entry = vector * ENTRY_BYTES;
     const address = addressHigh.get(this.#view, entry) * FOUR_GIB + addressLow.get(this.#view, entry);
     const data = messageData.get(this.#view, entry);
     this.counters.delivered[vector] = this.counters.delivered[vector]! + 1;
@@ -221,7 +236,7 @@ export class Msix {
   }
 
   #setPending(vector: number, isPending: boolean): void {
-    const at = this.#pendingOffset + (vector >> 3);
+    const at = this.#tableBytes + (vector >> 3);
     const bit = 1 << (vector & 7);
     const bits = this.#view.getUint8(at);
     this.#view.setUint8(at, isPending ? bits | bit : bits & ~bit);
@@ -229,9 +244,10 @@ export class Msix {
   }
 
   #writeDword(offset: number, bytes: Uint8Array, byteOffset: number): void {
-    const writable = WRITABLE[((offset - this.#tableOffset) % ENTRY_BYTES) / 4]!;
+    const place = this.#placeOf(offset);
+    const writable = WRITABLE[(place % ENTRY_BYTES) / 4]!;
     for (let at = 0; at < 4; at++)
-      this.#view.setUint8(offset + at, bytes[byteOffset + at]! & (writable >>> (8 * at)));
+      this.#view.setUint8(place + at, bytes[byteOffset + at]! & (writable >>> (8 * at)));
   }
 
   #checkPlaces(config: FunctionConfig): void {
