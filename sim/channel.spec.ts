@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ObjectImage } from '../base/object-image.ts';
 import {
   ChannelOverflowError,
   ChannelReader,
@@ -102,6 +103,36 @@ describe('channel', () => {
     expect(reader.takeOf(4)).toBe(0);
     expect(reader.nextPs).toBe(Number.POSITIVE_INFINITY);
     expect(reader.isDrained).toBe(true);
+  });
+
+  it('an image puts back records that are not released, also those behind the end of the ring', () => {
+    const { writer, reader } = channel(4096);
+    const pass = (mark: number): void => {
+      append(writer, mark, mark, 1400);
+      writer.publish(mark);
+      reader.refresh();
+      reader.release(reader.take());
+    };
+    pass(1);
+    // Of 1472 bytes each: from byte 1472 to 2944, then, behind 1152 bytes of padding, from 0 on.
+    for (const mark of [2, 3]) append(writer, mark, mark, 1400);
+    writer.publish(3);
+    reader.refresh();
+    const first = reader.take();
+    const image = new ObjectImage([writer, reader]);
+    for (let round = 0; round < 2; round++) {
+      expect(first).toBe(1472);
+      expect([...reader.bytes.subarray(1472 + 64, 1472 + 1464)]).toEqual(new Array(1400).fill(2));
+      expect(reader.nextPs).toBe(3);
+      const second = reader.take();
+      expect(second).toBe(0);
+      expect([...reader.bytes.subarray(64, 1464)]).toEqual(new Array(1400).fill(3));
+      reader.release(second);
+      reader.release(first);
+      for (let mark = 4; mark < 14; mark++) pass(mark);
+      image.restore();
+      expect([reader.takenBytes, writer.promisedPs]).toEqual([1472, 3]);
+    }
   });
 
   it('holds the whole capacity and refuses one byte more', () => {

@@ -19,7 +19,16 @@
  * appended, and nothing need be flushed or refreshed.
  */
 
-import { f64, InvariantError, layout, type Picoseconds, u32, wordIndexOf } from '../base/index.ts';
+import {
+  f64,
+  type ImagedMemory,
+  InvariantError,
+  layout,
+  type MemoryImage,
+  type Picoseconds,
+  u32,
+  wordIndexOf,
+} from '../base/index.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 /** What every record begins with: the first fields of each protocol's own record. */
@@ -217,7 +226,7 @@ export class ChannelWriter extends ChannelEnd {
   }
 }
 
-export class ChannelReader extends ChannelEnd {
+export class ChannelReader extends ChannelEnd implements ImagedMemory {
   /** The protocol's kind of the record taken last. */
   takenKind = KIND_RELEASED;
   #tail = 0;
@@ -283,6 +292,23 @@ export class ChannelReader extends ChannelEnd {
   /** Bytes of the ring from the oldest record taken and not released to the last one taken. */
   get takenBytes(): number {
     return (this.#cursor - this.#head) | 0;
+  }
+
+  /** See ImagedMemory: records that are not released, nearly always none, and what both ends share. */
+  imageOfMemory(): MemoryImage {
+    this.refreshRecords();
+    const control = this.control.slice();
+    const from = this.#head & this.mask;
+    const end = from + ((this.#tail - this.#head) | 0);
+    const records = this.bytes.slice(from, end);
+    const recordsAtStart = this.bytes.slice(0, Math.max(0, end - this.capacityBytes));
+    return {
+      restore: () => {
+        this.control.set(control);
+        this.bytes.set(records, from);
+        this.bytes.set(recordsAtStart);
+      },
+    };
   }
 
   /** For {@link joinEnds}. */
