@@ -96,7 +96,7 @@ export async function donate(
   }
 }
 
-/** Pages of the device's own: software never writes to them until they are given back. It does to pages of ICM, whose MTT is its. */
+/** Pages of the device's own: software never writes to them until they are given back. */
 export function leaveToDevice(memory: KernelMemory, runs: readonly Run[]): void {
   for (const { address, pages } of runs) memory.leaveToDevice(address, pages);
 }

@@ -10,7 +10,7 @@
 import { icmChunkBytes, icmPageBytes } from '../abi/index.ts';
 import { InvariantError, roundUp } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
-import { donate, givePages, type Run, takePages } from './donation.ts';
+import { donate, givePages, leaveToDevice, type Run, takePages } from './donation.ts';
 import { Mutex } from './mutex.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 
@@ -87,8 +87,15 @@ export class IcmTable {
     this.chunks.length = 0;
   }
 
-  /** Host address of an entry that is in use. */
+  /** The driver writes translations itself; what all other tables hold is the device's. */
+  private get isWrittenBySoftware(): boolean {
+    return this.region.name === 'mtt';
+  }
+
+  /** Host address of an entry that is in use, of the table that software writes to. */
   physicalAddressOf(index: number): number {
+    if (!this.isWrittenBySoftware)
+      throw new InvariantError('table written to by the driver', this.region.name, 'mtt');
     const offset = index * this.region.entryBytes;
     let rest = offset % icmChunkBytes;
     for (const run of this.chunks[this.chunkOf(index)]?.runs ?? []) {
@@ -113,6 +120,7 @@ export class IcmTable {
     const { entryBytes, entryCount, baseAddress } = this.region;
     const bytes = roundUp(Math.min(icmChunkBytes, entryBytes * entryCount - offset), icmPageBytes);
     const runs = takePages(this.platform.memory, bytes / icmPageBytes);
+    if (!this.isWrittenBySoftware) leaveToDevice(this.platform.memory, runs);
     try {
       await donate(cpu, this.commands, 'MAP_ICM', runs, baseAddress + offset);
     } catch (error) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eqDoorbellOffset } from '../abi/bar-map.ts';
+import { icmPageBytes, initHca } from '../abi/index.ts';
 import { swap32 } from '../base/bytes.ts';
 import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
@@ -84,6 +85,17 @@ describe('probe', () => {
     expect(first.map(({ value }) => value)).toEqual([0x80, 0x80, 0x80]);
     // NOP, CONF_SPECIAL_QP, SET_PORT, INIT_PORT, QUERY_HCA and four MAD_IFC were answered by event.
     expect(machine.doorbells.at(-1)!.value).toBe(swap32(0x8000_0000 + 9));
+  });
+
+  it('leaves to the device what it gives it, except the translations, which it writes itself', async () => {
+    const { machine } = await probed();
+    const { mttBase, qpcBase } = initHca.decode(machine.last('INIT_HCA').input, 0);
+    const isLeft = (icmAddress: bigint): boolean =>
+      machine.pagesLeft.has(machine.icmAddress(Number(icmAddress)));
+    expect([isLeft(qpcBase), isLeft(mttBase)]).toEqual([true, false]);
+    expect(machine.pagesLeft.size).toBeGreaterThan(machine.icmPageCount - 64);
+    for (const page of machine.pagesLeft)
+      expect(machine.memory.subarray(page, page + icmPageBytes).every((byte) => byte === 0)).toBe(true);
   });
 
   it('sheet 2.5: refuses a device that another driver owns, and touches nothing', async () => {

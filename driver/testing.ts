@@ -61,6 +61,8 @@ export class TestMachine {
   /** Frames that can still be taken. */
   framesLeft = Number.POSITIVE_INFINITY;
   framesTaken = 0;
+  /** Addresses of pages that the driver says it does not write to. */
+  readonly pagesLeft = new Set<number>();
   time = 0;
   ownerValue = 0;
   resetCount = 0;
@@ -199,7 +201,9 @@ export class TestMachine {
         bytes: this.memory,
         view: this.view,
         allocateFrames: (count) => this.allocate(count),
-        leaveToDevice: () => undefined,
+        leaveToDevice: (address, count) => {
+          for (let at = 0; at < count; at++) this.pagesLeft.add(address + at * icmPageBytes);
+        },
         freeFrames: (address, count) => this.free(address, count),
       },
       interrupts: {

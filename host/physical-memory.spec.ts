@@ -62,7 +62,7 @@ describe('physical memory', () => {
     const back = Uint8Array.of(9, 9);
     expect(memory.readInto(mib(3), 2, back, 0)).toBe(true);
     expect(back).toEqual(Uint8Array.of(0, 0));
-    expect(memory.buffer.byteLength).toBe(mib(3) + 2);
+    expect(memory.buffer.byteLength).toBe(mib(3) + 4096);
     expect(memory.write(mib(5), 2, Uint8Array.of(1, 2), 0)).toBe(true);
     expect([followingBytes[mib(5)], followingView.getUint8(mib(5) + 1)]).toEqual([1, 2]);
     expect([memory.bytes[mib(5)], memory.view.getUint8(mib(5) + 1)]).toEqual([1, 2]);
@@ -104,6 +104,18 @@ describe('physical memory', () => {
       [page, 1],
       [3 * page, 7],
     ]);
+  });
+
+  it('an image puts back what was there before memory grew, and empties what has grown, each time', () => {
+    const memory = new PhysicalMemory(sizeBytes, mib(1));
+    memory.touch(1, 1);
+    memory.bytes[4096] = 1;
+    const image = memory.imageOfMemory();
+    for (const address of [mib(2), mib(33)]) {
+      memory.write(address, 3, Uint8Array.of(1, 2, 3), 0);
+      image.restore();
+      expect(written(memory)).toEqual([[4096, 1]]);
+    }
   });
 
   it('of an ended machine is zero for the next one, of whatever was in it, and gone for the former', () => {

@@ -44,15 +44,20 @@ export class PhysicalMemory implements ImagedMemory {
   readonly followingBytes: Uint8Array;
   readonly followingView: DataView;
 
+  /** For {@link empty}: shared memory is filled element by element, so 64 bits at a time. */
+  readonly #followingFloats: Float64Array;
   #bytes: Uint8Array;
   #view: DataView;
 
   readonly #reads = new BlockCopier();
   readonly #writes = new BlockCopier();
-  /** Watchers of each page: 0 almost everywhere, nearly always. */
-  readonly #watchCounts: Uint8Array;
-  /** Pages that may hold something: 1 for each that was handed out or written to by a device since they were last taken down. */
-  readonly #touched: Uint8Array;
+  /** Watchers of each page that is there: 0 almost everywhere, nearly always. */
+  #watchCounts: Uint8Array;
+  /**
+   * Pages that may hold something, of those that are there: 1 for each that was handed out or written to by a device since they were
+   * last taken down.
+   */
+  #touched: Uint8Array;
   /** Of images, with what pages they found. */
   readonly #imaged: (readonly [first: number, end: number])[] = [];
   #isRetired = false;
@@ -72,10 +77,12 @@ export class PhysicalMemory implements ImagedMemory {
     if (this.buffer.byteLength < presentBytes) this.buffer.grow(presentBytes);
     this.followingBytes = new Uint8Array(this.buffer);
     this.followingView = new DataView(this.buffer);
+    this.#followingFloats = new Float64Array(this.buffer);
     this.#bytes = new Uint8Array(this.buffer, 0, this.buffer.byteLength);
     this.#view = new DataView(this.buffer, 0, this.buffer.byteLength);
-    this.#watchCounts = new Uint8Array(sizeBytes / 2 ** pageShift);
-    this.#touched = new Uint8Array(sizeBytes / 2 ** pageShift);
+    const pageCount = this.#bytes.length / pageBytes;
+    this.#watchCounts = new Uint8Array(pageCount);
+    this.#touched = new Uint8Array(pageCount);
   }
 
   /** What is there of memory now: to be taken anew after frames have been handed out. */
@@ -95,11 +102,15 @@ export class PhysicalMemory implements ImagedMemory {
 
   #grow(end: number): void {
     if (this.#isRetired) throw new InvariantError('physical memory', 'retired', 'of a machine that is open');
-    const presentBytes = Math.min(this.sizeBytes, Math.max(end, 2 * this.#bytes.length));
+    const neededBytes = Math.ceil(end / pageBytes) * pageBytes;
+    const presentBytes = Math.min(this.sizeBytes, Math.max(neededBytes, 2 * this.#bytes.length));
     // It may be there already, where a former state was put back.
     if (presentBytes > this.buffer.byteLength) this.buffer.grow(presentBytes);
     this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
     this.#view = new DataView(this.buffer, 0, presentBytes);
+    const pageCount = presentBytes / pageBytes;
+    this.#watchCounts = extended(this.#watchCounts, pageCount);
+    this.#touched = extended(this.#touched, pageCount);
   }
 
   /** Software may write to these pages, through {@link bytes} and {@link view}: frames are handed out, or memory is looked at. */
@@ -109,7 +120,14 @@ export class PhysicalMemory implements ImagedMemory {
 
   /** These pages, which are zero, are a device's now: it writes by {@link write} alone. */
   leaveToDevice(firstPage: number, pageCount: number): void {
+    if (seenOutside.has(this.buffer)) return;
     this.#touched.fill(0, firstPage, firstPage + pageCount);
+  }
+
+  /** Zeroes pages that are there. */
+  empty(firstPage: number, endPage: number): void {
+    const wordsOfPage = pageBytes / Float64Array.BYTES_PER_ELEMENT;
+    this.#followingFloats.fill(0, firstPage * wordsOfPage, endPage * wordsOfPage);
   }
 
   /** Somebody outside of the machine looks at all of memory, may write to it, and may do so after the machine has ended. */
@@ -123,8 +141,7 @@ export class PhysicalMemory implements ImagedMemory {
   retire(): void {
     if (seenOutside.has(this.buffer) || this.#isRetired) return;
     for (const [first, end] of this.#imaged) this.touch(first, end - first);
-    for (const [first, end] of runsOf(this.#touched))
-      this.followingBytes.fill(0, first * pageBytes, end * pageBytes);
+    for (const [first, end] of runsOf(this.#touched)) this.empty(first, end);
     if (this.sizeBytes !== retired.sizeBytes) {
       retired.sizeBytes = this.sizeBytes;
       retired.buffers.length = 0;
@@ -137,21 +154,19 @@ export class PhysicalMemory implements ImagedMemory {
 
   /** See ImagedMemory: only pages that may hold something are kept, and those that came to hold something since are emptied. */
   imageOfMemory(): MemoryImage {
-    const touched = this.#touched;
-    const found = runsOf(touched);
+    const found = runsOf(this.#touched);
     this.#imaged.push(...found);
     const runs = found.map(([first, end]) => {
       const at = first * pageBytes;
       return { at, content: this.followingBytes.slice(at, end * pageBytes) };
     });
-    touched.fill(0);
+    this.#touched.fill(0);
     return {
       restore: () => {
-        const { followingBytes: bytes } = this;
-        if (seenOutside.has(this.buffer)) this.touch(0, touched.length);
-        for (const [first, end] of runsOf(touched)) bytes.fill(0, first * pageBytes, end * pageBytes);
-        touched.fill(0);
-        for (const { at, content } of runs) bytes.set(content, at);
+        if (seenOutside.has(this.buffer)) this.seeAll();
+        for (const [first, end] of runsOf(this.#touched)) this.empty(first, end);
+        this.#touched.fill(0);
+        for (const { at, content } of runs) this.followingBytes.set(content, at);
       },
     };
   }
@@ -186,6 +201,7 @@ export class PhysicalMemory implements ImagedMemory {
   /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}. */
   watch(address: number, watcher: PageWatcher): void {
     const page = address >>> pageShift;
+    this.reach((page + 1) * pageBytes);
     this.#watchCounts[page] = this.#watchCounts[page]! + 1;
     this.#watchers.push(watcher);
     this.#watchedPages.push(page);
@@ -218,6 +234,12 @@ export class PhysicalMemory implements ImagedMemory {
       }
     }
   }
+}
+
+function extended(counts: Uint8Array, count: number): Uint8Array {
+  const longer = new Uint8Array(count);
+  longer.set(counts);
+  return longer;
 }
 
 /** Pages that follow each other and are marked: the first, and the one after the last. */

@@ -180,7 +180,7 @@ export class PageFrames {
     for (let frame = first; frame < first + count; frame++) {
       this.#references.set(frame, 1);
       if (this.#isUsed.of(frame) === 1) {
-        this.#memory.bytes.fill(0, frame * pageBytes, (frame + 1) * pageBytes);
+        this.#memory.empty(frame, frame + 1);
       }
       this.#isUsed.set(frame, 1);
     }
