@@ -514,7 +514,7 @@ export class Machine implements AsyncDisposable {
   /** The report of everything so far. */
   async report(): Promise<Report> {
     const { hosts, hcas, nics } = await this.ledgers();
-    return buildReport(this.config, this.instantPs, hosts, hcas, nics, this.#plan.faults);
+    return buildReport(this, this.instantPs, hosts, hcas, nics, this.#plan.faults);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */

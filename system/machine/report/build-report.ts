@@ -1,7 +1,7 @@
 /** Puts the ledgers of all logical processes together into one report. */
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
-import { configHashOf, type MachineConfig } from '../profile/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
 import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
@@ -26,7 +26,7 @@ import {
 
 /** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
 export function buildReport(
-  config: MachineConfig,
+  { config, configHash }: { readonly config: MachineConfig; readonly configHash: string },
   elapsedPs: ExactPs,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
@@ -39,7 +39,7 @@ export function buildReport(
   const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
   return {
     schema: reportSchema,
-    configHash: configHashOf(config, faults.map(faultText)),
+    configHash,
     config,
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),

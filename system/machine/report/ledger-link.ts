@@ -36,9 +36,9 @@ export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: bo
   const received = trafficClassNames.map((name, index) => [
     name,
     {
-      tlps: receiver.received.tlps[index]!,
-      bytes: receiver.received.linkBytes[index]!,
-      payloadBytes: receiver.received.payloadBytes[index]!,
+      tlps: receiver.received.classes[index]!.tlps,
+      bytes: receiver.received.classes[index]!.linkBytes,
+      payloadBytes: receiver.received.classes[index]!.payloadBytes,
     },
   ]);
   const waitedPs = flowNames.map((flow, index) => [
