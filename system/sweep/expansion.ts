@@ -5,8 +5,8 @@
  */
 import { ConfigurationError, sha256Hex } from '../../base/index.ts';
 import type { PerfOrder } from '../cli/perf-run.ts';
-import { machineHashOf } from '../machine/index.ts';
-import { canonicalJson, configurationOf } from '../machine/profile/index.ts';
+import { effectiveOf } from '../machine/index.ts';
+import { canonicalJson, configHashOf } from '../machine/profile/index.ts';
 import { type Axis, type AxisValue, profileAxis } from './axis.ts';
 import { latinHypercube } from './latin-hypercube.ts';
 import { packageVersion } from './package-version.ts';
@@ -51,7 +51,15 @@ export function pointsOf(spec: SweepSpec): SweepPoint[] {
       return new Map<string, AxisValue>([...Object.entries(point), ...varied]);
     }),
   );
-  const all = points.map((values, index) => pointOf(spec, paths, values, index));
+  const hashes = new Map<string, string>();
+  /** Points of one machine have one hash of it. */
+  const hashOf = (machine: SweepMachine): string => {
+    const key = canonicalJson(machine);
+    const hash = hashes.get(key) ?? hcaHashOf(machine);
+    hashes.set(key, hash);
+    return hash;
+  };
+  const all = points.map((values, index) => pointOf(spec, paths, values, index, hashOf));
   const [first] = all;
   if (first?.refusal !== undefined && all.every(({ refusal }) => refusal !== undefined))
     throw new ConfigurationError(
@@ -77,12 +85,13 @@ function pointOf(
   paths: readonly string[],
   values: ReadonlyMap<string, AxisValue>,
   index: number,
+  hashOf: typeof hcaHashOf,
 ): SweepPoint {
   const axes = Object.fromEntries(paths.map((path) => [path, values.get(path) ?? null]));
   const workload = workloadAt(spec.workload, values);
   const machine = machineAt(spec.machine, values);
   try {
-    return { index, axes, ...orderAndHashOf(machine, workload) };
+    return { index, axes, ...orderAndHashOf(machine, workload, hashOf) };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const hash = sha256Hex(canonicalJson({ version: packageVersion(), machine, workload }));
@@ -97,9 +106,10 @@ function pointOf(
 export function orderAndHashOf(
   machine: SweepMachine,
   draft: WorkloadDraft,
+  hashOf = hcaHashOf,
 ): { readonly order: SweepOrder; readonly hash: string } {
   const args = perfArgsOfDraft(draft);
-  const configHash = hcaHashOf(machine);
+  const configHash = hashOf(machine);
   const workloadText = workloadTextOfDraft(draft);
   const hash = sha256Hex(canonicalJson({ version: packageVersion(), configHash, workloadText }));
   return { order: { machine, args, workload: workloadText }, hash };
@@ -125,9 +135,10 @@ function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, 
 
 /** The hash of a machine whose programs can speak verbs. */
 function hcaHashOf(machine: SweepMachine): string {
-  const { adapter } = configurationOf(machine).machine;
+  const { config, faults } = effectiveOf(machine);
+  const { adapter } = config.machine;
   if (adapter !== 'hca') throw new ConfigurationError('machine.adapter', adapter, 'hca for a sweep');
-  return machineHashOf(machine);
+  return configHashOf(config, faults);
 }
 
 /** What the results of these points begin with. */
