@@ -384,8 +384,8 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'comparison off by one',
     scene: 'bound-windows',
     file: 'hw/hca/keys/windows.ts',
-    find: 'window.setRange(isZeroBased ? 0 : address, lengthBytes);',
-    replace: 'window.setRange(isZeroBased ? 0 : address, lengthBytes + 1);',
+    find: 'window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes);',
+    replace: 'window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes + 1);',
   },
   {
     name: 'region-counts-gone-windows',
