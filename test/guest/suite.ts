@@ -56,7 +56,7 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
 
 /** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
 const linted = [
-  ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'probe', 'raw-packets'],
+  ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'probe', 'raw-packets'],
   ...['roce', 'roce-v1', 'subnet-manager', 'two-guests'],
 ];
 

@@ -72,4 +72,6 @@ export const modules: readonly string[] = [
   // Storage over RDMA, both sides, and what it stores on.
   ...['nvme_rdma', 'nvmet_rdma', 'ib_srp', 'ib_srpt', 'target_core_file', 'target_core_iblock', 'sd_mod'],
   ...['brd', 'loop', 'ext4', 'rds_rdma', 'rds'],
+  // Files over RDMA: NFS, both sides, and its way through RDMA.
+  ...['nfs', 'nfsv3', 'nfsv4', 'nfsd', 'rpcrdma'],
 ];

@@ -7,6 +7,7 @@ import { ethernetPeer } from './ethernet-peer.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
+import { nfs } from './nfs.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
 import { rawPackets } from './raw-packets.ts';
@@ -35,6 +36,7 @@ export const scenarios: readonly Scenario[] = [
   peer,
   ethernetPeer,
   subnetManager,
+  nfs,
   faultsAtProbe,
   faultsAtWork,
   faultsOfSilence,

@@ -8,7 +8,7 @@ import { srpStep, storageStep } from './storage.ts';
 
 const activePort = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4: ACTIVE" ]';
 /** Of IP over InfiniBand; the guests' Ethernet has 10.0.0.0. */
-const address = (guest: number): string => `10.1.0.${guest + 1}`;
+export const address = (guest: number): string => `10.1.0.${guest + 1}`;
 
 /** Runs a server in guest 1, which has to end well when its client in guest 0 has. */
 async function serverAndClient(stage: Stage, server: string, client: string): Promise<string> {
@@ -28,7 +28,7 @@ async function serverAndClient(stage: Stage, server: string, client: string): Pr
 }
 
 /** IP over InfiniBand between two guests. */
-const ipStep: Step = {
+export const ipStep: Step = {
   title: 'IP over InfiniBand: both guests join their groups, and ping each other',
   async run(stage) {
     for (const guest of [0, 1]) {
