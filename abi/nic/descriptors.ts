@@ -25,10 +25,11 @@ export const nicTransmitDescriptor = layout(
       'IC, looked at in the last descriptor: insert the checksum over CSS … end',
     ),
     reportStatus: bits8(0xb, 3, 3, 'RS: write back, and set TXDW, when the frame has left host memory'),
+    insertTag: bits8(0xb, 6, 6, 'VLE, looked at in the last descriptor: with CTRL.VME, insert the tag'),
     done: bits8(0xc, 0, 0, 'DD, written back: the buffer is software’s again'),
     error: bits8(0xc, 3, 3, 'TU in the 8254x; own: the frame was not sent, its bytes could not be read'),
     checksumStart: u8(0xd, 'CSS: first byte of the frame that the checksum covers'),
-    special: u16(0xe, 'carried, no effect'),
+    special: u16(0xe, 'of the tag to be inserted: priority 15:13, drop eligible 12, VLAN 11:0'),
   },
 );
 
@@ -40,11 +41,15 @@ export const nicReceiveDescriptor = layout(
     length: u16(0x8, 'bytes put into this buffer, without FCS'),
     checksum: u16(
       0xa,
-      'packet checksum: one’s complement sum over RXCSUM.PCSS … end, not inverted; in the last one',
+      'packet checksum: one’s complement sum over RXCSUM.PCSS … end, without a tag that was taken out, not inverted; in the last one',
     ),
     done: bits8(0xc, 0, 0, 'DD, written last'),
     endOfPacket: bits8(0xc, 1, 1, 'EOP: the frame ends here'),
+    isTagged: bits8(0xc, 3, 3, 'VP: the frame had a tag'),
     error: u8(0xd, 'reserved: frames with errors are counted and dropped'),
-    special: u16(0xe, 'zero'),
+    special: u16(
+      0xe,
+      'of the tag that was taken out: priority 15:13, drop eligible 12, VLAN 11:0; else zero',
+    ),
   },
 );

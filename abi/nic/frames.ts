@@ -13,6 +13,10 @@ export const ethernetHeader = layout(
 );
 
 export const ethernetHeaderBytes = 14;
+/** A tag (IEEE 802.1Q, 9.6) behind the two addresses: its EtherType, then priority, drop eligible and VLAN. */
+export const ethernetTagBytes = 4;
+/** Where it lies. */
+export const ethernetTagAt = 12;
 /** Frame check sequence: added and checked by the MAC, never in host memory. */
 export const ethernetFcsBytes = 4;
 /** Shortest frame on the wire, FCS included; shorter ones are padded. */

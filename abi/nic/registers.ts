@@ -18,11 +18,20 @@ import { nicBar0Bytes, nicMsix } from './identity.ts';
 
 const bits = registerBits;
 
+/** A bit for each of 4096 values. */
+const ethernetFilterBytes = 512;
+
 /** The fields of the registers that have some, by register; the two queues and the two engines share theirs. */
 export const nicBits = {
   ctrl: {
     setLinkUp: bits(6, 6, 'rw', 'SLU: enables the MAC; the link comes up when both ends are'),
     reset: bits(26, 26, 'rw', 'RST: resets everything but configuration space; reads 1 while it lasts'),
+    vlanMode: bits(
+      30,
+      30,
+      'rw',
+      'VME: tags are taken out of received frames, and put into those that a descriptor with VLE says',
+    ),
   },
   status: {
     fullDuplex: bits(0, 0, 'ro', 'FD: always', 1),
@@ -44,7 +53,14 @@ export const nicBits = {
     unicastPromiscuous: bits(3, 3, 'rw', 'UPE'),
     multicastPromiscuous: bits(4, 4, 'rw', 'MPE'),
     longPackets: bits(5, 5, 'rw', 'LPE: frames up to RLPML bytes; without it up to 1522'),
+    multicastOffset: bits(
+      13,
+      12,
+      'rw',
+      'MO: which 12 bits of a group’s address choose its bit of MTA: 0 the last 12, 1 to 3 those 1, 2 and 4 bits before them',
+    ),
     broadcast: bits(15, 15, 'rw', 'BAM: accept broadcasts'),
+    vlanFilter: bits(18, 18, 'rw', 'VFE: of tagged frames only those of the VLANs in VFTA'),
   },
   tctl: {
     enable: bits(1, 1, 'rw', 'EN: frames are sent'),
@@ -187,11 +203,22 @@ export const nicBar0 = registerBank(
     ),
     gotch: wholeRegister(0x04094, 4, 'rc', 'GOTCH, high half; its read clears both'),
     rnbc: wholeRegister(0x040a0, 4, 'rc', 'RNBC, frames that found no receive descriptor and had to wait'),
-    rxfilt: wholeRegister(0x040a4, 4, 'rc', 'own: RXFILT, frames whose destination is not ours'),
+    rxfilt: wholeRegister(
+      0x040a4,
+      4,
+      'rc',
+      'own: RXFILT, frames whose destination is not ours, or whose VLAN is not',
+    ),
     tpr: wholeRegister(0x040d0, 4, 'rc', 'TPR, all packets that arrived from the cable'),
     tpt: wholeRegister(0x040d4, 4, 'rc', 'TPT, all packets handed to the cable'),
     rxcsum: register(0x05000, 4, 'RXCSUM, receive checksum', nicBits.rxcsum),
     rlpml: wholeRegister(0x05004, 4, 'rw', 'RLPML, longest frame with RCTL.LPE, FCS included', 9018),
+    mta: wholeRegister(
+      0x05200,
+      ethernetFilterBytes,
+      'rw',
+      'MTA, a bit for each of 4096 hashes of group addresses: those that are received',
+    ),
     ral: wholeRegister(
       0x05400,
       4,
@@ -199,6 +226,12 @@ export const nicBar0 = registerBank(
       'RAL, bytes 0 to 3 of our MAC address, byte 0 lowest; from the board after reset',
     ),
     rah: register(0x05404, 4, 'RAH, bytes 4 and 5 of our MAC address', nicBits.rah),
+    vfta: wholeRegister(
+      0x05600,
+      ethernetFilterBytes,
+      'rw',
+      'VFTA, a bit for each of 4096 VLANs: those that are received with RCTL.VFE',
+    ),
     eict: register(
       0x0a000,
       4 * nicMsix.vectorCount,

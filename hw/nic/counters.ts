@@ -1,7 +1,7 @@
 /**
  * What the NIC counts for reports, free-running; the statistics registers are differences of these.
  *
- *   frames:   arrivals = accepted + filtered + wrongLength + missed + disabledDrops
+ *   frames:   arrivals = accepted + filtered + filteredVlans + wrongLength + missed + disabledDrops
  *             accepted = delivered + released by programmed I/O + droppedByReset + in the packet buffer
  */
 export class NicCounters {
@@ -14,11 +14,14 @@ export class NicCounters {
   /** Frames abandoned: a transfer failed, or the queue was stopped in the middle of one. */
   transmitAborts = 0;
   checksumsInserted = 0;
+  tagsInserted = 0;
 
   // ---- receive: frames that the port delivered, by what became of them ----
   arrivals = 0;
   accepted = 0;
+  /** To a destination that is not ours; to ours, with the tag of a VLAN that VFTA has not. */
   filtered = 0;
+  filteredVlans = 0;
   wrongLength = 0;
   /** No room in the packet buffer. */
   missed = 0;
@@ -28,6 +31,8 @@ export class NicCounters {
   /** In host memory, their last descriptor written back. */
   delivered = 0;
   deliveredBytes = 0;
+  /** Frames among them whose tag was taken out: its bytes are not among theirs. */
+  deliveredTags = 0;
   /** Read by programmed I/O and given back. */
   released = 0;
   releasedBytes = 0;

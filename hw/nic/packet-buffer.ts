@@ -11,6 +11,8 @@ import type { Cycles } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 export const NO_ROOM = -1;
+/** Of a frame from which no tag was taken out. */
+export const NO_TAG = -1;
 
 const ALIGNMENT = 16;
 const SMALLEST_BYTES = 64;
@@ -27,6 +29,8 @@ export class PacketBuffer {
   readonly #offset: Int32Array;
   readonly #lengthBytes: Int32Array;
   readonly #visibleCycle: Float64Array;
+  /** Priority and VLAN of the tag that was taken out, or NO_TAG. */
+  readonly #tag: Int32Array;
   #head = 0;
   /** Where the next frame goes, relative to the base. */
   #tail = 0;
@@ -39,6 +43,7 @@ export class PacketBuffer {
     this.#offset = new Int32Array(this.#capacity);
     this.#lengthBytes = new Int32Array(this.#capacity);
     this.#visibleCycle = new Float64Array(this.#capacity);
+    this.#tag = new Int32Array(this.#capacity);
   }
 
   /** Sets room for a frame of at most `bytes` aside, one at a time; returns its place in BAR2, or NO_ROOM. */
@@ -50,11 +55,12 @@ export class PacketBuffer {
   }
 
   /** The reserved frame is whole, with so many bytes, and can be seen from `visibleCycle` on. */
-  commit(bytes: number, visibleCycle: Cycles): void {
+  commit(bytes: number, visibleCycle: Cycles, tag = NO_TAG): void {
     const slot = (this.#head + this.count) % this.#capacity;
     this.#offset[slot] = this.#reservedAt;
     this.#lengthBytes[slot] = bytes;
     this.#visibleCycle[slot] = visibleCycle;
+    this.#tag[slot] = tag;
     this.#tail = this.#reservedAt + roundUp(Math.max(bytes, SMALLEST_BYTES));
     this.#reservedAt = NO_ROOM;
     this.count++;
@@ -81,6 +87,11 @@ export class PacketBuffer {
     return this.#lengthBytes[(this.#head + index) % this.#capacity]!;
   }
 
+  /** The tag that was taken out of the frame, or NO_TAG. */
+  tagOf(index: number): number {
+    return this.#tag[(this.#head + index) % this.#capacity]!;
+  }
+
   /** Cycle from which the frame can be seen. */
   visibleCycleOf(index: number): number {
     return this.#visibleCycle[(this.#head + index) % this.#capacity]!;
@@ -104,6 +115,7 @@ export class PacketBuffer {
   inspect(): BlockState {
     return {
       frames: Array.from({ length: this.count }, (_, index) => [this.placeOf(index), this.bytesOf(index)]),
+      tags: Array.from({ length: this.count }, (_, index) => this.tagOf(index)),
       usedBytes: this.usedBytes,
       tail: this.#tail,
       reservedAt: this.#reservedAt,

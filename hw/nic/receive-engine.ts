@@ -17,7 +17,7 @@ import { onesComplementSum } from './checksum.ts';
 import type { NicCounters } from './counters.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
 import type { NicInterrupts } from './interrupts.ts';
-import type { PacketBuffer } from './packet-buffer.ts';
+import { NO_TAG, type PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 import { WriteBack } from './write-back.ts';
 
@@ -239,6 +239,7 @@ export class ReceiveEngine {
     if (isLast) {
       counters.delivered++;
       counters.deliveredBytes += frameBytes;
+      if (buffer.tagOf(0) !== NO_TAG) counters.deliveredTags++;
       buffer.release();
       this.#frameMoved = 0;
       this.#hasWaited = false;
@@ -262,6 +263,10 @@ export class ReceiveEngine {
     view.setUint32(this.#at + STATUS_OFFSET, 0, true);
     fields.done.set(view, this.#at, 1);
     fields.endOfPacket.set(view, this.#at, isLast ? 1 : 0);
+    const tag = buffer.tagOf(0);
+    if (!isLast || tag === NO_TAG) return;
+    fields.isTagged.set(view, this.#at, 1);
+    fields.special.set(view, this.#at, tag);
   }
 
   /** The frame stays where it is; software has the queue start over. */

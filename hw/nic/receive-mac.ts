@@ -2,13 +2,15 @@
  * The receiving half of the MAC: takes whole frames of the cable's port, filters them, and puts them into the packet
  * buffer.
  *
- *     port ─► fifo ─► length? ─► destination ours? ─► room? ─► packet buffer ─► receive engine or PIORX
- *                       RLEC       RXFILT             MPC, RXO
+ *     port ─► fifo ─► length? ─► destination ours? ─► VLAN ours? ─► tag out ─► room? ─► packet buffer ─► receive engine or PIORX
+ *                       RLEC       RXFILT               RXFILT       (VME)     MPC, RXO
  *
- * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22.
+ * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22; for groups and
+ * VLANs RCTL.MO, MTA, VFTA of its chapter 13; IEEE 802.1Q, 9.6.
  */
 
-import { ethernetFcsBytes, NicCause } from '../../abi/nic/index.ts';
+import { EtherType } from '../../abi/index.ts';
+import { ethernetFcsBytes, ethernetTagAt, ethernetTagBytes, NicCause } from '../../abi/nic/index.ts';
 import type { Cycles } from '../../base/index.ts';
 import {
   BlockAccount,
@@ -20,7 +22,7 @@ import {
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
-import { NO_ROOM, type PacketBuffer } from './packet-buffer.ts';
+import { NO_ROOM, NO_TAG, type PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 
 /** Longest frame without RCTL.LPE, FCS included: with a VLAN tag. */
@@ -28,6 +30,12 @@ const BASIC_FRAME_BYTES_MAX = 1522;
 const MAC_BYTES = 6;
 const GROUP_BIT = 1;
 const BROADCAST_BYTE = 0xff;
+const VLAN_MASK = 0xfff;
+/** Bits of a group's address that choose a bit of MTA, and how many bits behind them are left out, by RCTL.MO. */
+const HASH_MASK = 0xfff;
+const HASH_SHIFTS = [4, 3, 2, 0] as const;
+/** MTA and VFTA: a bit for each of 4096 values. */
+const FILTER_DWORDS = 128;
 
 export interface ReceiveMacParts {
   readonly domain: ClockDomain;
@@ -60,6 +68,13 @@ export class ReceiveMac {
   /** RAL and RAH. */
   readonly address = new Uint8Array(MAC_BYTES);
   isAddressValid = false;
+  /** CTRL.VME, RCTL.VFE and VFTA. */
+  takesTagsOut = false;
+  filtersVlans = false;
+  readonly vlans = new Uint32Array(FILTER_DWORDS);
+  /** RCTL.MO and MTA. */
+  groupOffset = 0;
+  readonly groups = new Uint32Array(FILTER_DWORDS);
   readonly #parts: ReceiveMacParts;
   #engine!: ReceiveMacPorts['engine'];
   readonly #arrived: Fifo;
@@ -95,6 +110,11 @@ export class ReceiveMac {
     this.isMulticastPromiscuous = false;
     this.takesLong = false;
     this.takesBroadcasts = false;
+    this.takesTagsOut = false;
+    this.filtersVlans = false;
+    this.vlans.fill(0);
+    this.groupOffset = 0;
+    this.groups.fill(0);
     this.account.rest(cycle);
   }
 
@@ -114,6 +134,11 @@ export class ReceiveMac {
       longBytesMax: this.longBytesMax,
       address: [...this.address],
       isAddressValid: this.isAddressValid,
+      takesTagsOut: this.takesTagsOut,
+      filtersVlans: this.filtersVlans,
+      vlans: membersOf(this.vlans),
+      groupOffset: this.groupOffset,
+      groups: membersOf(this.groups),
     };
   }
 
@@ -155,15 +180,25 @@ export class ReceiveMac {
       counters.filtered++;
       return;
     }
-    const place = buffer.reserve(bytes);
+    const tag = this.#tagOf(start, bytes);
+    if (tag !== NO_TAG && this.filtersVlans && !isMember(this.vlans, tag & VLAN_MASK)) {
+      counters.filteredVlans++;
+      return;
+    }
+    const isTakenOut = tag !== NO_TAG && this.takesTagsOut;
+    const kept = isTakenOut ? bytes - ethernetTagBytes : bytes;
+    const place = buffer.reserve(kept);
     if (place === NO_ROOM) {
       counters.missed++;
       interrupts.set(NicCause.RXO, cycle);
       return;
     }
     const { rxBytes } = port;
-    for (let at = 0; at < bytes; at++) sram[place + at] = rxBytes[start + at]!;
-    buffer.commit(bytes, visibleCycle);
+    const headBytes = isTakenOut ? ethernetTagAt : 0;
+    const rest = start + bytes - kept;
+    for (let at = 0; at < headBytes; at++) sram[place + at] = rxBytes[start + at]!;
+    for (let at = headBytes; at < kept; at++) sram[place + at] = rxBytes[rest + at]!;
+    buffer.commit(kept, visibleCycle, isTakenOut ? tag : NO_TAG);
     counters.accepted++;
     if (this.#isBroadcast(start)) counters.broadcasts++;
     this.#engine.frameReady(visibleCycle);
@@ -172,11 +207,28 @@ export class ReceiveMac {
   #isOurs(start: number): boolean {
     const { rxBytes } = this.#parts.port;
     if (this.#isBroadcast(start)) return this.takesBroadcasts || this.isMulticastPromiscuous;
-    if ((rxBytes[start]! & GROUP_BIT) !== 0) return this.isMulticastPromiscuous;
+    if ((rxBytes[start]! & GROUP_BIT) !== 0)
+      return this.isMulticastPromiscuous || isMember(this.groups, this.#hashOf(start));
     if (this.isUnicastPromiscuous) return true;
     if (!this.isAddressValid) return false;
     for (let at = 0; at < MAC_BYTES; at++) if (rxBytes[start + at] !== this.address[at]) return false;
     return true;
+  }
+
+  /** Of a group's address. */
+  #hashOf(start: number): number {
+    const { rxBytes } = this.#parts.port;
+    const last = rxBytes[start + 4]! | (rxBytes[start + 5]! << 8);
+    return (last >>> HASH_SHIFTS[this.groupOffset]!) & HASH_MASK;
+  }
+
+  /** Priority and VLAN of a frame's tag, or NO_TAG; a frame that ends within its tag has none. */
+  #tagOf(start: number, bytes: number): number {
+    const { rxBytes } = this.#parts.port;
+    const at = start + ethernetTagAt;
+    const wordAt = (place: number): number => (rxBytes[place]! << 8) | rxBytes[place + 1]!;
+    const isTagged = bytes >= ethernetTagAt + ethernetTagBytes && wordAt(at) === EtherType.VLAN;
+    return isTagged ? wordAt(at + 2) : NO_TAG;
   }
 
   #isBroadcast(start: number): boolean {
@@ -191,3 +243,9 @@ export class ReceiveMac {
     this.#arrived.rebase(cycles);
   }
 }
+
+const isMember = (filter: Uint32Array, value: number): boolean =>
+  ((filter[value >>> 5]! >>> (value & 31)) & 1) === 1;
+
+const membersOf = (filter: Uint32Array): number[] =>
+  Array.from({ length: 32 * FILTER_DWORDS }, (_, value) => value).filter((value) => isMember(filter, value));

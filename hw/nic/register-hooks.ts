@@ -38,12 +38,20 @@ function refuse({ counters, interrupts }: RegisterBlocks, cycle: Cycles): void {
   interrupts.set(NicCause.PROGERR, cycle);
 }
 
-const deviceHooks = ({ port }: RegisterBlocks, card: ResetByRegister): NicHooks => ({
+const deviceHooks = (
+  { port, receiveMac, transmitEngine }: RegisterBlocks,
+  card: ResetByRegister,
+): NicHooks => ({
   ctrl: {
     read: (stored, _at, cycle) => withField(stored, nicBits.ctrl.reset, card.isResetting(cycle) ? 1 : 0),
     write: (written, _at, cycle) => {
-      if (fieldOf(written, nicBits.ctrl.reset) === 1) card.resetByRegister(cycle);
-      else port.setEnabled(fieldOf(written, nicBits.ctrl.setLinkUp) === 1);
+      if (fieldOf(written, nicBits.ctrl.reset) === 1) {
+        card.resetByRegister(cycle);
+        return;
+      }
+      port.setEnabled(fieldOf(written, nicBits.ctrl.setLinkUp) === 1);
+      receiveMac.takesTagsOut = fieldOf(written, nicBits.ctrl.vlanMode) === 1;
+      transmitEngine.insertsTags = receiveMac.takesTagsOut;
     },
   },
   status: { read: (stored) => withField(stored, nicBits.status.linkUp, port.isUp ? 1 : 0) },
@@ -196,7 +204,9 @@ const macHooks = ({ receiveMac, receiveEngine, transmitEngine }: RegisterBlocks)
       receiveMac.isUnicastPromiscuous = fieldOf(written, field.unicastPromiscuous) === 1;
       receiveMac.isMulticastPromiscuous = fieldOf(written, field.multicastPromiscuous) === 1;
       receiveMac.takesLong = fieldOf(written, field.longPackets) === 1;
+      receiveMac.groupOffset = fieldOf(written, field.multicastOffset);
       receiveMac.takesBroadcasts = fieldOf(written, field.broadcast) === 1;
+      receiveMac.filtersVlans = fieldOf(written, field.vlanFilter) === 1;
     },
   },
   tctl: {
@@ -215,6 +225,18 @@ const macHooks = ({ receiveMac, receiveEngine, transmitEngine }: RegisterBlocks)
   rlpml: {
     write: (written) => {
       receiveMac.longBytesMax = written;
+    },
+  },
+  mta: {
+    read: (_stored, at) => receiveMac.groups[at / DWORD_BYTES]!,
+    write: (written, at) => {
+      receiveMac.groups[at / DWORD_BYTES] = written;
+    },
+  },
+  vfta: {
+    read: (_stored, at) => receiveMac.vlans[at / DWORD_BYTES]!,
+    write: (written, at) => {
+      receiveMac.vlans[at / DWORD_BYTES] = written;
     },
   },
   ral: {

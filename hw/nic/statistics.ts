@@ -2,6 +2,7 @@
  * The statistics registers: what has been counted since each was read last. Reading the high half of an octet count
  * clears both. Counts stop at no limit here but show their low 32 bits. Source: 8254x manual, 13.7.
  */
+import { ethernetTagBytes } from '../../abi/nic/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 
@@ -77,13 +78,18 @@ export class NicStatistics {
       case 'tpt':
         return c.transmitFrames;
       case 'gorcl':
-        return c.deliveredBytes + c.releasedBytes + (c.delivered + c.released) * FCS_BYTES;
+        return (
+          c.deliveredBytes +
+          c.deliveredTags * ethernetTagBytes +
+          c.releasedBytes +
+          (c.delivered + c.released) * FCS_BYTES
+        );
       case 'gotcl':
         return c.transmitBytes;
       case 'rnbc':
         return c.waitedForDescriptor;
       case 'rxfilt':
-        return c.filtered;
+        return c.filtered + c.filteredVlans;
       case 'tpr':
         return c.arrivals + received.corruptedFrames + received.fifoDrops;
     }

@@ -2,14 +2,17 @@
  * The transmit engine: works off the transmit ring, one descriptor at a time.
  *
  *     descriptor ─► room for a frame ─► bus master moves its bytes ─► status write-back (RS) ─► next descriptor
- *                                                                 └─ EOP: checksum, frame to the MAC
+ *                                                                 └─ EOP: checksum, tag, frame to the MAC
  *
  * A frame is in the packet buffer as a whole before the MAC takes it. A transfer that fails, and a frame that cannot be
  * (longer than the cable takes, empty, shorter than 60 bytes without padding), ends the queue with its cause; the
  * descriptor is written back with its error bit if it asked for a report.
  */
 
+import { EtherType } from '../../abi/index.ts';
 import {
+  ethernetTagAt,
+  ethernetTagBytes,
   NicCause,
   NicDmaError,
   nicDescriptorBytes,
@@ -70,6 +73,8 @@ export class TransmitEngine {
   /** TCTL. */
   isOn = false;
   padsShort = false;
+  /** CTRL.VME. */
+  insertsTags = false;
   readonly #parts: TransmitEngineParts;
   #mac!: TransmitEnginePorts['mac'];
   readonly #view: DataView;
@@ -127,6 +132,7 @@ export class TransmitEngine {
   reset(cycle: Cycles): void {
     this.isOn = false;
     this.padsShort = false;
+    this.insertsTags = false;
     this.#step = TAKE_UP;
     this.#frameAt = NO_ROOM;
     this.#frameBytes = 0;
@@ -135,11 +141,12 @@ export class TransmitEngine {
   }
 
   inspect(): BlockState {
-    const { isOn, padsShort } = this;
+    const { isOn, padsShort, insertsTags } = this;
     const isAtWork = this.#step !== TAKE_UP;
     return {
       isOn,
       padsShort,
+      insertsTags,
       step: stepNames[this.#step]!,
       descriptorAt: isAtWork ? this.#at : 'none',
       error: isAtWork ? this.#error : NicDmaError.NONE,
@@ -204,7 +211,13 @@ export class TransmitEngine {
     const frameBytes = this.#frameBytes + lengthBytes;
     if (frameBytes > this.#parts.frameBytesMax) return false;
     if (fields.endOfPacket.get(this.#view, this.#at) === 0) return true;
+    if (this.#isTagged && frameBytes + ethernetTagBytes > this.#parts.frameBytesMax) return false;
     return this.padsShort ? frameBytes >= FRAME_HEADER_BYTES : frameBytes >= UNPADDED_BYTES_MIN;
+  }
+
+  /** The descriptor asks for a tag. */
+  get #isTagged(): boolean {
+    return this.insertsTags && fields.insertTag.get(this.#view, this.#at) === 1;
   }
 
   #report(cycle: Cycles): void {
@@ -244,10 +257,22 @@ export class TransmitEngine {
       const place = fields.checksumOffset.get(view, this.#at);
       if (insertChecksum(sram, this.#frameAt, this.#frameBytes, start, place)) counters.checksumsInserted++;
     }
+    if (this.#isTagged) this.#insertTag();
     const visibleCycle = cycle + config.transmitLatencyCycles;
     buffer.commit(this.#frameBytes, visibleCycle);
     this.#frameAt = NO_ROOM;
     this.#mac.frameReady(visibleCycle);
+  }
+
+  /** Behind the addresses; what its checksum covers has been summed up without it. */
+  #insertTag(): void {
+    const { sram, counters } = this.#parts;
+    const at = this.#frameAt + ethernetTagAt;
+    sram.copyWithin(at + ethernetTagBytes, at, this.#frameAt + this.#frameBytes);
+    this.#view.setUint16(at, EtherType.VLAN);
+    this.#view.setUint16(at + 2, fields.special.get(this.#view, this.#at));
+    this.#frameBytes += ethernetTagBytes;
+    counters.tagsInserted++;
   }
 
   #fail(cycle: Cycles): void {

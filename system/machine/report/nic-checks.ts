@@ -100,7 +100,8 @@ export function frameFailures(host: HostLedger, nic: NicLedger, peer?: HostLedge
   const kernel = host.net?.kernel ?? {};
   const programmed = host.net?.programmed ?? {};
   const what = `node ${nic.node}`;
-  const dropped = count('filtered') + count('wrongLength') + count('missed') + count('disabledDrops');
+  const filtered = count('filtered') + count('filteredVlans');
+  const dropped = filtered + count('wrongLength') + count('missed') + count('disabledDrops');
   return [
     ...unequal(
       `${what}, frames at the MAC`,
