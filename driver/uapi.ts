@@ -15,6 +15,7 @@ export const errnoNumbers = {
   EOPNOTSUPP: 95,
   EADDRINUSE: 98,
   ENETUNREACH: 101,
+  ENOBUFS: 105,
   ETIMEDOUT: 110,
   EHOSTUNREACH: 113,
 } as const;

@@ -19,8 +19,9 @@ const bufferBytes = 65_536;
 export default async function server(context: ProgramContext): Promise<number> {
   const { cpu, memory, exchange } = context;
   const sockets = context.sockets!;
-  const listening = await sockets.socket(cpu);
-  await sockets.bind(cpu, listening, { address: 0, port });
+  const listening = await sockets.socket(cpu, 'AF_INET6');
+  // Any address, also of IPv4.
+  await sockets.bind(cpu, listening, { address: '::', port });
   await sockets.listen(cpu, listening, 8);
   await exchange.put('listening', true);
 

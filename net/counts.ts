@@ -43,15 +43,23 @@ export class NetStatistics {
   arpRequests = 0;
   arpReplies = 0;
   arpIgnored = 0;
+  /** The same of IPv6, and requests of both to neighbours that were known, whether they are still there. */
+  neighborSolicitations = 0;
+  neighborAdvertisements = 0;
+  neighborIgnored = 0;
+  neighbourProbes = 0;
   /** Frames that were dropped because nobody has answered for their destination, or too many waited for that. */
   unresolvedFrames = 0;
   /** Answers to pings. */
   echoReplies = 0;
-  /** Received and thrown away: of EtherTypes, of protocols or messages, to destinations that are none of ours; parts of packets. */
+  /** Received and thrown away: of VLANs, of EtherTypes, of protocols or messages, to destinations that are none of ours; parts of packets. */
+  foreignVlans = 0;
   foreignTypes = 0;
   foreignProtocols = 0;
   foreignDestinations = 0;
   fragments = 0;
+  /** From hosts to which there is no way back. */
+  unroutable = 0;
   /** Checksummed by the CPU. */
   checksummedBytes = 0;
   /** What the watchdog mended. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { nicBar0 } from '../abi/nic/index.ts';
-import { addresses } from './testing/machine.ts';
+import { addresses, ipv6Addresses, vlanIpv6Addresses } from './testing/machine.ts';
 import { NicMachine, type NicMachineOptions } from './testing/nic-machine.ts';
 
 const port = 7000;
@@ -52,7 +52,9 @@ async function bulk(
   core = 0,
   piece = 65_536,
   harm: (machine: NicMachine) => void = () => {},
+  remote: number | string = addresses[1],
 ) {
+  const family = typeof remote === 'number' ? 'AF_INET' : 'AF_INET6';
   const machine = new NicMachine(options);
   const arrived = new Uint8Array(lengthBytes);
   const file = Uint8Array.from({ length: lengthBytes }, (_, at) => (at * 13 + (at >> 9)) & 0xff);
@@ -61,8 +63,8 @@ async function bulk(
     1,
     'server',
     async ({ cpu, memory }, calls) => {
-      const listening = await calls.socket(cpu);
-      await calls.bind(cpu, listening, { address: 0, port });
+      const listening = await calls.socket(cpu, 'AF_INET6');
+      await calls.bind(cpu, listening, { address: '::', port });
       await calls.listen(cpu, listening, 1);
       const fd = await calls.accept(cpu, listening);
       const buffer = memory.map(lengthBytes);
@@ -89,8 +91,8 @@ async function bulk(
       await cpu.sleep(20e9);
       const buffer = memory.map(lengthBytes);
       await memory.store(cpu, buffer, file);
-      const fd = await calls.socket(cpu);
-      await calls.connect(cpu, fd, { address: addresses[1], port });
+      const fd = await calls.socket(cpu, family);
+      await calls.connect(cpu, fd, { address: remote, port });
       fromPs = cpu.localPs;
       harm(machine);
       for (let at = 0; at < lengthBytes; at += piece) {
@@ -143,6 +145,31 @@ describe('two hosts, two NICs, one cable', () => {
     expect(jumbo.gbps).toBeLessThan((10 * 8960) / 9038);
     const { counts } = oneCore.machine.nodes[1]!.network!;
     expect([counts.copiedOutBytes, counts.droppedForMemory]).toEqual([size, 0]);
+  });
+
+  test.each([
+    ['IPv6', ipv6Addresses[1], 1440, 1500, 0],
+    ['long frames of IPv6', ipv6Addresses[1], 8940, 9000, 0],
+    ['IPv6 of a VLAN', vlanIpv6Addresses[1], 1440, 1500, 4],
+    ['long frames of IPv6 of a VLAN', vlanIpv6Addresses[1], 8940, 9000, 4],
+  ])('move a file whole over %s, by %i bytes a segment', async (_what, remote, segment, mtu, tagBytes) => {
+    const size = 50 * segment;
+    const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
+    const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
+    expect(arrived).toEqual(file);
+    // Preamble, header, tag, FCS and gap beside the packet.
+    expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
+    const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
+    const { counters, port: sent } = sender!;
+    expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
+    expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
+    expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
+    // 50 full frames, and those of the ends, which have 74 bytes, or 82 with options: SYN, ACK, FIN.
+    const full = 50 * (mtu + 14 + tagBytes + 4);
+    const others = counters.transmitFrames - 50;
+    expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));
+    expect(sent.transmitted.bytes).toBeLessThanOrEqual(full + others * (82 + tagBytes + 4));
+    for (const { host } of machine.nodes) expect(host.report().isBalanced).toBe(true);
   });
 
   test('move a file whole over a cable that loses and corrupts', async () => {

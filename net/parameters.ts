@@ -159,6 +159,21 @@ export const netStackParameters = {
   socketsMax: number(1024, 'sockets', [1, 65_536], linux('RLIMIT_NOFILE'), 'Sockets of one process.'),
   memoryWaitUs: number(2000, 'µs', [1, 1_000_000], linux('sk_stream_wait_memory: 2 ms at least'), 'Pause.'),
   memoryTries: number(5, 'tries', [1, 1000], 'estimate', 'Pauses without packet buffers before ENOBUFS.'),
+  ipv6: flag(true, linux('on'), 'IPv6 on every interface, with a link-local and a configured address.'),
+  vlanId: number(
+    0,
+    'id',
+    [0, 4094],
+    'choice: none',
+    'VLAN (IEEE 802.1Q) of a second interface, eth0.<id>, beside that without tags; 0: there is none.',
+  ),
+  vlanPriority: number(
+    0,
+    'priority',
+    [0, 7],
+    linux('egress-qos-map of a new interface'),
+    'Priority in the tags that it sends.',
+  ),
   isDelayed: flag(
     true,
     'RFC 896 with the change of Minshall, as Linux',
@@ -176,6 +191,11 @@ const netCostParameters = {
   bufferFree: cycles(150, 'estimate: 60 ns', 'Giving one packet buffer back.'),
   protocolReceive: cycles(1800, arrakisIn, 'Link, network and transport layer of one received segment.'),
   protocolTransmit: cycles(1700, arrakisOut, 'Transport, network and link layer of one segment sent.'),
+  vlan: cycles(
+    100,
+    'estimate: 40 ns: the interface of a VLAN in front of its adapter',
+    'One frame of a VLAN, sent or received.',
+  ),
   protocolTimer: cycles(500, 'estimate', 'One expired timer of a connection.'),
   driverTransmit: cycles(350, arrakisOut, 'Mapping a frame and writing its descriptor.'),
   driverComplete: cycles(150, 'estimate', 'Unmapping a frame that was sent.'),

@@ -8,6 +8,7 @@
  */
 import { MadClass } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
+import { textOfGid } from '../address-text.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
 import { gidOfMac } from '../gid.ts';
@@ -19,7 +20,7 @@ import { errnoNumbers } from '../uapi.ts';
 import type { CmDrop } from './connection.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
-import { gidOfAddress, isIpv4Address, textOfGid } from './internet-address.ts';
+import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { MadAgent, type MadConsumers } from './mad-agent.ts';
 import { PathQueries, type RouteTaken } from './path-queries.ts';
 

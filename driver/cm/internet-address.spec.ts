@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
-import { gidOfAddress, plainAddress, requireAddress, textOfGid } from './internet-address.ts';
+import { textOfGid } from '../address-text.ts';
+import { gidOfAddress, plainAddress, requireAddress } from './internet-address.ts';
 import { addressesOfRequest } from './rdma-id.ts';
 
 /** RFC 4291, 2.2, and RFC 5952, 1 and 4: as it may be written, its bytes, as it is to be written. */

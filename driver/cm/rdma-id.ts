@@ -8,6 +8,7 @@
  * Source: Linux 6.1, drivers/infiniband/core/cma.c and ucma.c; for the private data IBTA annex A11.
  */
 import { ipCmHeader } from '../../abi/index.ts';
+import { textOfGid } from '../address-text.ts';
 import { require, requireWithin } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import {
@@ -30,7 +31,7 @@ import {
 } from '../uapi.ts';
 import type { CmAttribute, CmMessage } from './cm-mad.ts';
 import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
-import { gidOfAddress, isIpv4Address, textOfGid } from './internet-address.ts';
+import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import type { Path } from './path.ts';
 
 export type RdmaIdState =

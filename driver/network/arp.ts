@@ -38,9 +38,9 @@ export interface ArpStation {
   readonly address: number;
 }
 
-/** Asks all stations who has an address. */
-export const arpRequest = (own: ArpStation, address: number): Uint8Array =>
-  frameOf(broadcastMac, ArpOperation.REQUEST, own, { mac: new Uint8Array(macBytes), address });
+/** Asks all stations who has an address, or the one that has had it. */
+export const arpRequest = (own: ArpStation, address: number, to: Uint8Array = broadcastMac): Uint8Array =>
+  frameOf(to, ArpOperation.REQUEST, own, { mac: new Uint8Array(macBytes), address });
 
 /** Says to one that has asked who has the address. */
 export const arpReply = (own: ArpStation, asker: ArpStation): Uint8Array =>

@@ -58,11 +58,11 @@ export interface Ipv6Station {
   readonly address: Uint8Array;
 }
 
-/** Asks the group of an address who has it. */
-export function neighborSolicitation(own: Ipv6Station, target: Uint8Array): Uint8Array {
+/** Asks the group of an address who has it, or the neighbour himself whether he still has it (RFC 4861, 7.2.2 and 7.3.3). */
+export function neighborSolicitation(own: Ipv6Station, target: Uint8Array, mac?: Uint8Array): Uint8Array {
   const group = solicitedNode(target);
-  const values = { type: MessageType.SOLICITATION, target };
-  return frameOf(own, { mac: macOfIpv6Group(group), address: group }, values, OptionType.SOURCE_MAC);
+  const to = mac === undefined ? { mac: macOfIpv6Group(group), address: group } : { mac, address: target };
+  return frameOf(own, to, { type: MessageType.SOLICITATION, target }, OptionType.SOURCE_MAC);
 }
 
 /** Says to one that has asked who has the address; without an address of his own, to all nodes. */
@@ -126,11 +126,12 @@ export function neighborMessageOf(frame: Uint8Array): NeighborMessage | 'other' 
   const header = ipv6Header.decode(frame, ethernetHeader.sizeBytes);
   const { payloadLength, source, destination } = header;
   if (header.version !== 6 || headersBytes + payloadLength > frame.length) return 'malformed';
-  if (header.nextHeader !== IpProtocol.ICMPV6) return 'other';
-  if (payloadLength < message.sizeBytes) return 'malformed';
-  const { type, code, target, ...flags } = message.decode(frame, headersBytes);
+  if (header.nextHeader !== IpProtocol.ICMPV6 || payloadLength === 0) return 'other';
+  const type = frame[headersBytes]!;
   const isSolicitation = type === MessageType.SOLICITATION;
   if (!isSolicitation && type !== MessageType.ADVERTISEMENT) return 'other';
+  if (payloadLength < message.sizeBytes) return 'malformed';
+  const { code, target, ...flags } = message.decode(frame, headersBytes);
   const isRight =
     header.hopLimit === localHopLimit &&
     code === 0 &&

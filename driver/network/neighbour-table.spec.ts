@@ -14,6 +14,7 @@ function bench() {
   const clock = { nowPs: 0 };
   const timers = new Set<{ readonly duePs: number; readonly run: (thread: Cpu) => void }>();
   const solicited: [number, string][] = [];
+  const probed: [number, string, string][] = [];
   const outcomes: [number, string | number][] = [];
   const table = new NeighbourTable({
     timers: {
@@ -26,8 +27,11 @@ function bench() {
     newStopwatch: () => {
       const startPs = clock.nowPs;
       return {
+        // A number holds two and a half hours of it.
         get elapsedPs() {
-          return clock.nowPs - startPs;
+          const elapsedPs = clock.nowPs - startPs;
+          if (!Number.isSafeInteger(elapsedPs)) throw new Error('too long');
+          return elapsedPs;
         },
         get exactElapsedPs() {
           return clock.nowPs - startPs;
@@ -35,10 +39,13 @@ function bench() {
       };
     },
     solicit: (_cpu, address) => void solicited.push([clock.nowPs / second, toHex(address.subarray(12))]),
+    probe: (_cpu, address, its) =>
+      void probed.push([clock.nowPs / second, toHex(address.subarray(12)), toHex(its)]),
   });
   return {
     table,
     solicited,
+    probed,
     outcomes,
     timers,
     ask: (timeoutMs: number, address = peer) =>
@@ -59,8 +66,8 @@ function bench() {
   };
 }
 
-/** ETIMEDOUT and ENODEV. */
-const [timedOut, gone] = [110, 19];
+/** ETIMEDOUT, ENODEV and ENOBUFS. */
+const [timedOut, gone, noRoom] = [110, 19, 105];
 
 describe('a table of neighbours', () => {
   it('asks three times, a second apart, and has given up after three', () => {
@@ -186,10 +193,31 @@ describe('a table of neighbours', () => {
 
   it('keeps 1024 neighbours, and of those the youngest', () => {
     const { table } = bench();
-    const addressOf = (number: number): Uint8Array => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
+    const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
     for (let number = 0; number < 1100; number++) table.asked(addressOf(number), mac);
     const known = Object.keys(table.inspect());
     expect([known.length, known[0]]).toEqual([1024, toHex(addressOf(76))]);
+  });
+
+  it('keeps no more when all of them are looked for: nobody else is', () => {
+    const { table, outcomes, ask, elapse } = bench();
+    const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
+    for (let number = 0; number < 1025; number++) ask(1000, addressOf(number));
+    expect(outcomes).toEqual([[0, noRoom]]);
+    table.asked(addressOf(2000), mac);
+    expect(Object.keys(table.inspect())).toHaveLength(1024);
+    elapse(4);
+    table.asked(addressOf(2000), mac);
+    expect(table.macOf(addressOf(2000))).toEqual(mac);
+  });
+
+  it('hours later takes another MAC as well', () => {
+    const { table, ask, elapse } = bench();
+    ask(1000);
+    table.announced(peer, mac, reply);
+    elapse(20_000);
+    expect(table.announced(peer, otherMac, reply)).toBe(true);
+    expect(table.macOf(peer)).toEqual(otherMac);
   });
 
   it('that goes leaves nobody waiting', () => {
@@ -197,5 +225,99 @@ describe('a table of neighbours', () => {
     ask(1000);
     table.close();
     expect([outcomes, timers.size]).toEqual([[[0, gone]], 0]);
+  });
+});
+
+describe('a neighbour that is sent to', () => {
+  const at = (seconds: number): [number, string, string] => [seconds, '0a000002', '0002c9654321'];
+  function known() {
+    const made = bench();
+    made.ask(1000);
+    made.table.announced(peer, mac, reply);
+    const state = (): string => made.table.inspect()[toHex(peer)]!.state;
+    return { ...made, neighbour: made.table.find(peer)!, state };
+  }
+
+  it('RFC 4861, 7.3.3 and 10: is reachable for 30 s, then stale; the next packet leaves, and after 5 s it is asked itself', () => {
+    const { table, neighbour, state, elapse, probed, timers } = known();
+    elapse(29.9);
+    expect([table.used(neighbour), state(), timers.size]).toEqual([mac, 'reachable', 0]);
+    elapse(0.1);
+    expect([table.used(neighbour), state()]).toEqual([mac, 'delay']);
+    elapse(4.9);
+    expect([table.used(neighbour), state(), probed]).toEqual([mac, 'delay', []]);
+    elapse(0.1);
+    expect([table.used(neighbour), state(), probed]).toEqual([mac, 'probe', [at(35)]]);
+    elapse(1);
+    expect(table.advertised(peer, undefined, { isSolicited: true, overrides: false })).toBe(true);
+    expect([state(), probed, timers.size]).toEqual(['reachable', [at(35), at(36)], 0]);
+    elapse(29.9);
+    table.used(neighbour);
+    expect(state()).toBe('reachable');
+  });
+
+  it('is no neighbour any more when it has been asked three times, a second apart', () => {
+    const { table, neighbour, state, elapse, probed, solicited, timers, ask } = known();
+    elapse(30);
+    table.used(neighbour);
+    elapse(8);
+    expect(probed).toEqual([35, 36, 37].map(at));
+    expect([table.used(neighbour), state(), timers.size]).toEqual([undefined, 'failed', 0]);
+    ask(1000);
+    expect([solicited.length, table.find(peer)]).toEqual([2, neighbour]);
+  });
+
+  it.each([
+    ['an acknowledgement', 33, 'reachable'],
+    ['an acknowledgement', 35.5, 'reachable'],
+    ['an answer of ARP', 33, 'reachable'],
+    ['an answer of ARP', 35.5, 'reachable'],
+    ['a request of its own', 33, 'delay'],
+  ] as const)('is, by %s at %d s, %s', (what, seconds, expected) => {
+    const { table, neighbour, state, elapse } = known();
+    elapse(30);
+    table.used(neighbour);
+    elapse(seconds - 30);
+    if (what === 'an acknowledgement') table.confirmed(neighbour);
+    else if (what === 'an answer of ARP') table.announced(peer, mac, reply);
+    else table.asked(peer, mac);
+    expect(state()).toBe(expected);
+    elapse(20);
+    if (expected === 'reachable') expect(table.used(neighbour)).toEqual(mac);
+  });
+
+  it('is confirmed again and again while it acknowledges', () => {
+    const { table, neighbour, state, elapse, probed } = known();
+    for (let step = 0; step < 100; step++) {
+      elapse(1);
+      expect(table.used(neighbour)).toEqual(mac);
+      table.confirmed(neighbour);
+    }
+    expect([state(), probed]).toEqual(['reachable', []]);
+  });
+
+  it('was forgotten for a younger one: its last MAC is not used', () => {
+    const { table, neighbour } = known();
+    const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
+    for (let number = 0; number < 1024; number++) table.asked(addressOf(number), mac);
+    expect([table.find(peer), table.used(neighbour)]).toEqual([undefined, undefined]);
+    table.confirmed(neighbour);
+    expect(table.macOf(peer)).toBeUndefined();
+  });
+
+  it('of the configuration stays what it is, whatever others say, and however many there are', () => {
+    const { table, elapse, probed } = bench();
+    table.addPermanent(peer, mac);
+    const neighbour = table.find(peer)!;
+    const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
+    for (let number = 0; number < 1100; number++) table.asked(addressOf(number), mac);
+    table.asked(peer, otherMac);
+    expect(table.announced(peer, otherMac, { isSolicited: true, overrides: true })).toBe(false);
+    expect(table.advertised(peer, otherMac, { isSolicited: true, overrides: true })).toBe(false);
+    elapse(100);
+    expect(table.used(neighbour)).toEqual(mac);
+    elapse(100);
+    expect([probed, table.inspect()[toHex(peer)]]).toEqual([[], { state: 'permanent', mac: '0002c9654321' }]);
+    expect(Object.keys(table.inspect())).toHaveLength(1025);
   });
 });

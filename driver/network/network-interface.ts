@@ -36,14 +36,8 @@ import { arpRequest } from './arp.ts';
 import { receiveArp } from './arp-reception.ts';
 import { broadcastMac, ethernetHeader, macOfIpv6Group } from './ethernet-header.ts';
 import { FrameQueuePair } from './frame-queue-pair.ts';
-import {
-  allNodes,
-  type NeighborMessage,
-  neighborAdvertisement,
-  neighborMessageOf,
-  neighborSolicitation,
-  solicitedNode,
-} from './neighbour-discovery.ts';
+import { receiveNeighborMessage } from './neighbor-reception.ts';
+import { allNodes, neighborSolicitation, solicitedNode } from './neighbour-discovery.ts';
 import { type MacTaken, NeighbourTable } from './neighbour-table.ts';
 
 export interface NetworkInterfaceSetup {
@@ -198,7 +192,7 @@ export class NetworkInterface {
     this.#neighbours.resolve(cpu, address, timeoutMs, taken);
   }
 
-  /** The same, and the thread waits. @throws KernelError ENETUNREACH, ETIMEDOUT, ENODEV */
+  /** The same, and the thread waits. @throws KernelError ENETUNREACH, ETIMEDOUT, ENOBUFS, ENODEV */
   async lookUp(cpu: Cpu, address: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const answer: { outcome?: Uint8Array | number } = {};
     const answered = this.#device.platform.newSignal();
@@ -208,8 +202,9 @@ export class NetworkInterface {
     });
     while (answer.outcome === undefined) await answered.wait(cpu);
     if (typeof answer.outcome !== 'number') return answer.outcome;
-    const isTimeout = answer.outcome === errnoNumbers.ETIMEDOUT;
-    throw new KernelError(isTimeout ? 'ETIMEDOUT' : 'ENODEV', `nobody has answered for ${toHex(address)}`);
+    const { outcome } = answer;
+    const code = (['ETIMEDOUT', 'ENOBUFS'] as const).find((name) => errnoNumbers[name] === outcome);
+    throw new KernelError(code ?? 'ENODEV', `nobody has answered for ${toHex(address)}`);
   }
 
   /** Takes a frame that has come, without FCS. */
@@ -234,20 +229,16 @@ export class NetworkInterface {
   }
 
   #receiveNeighborMessage(cpu: Cpu, frame: Uint8Array): void {
-    const message = neighborMessageOf(frame);
-    if (message === 'malformed') this.#counts.malformed++;
-    else if (message === 'other') this.#counts.ignored++;
-    else if (message.isSolicitation) this.#solicited(cpu, message, frame);
-    else if (this.#isOwn(message.target)) this.#counts.conflicting++;
-    else if (!this.#neighbours.advertised(message.target, message.mac, message)) this.#counts.unsolicited++;
-  }
-
-  #solicited(cpu: Cpu, { source, target, mac }: NeighborMessage, frame: Uint8Array): void {
-    if (this.#isOwn(source)) return void this.#counts.conflicting++;
-    if (!this.#isOwn(target)) return void this.#counts.ignored++;
-    if (mac !== undefined && this.routeError(source) === undefined) this.#neighbours.asked(source, mac);
-    const asker = { mac: mac ?? ethernetHeader.decode(frame).source, address: source };
-    this.#answer(cpu, neighborAdvertisement({ mac: this.#mac, address: target }, asker));
+    const outcome = receiveNeighborMessage(frame, {
+      mac: this.#mac,
+      isOwn: (address) => this.#isOwn(address),
+      isOnLink: (address) => this.routeError(address) === undefined,
+      asked: (address, mac) => this.#neighbours.asked(address, mac),
+      advertised: (address, mac, flags) => this.#neighbours.advertised(address, mac, flags),
+    });
+    if (typeof outcome !== 'string') this.#answer(cpu, outcome);
+    else if (outcome === 'other') this.#counts.ignored++;
+    else if (outcome !== 'taken') this.#counts[outcome]++;
   }
 
   #isOwn(address: Uint8Array): boolean {

@@ -7,24 +7,26 @@
  *
  * Everything that probe takes has a counterpart in `#undo`, run backwards by remove and by a probe that fails.
  */
-import { NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
+import { ethernetHeaderBytes, ethernetTagBytes, NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/index.ts';
 import {
+  bufferBytesFor,
+  type DeviceFilters,
   type NetDevice,
   type NetworkLayer,
-  type PacketBuffer,
+  noTag,
+  type OutboundFrame,
   PacketBuffers,
-  transportChecksumAt,
-  transportStart,
 } from '../stack/index.ts';
 import {
   dataCauses,
   hasFault,
   NicVector,
   nicVectorCount,
+  programmeFilters,
   programmeRings,
   readMacAddress,
   resetNic,
@@ -40,7 +42,8 @@ import { Watchdog, type Watched } from './watchdog.ts';
 
 const pageBytes = 4096;
 const smallestBufferBytes = 2048;
-const headroom = 64;
+/** Header, tag and FCS around the longest packet. */
+const frameOverheadBytes = ethernetHeaderBytes + ethernetTagBytes;
 
 export class NicDriver implements NetDevice, Polled, Watched {
   readonly buffers: PacketBuffers;
@@ -56,6 +59,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   readonly #watchdog: Watchdog;
   readonly #undo: ((cpu: Cpu) => Promise<void> | void)[] = [];
   #layer: NetworkLayer | undefined;
+  #filters: DeviceFilters = { groups: [], vlans: [] };
   #registers!: NicRegisterFile;
   #msix!: MsixTable;
   #transmit!: TransmitRing;
@@ -76,7 +80,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.mtu = config.mtu;
     this.hasChecksumOffload = config.checksumOffload;
     let bufferBytes = smallestBufferBytes;
-    while (bufferBytes < config.mtu + headroom) bufferBytes *= 2;
+    while (bufferBytes < bufferBytesFor(config.mtu)) bufferBytes *= 2;
     this.buffers = new PacketBuffers(platform.memory, bufferBytes, config.buffersMax);
     this.#softirq = new SoftInterrupt(platform, config, costs, counts, this);
     this.#watchdog = new Watchdog(platform, config, this);
@@ -112,11 +116,11 @@ export class NicDriver implements NetDevice, Polled, Watched {
     return room;
   }
 
-  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void {
+  transmit(cpu: Cpu, frame: OutboundFrame, tag: number): void {
     cpu.charge('driver', this.#costs.driverTransmit);
-    this.#transmit.post(buffer, start, lengthBytes, isChecksummed);
+    this.#transmit.post(frame, tag);
     this.#counts.framesSent++;
-    this.#counts.bytesSent += lengthBytes;
+    this.#counts.bytesSent += frame.lengthBytes + (tag === noTag ? 0 : ethernetTagBytes);
   }
 
   async flush(cpu: Cpu): Promise<void> {
@@ -191,6 +195,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     await resetNic(cpu, platform, this.#registers, this.#config.resetLimitUs);
     this.#undo.push((thread) => this.#quieten(thread));
     this.macAddress = await readMacAddress(cpu, this.#registers);
+    this.#filters = this.#layer?.begins(this.macAddress) ?? this.#filters;
     this.#makeRings();
     this.#msix = await findMsix(cpu, platform);
     if (Math.min(this.#msix.vectorCount, platform.interrupts.vectorCount) < nicVectorCount)
@@ -215,10 +220,14 @@ export class NicDriver implements NetDevice, Polled, Watched {
     };
     this.#undo.push(() => this.buffers.release());
     const { transmitRing, receiveRing } = this.#config;
-    const checksum = this.hasChecksumOffload
-      ? { start: transportStart, offset: transportChecksumAt }
-      : undefined;
-    this.#transmit = new TransmitRing(memory, take(transmitRing), transmitRing, this.buffers, checksum);
+    const { hasChecksumOffload } = this;
+    this.#transmit = new TransmitRing(
+      memory,
+      take(transmitRing),
+      transmitRing,
+      this.buffers,
+      hasChecksumOffload,
+    );
     this.#receive = new ReceiveRing(memory, take(receiveRing), receiveRing, this.buffers);
     this.#undo.push(() => {
       this.#transmit.restart();
@@ -246,8 +255,9 @@ export class NicDriver implements NetDevice, Polled, Watched {
       receiveAddress: this.#receive.address,
       receiveEntries: receiveRing,
       bufferBytes: this.buffers.bufferBytes,
-      frameBytesMax: mtu + transportStart - 20,
+      frameBytesMax: mtu + frameOverheadBytes,
     });
+    programmeFilters(cpu, this.#registers, this.#filters);
     if (!this.#receive.fill() && this.#receive.tail === 0) return false;
     this.#rung = 0;
     this.#isUp = true;
@@ -325,9 +335,10 @@ export class NicDriver implements NetDevice, Polled, Watched {
       else this.#counts.badFrames++;
       return;
     }
-    this.#counts.bytesReceived += buffer.length;
+    const { sum, tag } = this.#receive;
+    this.#counts.bytesReceived += buffer.length + (tag === noTag ? 0 : ethernetTagBytes);
     if (this.#layer === undefined) this.buffers.give(buffer);
-    else this.#layer.receive(cpu, buffer, this.hasChecksumOffload ? this.#receive.sum : -1);
+    else this.#layer.receive(cpu, buffer, this.hasChecksumOffload ? sum : -1, tag);
   }
 
   /** Link changes and faults: looked into by a thread, which may wait. */

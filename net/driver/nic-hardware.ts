@@ -1,7 +1,7 @@
 /**
  * Starts and stops the NIC: reset, ring registers, filters, moderation, interrupt causes.
  *
- *     CTRL.RST ─► rings, RXBUF, RXCSUM ─► …DCTL.ENABLE ─► RCTL, TCTL ─► IVAR, EIAC, IAM, EITR ─► IMS ─► CTRL.SLU
+ *     CTRL.RST ─► rings, RXBUF, RXCSUM ─► …DCTL.ENABLE ─► MTA, VFTA ─► RCTL, TCTL ─► IVAR, EIAC, IAM, EITR ─► IMS ─► CTRL.SLU, VME
  *
  * Source: abi/nic/registers.ts; the order is that of the 82574's driver.
  */
@@ -10,7 +10,7 @@ import { highWordOf, lowWordOf, usToPs } from '../../base/index.ts';
 import type { NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/index.ts';
-import { transportStart } from '../stack/index.ts';
+import { type DeviceFilters, receiveSumStart } from '../stack/index.ts';
 import { fieldIn, type NicRegisterFile, registerValue } from './registers.ts';
 
 /** Vectors: data (receive and transmit together, as one poll serves both) and everything else. */
@@ -68,16 +68,34 @@ export function programmeRings(cpu: Cpu, registers: NicRegisterFile, places: Rin
   registers.write(cpu, 'rdlen', receiveEntries * nicDescriptorBytes);
   registers.write(cpu, 'rxbuf', Math.min(places.bufferBytes, 0xffff));
   registers.write(cpu, 'rxmin', 0);
-  registers.write(cpu, 'rxcsum', registerValue('rxcsum', { start: transportStart }));
+  registers.write(cpu, 'rxcsum', registerValue('rxcsum', { start: receiveSumStart }));
   registers.write(cpu, 'rlpml', places.frameBytesMax + ethernetFcsBytes);
   const prefetch = 8;
   registers.write(cpu, 'txdctl', registerValue('txdctl', { prefetch, enable: 1 }));
   registers.write(cpu, 'rxdctl', registerValue('rxdctl', { prefetch, enable: 1 }));
 }
 
-/** Filters, moderation, interrupts; then the link is asked for. */
+/** The tables of groups and VLANs, which are empty: a bit for each hash of a group's last 12 bits, and each VLAN. */
+export function programmeFilters(cpu: Cpu, registers: NicRegisterFile, filters: DeviceFilters): void {
+  const hashes = filters.groups.map((mac) => (mac[5]! << 4) | (mac[4]! >> 4));
+  for (const [name, members] of [
+    ['mta', hashes],
+    ['vfta', filters.vlans],
+  ] as const) {
+    const dwords = new Map<number, number>();
+    for (const member of members)
+      dwords.set(member >> 5, (dwords.get(member >> 5) ?? 0) | (1 << (member & 31)));
+    for (const [index, value] of dwords) registers.write(cpu, name, value, index);
+  }
+}
+
+/** Reception, moderation, interrupts; then the link is asked for. */
 export function startNic(cpu: Cpu, registers: NicRegisterFile, config: NetDriverConfig): void {
-  registers.write(cpu, 'rctl', registerValue('rctl', { enable: 1, longPackets: 1, broadcast: 1 }));
+  registers.write(
+    cpu,
+    'rctl',
+    registerValue('rctl', { enable: 1, longPackets: 1, broadcast: 1, vlanFilter: 1 }),
+  );
   registers.write(cpu, 'tctl', registerValue('tctl', { enable: 1, padShort: 1 }));
   registers.write(
     cpu,
@@ -96,7 +114,7 @@ export function startNic(cpu: Cpu, registers: NicRegisterFile, config: NetDriver
   registers.write(cpu, 'eitr', Math.round(config.interruptIntervalNs / eitrUnitNs), NicVector.DATA);
   registers.write(cpu, 'eict', config.interruptCount, NicVector.DATA);
   registers.write(cpu, 'ims', dataCauses | nicCauseGroup.other);
-  registers.write(cpu, 'ctrl', registerValue('ctrl', { setLinkUp: 1 }));
+  registers.write(cpu, 'ctrl', registerValue('ctrl', { setLinkUp: 1, vlanMode: 1 }));
 }
 
 /** Whether a queue has stopped for an error. */

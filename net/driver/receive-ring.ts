@@ -5,15 +5,16 @@
 import { nicDescriptorBytes, nicReceiveDescriptor } from '../../abi/nic/index.ts';
 import { log2Exact } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
-import type { PacketBuffer, PacketBuffers } from '../stack/index.ts';
+import { noTag, type PacketBuffer, type PacketBuffers } from '../stack/index.ts';
 
 const { fields } = nicReceiveDescriptor;
 
 export class ReceiveRing {
   readonly address: number;
   readonly entries: number;
-  /** Checksum over the frame that {@link take} handed out, and whether it was whole. */
+  /** Checksum over the frame that {@link take} handed out, the tag that was taken out of it, and whether it was whole. */
   sum = 0;
+  tag = noTag;
   isWhole = true;
   readonly #memory: KernelMemory;
   readonly #buffers: PacketBuffers;
@@ -63,6 +64,7 @@ export class ReceiveRing {
     const at = this.#at(this.#next);
     const buffer = this.#held[this.#next]!;
     this.sum = fields.checksum.get(view, at);
+    this.tag = fields.isTagged.get(view, at) === 1 ? fields.special.get(view, at) : noTag;
     this.isWhole = fields.endOfPacket.get(view, at) === 1;
     const length = fields.length.get(view, at);
     this.#held[this.#next] = undefined;

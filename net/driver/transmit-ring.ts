@@ -6,22 +6,16 @@
 import { nicDescriptorBytes, nicTransmitDescriptor } from '../../abi/nic/index.ts';
 import { log2Exact } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
-import type { PacketBuffer, PacketBuffers } from '../stack/index.ts';
+import { noTag, type OutboundFrame, type PacketBuffer, type PacketBuffers } from '../stack/index.ts';
 
 const { fields } = nicTransmitDescriptor;
-
-/** Where in the frame the NIC puts the checksum, and where it begins to sum. */
-export interface ChecksumPlace {
-  readonly start: number;
-  readonly offset: number;
-}
 
 export class TransmitRing {
   readonly address: number;
   readonly entries: number;
   readonly #memory: KernelMemory;
   readonly #buffers: PacketBuffers;
-  readonly #checksum: ChecksumPlace | undefined;
+  readonly #hasChecksumOffload: boolean;
   readonly #held: (PacketBuffer | undefined)[];
   readonly #mask: number;
   #head = 0;
@@ -33,13 +27,13 @@ export class TransmitRing {
     address: number,
     entries: number,
     buffers: PacketBuffers,
-    checksum: ChecksumPlace | undefined,
+    hasChecksumOffload: boolean,
   ) {
     this.#memory = memory;
     this.address = address;
     this.entries = entries;
     this.#buffers = buffers;
-    this.#checksum = checksum;
+    this.#hasChecksumOffload = hasChecksumOffload;
     this.#held = new Array<PacketBuffer | undefined>(entries).fill(undefined);
     this.#mask = 2 ** log2Exact(entries) - 1;
   }
@@ -65,8 +59,8 @@ export class TransmitRing {
     return this.outstanding > 0 && fields.done.get(this.#memory.view, this.#at(this.#head)) === 1;
   }
 
-  /** Writes a descriptor; there is room. @param isChecksummed whether the NIC is to put a checksum in, if it does so at all */
-  post(buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void {
+  /** Writes a descriptor; there is room. @param tag that the NIC is to put in, or noTag */
+  post({ buffer, start, lengthBytes, checksum }: OutboundFrame, tag: number): void {
     const { view, bytes } = this.#memory;
     const at = this.#at(this.#tail);
     bytes.fill(0, at, at + nicDescriptorBytes);
@@ -74,10 +68,14 @@ export class TransmitRing {
     fields.length.set(view, at, lengthBytes);
     fields.endOfPacket.set(view, at, 1);
     fields.reportStatus.set(view, at, 1);
-    if (isChecksummed && this.#checksum !== undefined) {
+    if (checksum !== undefined && this.#hasChecksumOffload) {
       fields.insertChecksum.set(view, at, 1);
-      fields.checksumStart.set(view, at, this.#checksum.start);
-      fields.checksumOffset.set(view, at, this.#checksum.offset);
+      fields.checksumStart.set(view, at, checksum.start);
+      fields.checksumOffset.set(view, at, checksum.offset);
+    }
+    if (tag !== noTag) {
+      fields.insertTag.set(view, at, 1);
+      fields.special.set(view, at, tag);
     }
     this.#held[this.#tail] = buffer;
     buffer.inRing++;

@@ -1,13 +1,23 @@
 /**
  * Two programs of two threads each over one connection: they send, read, shut down and close at random, over a cable that loses,
- * doubles and reorders. Each direction is judged by a count of bytes alone: what send() took arrives in order and once, the end of
+ * doubles and reorders, over either version of IP, with and without the tag of a VLAN. Each direction is judged by a count of bytes alone: what send() took arrives in order and once, the end of
  * the stream is seen behind all of it and by nobody else, an error is seen only where the other side has closed, and what
  * nobody reads is bounded by the buffers of both sides.
  */
 import { describe, expect, test } from 'vitest';
 import type { ProgramContext } from '../../host/index.ts';
 import { Random } from '../../sim/random.ts';
-import { addresses, ms, TestNetwork, us } from '../testing/machine.ts';
+import {
+  addresses,
+  ipv6Addresses,
+  linkLocalAddresses,
+  ms,
+  TestNetwork,
+  us,
+  vlanAddresses,
+  vlanId,
+  vlanIpv6Addresses,
+} from '../testing/machine.ts';
 import { NetError } from './net-error.ts';
 import type { SocketCalls } from './socket-calls.ts';
 
@@ -16,6 +26,15 @@ const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 200)
 const firstSeed = Number(process.env['HOSTILE_SEED'] ?? 17) * 1000;
 
 const port = 5000;
+/** What the left end connects to. */
+const remotes = [
+  addresses[1],
+  ipv6Addresses[1],
+  vlanAddresses[1],
+  vlanIpv6Addresses[1],
+  `${linkLocalAddresses[1]}%eth0.${vlanId}`,
+] as const;
+type Remote = (typeof remotes)[number];
 const regionBytes = 16_384;
 const sizeMax = 6000;
 /** Longer than a segment's, and without a factor in common with any size of the path. */
@@ -146,25 +165,26 @@ async function leave(cpu: Cpu, end: End, isImpatient: boolean): Promise<void> {
   await attempt(end.calls!.close(cpu, end.fd).then(() => 0));
 }
 
-async function connect(cpu: Cpu, calls: SocketCalls, node: number): Promise<number> {
-  const fd = await calls.socket(cpu);
+async function connect(cpu: Cpu, calls: SocketCalls, node: number, address: Remote): Promise<number> {
+  const fd = await calls.socket(cpu, node === 0 && typeof address === 'number' ? 'AF_INET' : 'AF_INET6');
   await calls.setsockopt(cpu, fd, 'SO_RCVBUF', 4096);
   await calls.setsockopt(cpu, fd, 'SO_SNDBUF', 4096);
   if (node === 0) {
     await cpu.sleep(100 * us);
-    await calls.connect(cpu, fd, { address: addresses[1], port });
+    await calls.connect(cpu, fd, { address, port });
     return fd;
   }
-  await calls.bind(cpu, fd, { address: 0, port });
+  await calls.bind(cpu, fd, { address: '::', port });
   await calls.listen(cpu, fd, 1);
   return calls.accept(cpu, fd);
 }
 
-function newStory(seed: number): { net: TestNetwork; ends: readonly [End, End] } {
+function newStory(seed: number): { net: TestNetwork; ends: readonly [End, End]; remote: Remote } {
   const random = new Random(seed, 'story');
   const faulty = random.unit() < 0.5 ? 0 : 0.04;
   const net = new TestNetwork({
     cable: { loss: faulty, duplication: faulty, reordering: 2 * faulty, seed },
+    asksForNeighbours: random.unit() < 0.5,
     stack: { retransmitMinUs: 2000, retransmitInitialUs: 2000, delayedAckUs: 500, timeWaitUs: 1000 },
   });
   const streams = [0, 1].map((): Stream => ({ sent: 0, got: 0, hasEnded: false }));
@@ -172,11 +192,11 @@ function newStory(seed: number): { net: TestNetwork; ends: readonly [End, End] }
     new End(new Random(seed, 'left'), streams[0]!, streams[1]!),
     new End(new Random(seed, 'right'), streams[1]!, streams[0]!),
   ] as const;
-  return { net, ends };
+  return { net, ends, remote: remotes[Math.floor(random.unit() * remotes.length)]! };
 }
 
 async function play(seed: number): Promise<void> {
-  const { net, ends } = newStory(seed);
+  const { net, ends, remote } = newStory(seed);
   for (const [node, end] of ends.entries()) {
     const other = ends[1 - node]!;
     net.run(node, 'writer', async ({ cpu, memory }, calls) => {
@@ -187,7 +207,7 @@ async function play(seed: number): Promise<void> {
         end.source,
         Uint8Array.from({ length: regionBytes }, (_, at) => at % period),
       );
-      end.fd = await connect(cpu, calls, node);
+      end.fd = await connect(cpu, calls, node, remote);
       if (end.isNoDelay) await calls.setsockopt(cpu, end.fd, 'TCP_NODELAY', 1);
       end.calls = calls;
       await write(cpu, end, other);

@@ -2,20 +2,21 @@
  * The socket system calls of one process, by their names of POSIX. Each takes the thread that makes it, counts and charges
  * the call, and rejects with a NetError (`code`, `errno`) where POSIX has an errno.
  *
- * Stream sockets over IPv4 only; a descriptor is valid in its process. The end of the process closes what is left
+ * Stream sockets over IPv4 and IPv6; a descriptor is valid in its process. The end of the process closes what is left
  * ({@link SocketCalls.exit}). A thread that is killed while it waits leaves the call at once; its socket is closed by exit.
  */
 import type { Cpu, UserMemory } from '../platform.ts';
 import { finish, type NetworkStack, output, WaitQueue } from '../stack/index.ts';
 import { NetError } from './net-error.ts';
 import { Socket } from './socket.ts';
+import {
+  type AddressFamily,
+  localEndOf,
+  remoteEndOf,
+  type SocketAddress,
+  socketAddressOf,
+} from './socket-address.ts';
 import { receiveBytes, sendBytes, type Transfer } from './transfer.ts';
-
-export interface SocketAddress {
-  /** IPv4 address as a number; 0 is any of ours. */
-  readonly address: number;
-  readonly port: number;
-}
 
 export interface TransferFlags {
   /** MSG_DONTWAIT: EAGAIN rather than waiting. */
@@ -54,31 +55,28 @@ export class SocketCalls {
   }
 
   /** @throws NetError EMFILE */
-  async socket(cpu: Cpu): Promise<number> {
+  async socket(cpu: Cpu, family: AddressFamily = 'AF_INET'): Promise<number> {
     await this.#enter(cpu, 'socket', 'control');
-    return this.#add(new Socket(this.#stack));
+    return this.#add(new Socket(this.#stack, family));
   }
 
-  /** Takes a local port; 0 takes any. @throws NetError EINVAL, EADDRINUSE, EADDRNOTAVAIL */
+  /** Takes a local port; 0 takes any. @throws NetError EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL, ENODEV */
   async bind(cpu: Cpu, fd: number, local: SocketAddress): Promise<void> {
     await this.#enter(cpu, 'bind', 'control');
     const socket = this.#socketOf(fd);
     checkPort(local.port);
     if (socket.port >= 0) throw new NetError('EINVAL', 'the socket is bound already');
-    if (local.address !== 0 && local.address !== this.#stack.address)
-      throw new NetError(
-        'EADDRNOTAVAIL',
-        `address is ${dottedOf(local.address)}, expected 0.0.0.0 or an address of this host`,
-      );
+    const end = localEndOf(this.#stack, socket.family, local);
     socket.port = this.#bind(local.port);
+    socket.local = end;
   }
 
-  /** The local port of a socket, 0 when it has none (getsockname). */
+  /** The local end of a socket; port 0 when it has none (getsockname). */
   async getsockname(cpu: Cpu, fd: number): Promise<SocketAddress> {
     await this.#enter(cpu, 'getsockname', 'control');
     const socket = this.#socketOf(fd);
     const port = socket.connection?.localPort ?? Math.max(socket.port, 0);
-    return { address: this.#stack.address, port };
+    return socketAddressOf(this.#stack, socket, port);
   }
 
   /** @throws NetError EINVAL, EADDRINUSE, EISCONN */
@@ -91,12 +89,12 @@ export class SocketCalls {
       return;
     }
     if (socket.port < 0) socket.port = this.#bind(0);
-    socket.listener = this.#stack.listen(socket.port, backlog);
+    socket.listener = this.#stack.listen(socket.port, socket.local, backlog);
     socket.listener.receiveLimitBytes = socket.receiveLimitBytes;
     socket.listener.sendLimitBytes = socket.sendLimitBytes;
   }
 
-  /** @throws NetError EISCONN, EALREADY, EHOSTUNREACH, EADDRINUSE, ECONNREFUSED, ETIMEDOUT, ENETDOWN */
+  /** @throws NetError EISCONN, EALREADY, EAFNOSUPPORT, EINVAL, ENODEV, EHOSTUNREACH, EADDRINUSE, ECONNREFUSED, ETIMEDOUT, ENETDOWN */
   async connect(cpu: Cpu, fd: number, remote: SocketAddress): Promise<void> {
     await this.#enter(cpu, 'connect', 'control');
     const socket = this.#socketOf(fd);
@@ -104,10 +102,10 @@ export class SocketCalls {
     if (socket.listener !== undefined) throw new NetError('EOPNOTSUPP', 'the socket listens');
     if (socket.isConnecting) throw new NetError('EALREADY', 'the socket is being connected');
     if (socket.connection !== undefined) throw new NetError('EISCONN', 'the socket is connected');
-    if (!this.#stack.isReachable(remote.address))
-      throw new NetError('EHOSTUNREACH', `no neighbour has address ${dottedOf(remote.address)}`);
+    const route = remoteEndOf(this.#stack, socket, remote);
+    if (route === undefined) throw new NetError('EHOSTUNREACH', 'no neighbour has the address');
     if (socket.port < 0) socket.port = this.#bind(0);
-    const ends = { localPort: socket.port, remoteAddress: remote.address, remotePort: remote.port };
+    const ends = { localPort: socket.port, remotePort: remote.port, route };
     const limits = { receive: socket.receiveLimitBytes, send: socket.sendLimitBytes };
     const connection = this.#stack.connect(cpu, ends, limits);
     if (connection === undefined)
@@ -139,7 +137,7 @@ export class SocketCalls {
       if (flags.dontWait === true) throw new NetError('EAGAIN', 'no connection waits');
       await listener.acceptable.wait(cpu);
     }
-    const accepted = new Socket(this.#stack);
+    const accepted = new Socket(this.#stack, socket.family);
     accepted.connection = listener.take()!;
     accepted.isDelayed = socket.isDelayed;
     accepted.connection.isDelayed = socket.isDelayed;
@@ -348,6 +346,3 @@ function checkPort(port: number): void {
   if (!Number.isInteger(port) || port < 0 || port > portMax)
     throw new NetError('EINVAL', `port is ${port}, expected 0 to ${portMax}`);
 }
-
-const dottedOf = (address: number): string =>
-  [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');

@@ -5,18 +5,23 @@ import {
   type Connection,
   closeConnection,
   type Listener,
+  type LocalEnd,
   limitOrphan,
   type NetworkStack,
 } from '../stack/index.ts';
 import { type NetErrno, NetError } from './net-error.ts';
+import type { AddressFamily } from './socket-address.ts';
 import { Turn } from './turn.ts';
 
 export class Socket {
   readonly stack: NetworkStack;
+  readonly family: AddressFamily;
   readonly readers: Turn;
   readonly writers: Turn;
   /** Local port that bind() or connect() took; -1: none. */
   port = -1;
+  /** What bind() has said of the address. */
+  local: LocalEnd;
   receiveLimitBytes: number;
   sendLimitBytes: number;
   isDelayed: boolean;
@@ -27,9 +32,11 @@ export class Socket {
   #users = 0;
   #isClosed = false;
 
-  constructor(stack: NetworkStack) {
+  constructor(stack: NetworkStack, family: AddressFamily) {
     const { config, platform } = stack;
     this.stack = stack;
+    this.family = family;
+    this.local = { address: family === 'AF_INET' ? 'ipv4' : 'both' };
     this.readers = new Turn(platform);
     this.writers = new Turn(platform);
     this.receiveLimitBytes = kib(config.receiveBufferKib);

@@ -10,7 +10,6 @@ import { usToPs } from '../../base/index.ts';
 import type { Cpu, UserMemory } from '../platform.ts';
 import {
   type Connection,
-  headroomBytes,
   isWindowWorthAnnouncing,
   output,
   type PacketBuffer,
@@ -82,7 +81,7 @@ async function queueSome(connection: Connection, transfer: Transfer, done: numbe
   }
   const buffer = await takeBuffer(connection, transfer.cpu);
   const count = Math.min(left, connection.segmentBytes);
-  buffer.start = headroomBytes;
+  buffer.start = connection.version.headroomBytes;
   let isQueued = false;
   try {
     await copyIn(connection, buffer, transfer, done, count);

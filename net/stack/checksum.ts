@@ -27,26 +27,17 @@ export function sumWithout(
   return tail === 0 ? sum : sum + 0xffff - inPlace;
 }
 
+/**
+ * A sum that begins in front of what is summed, without what it has too much: an even number of bytes.
+ * @param sum from `bytes[start]` on
+ */
+export function sumFrom(bytes: Uint8Array, start: number, at: number, sum: number): number {
+  return sum + 0xffff - folded(sumOf(bytes, start, at - start));
+}
+
 /** A sum in 16 bits, carries added in. */
 export function folded(sum: number): number {
   let value = sum;
   while (value > 0xffff) value = (value & 0xffff) + Math.floor(value / 0x1_0000);
   return value;
-}
-
-/** Sum of the pseudo header of a segment. Source: RFC 9293, 3.1. */
-export function pseudoHeaderSum(
-  sourceAddress: number,
-  destinationAddress: number,
-  protocol: number,
-  segmentBytes: number,
-): number {
-  return (
-    (sourceAddress >>> 16) +
-    (sourceAddress & 0xffff) +
-    (destinationAddress >>> 16) +
-    (destinationAddress & 0xffff) +
-    protocol +
-    segmentBytes
-  );
 }

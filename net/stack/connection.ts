@@ -12,7 +12,8 @@ import { ConfigurationError, kib, usToPs } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import { Congestion } from './congestion.ts';
 import type { StackEnvironment } from './environment.ts';
-import { headerBytes } from './headers.ts';
+import type { Route } from './interface.ts';
+import { type IpVersion, ipVersionOf } from './ip-version.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { ReceiveQueue } from './receive-queue.ts';
 import { RoundTrip } from './rtt.ts';
@@ -37,20 +38,21 @@ export type ConnectionError = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT' | 'ENE
 
 export interface Ends {
   readonly localPort: number;
-  readonly remoteAddress: number;
   readonly remotePort: number;
+  /** Both addresses, and the interface between them. */
+  readonly route: Route;
 }
 
 const never = Number.POSITIVE_INFINITY;
-/** Of a SYN without the option (RFC 9293, 3.7.1); and the least that is believed (Linux: tcp_min_snd_mss). */
-const unsaidSegmentBytes = 536;
+/** The least that is believed (Linux: tcp_min_snd_mss). */
 const leastSegmentBytes = 48;
 
 export class Connection implements Ends {
   readonly environment: StackEnvironment;
   readonly localPort: number;
-  readonly remoteAddress: number;
   readonly remotePort: number;
+  readonly route: Route;
+  readonly version: IpVersion;
   state: ConnectionState = 'CLOSED';
   /** Kept until a call reports it. */
   error: ConnectionError | undefined;
@@ -118,8 +120,9 @@ export class Connection implements Ends {
     const { config, device, platform, counts, costs } = environment;
     this.environment = environment;
     this.localPort = ends.localPort;
-    this.remoteAddress = ends.remoteAddress;
     this.remotePort = ends.remotePort;
+    this.route = ends.route;
+    this.version = ipVersionOf(ends.route.destination);
     this.isPassive = isPassive;
     this.initialSequence = initialSequence;
     this.sendUnacknowledged = initialSequence;
@@ -127,7 +130,7 @@ export class Connection implements Ends {
     this.sendMax = initialSequence;
     this.smallEnd = initialSequence;
     this.queueEnd = sequenceAdd(initialSequence, 1);
-    this.segmentBytes = device.mtu + 14 - headerBytes;
+    this.segmentBytes = device.mtu - this.version.segmentHeaderBytes;
     this.sendLimitBytes = kib(config.sendBufferKib);
     this.receiveScale = config.windowScale;
     this.setReceiveLimit(kib(config.receiveBufferKib));
@@ -212,7 +215,7 @@ export class Connection implements Ends {
   /** Takes the maximum segment size and window scale of the other side's SYN. */
   agree(segmentBytes: number, scale: number): void {
     const { config } = this.environment;
-    const offered = segmentBytes > 0 ? segmentBytes : unsaidSegmentBytes;
+    const offered = segmentBytes > 0 ? segmentBytes : this.version.unsaidSegmentBytes;
     this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes));
     this.isScaled = scale >= 0;
     if (!this.isScaled) this.receiveScale = 0;

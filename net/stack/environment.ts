@@ -3,8 +3,34 @@ import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';
-import type { Neighbours } from './neighbours.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
+
+/** Where in a frame the device puts a checksum, and where it begins to sum. */
+export interface ChecksumPlace {
+  readonly start: number;
+  readonly offset: number;
+}
+
+/** Of a frame without a tag. */
+export const noTag = -1;
+
+/** A frame whose MAC addresses are not yet in its buffer, or are. */
+export interface OutboundFrame {
+  readonly buffer: PacketBuffer;
+  /** Where in the buffer the frame begins, and its bytes. */
+  readonly start: number;
+  readonly lengthBytes: number;
+  /** The checksum that a device with checksum offload is to put in; undefined: none. */
+  readonly checksum: ChecksumPlace | undefined;
+}
+
+/** What a device lets through, beside frames for its own address, to all, and without a tag. */
+export interface DeviceFilters {
+  /** MACs of groups. */
+  readonly groups: readonly Uint8Array[];
+  /** Ids of VLANs; 0 is of frames that have a priority and no VLAN. */
+  readonly vlans: readonly number[];
+}
 
 /** A network device: the NIC's driver fits it. */
 export interface NetDevice {
@@ -15,10 +41,10 @@ export interface NetDevice {
   /** Frames that can be given now. */
   readonly room: number;
   /**
-   * Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link flush}.
-   * @param isChecksummed whether a device with checksum offload is to put the transport's checksum in
+   * Gives a frame, whose MAC addresses are in its buffer; it leaves after {@link flush}.
+   * @param tag priority, bits 15:13, and VLAN of the tag that it is to have on the cable (IEEE 802.1Q, 9.6), or {@link noTag}
    */
-  transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number, isChecksummed: boolean): void;
+  transmit(cpu: Cpu, frame: OutboundFrame, tag: number): void;
   /**
    * Rings the doorbell for the frames given; every path that may have sent something ends with it. One thread at a time
    * rings, also for what others give meanwhile, so that the tail never goes back.
@@ -30,11 +56,14 @@ export interface NetDevice {
 
 /** What a device hands its frames to. */
 export interface NetworkLayer {
+  /** The device is about to work, under this MAC. @returns what it is to let through */
+  begins(mac: Uint8Array): DeviceFilters;
   /**
    * A frame has arrived: `buffer.start` and `buffer.length` say where. The buffer is the layer's from now on.
-   * @param sum one's complement sum of the frame from the transport header on, -1 when the device has none
+   * @param sum one's complement sum of the frame from {@link receiveSumStart} on, -1 when the device has none
+   * @param tag that the frame had on the cable and has no longer, or {@link noTag}
    */
-  receive(cpu: Cpu, buffer: PacketBuffer, sum: number): void;
+  receive(cpu: Cpu, buffer: PacketBuffer, sum: number, tag: number): void;
   /** The device takes frames again. */
   roomAgain(cpu: Cpu): void;
 }
@@ -45,9 +74,6 @@ export interface StackEnvironment {
   readonly costs: NetCostConfig;
   readonly counts: NetStatistics;
   readonly device: NetDevice;
-  /** Our IPv4 address. */
-  readonly address: number;
-  readonly neighbours: Neighbours;
   /** The device has no room: the connection's output goes on when it has. */
   throttle(connection: Connection): void;
   /** A deadline of the connection has changed. */

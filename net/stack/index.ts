@@ -1,11 +1,18 @@
+export { type IpAddress, ipv6Of, linkLocalOf, textOfIp } from './address.ts';
 export type { Connection } from './connection.ts';
-export type { NetDevice, NetworkLayer } from './environment.ts';
-export { headroomBytes, transportChecksumAt, transportStart } from './headers.ts';
-export type { Listener } from './listener.ts';
-export type { NetAddresses } from './neighbours.ts';
+export {
+  type DeviceFilters,
+  type NetDevice,
+  type NetworkLayer,
+  noTag,
+  type OutboundFrame,
+} from './environment.ts';
+export type { InterfaceSetup, NetInterface, Route } from './interface.ts';
+export { bufferBytesFor } from './ip-version.ts';
+export type { Listener, LocalEnd } from './listener.ts';
 export { isWindowWorthAnnouncing, output } from './output.ts';
 export { type PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 export { limitOrphan } from './segment-input.ts';
 export { sequenceAdd } from './sequence.ts';
-export { closeConnection, finish, NetworkStack } from './stack.ts';
+export { closeConnection, finish, type NetAddresses, NetworkStack, receiveSumStart } from './stack.ts';
 export { WaitQueue } from './wait-queue.ts';

@@ -4,11 +4,15 @@
  */
 import { type IpProtocol, ipv4Header } from '../../abi/index.ts';
 import { ethernetHeaderBytes } from '../../abi/nic/index.ts';
+import { InvariantError } from '../../base/index.ts';
+import type { KernelMemory } from '../platform.ts';
+import { textOfIp } from './address.ts';
 import { folded, sumOf } from './checksum.ts';
-import type { StackEnvironment } from './environment.ts';
-import { ipv4HeaderBytes } from './headers.ts';
+import type { IpPacket, IpReading } from './ip-packet.ts';
+import type { PacketEnds } from './ip-version.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 
+export const ipv4HeaderBytes = ipv4Header.sizeBytes;
 const versionAndLength = 0x45;
 const timeToLive = 64;
 const doNotFragment = 0x4000;
@@ -17,29 +21,17 @@ const fragmentMask = 0x3fff;
 const groupBit = 1;
 /** First of the addresses of groups, and of what is reserved: none of a host (RFC 1122, 3.2.1.3). */
 const groupsFrom = 0xe000_0000;
-
-/** A packet that is for us; one object, reused. */
-export interface Ipv4Packet {
-  source: number;
-  protocol: number;
-  /** Where in memory what is behind the header begins, and its bytes. */
-  at: number;
-  payloadBytes: number;
-}
-
-export const newPacket = (): Ipv4Packet => ({ source: 0, protocol: 0, at: 0, payloadBytes: 0 });
-
-/** What a packet is: `foreign`: to another address, or to all. */
-export type Ipv4Reading = 'ours' | 'bad' | 'foreign' | 'fragment';
+/** Source and destination, in the header. */
+const addressesAt = 12;
+const addressesBytes = 8;
 
 /** Reads the header behind that of Ethernet. */
 export function readIpv4(
-  bytes: Uint8Array,
-  view: DataView,
+  { bytes, view }: Pick<KernelMemory, 'bytes' | 'view'>,
   buffer: PacketBuffer,
   ourAddress: number,
-  into: Ipv4Packet,
-): Ipv4Reading {
+  into: IpPacket,
+): IpReading {
   const { fields } = ipv4Header;
   const room = buffer.length - ethernetHeaderBytes;
   const at = buffer.physical + ethernetHeaderBytes;
@@ -50,25 +42,33 @@ export function readIpv4(
     totalBytes <= room &&
     folded(sumOf(bytes, at, ipv4HeaderBytes)) === 0xffff;
   if (!isWhole) return 'bad';
-  into.source = fields.source.get(view, at);
+  const source = fields.source.get(view, at);
+  into.source = source;
+  into.destination = fields.destination.get(view, at);
   into.protocol = fields.protocol.get(view, at);
   into.at = at + ipv4HeaderBytes;
   into.payloadBytes = totalBytes - ipv4HeaderBytes;
-  if (into.source === 0 || into.source === ourAddress || into.source >= groupsFrom) return 'bad';
+  into.addressSum = sumOf(bytes, at + addressesAt, addressesBytes);
+  if (source === 0 || source === ourAddress || source >= groupsFrom) return 'bad';
   const isToAll = (bytes[buffer.physical]! & groupBit) !== 0;
-  if (isToAll || fields.destination.get(view, at) !== ourAddress) return 'foreign';
+  if (isToAll || into.destination !== ourAddress) return 'foreign';
   return (fields.fragment.get(view, at) & fragmentMask) === 0 ? 'ours' : 'fragment';
 }
 
-/** Writes the header of a packet of ours. */
+/** Writes the header of a packet of ours: see IpVersion. */
 export function writeIpv4(
-  environment: StackEnvironment,
+  { bytes, view }: Pick<KernelMemory, 'bytes' | 'view'>,
   at: number,
+  { source, destination }: PacketEnds,
   protocol: (typeof IpProtocol)[keyof typeof IpProtocol],
-  destination: number,
   payloadBytes: number,
-): void {
-  const { bytes, view } = environment.platform.memory;
+): number {
+  if (typeof source !== 'number' || typeof destination !== 'number')
+    throw new InvariantError(
+      'ends of a packet of IPv4',
+      `${textOfIp(source)}, ${textOfIp(destination)}`,
+      'its addresses',
+    );
   const { fields } = ipv4Header;
   bytes.fill(0, at, at + ipv4HeaderBytes);
   fields.versionAndLength.set(view, at, versionAndLength);
@@ -76,7 +76,8 @@ export function writeIpv4(
   fields.fragment.set(view, at, doNotFragment);
   fields.timeToLive.set(view, at, timeToLive);
   fields.protocol.set(view, at, protocol);
-  fields.source.set(view, at, environment.address);
+  fields.source.set(view, at, source);
   fields.destination.set(view, at, destination);
   fields.checksum.set(view, at, ~folded(sumOf(bytes, at, ipv4HeaderBytes)) & 0xffff);
+  return sumOf(bytes, at + addressesAt, addressesBytes);
 }

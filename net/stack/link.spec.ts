@@ -1,8 +1,8 @@
 /** What a host does below its transport: neighbours by ARP, pings, and what it throws away. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
-import type { NetStatistics } from '../counts.ts';
-import { addresses, ms, TestNetwork, type TestOptions, us } from '../testing/machine.ts';
+import { bench, checksumOf } from '../testing/link-bench.ts';
+import { addresses, ms, type TestNetwork, us } from '../testing/machine.ts';
 
 const broadcast = 'ffffffffffff';
 const [mac0, mac1] = ['020000000001', '020000000002'];
@@ -17,14 +17,6 @@ const arp = (
   macOf: string,
   of: string,
 ) => `${to}${from}080600010800060400${operation.toString(16).padStart(2, '0')}${mac}${ip}${macOf}${of}`;
-
-/** RFC 1071, of bytes as hexadecimal digits. */
-function checksumOf(hex: string): string {
-  const words = hex.padEnd(Math.ceil(hex.length / 4) * 4, '0').match(/..../g) ?? [];
-  const sum = words.reduce((total, word) => total + Number.parseInt(word, 16), 0);
-  const folded = (sum % 0x1_0000) + Math.floor(sum / 0x1_0000);
-  return (0xffff - ((folded % 0x1_0000) + Math.floor(folded / 0x1_0000))).toString(16).padStart(4, '0');
-}
 
 interface PacketFields {
   readonly to?: string;
@@ -45,42 +37,6 @@ function packet(payload: string, fields: PacketFields = {}): string {
 }
 const echo = (data: string, type = '08', code = '00'): string =>
   `${type}${code}${checksumOf(`${type}${code}0000${'12340001'}${data}`)}12340001${data}`;
-
-/** Two hosts that find each other by ARP, both up; what host 1 sends, and host 0 does, is seen. */
-async function bench(options: TestOptions = {}) {
-  const net = new TestNetwork({ asksForNeighbours: true, ...options });
-  const frames: string[] = [];
-  net.onFrame = (from, frame) => {
-    frames.push(`${from} ${toHex(frame)}`);
-    return true;
-  };
-  await net.for(20 * ms);
-  const { network, nic } = net.nodes[1]!;
-  const before = { ...network.counts };
-  return {
-    net,
-    counts: network.counts,
-    stack: network.stack,
-    buffers: network.driver.buffers,
-    /** Frames of host 1, or of both with the number of the host in front. */
-    sent: () => frames.splice(0).map((frame) => frame.slice(2)),
-    crossed: () => frames.splice(0),
-    receive: async (...all: string[]) => {
-      for (const frame of all) nic.frameArrived(fromHex(frame.padEnd(120, '0')));
-      await net.for(5 * ms);
-    },
-    /** What was counted of frames that came to nothing, or were answered. */
-    expectCounts: (expected: Partial<Record<keyof NetStatistics, number>>) => {
-      const counted = reasons.map((name) => [name, network.counts[name] - before[name]] as const);
-      expect(Object.fromEntries(counted.filter(([, count]) => count !== 0))).toEqual(expected);
-    },
-  };
-}
-const reasons = [
-  ...(['arpRequests', 'arpReplies', 'arpIgnored', 'unresolvedFrames', 'echoReplies'] as const),
-  ...(['foreignTypes', 'foreignProtocols', 'foreignDestinations', 'fragments'] as const),
-  ...(['badFrames', 'badChecksums', 'droppedForMemory', 'resetsSent'] as const),
-];
 
 /** A connection of host 0 to an address: 'up' or the errno, and how long that took. */
 async function connectTo(net: TestNetwork, address: number): Promise<readonly [string, number]> {
@@ -282,8 +238,8 @@ describe('thrown away, and counted', () => {
     ['a request for somebody else', arp(broadcast, mac0, 1, mac0, ip0, none, other), 'arpIgnored'],
     ['a request with our address', arp(broadcast, mac0, 1, mac0, ip1, none, ip1), 'arpIgnored'],
     ['a request from another link', arp(broadcast, mac0, 1, mac0, '0b000001', none, ip1), 'arpIgnored'],
-    ['IPv6', `${mac1}${mac0}86dd60000000`, 'foreignTypes'],
-    ['a tag of a VLAN', `${mac1}${mac0}8100000508004500`, 'foreignTypes'],
+    ['IPv6 that ends within its header', `${mac1}${mac0}86dd60000000`, 'badFrames'],
+    ['a tag within a tag', `${mac1}${mac0}8100000781000007${'0'.repeat(80)}`, 'foreignTypes'],
     ['UDP', packet(udp, { protocol: '11' }), 'foreignProtocols'],
     ['an answer to a ping', packet(echo('00', '00')), 'foreignProtocols'],
     ['a timestamp request', packet(echo('00', '0d')), 'foreignProtocols'],

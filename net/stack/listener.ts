@@ -1,12 +1,23 @@
 /** A listening port: connections half open, and those that wait to be accepted. Both together are bounded by the backlog. */
 import type { Cpu } from '../platform.ts';
+import { type IpAddress, isSameAddress } from './address.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
+import type { NetInterface, Route } from './interface.ts';
 import { sendReset } from './output.ts';
 import { WaitQueue } from './wait-queue.ts';
 
+/** What a socket is bound to beside its port. */
+export interface LocalEnd {
+  /** Any address of IPv4, or of both versions (IPV6_V6ONLY off, as Linux has it), or one. */
+  readonly address: 'ipv4' | 'both' | IpAddress;
+  /** The interface of the address; left out: any. */
+  readonly via?: NetInterface | undefined;
+}
+
 export class Listener {
   readonly port: number;
+  readonly #local: LocalEnd;
   readonly acceptable: WaitQueue;
   /** Buffer sizes that accepted connections get; undefined: the stack's. */
   receiveLimitBytes: number | undefined;
@@ -16,11 +27,21 @@ export class Listener {
   readonly #halfOpen = new Set<Connection>();
   readonly #waiting: Connection[] = [];
 
-  constructor(environment: StackEnvironment, port: number, backlog: number) {
+  constructor(environment: StackEnvironment, port: number, local: LocalEnd, backlog: number) {
     const { platform, counts, costs } = environment;
     this.port = port;
+    this.#local = local;
     this.backlog = backlog;
     this.acceptable = new WaitQueue(platform, counts, costs.wakeUp);
+  }
+
+  /** Whether it takes a connection to this end of ours. */
+  isFor({ via, source }: Route): boolean {
+    const { address, via: own } = this.#local;
+    if (own !== undefined && own !== via) return false;
+    if (address === 'both') return true;
+    if (address === 'ipv4') return typeof source === 'number';
+    return isSameAddress(address, source);
   }
 
   get hasRoom(): boolean {

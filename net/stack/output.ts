@@ -8,7 +8,7 @@
  */
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
-import { Flag, headroomBytes, synBytes } from './headers.ts';
+import { Flag } from './headers.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { type SegmentFields, sendSegment } from './segment-writer.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
@@ -61,7 +61,7 @@ export function sendSyn(cpu: Cpu, connection: Connection): boolean {
   fields.maximumSegment = connection.segmentBytes;
   fields.windowScale = connection.isScaled ? config.windowScale : -1;
   connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
-  return sendControl(cpu, connection, buffer, synBytes);
+  return sendControl(cpu, connection, buffer, connection.version.synBytes);
 }
 
 /** Sends an acknowledgement; with `isProbe` one of an old byte, which the other side must answer with its window. */
@@ -79,7 +79,7 @@ export function acknowledge(cpu: Cpu, connection: Connection, isProbe: 'probe' |
   const { sendMax, sendUnacknowledged } = connection;
   prepare(connection, isProbe === 'probe' ? sequenceAdd(sendUnacknowledged, -1) : sendMax, Flag.ACK);
   if (isProbe === 'plain') environment.counts.acknowledgementsSent++;
-  return sendControl(cpu, connection, buffer, headroomBytes);
+  return sendControl(cpu, connection, buffer, connection.version.headroomBytes);
 }
 
 /** Sends RST: the connection is gone. */
@@ -89,7 +89,7 @@ export function sendReset(cpu: Cpu, connection: Connection): void {
   const buffer = device.buffers.take();
   if (buffer === undefined) return;
   prepare(connection, connection.sendMax, Flag.RST | Flag.ACK);
-  if (sendControl(cpu, connection, buffer, headroomBytes)) {
+  if (sendControl(cpu, connection, buffer, connection.version.headroomBytes)) {
     counts.resetsSent++;
   }
 }
@@ -172,7 +172,7 @@ function sendFin(cpu: Cpu, connection: Connection): boolean {
   if (buffer === undefined) return false;
   cpu.charge('protocol', environment.costs.bufferAllocate);
   prepare(connection, connection.queueEnd, Flag.FIN | Flag.ACK);
-  if (!sendControl(cpu, connection, buffer, headroomBytes)) return false;
+  if (!sendControl(cpu, connection, buffer, connection.version.headroomBytes)) return false;
   advance(connection, sequenceAdd(connection.queueEnd, 1));
   return true;
 }

@@ -84,6 +84,7 @@ function answerArrived(cpu: Cpu, connection: Connection, segment: Segment): void
   );
   connection.agree(segment.maximumSegment, segment.windowScale);
   connection.state = 'ESTABLISHED';
+  connection.route.via.confirmed(connection.route);
   takeAcknowledged(connection, acknowledgement);
   connection.sendWindow = segment.window;
   connection.windowSequence = segment.sequence;
@@ -177,7 +178,8 @@ function updateWindow(connection: Connection, segment: Segment, window: number):
 }
 
 function newlyAcknowledged(cpu: Cpu, connection: Connection, acknowledgement: number): void {
-  const { congestion } = connection;
+  const { congestion, route } = connection;
+  route.via.confirmed(route);
   const bytes = sequenceDistance(acknowledgement, connection.sendUnacknowledged);
   connection.duplicateAcks = 0;
   const freed = takeAcknowledged(connection, acknowledgement);

@@ -1,23 +1,21 @@
 /** Reads a received segment: checks its header, and says where the payload is. */
 import { IpProtocol } from '../../abi/index.ts';
-import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
+import { folded, sumOf } from './checksum.ts';
 import { Option, transportHeader, transportHeaderBytes } from './headers.ts';
-import type { Ipv4Packet } from './ipv4.ts';
+import type { IpPacket } from './ip-packet.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import type { Segment } from './segment-input.ts';
 
 const dword = 4;
 
-/** A segment with its ends; one object, reused. */
+/** A segment with its ports; one object, reused. */
 export interface ReadSegment extends Segment {
-  sourceAddress: number;
   sourcePort: number;
   destinationPort: number;
   payloadBytes: number;
 }
 
 export const newSegment = (): ReadSegment => ({
-  sourceAddress: 0,
   sourcePort: 0,
   destinationPort: 0,
   payloadBytes: 0,
@@ -31,22 +29,19 @@ export const newSegment = (): ReadSegment => ({
 
 /**
  * Parses the segment in `buffer` and narrows the buffer to its payload.
- * @param sum of the packet behind its IPv4 header; -1: to be computed here
+ * @param sum of the packet behind its headers; -1: to be computed here
  */
 export function readSegment(
   bytes: Uint8Array,
   view: DataView,
   buffer: PacketBuffer,
-  { source, at, payloadBytes: segmentBytes }: Ipv4Packet,
+  { at, payloadBytes: segmentBytes, addressSum }: IpPacket,
   sum: number,
-  ourAddress: number,
   into: ReadSegment,
 ): 'segment' | 'bad' | 'badChecksum' {
   if (segmentBytes < transportHeaderBytes) return 'bad';
-  into.sourceAddress = source;
   const plain = sum >= 0 ? sum : sumOf(bytes, at, segmentBytes);
-  const pseudo = pseudoHeaderSum(source, ourAddress, IpProtocol.TCP, segmentBytes);
-  if (folded(plain + pseudo) !== 0xffff) return 'badChecksum';
+  if (folded(plain + addressSum + IpProtocol.TCP + segmentBytes) !== 0xffff) return 'badChecksum';
   const headerLength = transportHeader.fields.dataOffset.get(view, at) * dword;
   if (headerLength < transportHeaderBytes || headerLength > segmentBytes) return 'bad';
   readTransport(view, at, into);

@@ -1,19 +1,12 @@
-/** Builds frames in place: the three headers in front of a payload that lies behind the headroom of its buffer. */
-import { EtherType, IpProtocol } from '../../abi/index.ts';
+/** Builds frames in place: the headers in front of a payload that lies behind the headroom of its buffer. */
+import { IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import type { Cpu } from '../platform.ts';
-import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
+import { folded, sumOf } from './checksum.ts';
 import type { Ends } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
-import {
-  headerBytes,
-  Option,
-  synOptionBytes,
-  transportHeader,
-  transportHeaderBytes,
-  transportStart,
-} from './headers.ts';
-import { writeIpv4 } from './ipv4.ts';
+import { Option, synOptionBytes, transportHeader, transportHeaderBytes } from './headers.ts';
+import { ipVersionOf } from './ip-version.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 
 const dword = 4;
@@ -44,19 +37,20 @@ export function sendSegment(
   payloadAt: number,
   payloadBytes: number,
 ): boolean {
-  const { device, platform, counts, costs, neighbours } = environment;
-  const { remoteAddress } = ends;
-  if (!neighbours.isReachable(remoteAddress)) return false;
+  const { device, platform, counts, costs } = environment;
+  const { route } = ends;
+  const version = ipVersionOf(route.destination);
   const { bytes, view } = platform.memory;
   const optionBytes = fields.maximumSegment > 0 ? synOptionBytes : 0;
-  const start = payloadAt - headerBytes - optionBytes;
+  const start = payloadAt - version.transportStart - transportHeaderBytes - optionBytes;
   const frame = buffer.address + start;
   const segmentBytes = transportHeaderBytes + optionBytes + payloadBytes;
-  ethernetHeader.fields.type.set(view, frame, EtherType.IPV4);
-  writeIpv4(environment, frame + ethernetHeaderBytes, IpProtocol.TCP, remoteAddress, segmentBytes);
-  const at = frame + transportStart;
+  ethernetHeader.fields.type.set(view, frame, version.etherType);
+  const header = frame + ethernetHeaderBytes;
+  const addressSum = version.write(platform.memory, header, route, IpProtocol.TCP, segmentBytes);
+  const at = frame + version.transportStart;
   writeTransport(view, at, ends, fields, optionBytes);
-  const pseudo = pseudoHeaderSum(environment.address, remoteAddress, IpProtocol.TCP, segmentBytes);
+  const pseudo = addressSum + IpProtocol.TCP + segmentBytes;
   let checksum = folded(pseudo);
   if (!device.hasChecksumOffload) {
     cpu.charge('checksum', Math.ceil(segmentBytes / costs.checksumBytesPerCycle));
@@ -65,9 +59,9 @@ export function sendSegment(
   }
   transportHeader.fields.checksum.set(view, at, checksum);
   cpu.charge('protocol', costs.protocolTransmit);
-  const lengthBytes = transportStart + segmentBytes;
-  if (!neighbours.transmit(cpu, remoteAddress, { buffer, start, lengthBytes, isChecksummed: true }))
-    return false;
+  const lengthBytes = version.transportStart + segmentBytes;
+  const outbound = { buffer, start, lengthBytes, checksum: version.segmentChecksum };
+  if (!route.via.transmit(cpu, route, outbound)) return false;
   counts.segmentsSent++;
   return true;
 }

@@ -3,7 +3,7 @@ import { defaultsOf } from '../../base/parameter.ts';
 import { netStackParameters } from '../parameters.ts';
 import type { KernelMemory } from '../platform.ts';
 import { addresses, ms, TestNetwork, type TestOptions, us } from '../testing/machine.ts';
-import { folded, pseudoHeaderSum, sumOf } from './checksum.ts';
+import { folded, sumFrom, sumOf } from './checksum.ts';
 import { Congestion } from './congestion.ts';
 import { PacketBuffers } from './packet-buffer.ts';
 import { ReceiveQueue } from './receive-queue.ts';
@@ -14,7 +14,8 @@ test('the checksum is that of the example of RFC 1071', () => {
   const bytes = Uint8Array.of(0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7);
   expect(folded(sumOf(bytes, 0, 8))).toBe(0xddf2);
   expect(folded(sumOf(Uint8Array.of(0x12, 0x34, 0x56), 0, 3))).toBe(0x1234 + 0x5600);
-  expect(pseudoHeaderSum(0x0a00_0001, 0x0a00_0002, 6, 20)).toBe(0x0a00 + 1 + 0x0a00 + 2 + 6 + 20);
+  // From the fifth byte on: f4f5 + f6f7, and its carry.
+  expect(folded(sumFrom(bytes, 0, 4, sumOf(bytes, 0, 8)))).toBe(0xebed);
 });
 
 test('sequence numbers wrap', () => {

@@ -2,13 +2,13 @@
  * The protocol stack of one host: finds the connection that a frame is for, opens and listens, and looks after the ends
  * of connections.
  *
- *     driver ── receive ─┬─ ARP ──► neighbours
- *                        └─ IPv4 ─┬─ ICMP ──► echo
- *                                 └─ TCP ──► checks ─┬─ a connection ──► segment-input
- *                                                    ├─ SYN for a listener ──► a half-open connection, SYN + ACK
- *                                                    └─ neither ──► RST
+ *     driver ── receive ─► interface, by its tag ─┬─ ARP ──► interface
+ *                                                 └─ IPv4, IPv6 ─┬─ ICMP ──► echo; neighbours of IPv6 ──► interface
+ *                                                                └─ TCP ──► checks ─┬─ a connection ──► segment-input
+ *                                                                                   ├─ SYN for a listener ──► half open, SYN + ACK
+ *                                                                                   └─ neither ──► RST
  *
- * A neighbour's hardware address is configuration, or found by ARP. No routes, no loopback.
+ * A neighbour's hardware address is configuration, or found by ARP or Neighbor Discovery. No routes but to the own links, no loopback.
  */
 import { EtherType, IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
@@ -16,15 +16,32 @@ import { psPerUs } from '../../base/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
-import { sumWithout } from './checksum.ts';
+import { type IpAddress, isSameAddress } from './address.ts';
+import { sumFrom, sumWithout } from './checksum.ts';
 import { Connection, type Ends } from './connection.ts';
 import { ConnectionTimers } from './connection-timers.ts';
-import { icmpArrived } from './echo.ts';
-import type { NetDevice, NetworkLayer, StackEnvironment } from './environment.ts';
-import { Flag, headroomBytes } from './headers.ts';
-import { newPacket, readIpv4 } from './ipv4.ts';
-import { Listener } from './listener.ts';
-import { Neighbours, type NetAddresses } from './neighbours.ts';
+import {
+  type DeviceFilters,
+  type NetDevice,
+  type NetworkLayer,
+  noTag,
+  type StackEnvironment,
+} from './environment.ts';
+import { Flag } from './headers.ts';
+import { icmpArrived, icmpv6Arrived } from './icmp.ts';
+import {
+  type InterfaceSetup,
+  isSameRoute,
+  NetInterface,
+  type Route,
+  type VlanSetup,
+  vlanMask,
+} from './interface.ts';
+import { newPacket } from './ip-packet.ts';
+import { ipVersionOf, ipv4 } from './ip-version.ts';
+import { readIpv4 } from './ipv4.ts';
+import { readIpv6 } from './ipv6.ts';
+import { Listener, type LocalEnd } from './listener.ts';
 import { output, sendReset, sendSyn } from './output.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { segmentArrived } from './segment-input.ts';
@@ -33,7 +50,20 @@ import { sendSegment } from './segment-writer.ts';
 import { isAfter, sequenceAdd } from './sequence.ts';
 
 /** Where packets that are not for us are counted. */
-const readingCounts = { bad: 'badFrames', foreign: 'foreignDestinations', fragment: 'fragments' } as const;
+const readingCounts = {
+  bad: 'badFrames',
+  foreign: 'foreignDestinations',
+  fragment: 'fragments',
+  option: 'foreignProtocols',
+} as const;
+
+/** The network as the stack is configured for it: the interface without a tag, and those of VLANs. */
+export interface NetAddresses extends InterfaceSetup {
+  readonly vlans?: readonly VlanSetup[] | undefined;
+}
+
+/** Where in a received frame a device begins to sum: behind the header of IPv4. */
+export const receiveSumStart = ipv4.transportStart;
 
 const firstEphemeralPort = 32_768;
 const lastEphemeralPort = 60_999;
@@ -47,8 +77,9 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   readonly costs: NetCostConfig;
   readonly counts: NetStatistics;
   readonly device: NetDevice;
-  readonly address: number;
-  readonly neighbours: Neighbours;
+  /** The one without a tag first. */
+  readonly interfaces: readonly NetInterface[];
+  readonly #byVlan: ReadonlyMap<number, NetInterface>;
   readonly #connections = new Set<Connection>();
   /** By the two ports; few connections share both. */
   readonly #byPorts = new Map<number, Connection[]>();
@@ -76,8 +107,12 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.costs = costs;
     this.counts = counts;
     this.device = device;
-    this.address = addresses.address;
-    this.neighbours = new Neighbours(this, addresses, (cpu, address) => this.#isUnreachable(cpu, address));
+    const failed = (cpu: Cpu, via: NetInterface, address: IpAddress): void =>
+      this.#isUnreachable(cpu, via, address);
+    this.interfaces = [addresses, ...(addresses.vlans ?? [])].map(
+      (setup) => new NetInterface(this, setup, failed),
+    );
+    this.#byVlan = new Map(this.interfaces.map((own) => [own.vlan ?? 0, own]));
     this.#timers = new ConnectionTimers(this, this.#connections);
     this.platform.addTimeKeeper(this.#timers);
   }
@@ -101,8 +136,8 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.#bound.delete(port);
   }
 
-  listen(port: number, backlog: number): Listener {
-    const listener = new Listener(this, port, Math.min(Math.max(backlog, 1), this.config.backlogMax));
+  listen(port: number, local: LocalEnd, backlog: number): Listener {
+    const listener = new Listener(this, port, local, Math.min(Math.max(backlog, 1), this.config.backlogMax));
     this.#listeners.set(port, listener);
     this.device.used();
     return listener;
@@ -113,9 +148,14 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     listener.close(cpu);
   }
 
-  /** Whether a segment could be sent there. */
-  isReachable(address: number): boolean {
-    return this.neighbours.isReachable(address);
+  /** The way to a host: the first that an interface has, or one has of its own addresses. */
+  routeTo(destination: IpAddress, via?: NetInterface, source?: IpAddress): Route | undefined {
+    const interfaces = via === undefined ? this.interfaces : [via];
+    for (const own of interfaces) {
+      const route = own.routeTo(destination, source);
+      if (route !== undefined) return route;
+    }
+    return undefined;
   }
 
   /** Begins to open a connection. @returns undefined when one with these ends exists */
@@ -124,7 +164,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     ends: Ends,
     limits: { readonly receive: number; readonly send: number },
   ): Connection | undefined {
-    if (this.#find(ends.localPort, ends.remoteAddress, ends.remotePort) !== undefined) return undefined;
+    if (this.#find(ends.localPort, ends.route, ends.remotePort) !== undefined) return undefined;
     const connection = this.#open(ends, false);
     connection.setReceiveLimit(limits.receive);
     connection.sendLimitBytes = limits.send;
@@ -138,23 +178,34 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.#timers.stop();
     for (const listener of [...this.#listeners.values()]) this.unlisten(cpu, listener);
     for (const connection of [...this.#connections]) connection.fail(cpu, 'ENETDOWN');
-    this.neighbours.close();
+    for (const own of this.interfaces) own.close();
   }
 
   // What the device calls.
 
-  receive(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
-    const { platform, counts, costs, neighbours, device } = this;
+  begins(mac: Uint8Array): DeviceFilters {
+    const groups = new Map<string, Uint8Array>();
+    for (const own of this.interfaces) for (const group of own.begins(mac)) groups.set(group.join(), group);
+    return { groups: [...groups.values()], vlans: [...this.#byVlan.keys()] };
+  }
+
+  receive(cpu: Cpu, buffer: PacketBuffer, sum: number, tag: number): void {
+    const { platform, counts, costs, device } = this;
     cpu.charge('protocol', costs.protocolReceive);
+    const vlan = tag === noTag ? 0 : tag & vlanMask;
+    if (vlan > 0) cpu.charge('protocol', costs.vlan);
+    const via = this.#byVlan.get(vlan);
     const type =
       buffer.length < ethernetHeaderBytes
         ? undefined
         : ethernetHeader.fields.type.get(platform.memory.view, buffer.physical);
-    if (type === EtherType.IPV4) {
-      this.#packetArrived(cpu, buffer, sum);
+    const isPacket = type === EtherType.IPV4 || (type === EtherType.IPV6 && via?.hasIpv6 === true);
+    if (via !== undefined && isPacket) {
+      this.#packetArrived(cpu, via, type, buffer, sum);
       return;
     }
-    if (type === EtherType.ARP) neighbours.receive(cpu, buffer);
+    if (via === undefined) counts.foreignVlans++;
+    else if (type === EtherType.ARP) via.receiveArp(cpu, buffer);
     else if (type === undefined) counts.badFrames++;
     else counts.foreignTypes++;
     device.buffers.give(buffer);
@@ -208,55 +259,81 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
 
   // Inside.
 
-  #packetArrived(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
+  #packetArrived(cpu: Cpu, via: NetInterface, type: number, buffer: PacketBuffer, sum: number): void {
     const { platform, counts, costs } = this;
     if (sum < 0) {
       cpu.charge('checksum', Math.ceil(buffer.length / costs.checksumBytesPerCycle));
       counts.checksummedBytes += buffer.length;
     }
     const packet = this.#packet;
-    const { bytes, view } = platform.memory;
-    const found = readIpv4(bytes, view, buffer, this.address, packet);
+    const { memory } = platform;
+    const found =
+      type === EtherType.IPV4
+        ? readIpv4(memory, buffer, via.address, packet)
+        : readIpv6(memory, buffer, via, packet);
     if (found !== 'ours') counts[readingCounts[found]]++;
     else {
-      const { at, payloadBytes, protocol } = packet;
-      const end = buffer.physical + buffer.length;
-      // Padding is zeros, where the sender keeps the standard.
-      const own = sum < 0 ? sum : sumWithout(bytes, at + payloadBytes, end, payloadBytes, sum);
+      const { protocol } = packet;
+      const own = sum < 0 ? sum : this.#sumOfPacket(buffer, sum);
       if (protocol === IpProtocol.TCP) {
-        this.#segmentArrived(cpu, buffer, own);
+        this.#segmentArrived(cpu, via, buffer, own);
         return;
       }
-      if (protocol === IpProtocol.ICMP) icmpArrived(cpu, this, packet, own);
+      const isIpv4 = type === EtherType.IPV4;
+      if (isIpv4 && protocol === IpProtocol.ICMP) icmpArrived(cpu, this, via, packet, own);
+      else if (!isIpv4 && protocol === IpProtocol.ICMPV6) icmpv6Arrived(cpu, this, via, packet, own, buffer);
       else counts.foreignProtocols++;
     }
     this.device.buffers.give(buffer);
   }
 
-  #segmentArrived(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
+  /** The sum of a frame without what is in front of the packet's payload, and behind it: padding is zeros, where the sender keeps the standard. */
+  #sumOfPacket({ physical, length }: PacketBuffer, sum: number): number {
+    const { bytes } = this.platform.memory;
+    const { at, payloadBytes } = this.#packet;
+    const start = physical + receiveSumStart;
+    const behind = start === at ? sum : sumFrom(bytes, start, at, sum);
+    return sumWithout(bytes, at + payloadBytes, physical + length, payloadBytes, behind);
+  }
+
+  #segmentArrived(cpu: Cpu, via: NetInterface, buffer: PacketBuffer, sum: number): void {
     const { counts } = this;
     const segment = this.#segment;
     const { bytes, view } = this.platform.memory;
-    const found = readSegment(bytes, view, buffer, this.#packet, sum, this.address, segment);
+    const { source, destination } = this.#packet;
+    const found = this.#isFromHost(via)
+      ? readSegment(bytes, view, buffer, this.#packet, sum, segment)
+      : 'bad';
     if (found !== 'segment') {
       if (found === 'bad') counts.badFrames++;
       else counts.badChecksums++;
       this.device.buffers.give(buffer);
       return;
     }
-    const connection = this.#find(segment.destinationPort, segment.sourceAddress, segment.sourcePort);
+    const ends = { via, source: destination, destination: source };
+    const connection = this.#find(segment.destinationPort, ends, segment.sourcePort);
     if (connection !== undefined && !this.#isReplaced(cpu, connection, segment)) {
       segmentArrived(cpu, connection, segment, buffer);
       return;
     }
     this.device.buffers.give(buffer);
-    this.#strangerArrived(cpu, segment);
+    const route = via.routeTo(source, destination);
+    if (route === undefined) counts.unroutable++;
+    else this.#strangerArrived(cpu, segment, route);
+  }
+
+  /** A segment is from one host to another: neither is a group, nobody, or this host itself. */
+  #isFromHost(via: NetInterface): boolean {
+    const { source, destination } = this.#packet;
+    if (typeof source === 'number' || typeof destination === 'number') return true;
+    return !source.isUnspecified && !destination.isGroup && !via.isOwn(source);
   }
 
   /** Nobody has answered for an address: what is being opened to it ends (Linux: tcp_v4_err); what is open tries on. */
-  #isUnreachable(cpu: Cpu, address: number): void {
+  #isUnreachable(cpu: Cpu, via: NetInterface, address: IpAddress): void {
     for (const connection of [...this.#connections]) {
-      if (connection.remoteAddress !== address) continue;
+      const { route } = connection;
+      if (route.via !== via || !isSameAddress(route.destination, address)) continue;
       if (connection.state === 'SYN_SENT') connection.fail(cpu, 'EHOSTUNREACH');
       else if (connection.state === 'SYN_RECEIVED') connection.end(cpu);
     }
@@ -283,9 +360,13 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     connection.armRetransmit();
   }
 
-  #find(localPort: number, remoteAddress: number, remotePort: number): Connection | undefined {
+  #find(
+    localPort: number,
+    route: Pick<Route, 'via' | 'source' | 'destination'>,
+    remotePort: number,
+  ): Connection | undefined {
     const candidates = this.#byPorts.get(keyOf(localPort, remotePort));
-    return candidates?.find((connection) => connection.remoteAddress === remoteAddress);
+    return candidates?.find((connection) => isSameRoute(connection.route, route));
   }
 
   /** A SYN with a later number reopens a connection that only waits (RFC 9293, 3.10.7.4). */
@@ -299,12 +380,13 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   }
 
   /** A segment that belongs to no connection. */
-  #strangerArrived(cpu: Cpu, segment: ReadSegment): void {
+  #strangerArrived(cpu: Cpu, segment: ReadSegment, route: Route): void {
     if ((segment.flags & Flag.RST) !== 0) return;
-    const listener = this.#listeners.get(segment.destinationPort);
+    const bound = this.#listeners.get(segment.destinationPort);
+    const listener = bound?.isFor(route) === true ? bound : undefined;
     const isOpening = (segment.flags & (Flag.SYN | Flag.ACK)) === Flag.SYN;
     if (listener === undefined || !isOpening) {
-      this.#refuse(cpu, segment);
+      this.#refuse(cpu, segment, route);
       return;
     }
     // No room: the SYN is forgotten, and comes again.
@@ -314,8 +396,8 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     }
     const ends = {
       localPort: segment.destinationPort,
-      remoteAddress: segment.sourceAddress,
       remotePort: segment.sourcePort,
+      route,
     };
     const connection = this.#open(ends, true);
     connection.state = 'SYN_RECEIVED';
@@ -329,7 +411,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   }
 
   /** Answers with RST (RFC 9293, 3.5.2). */
-  #refuse(cpu: Cpu, segment: ReadSegment): void {
+  #refuse(cpu: Cpu, segment: ReadSegment, route: Route): void {
     const { device, counts } = this;
     const buffer = device.room > 0 ? device.buffers.take() : undefined;
     if (buffer === undefined) return;
@@ -340,9 +422,10 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
       ((segment.flags & Flag.FIN) !== 0 ? 1 : 0);
     const ends = {
       localPort: segment.destinationPort,
-      remoteAddress: segment.sourceAddress,
       remotePort: segment.sourcePort,
+      route,
     };
+    const { headroomBytes } = ipVersionOf(route.destination);
     const fields = {
       sequence: hasAck ? segment.acknowledgement : 0,
       acknowledgement: hasAck ? 0 : sequenceAdd(segment.sequence, length),

@@ -75,7 +75,11 @@ export class FakeNic {
   }
 
   /** A frame comes off the cable. */
-  frameArrived(frame: Uint8Array): void {
+  frameArrived(onCable: Uint8Array): void {
+    const isTagged = this.#hasVlanMode && onCable[12] === 0x81 && onCable[13] === 0;
+    const tag = isTagged ? (onCable[14]! << 8) | onCable[15]! : 0;
+    if (isTagged && !this.#takesVlan(tag & 0xfff)) return;
+    const frame = isTagged ? Uint8Array.of(...onCable.subarray(0, 12), ...onCable.subarray(16)) : onCable;
     const head = this.#receiveHead;
     const length = this.#value('rdlen') / 16;
     if ((this.#value('rctl') & 2) === 0 || head === this.#value('rdt')) {
@@ -89,6 +93,8 @@ export class FakeNic {
     receive.length.set(view, at, frame.length);
     receive.checksum.set(view, at, folded(sumOf(frame, start, frame.length - start)));
     receive.endOfPacket.set(view, at, 1);
+    receive.isTagged.set(view, at, isTagged ? 1 : 0);
+    receive.special.set(view, at, tag);
     receive.done.set(view, at, 1);
     this.#receiveHead = (head + 1) % length;
     this.cause(1 << 7);
@@ -121,6 +127,16 @@ export class FakeNic {
     };
   }
 
+  get #hasVlanMode(): boolean {
+    return fieldOf(this.#value('ctrl'), registers.ctrl.fields.vlanMode) === 1;
+  }
+
+  #takesVlan(vlan: number): boolean {
+    if (fieldOf(this.#value('rctl'), registers.rctl.fields.vlanFilter) === 0) return true;
+    const dword = this.values.get(registers.vfta.offset + 4 * (vlan >> 5)) ?? 0;
+    return ((dword >>> (vlan & 31)) & 1) === 1;
+  }
+
   #answer(value: () => number, done: AccessDone): void {
     const { queue, nowPs } = this.#process;
     queue.schedule(
@@ -144,7 +160,8 @@ export class FakeNic {
       this.#ims |= value;
       this.#interrupt();
     } else if (offset === registers.imc.offset) this.#ims &= ~value;
-    else if (offset === registers.ctrl.offset && value >= 2 ** 26) this.#reset();
+    else if (offset === registers.ctrl.offset && fieldOf(value, registers.ctrl.fields.reset) === 1)
+      this.#reset();
     else {
       this.values.set(offset, value);
       if (offset === registers.tdt.offset) this.#kick();
@@ -196,12 +213,20 @@ export class FakeNic {
     const { bytes, view } = this.#memory;
     const at = this.#value('tdbal') + head * 16;
     const address = transmit.bufferAddress.getNumber(view, at);
-    const frame = bytes.slice(address, address + transmit.length.get(view, at));
+    let frame = bytes.slice(address, address + transmit.length.get(view, at));
     if (transmit.insertChecksum.get(view, at) === 1) {
       const start = transmit.checksumStart.get(view, at);
       const place = transmit.checksumOffset.get(view, at);
       const sum = ~folded(sumOf(frame, start, frame.length - start)) & 0xffff;
       new DataView(frame.buffer).setUint16(place, sum);
+    }
+    if (this.#hasVlanMode && transmit.insertTag.get(view, at) === 1) {
+      const tag = transmit.special.get(view, at);
+      frame = Uint8Array.of(
+        ...frame.subarray(0, 12),
+        ...[0x81, 0, tag >> 8, tag & 0xff],
+        ...frame.subarray(12),
+      );
     }
     transmit.done.set(view, at, 1);
     this.#transmitHead = (head + 1) % (this.#value('tdlen') / 16);

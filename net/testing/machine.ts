@@ -21,9 +21,18 @@ import type { NetCostConfig, NetDriverConfig, NetStackConfig } from '../paramete
 import { netParameters } from '../parameters.ts';
 import type { NetPlatform } from '../platform.ts';
 import type { SocketCalls } from '../socket/index.ts';
+import { type InterfaceSetup, ipv6Of, linkLocalOf, type NetAddresses } from '../stack/index.ts';
 import { FakeNic, fakeBars } from './fake-nic.ts';
 
 export const addresses = [0x0a00_0001, 0x0a00_0002] as const;
+/** The same of IPv6; of VLAN {@link vlanId}, of either version. */
+export const ipv6Addresses = ['2001:db8::1', '2001:db8::2'] as const;
+export const linkLocalAddresses = ['fe80::ff:fe00:1', 'fe80::ff:fe00:2'] as const;
+export const vlanId = 7;
+export const vlanAddresses = [0x0a07_0001, 0x0a07_0002] as const;
+export const vlanIpv6Addresses = ['2001:db8:7::1', '2001:db8:7::2'] as const;
+/** Of frames of the VLAN, by host. */
+export const vlanPriorities = [3, 5] as const;
 const macs = [Uint8Array.of(2, 0, 0, 0, 0, 1), Uint8Array.of(2, 0, 0, 0, 0, 2)] as const;
 export const us = 1_000_000;
 export const ms = 1_000_000_000;
@@ -184,12 +193,38 @@ function newNode(process: LogicalProcess, index: number, options: TestOptions): 
     stack: { ...defaultsOf(netParameters.stack), ...options.stack },
     cost: { ...defaultsOf(netParameters.cost), ...options.cost },
   });
-  const other = 1 - index;
-  const network = new Network(platform, config, {
-    address: addresses[index]!,
-    ...(options.asksForNeighbours === true
-      ? { neighbours: new Map(), linkPrefixBits: 24 }
-      : { neighbours: new Map([[addresses[other]!, macs[other]!]]) }),
-  });
+  const mac = options.asksForNeighbours === true ? undefined : macs[1 - index]!;
+  const network = new Network(platform, config, addressesOf(index, mac));
   return { index, host, network, platform, log, nic: parts.nic!, isUp: false };
+}
+
+/** Both interfaces of a host. @param mac of the other host; undefined: it is to be looked for */
+export function addressesOf(index: number, mac: Uint8Array | undefined): NetAddresses {
+  const vlan = { vlan: vlanId, priority: vlanPriorities[index]! };
+  return {
+    ...interfaceSetup(index, mac, addresses, ipv6Addresses),
+    vlans: [{ ...interfaceSetup(index, mac, vlanAddresses, vlanIpv6Addresses), ...vlan }],
+  };
+}
+
+function interfaceSetup(
+  index: number,
+  mac: Uint8Array | undefined,
+  ipv4: readonly number[],
+  ipv6: readonly string[],
+): InterfaceSetup {
+  const other = 1 - index;
+  const known = mac === undefined ? [] : [mac];
+  return {
+    address: ipv4[index]!,
+    neighbours: new Map(known.map((its) => [ipv4[other]!, its])),
+    ...(mac === undefined ? { linkPrefixBits: 24 } : {}),
+    ipv6: {
+      addresses: [ipv6Of(ipv6[index]!)!],
+      prefixBits: 64,
+      neighbours: known.flatMap((its) =>
+        [ipv6Of(ipv6[other]!)!, linkLocalOf(its)].map((address) => [address, its] as const),
+      ),
+    },
+  };
 }

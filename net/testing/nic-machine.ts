@@ -31,11 +31,11 @@ import {
   LogicalProcess,
   SingleRunner,
 } from '../../sim/index.ts';
-import { type EthernetConfig, ethernetChannelBytes, ethernetParameters } from '../../wire/index.ts';
+import { type EthernetConfig, ethernetChannelBytes, ethernetParameters, withTag } from '../../wire/index.ts';
 import { Network, netConfigOf } from '../network.ts';
 import { type NetDriverConfig, type NetStackConfig, netParameters } from '../parameters.ts';
 import type { SocketCalls } from '../socket/index.ts';
-import { addresses } from './machine.ts';
+import { addressesOf } from './machine.ts';
 
 const functionId = 0x0100;
 const pcieChannel = (): SharedArrayBuffer => new SharedArrayBuffer(channelBufferBytes(2 ** 20));
@@ -45,6 +45,8 @@ export interface NicMachineOptions {
   readonly driver?: Partial<NetDriverConfig>;
   readonly stack?: Partial<NetStackConfig>;
   readonly seed?: number;
+  /** The hosts are not told each other's MACs. */
+  readonly asksForNeighbours?: boolean;
 }
 
 export class NicNode {
@@ -129,17 +131,16 @@ export class NicNode {
         startTimer: (delayPs: number, due: () => void) =>
           void hostLp.queue.schedule(hostLp.nowPs + delayPs, hostLp.queue.addHandler(due)),
       };
-      const other = 1 - index;
       const network = new Network(
         platform,
         netConfigOf({
           driver: { ...defaultsOf(netParameters.driver), ...options.driver },
           stack: { ...defaultsOf(netParameters.stack), ...options.stack },
         }),
-        {
-          address: addresses[index]!,
-          neighbours: new Map([[addresses[other]!, Uint8Array.from(macAddressOf(other))]]),
-        },
+        addressesOf(
+          index,
+          options.asksForNeighbours === true ? undefined : Uint8Array.from(macAddressOf(1 - index)),
+        ),
       );
       this.barAddress = found!.bars[0]!.address;
       this.freeFramesBefore = host.frames.freeCount;
@@ -156,7 +157,7 @@ export class NicMachine {
   readonly #runner: SingleRunner;
 
   constructor(options: NicMachineOptions = {}) {
-    const ethernet = { ...defaultsOf(ethernetParameters), ...options.ethernet };
+    const ethernet = withTag({ ...defaultsOf(ethernetParameters), ...options.ethernet });
     const wires = [0, 1].map(() => new SharedArrayBuffer(ethernetChannelBytes(ethernet)));
     this.nodes = [0, 1].map((index) => {
       const wire = index === 0 ? wires : [...wires].reverse();

@@ -8,7 +8,7 @@
 import { ConfigurationError } from '../../base/index.ts';
 import { linkChannelBytes } from '../../hw/pcie/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../../sim/index.ts';
-import { ethernetChannelBytes, wireChannelBytes, withTag } from '../../wire/index.ts';
+import { type EthernetConfig, ethernetChannelBytes, wireChannelBytes, withTag } from '../../wire/index.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
@@ -162,7 +162,11 @@ function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
 
 /** Of one direction of the cable: InfiniBand's or Ethernet's. */
 const cableBytes = (config: MachineConfig): number =>
-  config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(config.ethernet);
+  config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(nicEthernetOf(config));
+
+/** The cable of two NICs: with room for a tag where they have a VLAN. */
+export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>
+  net.stack.vlanId === 0 ? ethernet : withTag(ethernet);
 
 /** The same of the cable of an HCA, as its ports are. */
 export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>

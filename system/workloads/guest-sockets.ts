@@ -23,7 +23,12 @@ export type SocketTask =
   /** Sends so many zeros over one connection. */
   | { readonly service: 'zeros'; readonly port: number; readonly bytes: number }
   /** Connects to the guest, sends so many bytes, and is to get them back. */
-  | { readonly service: 'call'; readonly address: number; readonly port: number; readonly bytes: number };
+  | {
+      readonly service: 'call';
+      readonly address: number | string;
+      readonly port: number;
+      readonly bytes: number;
+    };
 
 /** @returns how many tasks it was given */
 export async function guestSockets(program: ProgramContext): Promise<number> {
@@ -90,7 +95,7 @@ async function sendZeros(program: ProgramContext, listening: number, lengthBytes
 
 async function call(
   program: ProgramContext,
-  address: number,
+  address: number | string,
   port: number,
   lengthBytes: number,
 ): Promise<number> {

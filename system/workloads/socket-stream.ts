@@ -102,12 +102,12 @@ export class SocketStream {
 const isErrno = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code;
 
-/** A socket that listens. */
+/** A socket that listens for connections of either version of IP. */
 export async function listenAt(program: SocketUser, port: number, backlog = 16): Promise<number> {
   const { cpu } = program;
   const sockets = socketsOf(program);
-  const fd = await sockets.socket(cpu);
-  await sockets.bind(cpu, fd, { address: 0, port });
+  const fd = await sockets.socket(cpu, 'AF_INET6');
+  await sockets.bind(cpu, fd, { address: '::', port });
   await sockets.listen(cpu, fd, backlog);
   return fd;
 }
@@ -116,11 +116,15 @@ export async function listenAt(program: SocketUser, port: number, backlog = 16):
 export const acceptFrom = async (program: SocketUser, listening: number): Promise<SocketStream> =>
   new SocketStream(program, await socketsOf(program).accept(program.cpu, listening));
 
-/** Connects to a port. @throws NetError */
-export async function connectTo(program: SocketUser, address: number, port: number): Promise<SocketStream> {
+/** Connects to a port. @param address of IPv4 a number, of IPv6 text @throws NetError */
+export async function connectTo(
+  program: SocketUser,
+  address: number | string,
+  port: number,
+): Promise<SocketStream> {
   const { cpu } = program;
   const sockets = socketsOf(program);
-  const fd = await sockets.socket(cpu);
+  const fd = await sockets.socket(cpu, typeof address === 'number' ? 'AF_INET' : 'AF_INET6');
   await sockets.connect(cpu, fd, { address, port });
   return new SocketStream(program, fd);
 }

@@ -1,4 +1,7 @@
-/** Frames read by tshark: those of an LSO, whose checksums it computes itself, are one stream of TCP; PAUSE frames say what they are for. */
+/**
+ * Frames read by tshark: those of an LSO, whose checksums it computes itself, are one stream of TCP; PAUSE frames say what they are for; two
+ * simulated kernels with NICs find each other and talk over IPv4 and IPv6, with and without a tag.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +14,8 @@ import {
   TCP_CHECKSUM_PLACE,
 } from '../../hw/hca/testing/own-frames.ts';
 import { frameCompletions, frameOf, MAC_B, ringScene } from '../../hw/hca/testing/rings.ts';
+import { addresses, ipv6Addresses, vlanAddresses, vlanIpv6Addresses } from '../../net/testing/machine.ts';
+import { NicMachine } from '../../net/testing/nic-machine.ts';
 import { fieldsOf, tsharkTree } from './tshark.ts';
 
 const BUFFER_BYTES = 2000;
@@ -107,5 +112,87 @@ describe('the frames of an LSO, read by tshark', () => {
       [GOOD, '1776', '1400', rest, '', whole, isIpv4 ? '0x0000' : '6'],
       [GOOD, '3176', '800', last, '', isIpv4 ? GOOD : '832', isIpv4 ? '0x0001' : '6'],
     ]);
+  });
+});
+
+/** All frames of two hosts, of which the first sends bytes to each of these addresses of the second. */
+async function framesBetween(
+  remotes: readonly (number | string)[],
+  lengthBytes: number,
+): Promise<Uint8Array[]> {
+  const frames: Uint8Array[] = [];
+  const machine = new NicMachine({ asksForNeighbours: true });
+  machine.nodes[0]!.nic.port.tap = {
+    packetPassed: (_direction, _atPs, bytes, first, length) => {
+      frames.push(bytes.slice(first, first + length));
+    },
+  };
+  machine.run(1, 'server', async ({ cpu, memory }, calls) => {
+    const listening = await calls.socket(cpu, 'AF_INET6');
+    await calls.bind(cpu, listening, { address: '::', port: 7000 });
+    await calls.listen(cpu, listening, 4);
+    const buffer = memory.map(lengthBytes);
+    for (const _remote of remotes) {
+      const fd = await calls.accept(cpu, listening);
+      expect(await calls.recv(cpu, fd, buffer, lengthBytes, { waitAll: true })).toBe(lengthBytes);
+      await calls.close(cpu, fd);
+    }
+  });
+  machine.run(0, 'client', async ({ cpu, memory }, calls) => {
+    await cpu.sleep(20e9);
+    const buffer = memory.map(lengthBytes);
+    await memory.store(cpu, buffer, pattern(3, lengthBytes));
+    for (const address of remotes) {
+      const fd = await calls.socket(cpu, typeof address === 'number' ? 'AF_INET' : 'AF_INET6');
+      await calls.connect(cpu, fd, { address, port: 7000 });
+      await calls.send(cpu, fd, buffer, lengthBytes);
+      await calls.close(cpu, fd);
+    }
+  });
+  await machine.toEnd();
+  return frames;
+}
+
+it('the frames of two simulated kernels, read by tshark, are ARP, Neighbor Discovery and TCP with right checksums', async () => {
+  const remotes = [addresses[1], ipv6Addresses[1], vlanAddresses[1], vlanIpv6Addresses[1]];
+  const file = join(folder, 'kernels.pcap');
+  writeFileSync(file, captureOf(await framesBetween(remotes, 5000)));
+  const fields = [
+    ...['_ws.malformed', 'frame.protocols', 'vlan.id', 'vlan.priority', 'eth.src'],
+    ...['ip.checksum.status', 'icmpv6.checksum.status', 'tcp.checksum.status', 'icmpv6.type', 'tcp.len'],
+  ];
+  const preferences = ['tcp.check_checksum:TRUE', 'ip.check_checksum:TRUE'];
+  const rows = await fieldsOf(await tsharkTree(), file, fields, preferences);
+  const kinds = new Map<string, { bytes: number; status: Set<string> }>();
+  for (const [malformed, protocols = '', vlan, priority, source = '', ip, icmp, tcp, type, length] of rows) {
+    expect(malformed).toBe('');
+    const name = `${source.at(-1)} ${protocols.replace('eth:ethertype:', '').replace(/:data.*/, '')} ${vlan} ${priority} ${type}`;
+    const kind = kinds.get(name) ?? { bytes: 0, status: new Set<string>() };
+    kinds.set(name, kind);
+    kind.bytes += Number(length);
+    for (const status of [ip, icmp, tcp]) if (status !== '') kind.status.add(status!);
+  }
+  const GOOD = new Set(['1']);
+  const none = new Set<string>();
+  const bytes = 5000;
+  const of = (count: number, status = GOOD) => ({ bytes: count, status });
+  // Of VLAN 7 the first host's frames have priority 3, the other's 5.
+  expect(Object.fromEntries(kinds)).toEqual({
+    '1 arp   ': of(0, none),
+    '2 arp   ': of(0, none),
+    '1 ip:tcp   ': of(bytes),
+    '2 ip:tcp   ': of(0),
+    '1 ipv6:icmpv6   135': of(0),
+    '2 ipv6:icmpv6   136': of(0),
+    '1 ipv6:tcp   ': of(bytes),
+    '2 ipv6:tcp   ': of(0),
+    '1 vlan:ethertype:arp 7 3 ': of(0, none),
+    '2 vlan:ethertype:arp 7 5 ': of(0, none),
+    '1 vlan:ethertype:ip:tcp 7 3 ': of(bytes),
+    '2 vlan:ethertype:ip:tcp 7 5 ': of(0),
+    '1 vlan:ethertype:ipv6:icmpv6 7 3 135': of(0),
+    '2 vlan:ethertype:ipv6:icmpv6 7 5 136': of(0),
+    '1 vlan:ethertype:ipv6:tcp 7 3 ': of(bytes),
+    '2 vlan:ethertype:ipv6:tcp 7 5 ': of(0),
   });
 });

@@ -1,6 +1,7 @@
 /**
  * The stock mlx4_en of a guest, and the kernel path of a simulated host with a conventional NIC, at the two ends of an Ethernet cable that
- * loses, damages, doubles and reorders some frames: ARP, pings, TCP in both directions, long frames, and counters.
+ * loses, damages, doubles and reorders some frames: ARP and Neighbor Discovery, pings, TCP in both directions, over IPv4 and IPv6, without
+ * and with the tag of a VLAN, long frames, and counters.
  */
 import { peerAddresses } from '../peer-network.ts';
 import { counterOf, surplusOf } from './ethernet.ts';
@@ -10,6 +11,21 @@ import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 const guestAddress = 0x0a00_0001;
+/** As nic-software.ts gives them to the simulated host, node 1; the guest has those of node 0. */
+const ipv6 = {
+  guest: '2001:db8::1',
+  peer: '2001:db8::2',
+  peerLinkLocal: `fe80::12:34ff:fe00:2%${name}`,
+} as const;
+const vlanId = 7;
+const vlan = {
+  guest: '10.16.7.1',
+  peer: '10.16.7.2',
+  guest6: '2001:db8:0:7::1',
+  peer6: '2001:db8:0:7::2',
+} as const;
+const link = `${name}.${vlanId}`;
+const othersVlanId = 8;
 const ports = { echo: 7, discard: 9, zeros: 19, iperf3: 5201, call: 5001 } as const;
 const nobodysPort = 11;
 const fileMib = 2;
@@ -28,12 +44,12 @@ async function countedBy(stage: Stage, act: () => Promise<unknown>, counter: str
 }
 
 /** The host speaks first: so it is the one that asks. */
-async function callGuest(stage: Stage): Promise<string> {
+async function callGuest(stage: Stage, address: number | string, requests: string): Promise<string> {
   await stage.check(`nc -l -p ${ports.call} -e cat >/run/call.log 2>&1 & sleep 1`);
-  const task = { service: 'call', address: guestAddress, port: ports.call, bytes: callBytes } as const;
-  const asked = await countedBy(stage, () => play(stage, task, 'true', false), 'arpRequests');
+  const task = { service: 'call', address, port: ports.call, bytes: callBytes } as const;
+  const asked = await countedBy(stage, () => play(stage, task, 'true', false), requests);
   if (asked === 0) throw new ScenarioFailure('the simulated host has not asked for the guest');
-  return `${callBytes} bytes there and back, ${asked} requests of ARP`;
+  return `${callBytes} bytes there and back, ${asked} of ${requests}`;
 }
 
 async function resolve(stage: Stage): Promise<string> {
@@ -46,8 +62,8 @@ async function resolve(stage: Stage): Promise<string> {
 }
 
 /** Pings of a size, that all come back, or none. */
-async function ping(stage: Stage, bytes: number, isAnswered = true): Promise<string> {
-  const { output } = await stage.run(`ping -c 3 -i 0.1 -W 2 -s ${bytes} peer`);
+async function ping(stage: Stage, bytes: number, isAnswered = true, to = 'peer'): Promise<string> {
+  const { output } = await stage.run(`ping -c 3 -i 0.1 -W 2 -s ${bytes} ${to}`);
   if (!output.includes(isAnswered ? ' 0% packet loss' : ' 100% packet loss'))
     throw new ScenarioFailure(output);
   return output.trim().split('\n').at(-1)!;
@@ -63,9 +79,9 @@ async function pingAll(stage: Stage): Promise<string> {
 }
 
 /** A busy computer is slow: how fast it is is said, and not asserted. */
-async function stream(stage: Stage, options: string): Promise<string> {
+async function stream(stage: Stage, options: string, to = 'peer', size = '2M'): Promise<string> {
   const task = { service: 'iperf3', port: ports.iperf3 } as const;
-  const output = await play(stage, task, `iperf3 -c peer -n 2M ${options}`, true);
+  const output = await play(stage, task, `iperf3 -c ${to} -n ${size} ${options}`, true);
   const line = output
     .split('\n')
     .filter((text) => text.includes('receiver'))
@@ -109,12 +125,62 @@ async function refuse(stage: Stage): Promise<string> {
   return output.trim();
 }
 
+/** Addresses of IPv6 and of a VLAN; priority 3 for what the guest sends there. */
+async function addAddresses(stage: Stage): Promise<string> {
+  const ip = '/bin/ip';
+  await stage.check(
+    `modprobe 8021q; ${ip} addr add ${ipv6.guest}/64 dev ${name} nodad && ` +
+      `${ip} link add link ${name} name ${link} type vlan id ${vlanId} egress-qos-map 0:3 && ` +
+      `${ip} addr add ${vlan.guest}/24 dev ${link} && ${ip} addr add ${vlan.guest6}/64 dev ${link} nodad && ` +
+      `${ip} link set ${link} up`,
+  );
+  return await callGuest(stage, ipv6.guest, 'neighborSolicitations');
+}
+
+async function pingIpv6(stage: Stage): Promise<string> {
+  await stage.check(`/bin/ip -6 neigh flush dev ${name}`);
+  const answers = await countedBy(
+    stage,
+    async () => {
+      await ping(stage, 0, true, ipv6.peer);
+      await ping(stage, 1452, true, ipv6.peer);
+      await ping(stage, 56, true, ipv6.peerLinkLocal);
+    },
+    'neighborAdvertisements',
+  );
+  const said = await stage.check(`/bin/ip -6 neigh show ${ipv6.peer}`);
+  if (answers === 0 || !/lladdr 02:12:34:00:00:02/.test(said))
+    throw new ScenarioFailure(`${answers}: ${said}`);
+  return said.trim();
+}
+
+/** What it has of a VLAN, and nothing of another one. */
+async function useVlan(stage: Stage): Promise<string> {
+  await ping(stage, 1472, true, vlan.peer);
+  await ping(stage, 1452, true, vlan.peer6);
+  const foreign = async (): Promise<number> =>
+    (await stage.session.machine.report()).peer!.node.nic!.device['filteredVlans'] ?? 0;
+  const before = await foreign();
+  const others = `${name}.${othersVlanId}`;
+  await stage.check(
+    `ip link add link ${name} name ${others} type vlan id ${othersVlanId} && ip addr add 10.16.8.1/24 dev ${others} && ip link set ${others} up`,
+  );
+  await stage.run('ping -c 1 -W 1 10.16.8.2');
+  await stage.check(`ip link del ${others}`);
+  const filtered = (await foreign()) - before;
+  if (filtered === 0) throw new ScenarioFailure('frames of another VLAN were not filtered');
+  return `${filtered} frames of another VLAN filtered`;
+}
+
 /** Both ends have them as long as the cable carries. */
 async function useLongFrames(stage: Stage): Promise<string> {
   await stage.check(
-    `ip link set ${name} mtu ${jumboMtu}; until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`,
+    `ip link set ${name} mtu ${jumboMtu}; ip link set ${link} mtu ${jumboMtu}; until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`,
   );
   await ping(stage, jumboMtu - 28);
+  await ping(stage, jumboMtu - 48, true, ipv6.peer);
+  await ping(stage, jumboMtu - 28, true, vlan.peer);
+  await ping(stage, jumboMtu - 48, true, vlan.peer6);
   const frames = async (): Promise<number> => (await kernelOf(stage))['framesReceived'] ?? 0;
   const before = await frames();
   const said = await stream(stage, '');
@@ -137,7 +203,10 @@ async function compareCounters(stage: Stage): Promise<string> {
 }
 
 const steps: readonly Step[] = [
-  { title: 'the simulated host connects to the guest, for which it asks by ARP', run: callGuest },
+  {
+    title: 'the simulated host connects to the guest, for which it asks by ARP',
+    run: (stage) => callGuest(stage, guestAddress, 'arpRequests'),
+  },
   { title: 'the guest asks for the simulated host, which answers', run: resolve },
   { title: 'pings of all sizes come back, and those in several parts do not', run: pingAll },
   { title: 'a connection to a port where nothing listens is refused', run: refuse },
@@ -145,7 +214,19 @@ const steps: readonly Step[] = [
   { title: 'it receives from it, by two streams', run: (stage) => stream(stage, '-R -P 2') },
   { title: 'a file comes back as it was', run: echoFile },
   { title: 'a window that a reader lets close opens again, on either side', run: closeWindows },
-  { title: 'long frames are used by both', run: useLongFrames },
+  { title: 'it connects over IPv6, and asks by Neighbor Discovery', run: addAddresses },
+  { title: 'the guest finds it by Neighbor Discovery, and pings of all sizes come back', run: pingIpv6 },
+  { title: 'iperf3 sends over IPv6', run: (stage) => stream(stage, '-6', ipv6.peer, '1M') },
+  { title: 'it receives over IPv6', run: (stage) => stream(stage, '-6 -R', ipv6.peer, '1M') },
+  { title: 'pings of a VLAN come back, and frames of another one are dropped', run: useVlan },
+  { title: 'iperf3 sends over the VLAN', run: (stage) => stream(stage, '', vlan.peer, '1M') },
+  { title: 'it receives over IPv6 of the VLAN', run: (stage) => stream(stage, '-6 -R', vlan.peer6, '1M') },
+  { title: 'long frames are used by both, on every path', run: useLongFrames },
+  {
+    title: 'long frames of IPv6 with a tag, either way',
+    run: async (stage) =>
+      `${await stream(stage, '-6', vlan.peer6, '1M')}; ${await stream(stage, '-6 -R', vlan.peer6, '1M')}`,
+  },
   { title: 'ethtool -S has counted what the cable carried', run: compareCounters },
   {
     title: 'every fault of the cable has happened',
@@ -179,6 +260,8 @@ export const ethernetPeer: Scenario = {
     'hca.capability.linkLayer': 'ethernet',
     'ethernet.mtuBytes': jumboMtu,
     'net.driver.mtu': jumboMtu,
+    'net.stack.vlanId': vlanId,
+    'net.stack.vlanPriority': 5,
   },
   isLoaded: true,
   steps,

@@ -7,7 +7,7 @@ import { macAddressOf, Nic } from '../../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
 import { withTag } from '../../../wire/index.ts';
 import { FaultLog, injectNicFaults } from '../faults/index.ts';
-import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
+import { channelKey, hostName, type MachinePlan, nicEthernetOf, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';
 import { linkReader } from './packet-log.ts';
@@ -44,8 +44,8 @@ export class NicNode {
       link: pcie.link,
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
-      // A port of an HCA sends a tag beside the longest payload.
-      ethernet: plan.nicFarEnd === undefined ? config.ethernet : withTag(config.ethernet),
+      // A port of an HCA sends a tag beside the longest payload, and so does an interface of a VLAN.
+      ethernet: plan.nicFarEnd === undefined ? nicEthernetOf(config) : withTag(config.ethernet),
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),

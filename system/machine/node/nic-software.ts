@@ -5,22 +5,28 @@
  *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
  *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
  *
- * Addresses are configuration: host n is 10.0.0.(n + 1). Between two NICs the MAC of the other is, too; who is at an HCA's end of the
- * cable is found by ARP.
+ * Addresses are configuration, see {@link addressOf} and {@link ipv6AddressOf}. Between two NICs the MAC of the other is, too; who is at an
+ * HCA's end of the cable is found by ARP and Neighbor Discovery.
  */
 import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../../host/index.ts';
 import { macAddressOf } from '../../../hw/nic/index.ts';
 import type { EnumeratedFunction } from '../../../hw/pcie/index.ts';
-import { Network, type SocketCalls } from '../../../net/index.ts';
+import { type InterfaceSetup, ipv6Of, linkLocalOf, Network, type SocketCalls } from '../../../net/index.ts';
 import { peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { DmaController } from './dma-controller.ts';
 
-/** IPv4 address of a host. */
-export const addressOf = (node: number): number => 0x0a00_0001 + node;
+/** IPv4 address of a host: 10.0.0.(n + 1), and on VLAN v 10.(16 + v / 256).(v % 256).(n + 1). @param vlan 0: without a tag */
+export const addressOf = (node: number, vlan = 0): number =>
+  0x0a00_0001 + node + (vlan === 0 ? 0 : (0x1000 + vlan) * 256);
+
+/** IPv6 address of a host beside its link-local one, as text: 2001:db8:0:v::(n + 1) on VLAN v (RFC 3849). */
+const ipv6AddressOf = (node: number, vlan = 0): string =>
+  `2001:db8:0:${vlan.toString(16)}::${(node + 1).toString(16)}`;
 
 /** Bits of an address that all hosts of the link share. */
 const linkPrefixBits = 24;
+const ipv6PrefixBits = 64;
 
 /** What the kernel uses of the host. */
 export interface NicKernel {
@@ -84,12 +90,11 @@ export class NicSoftware {
       startTimer: (delayPs: number, due: () => void) => kernel.startTimer(delayPs, due),
       log: (text: string) => kernel.log(text),
     };
-    const peer = peerOf(node);
-    const known = resolvesNeighbours ? [] : [[addressOf(peer), Uint8Array.from(macAddressOf(peer))] as const];
+    const { ipv6: hasIpv6, vlanId, vlanPriority: priority } = config.net.stack;
+    const setupOf = (vlan: number): InterfaceSetup => interfaceSetup(node, vlan, hasIpv6, resolvesNeighbours);
     this.network = new Network(platform, config.net, {
-      address: addressOf(node),
-      neighbours: new Map(known),
-      ...(resolvesNeighbours ? { linkPrefixBits } : {}),
+      ...setupOf(0),
+      vlans: vlanId === 0 ? [] : [{ ...setupOf(vlanId), vlan: vlanId, priority }],
     });
   }
 
@@ -109,4 +114,34 @@ export class NicSoftware {
   async remove(cpu: CoreThread): Promise<void> {
     await this.network?.remove(cpu);
   }
+}
+
+/** An interface's addresses, and those of the other host unless it is to be looked for. @param vlan 0: without a tag */
+function interfaceSetup(
+  node: number,
+  vlan: number,
+  hasIpv6: boolean,
+  resolvesNeighbours: boolean,
+): InterfaceSetup {
+  const peer = peerOf(node);
+  const mac = Uint8Array.from(macAddressOf(peer));
+  const known = resolvesNeighbours ? [] : [mac];
+  return {
+    address: addressOf(node, vlan),
+    neighbours: new Map(known.map((its) => [addressOf(peer, vlan), its])),
+    ...(resolvesNeighbours ? { linkPrefixBits } : {}),
+    ...(hasIpv6
+      ? {
+          ipv6: {
+            addresses: [ipv6Of(ipv6AddressOf(node, vlan))!],
+            prefixBits: ipv6PrefixBits,
+            neighbours: known.flatMap((its) =>
+              [ipv6Of(ipv6AddressOf(peer, vlan))!, linkLocalOf(its)].map(
+                (address) => [address, its] as const,
+              ),
+            ),
+          },
+        }
+      : {}),
+  };
 }

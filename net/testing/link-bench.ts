@@ -1,0 +1,50 @@
+/** A host at a cable whose frames are written out by the spec: what it sends, answers and counts. For specs only. */
+import { expect } from 'vitest';
+import { fromHex, toHex } from '../../base/bytes.ts';
+import type { NetStatistics } from '../counts.ts';
+import { ms, TestNetwork, type TestOptions } from './machine.ts';
+
+/** RFC 1071, of bytes as hexadecimal digits. */
+export function checksumOf(hex: string): string {
+  const words = hex.padEnd(Math.ceil(hex.length / 4) * 4, '0').match(/..../g) ?? [];
+  const sum = words.reduce((total, word) => total + Number.parseInt(word, 16), 0);
+  const folded = (sum % 0x1_0000) + Math.floor(sum / 0x1_0000);
+  return (0xffff - ((folded % 0x1_0000) + Math.floor(folded / 0x1_0000))).toString(16).padStart(4, '0');
+}
+
+/** Two hosts that find each other, both up; what host 1 sends, and host 0 does, is seen. */
+export async function bench(options: TestOptions = {}) {
+  const net = new TestNetwork({ asksForNeighbours: true, ...options });
+  const frames: string[] = [];
+  net.onFrame = (from, frame) => {
+    frames.push(`${from} ${toHex(frame)}`);
+    return true;
+  };
+  await net.for(20 * ms);
+  const { network, nic } = net.nodes[1]!;
+  const before = { ...network.counts };
+  return {
+    net,
+    counts: network.counts,
+    stack: network.stack,
+    buffers: network.driver.buffers,
+    /** Frames of host 1, or of both with the number of the host in front. */
+    sent: () => frames.splice(0).map((frame) => frame.slice(2)),
+    crossed: () => frames.splice(0),
+    receive: async (...all: string[]) => {
+      for (const frame of all) nic.frameArrived(fromHex(frame.padEnd(120, '0')));
+      await net.for(5 * ms);
+    },
+    /** What was counted of frames that came to nothing, or were answered. */
+    expectCounts: (expected: Partial<Record<keyof NetStatistics, number>>) => {
+      const counted = reasons.map((name) => [name, network.counts[name] - before[name]] as const);
+      expect(Object.fromEntries(counted.filter(([, count]) => count !== 0))).toEqual(expected);
+    },
+  };
+}
+const reasons = [
+  ...(['arpRequests', 'arpReplies', 'arpIgnored', 'unresolvedFrames', 'echoReplies'] as const),
+  ...(['neighborSolicitations', 'neighborAdvertisements', 'neighborIgnored', 'neighbourProbes'] as const),
+  ...(['foreignVlans', 'foreignTypes', 'foreignProtocols', 'foreignDestinations', 'fragments'] as const),
+  ...(['badFrames', 'badChecksums', 'droppedForMemory', 'resetsSent', 'unroutable'] as const),
+];
