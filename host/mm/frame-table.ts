@@ -3,7 +3,8 @@
  * table of all would cost each machine its construction, and each image its copy.
  */
 
-const frameCountAtFirst = 1024;
+/** 16 MiB: more than a boot and a pair of programs take. */
+const frameCountAtFirst = 4096;
 
 export class FrameTable {
   readonly #initial: number;
