@@ -4,7 +4,7 @@
  * addresses (interface sheet 3.6).
  */
 import { type CommandName, icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/index.ts';
-import { log2Exact } from '../base/index.ts';
+import { log2Exact, viewOf } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, KernelMemory } from './platform.ts';
@@ -40,8 +40,8 @@ export function givePages(memory: KernelMemory, runs: readonly Run[]): void {
 }
 
 interface MapEntry {
-  readonly icmAddress: bigint;
-  readonly physicalAddress: bigint;
+  readonly icmAddress: number;
+  readonly physicalAddress: number;
   readonly logSize4k: number;
 }
 
@@ -54,11 +54,7 @@ function mapEntriesOf(runs: readonly Run[], icmAddress: number | undefined): Map
       const physical = run.address + done * icmPageBytes;
       const virtual = icmAddress === undefined ? 0 : icmAddress + offset;
       const pages = largestAlignedRun(run.pages - done, physical, virtual);
-      entries.push({
-        icmAddress: BigInt(virtual),
-        physicalAddress: BigInt(physical),
-        logSize4k: log2Exact(pages),
-      });
+      entries.push({ icmAddress: virtual, physicalAddress: physical, logSize4k: log2Exact(pages) });
       done += pages;
       offset += pages * icmPageBytes;
     }
@@ -77,6 +73,14 @@ function largestAlignedRun(pages: number, physical: number, virtual: number): nu
   return size;
 }
 
+/** Field by field: a boot writes hundreds of them, and a mailbox is zeroed. */
+function putEntry(view: DataView, at: number, { icmAddress, physicalAddress, logSize4k }: MapEntry): void {
+  const { fields } = mapEntry;
+  fields.icmAddress.setNumber(view, at, icmAddress);
+  fields.physicalAddress.setNumber(view, at, physicalAddress);
+  fields.logSize4k.set(view, at, logSize4k);
+}
+
 /** Maps the runs: one command, or several when a mailbox does not hold all entries. */
 export async function donate(
   cpu: Cpu,
@@ -89,9 +93,8 @@ export async function donate(
   for (let first = 0; first < entries.length; first += mapEntryCountMax) {
     const batch = entries.slice(first, first + mapEntryCountMax);
     await commands.executeWithMailbox(cpu, name, { inputModifier: batch.length }, (bytes, address) => {
-      batch.forEach((entry, at) => {
-        mapEntry.encodeInto(entry, bytes, address + at * mapEntry.sizeBytes);
-      });
+      const view = viewOf(bytes);
+      for (const [at, entry] of batch.entries()) putEntry(view, address + at * mapEntry.sizeBytes, entry);
     });
   }
 }
