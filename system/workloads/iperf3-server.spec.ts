@@ -24,8 +24,8 @@ async function test(
   parameters: { readonly parallel: number; readonly reverse?: boolean },
   bytes: number,
   openCookie = cookie,
+  address: number | string = 0x0a00_0002,
 ): Promise<unknown> {
-  const address = 0x0a00_0002;
   const control = await connectTo(program, address, port);
   await control.write(cookie);
   await expectState(control, 9);
@@ -61,12 +61,13 @@ async function test(
   return results;
 }
 
-/** Both ends, on two hosts. @returns what came of the client and of the server */
+/** Both ends, on two hosts. @returns what came of the client and of the server, and what the client's NIC has counted */
 async function play(
   client: (program: ProgramContext) => Promise<unknown>,
-): Promise<readonly [unknown, unknown]> {
+  set: Readonly<Record<string, number>> = {},
+): Promise<readonly [unknown, unknown, Readonly<Record<string, number>>]> {
   await using machine = await Machine.create({
-    set: { 'machine.adapter': 'nic', 'host.memory.sizeMib': 64 },
+    set: { 'machine.adapter': 'nic', 'host.memory.sizeMib': 64, ...set },
   });
   const came: { client?: unknown; server?: unknown } = {};
   await machine.load({
@@ -94,8 +95,9 @@ async function play(
     },
   });
   await machine.run();
-  expect((await machine.report()).checks.balanced).toBe(true);
-  return [came.client, came.server];
+  const report = await machine.report();
+  expect(report.checks.balanced).toBe(true);
+  return [came.client, came.server, report.nodes[0]!.nic!.device];
 }
 
 describe('a test of iperf3', () => {
@@ -109,6 +111,22 @@ describe('a test of iperf3', () => {
         { id: 3, bytes: 300_000 },
       ],
     });
+  });
+
+  it.each([
+    ['IPv6', '2001:db8::2', 0],
+    ['link-local addresses', 'fe80::12:34ff:fe00:2%eth0', 0],
+    ['a VLAN', 0x0a10_0702, 7],
+    ['IPv6 of a VLAN', '2001:db8:0:7::2', 7],
+    ['the last VLAN', 0x0a1f_fe02, 4094],
+    ['IPv6 of the last VLAN', '2001:db8:0:ffe::2', 4094],
+  ])('goes over %s, with tags or without', async (_what, address, vlanId) => {
+    const set = { 'net.stack.vlanId': vlanId, 'net.stack.vlanPriority': 7 };
+    const client = (program: ProgramContext) => test(program, { parallel: 1 }, 100_000, cookie, address);
+    const [, result, device] = await play(client, set);
+    expect(result).toEqual({ isReverse: false, streams: 1, bytes: 100_000 });
+    expect(device['transmitFrames']).toBeGreaterThan(70);
+    expect(device['tagsInserted'] ?? 0).toBe(vlanId === 0 ? 0 : device['transmitFrames']);
   });
 
   it('sends until the client has enough, and ends its streams', async () => {
