@@ -185,7 +185,14 @@ function newStory(seed: number): { net: TestNetwork; ends: readonly [End, End]; 
   const net = new TestNetwork({
     cable: { loss: faulty, duplication: faulty, reordering: 2 * faulty, seed },
     asksForNeighbours: random.unit() < 0.5,
-    stack: { retransmitMinUs: 2000, retransmitInitialUs: 2000, delayedAckUs: 500, timeWaitUs: 1000 },
+    // A question for a neighbour that is lost is asked again after a second: a SYN waits longer than that.
+    stack: {
+      synRetries: 12,
+      retransmitMinUs: 2000,
+      retransmitInitialUs: 2000,
+      delayedAckUs: 500,
+      timeWaitUs: 1000,
+    },
   });
   const streams = [0, 1].map((): Stream => ({ sent: 0, got: 0, hasEnded: false }));
   const ends = [
