@@ -37,9 +37,9 @@ export const hostMistakes: readonly Mistake[] = [
     kind: 'counter not reset',
     scene: 'refused-registrations',
     file: 'host/mm/page-frames.ts',
-    find: `      this.#isUsed[frame] = 1;
+    find: `      this.#isUsed.set(frame, 1);
     }`,
-    replace: `      this.#isUsed[frame] = 0;
+    replace: `      this.#isUsed.set(frame, 0);
     }`,
   },
   {
