@@ -85,6 +85,21 @@ describe('the requester waits', () => {
     }
   });
 
+  it('behind a WQE whose packet has no room yet as long as the WQE takes', async () => {
+    const costs = { wqeDecodeCycles: 40, requestPacketCycles: 6, sameQpIntervalCycles: 1 };
+    const { bench, a, aCq, local, target } = await scene({
+      hca: { ...costs, transmitBufferPackets: 2, transmitPacketCycles: 200 },
+    });
+    const requester = bench.a.dataPath.blocks.requester.account;
+    const before = requester.busyCycles;
+    for (let index = 0; index < 12; index++)
+      a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote: target });
+    a.ring();
+    const syndromes: number[] = [];
+    await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) === 12, 200);
+    expect(requester.busyCycles - before).toBe(12 * (40 + 6));
+  });
+
   it('IBTA 9.7.7.2: for credits of the receiver, without one RNR NAK', async () => {
     const { bench, a, b, aCq, local, remote } = await scene();
     for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);

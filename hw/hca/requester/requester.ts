@@ -311,12 +311,20 @@ export class Requester {
     }
     const request = pair.recordCursor;
     const sent = this.#packets.send(pair, request, cycle);
-    if (sent === WAIT) return WAIT;
+    if (sent === WAIT) return this.#waitBehind(busyCycles, cycle);
     if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
     busyCycles += this.#costs.packet(request, this.#packets.payloadBytes);
     if (request.opcode !== RDMA_READ) return busyCycles;
     return this.#core.readUnit.occupy(cycle, busyCycles, this.#readRequestCycles);
+  }
+
+  /** A WQE has been taken up, which takes its cycles, though its packet has to wait. */
+  #waitBehind(busyCycles: Cycles, cycle: Cycles): typeof WAIT {
+    if (busyCycles === 0) return WAIT;
+    this.account.serve(cycle, busyCycles);
+    this.wake(cycle + busyCycles);
+    return WAIT;
   }
 
   /** Works on the request that is being sent, or on the next one of the queue. */
