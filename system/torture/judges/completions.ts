@@ -349,27 +349,28 @@ const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
   windowStateOf(flow, back, history) !== 'bound';
 
 /**
- * A READ whose copy may come when its answer has been taken and its window with it: a repeated READ is checked anew (9.7.5.1.4),
- * and refused where its key stands for nothing any more.
+ * A READ whose copy may come when its answer has been taken, and its window or its area with it: a repeated READ is checked anew
+ * (9.7.5.1.4), and refused where its key stands for nothing any more.
  */
 const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendHistory): boolean =>
   history.plan.opcode === IBV_WR_RDMA_READ &&
-  isEverTaken(flow, back, history) &&
+  (isEverTaken(flow, back, history) || isAreaRenewed(story, flow, history)) &&
   (story.losses > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
 
 /**
  * A request that was lost and is never heard of again, as of a QP without time-outs: the next one's NAK has it sent again when
  * its area has been made anew, and the refusal is lost, too.
  */
-const mayComeByOldKey = (
-  { losses, turns = [] }: CountedStory,
+const mayComeByOldKey = (story: CountedStory, flow: Flow, history: SendHistory): boolean =>
+  history.end === undefined && story.losses > 0 && isAreaRenewed(story, flow, history);
+
+/** The area of a remote access is made anew at a turn, and its key with it. */
+const isAreaRenewed = (
+  { turns = [] }: CountedStory,
   { to }: Flow,
-  { end, plan: { remote } }: SendHistory,
+  { plan: { remote } }: SendHistory,
 ): boolean =>
-  end === undefined &&
-  remote !== undefined &&
-  losses > 0 &&
-  turns.some(({ programs }) => programs[to.program]!.areas.includes(remote.area));
+  remote !== undefined && turns.some(({ programs }) => programs[to.program]!.areas.includes(remote.area));
 
 const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
   deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
