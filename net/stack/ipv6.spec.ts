@@ -1,8 +1,8 @@
 /** What a host does below its transport with IPv6: neighbours, pings, extension headers, and what it throws away. */
 import { describe, expect, test } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
-import { bench, checksumOf } from '../testing/link-bench.ts';
-import { ipv6Addresses, linkLocalAddresses, ms, type TestNetwork } from '../testing/machine.ts';
+import { bench, checksumOf, connectTo } from '../testing/link-bench.ts';
+import { ipv6Addresses, linkLocalAddresses, ms } from '../testing/machine.ts';
 import { ipv6Of } from './address.ts';
 
 const [mac0, mac1] = ['020000000001', '020000000002'];
@@ -67,24 +67,6 @@ const advertisement = (
   packet(icmp(`88000000${flags}000000${target}${option}`, source, destination), {
     ...{ to, from, source, destination, hop: 'ff' },
   });
-
-/** A connection of host 0 to an address: 'up' or the errno, and how long that took. */
-async function connectTo(net: TestNetwork, address: string): Promise<readonly [string, number]> {
-  const outcome: [string, number] = ['', 0];
-  net.run(0, 'client', async ({ cpu }, calls) => {
-    const watch = cpu.stopwatch();
-    const fd = await calls.socket(cpu, 'AF_INET6');
-    try {
-      await calls.connect(cpu, fd, { address, port: 4000 });
-      outcome[0] = 'up';
-    } catch (error) {
-      outcome[0] = (error as { readonly code: string }).code;
-    }
-    outcome[1] = watch.elapsedPs / ms;
-  });
-  await net.toEnd(ms);
-  return outcome;
-}
 
 describe('Neighbor Discovery', () => {
   test.each([

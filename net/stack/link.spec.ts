@@ -1,8 +1,8 @@
 /** What a host does below its transport: neighbours by ARP, pings, and what it throws away. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
-import { bench, checksumOf } from '../testing/link-bench.ts';
-import { addresses, ms, type TestNetwork, us } from '../testing/machine.ts';
+import { bench, checksumOf, connectTo } from '../testing/link-bench.ts';
+import { addresses, ms, us } from '../testing/machine.ts';
 
 const broadcast = 'ffffffffffff';
 const [mac0, mac1] = ['020000000001', '020000000002'];
@@ -37,24 +37,6 @@ function packet(payload: string, fields: PacketFields = {}): string {
 }
 const echo = (data: string, type = '08', code = '00'): string =>
   `${type}${code}${checksumOf(`${type}${code}0000${'12340001'}${data}`)}12340001${data}`;
-
-/** A connection of host 0 to an address: 'up' or the errno, and how long that took. */
-async function connectTo(net: TestNetwork, address: number): Promise<readonly [string, number]> {
-  const outcome: [string, number] = ['', 0];
-  net.run(0, 'client', async ({ cpu }, calls) => {
-    const watch = cpu.stopwatch();
-    const fd = await calls.socket(cpu);
-    try {
-      await calls.connect(cpu, fd, { address, port: 4000 });
-      outcome[0] = 'up';
-    } catch (error) {
-      outcome[0] = (error as { readonly code: string }).code;
-    }
-    outcome[1] = watch.elapsedPs / ms;
-  });
-  await net.toEnd(ms);
-  return outcome;
-}
 
 describe('ARP', () => {
   test('RFC 826: everybody is asked once, the SYN leaves with the answer, and the one asked need not ask', async () => {

@@ -12,6 +12,27 @@ export function checksumOf(hex: string): string {
   return (0xffff - ((folded % 0x1_0000) + Math.floor(folded / 0x1_0000))).toString(16).padStart(4, '0');
 }
 
+/** A connection of host 0 to an address: 'up' or the errno, and how long that took. */
+export async function connectTo(
+  net: TestNetwork,
+  address: number | string,
+): Promise<readonly [string, number]> {
+  const outcome: [string, number] = ['', 0];
+  net.run(0, 'client', async ({ cpu }, calls) => {
+    const watch = cpu.stopwatch();
+    const fd = await calls.socket(cpu, typeof address === 'string' ? 'AF_INET6' : 'AF_INET');
+    try {
+      await calls.connect(cpu, fd, { address, port: 4000 });
+      outcome[0] = 'up';
+    } catch (error) {
+      outcome[0] = (error as { readonly code: string }).code;
+    }
+    outcome[1] = watch.elapsedPs / ms;
+  });
+  await net.toEnd(ms);
+  return outcome;
+}
+
 /** Two hosts that find each other, both up; what host 1 sends, and host 0 does, is seen. */
 export async function bench(options: TestOptions = {}) {
   const net = new TestNetwork({ asksForNeighbours: true, ...options });
