@@ -32,7 +32,7 @@ export interface IpVersion {
   readonly headroomBytes: number;
   /** The longest header of all: bytes of a SYN. */
   readonly synBytes: number;
-  /** What a device is told of the checksum of a segment. */
+  /** Where a device that sums a segment begins, and where it puts the checksum. */
   readonly segmentChecksum: ChecksumPlace;
   /** Segments of who does not say how long they may be (RFC 9293, 3.7.1). */
   readonly unsaidSegmentBytes: number;

@@ -1,7 +1,7 @@
 /** What a host does below its transport with IPv6: neighbours, pings, extension headers, and what it throws away. */
 import { describe, expect, test } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
-import { bench, checksumOf, connectTo } from '../testing/link-bench.ts';
+import { bench, checksumOf, connectTo, expectDropped } from '../testing/link-bench.ts';
 import { ipv6Addresses, linkLocalAddresses, ms } from '../testing/machine.ts';
 import { ipv6Of } from './address.ts';
 
@@ -407,14 +407,7 @@ describe('thrown away, and counted', () => {
       packet('00'.repeat(20), { next: '06', to: groupMac1, destination: group1 }),
       'badFrames',
     ],
-  ] as const)('%s', async (_what, frame, reason) => {
-    const { sent, receive, expectCounts, buffers } = await bench();
-    const held = buffers.taken;
-    await receive(frame);
-    expect(sent()).toEqual([]);
-    expectCounts({ [reason]: 1 });
-    expect(buffers.taken).toBe(held);
-  });
+  ] as const)('%s', (_what, frame, reason) => expectDropped(frame, reason));
 
   test.each([
     ['a solicitation', solicitation(ip0, ip1, group1), 86],

@@ -63,6 +63,17 @@ export async function bench(options: TestOptions = {}) {
     },
   };
 }
+
+/** A frame for host 1 comes to nothing, and is counted once under this reason: no answer to it, no buffer kept. */
+export async function expectDropped(frame: string, reason: keyof NetStatistics): Promise<void> {
+  const { sent, receive, expectCounts, buffers } = await bench();
+  const held = buffers.taken;
+  await receive(frame);
+  expect(sent()).toEqual([]);
+  expectCounts({ [reason]: 1 });
+  expect(buffers.taken).toBe(held);
+}
+
 const reasons = [
   ...(['arpRequests', 'arpReplies', 'arpIgnored', 'unresolvedFrames', 'echoReplies'] as const),
   ...(['neighborSolicitations', 'neighborAdvertisements', 'neighborIgnored', 'neighbourProbes'] as const),
