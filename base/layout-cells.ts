@@ -15,7 +15,6 @@ import {
   u16,
   u32,
 } from 'typed-binary';
-import { DeclarationError } from './assert.ts';
 import { leavesOf } from './layout-check.ts';
 import type { BitRange, FieldTable } from './layout-field.ts';
 
@@ -81,22 +80,15 @@ export interface Cell {
 export type CellValue = bigint | number | Uint8Array | null;
 export type CellValues = Record<string, CellValue>;
 
-/** Cuts a layout into cells in ascending order: bytes that share a unit are one cell. */
-export function cutIntoCells(layoutName: string, sizeBytes: number, table: FieldTable): Cell[] {
+/** Cuts a checked table into cells in ascending order: bytes that share a unit are one cell. */
+export function cutIntoCells(sizeBytes: number, table: FieldTable): Cell[] {
   const isJoinedToNext = new Array<boolean>(sizeBytes).fill(false);
   const contentOfByte = new Array<Cell['content']>(sizeBytes).fill('gap');
-  for (const { path, field, ranges } of leavesOf(table, 0, '')) {
+  for (const { field, ranges } of leavesOf(table, 0, '')) {
     const units = field.kind === 'bytes' ? [wholeOf(ranges)] : ranges;
     for (const unit of units) {
       const content = field.kind === 'bytes' ? 'bytes' : 'unsigned';
       for (let at = unit.offset; at < unit.offset + unit.unitBytes; at++) {
-        if (contentOfByte[at] !== 'gap' && (content === 'bytes' || contentOfByte[at] === 'bytes')) {
-          throw new DeclarationError(
-            `${layoutName}.${path}`,
-            at,
-            'a byte field that shares no unit with others',
-          );
-        }
         contentOfByte[at] = content;
         if (at > unit.offset) isJoinedToNext[at - 1] = true;
       }

@@ -43,8 +43,8 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   readonly sizeBytes: number;
   private readonly byteOrder: ByteOrder;
   private readonly table: F;
-  private readonly cells: readonly Cell[];
-  /** Made at the first use: most layouts of a run are only reached through their accessors. */
+  /** All made at the first use: most layouts of a run are only reached through their accessors. */
+  private madeCells: readonly Cell[] | undefined;
   private madeCellOfByte: readonly Cell[] | undefined;
   private madeWire: Schema<CellValues> | undefined;
   private madeEmpty: CellValues | undefined;
@@ -55,7 +55,11 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     this.sizeBytes = sizeBytes;
     this.byteOrder = byteOrder;
     this.table = table;
-    this.cells = cutIntoCells(layoutName, sizeBytes, table);
+  }
+
+  private get cells(): readonly Cell[] {
+    this.madeCells ??= cutIntoCells(this.sizeBytes, this.table);
+    return this.madeCells;
   }
 
   private get cellOfByte(): readonly Cell[] {
