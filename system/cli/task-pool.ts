@@ -13,7 +13,7 @@
  * event loops.
  */
 import { once } from 'node:events';
-import { Piscina } from 'piscina';
+import type { Piscina } from 'piscina';
 import { ConfigurationError, runtime } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
 
@@ -82,7 +82,7 @@ class TasksInTurn<Order, Result> implements TaskRunner<Order, Result> {
 
 export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   readonly #module: string;
-  readonly #pool: Piscina;
+  readonly #pool: Promise<Piscina>;
   readonly #aborted = new Int32Array(new SharedArrayBuffer(4));
   readonly #running = new Set<Promise<TaskAnswer>>();
   /** Workers that have loaded their modules. */
@@ -91,7 +91,13 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   /** @param name of the module beside this one, without its ending */
   constructor(name: string, threadsMax: number) {
     this.#module = urlOf(name);
-    this.#pool = new Piscina({
+    this.#pool = this.#start(threadsMax);
+  }
+
+  /** The package is loaded only here: most commands run one simulation, in their own thread. */
+  async #start(threadsMax: number): Promise<Piscina> {
+    const { Piscina } = await import('piscina');
+    const pool = new Piscina({
       filename: urlOf('task-worker'),
       // Of those that it begins with, the pool would not say when they are ready.
       minThreads: 0,
@@ -99,7 +105,8 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
       idleTimeout: Number.POSITIVE_INFINITY,
       atomics: 'disabled',
     });
-    this.#pool.on('workerCreate', () => this.#readyCount++);
+    pool.on('workerCreate', () => this.#readyCount++);
+    return pool;
   }
 
   async run(order: Order): Promise<Result> {
@@ -114,7 +121,7 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   }
 
   async #answerTo(task: TaskOrder): Promise<TaskAnswer> {
-    const answer: Promise<TaskAnswer> = this.#pool.run(task);
+    const answer = this.#pool.then((pool) => pool.run(task) as Promise<TaskAnswer>);
     this.#running.add(answer);
     try {
       return await answer;
@@ -126,7 +133,8 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   async [Symbol.asyncDispose](): Promise<void> {
     Atomics.store(this.#aborted, 0, 1);
     await Promise.allSettled(this.#running);
-    while (this.#pool.threads.length > this.#readyCount) await once(this.#pool, 'workerCreate');
-    await this.#pool.destroy();
+    const pool = await this.#pool;
+    while (pool.threads.length > this.#readyCount) await once(pool, 'workerCreate');
+    await pool.destroy();
   }
 }

@@ -2,7 +2,7 @@
  * Many stories side by side, each in a worker: seed after seed until there are no more, or the time is up. A story in which the
  * model never returns is terminated with its worker, and is a finding.
  */
-import { Piscina } from 'piscina';
+import type { Piscina } from 'piscina';
 import { noCoverage } from './coverage.ts';
 import type { StoryOrder, StoryOutcome } from './torture-worker.ts';
 
@@ -28,6 +28,7 @@ export async function* campaign(
   isTimeUp: () => boolean,
   how: Omit<StoryOrder, 'seed'> = {},
 ): AsyncGenerator<StoryOutcome> {
+  const { Piscina } = await import('piscina');
   const pool = new Piscina({
     filename: new URL(workerFile, import.meta.url).href,
     minThreads: jobs,
