@@ -1,11 +1,15 @@
 /**
  * The other end of a stock `ibv_rc_pingpong` that runs in a Linux guest: this program runs on a simulated host, at the other end of
- * the guest's InfiniBand cable.
+ * the guest's cable.
  *
  *     npx hca guest --peer examples/guest-pingpong.ts --run 'ibv_rc_pingpong -c -n 200 peer' --peer-args 200
  *
- * The two tell each other their LID, QP number and PSN over TCP, as text of 52 bytes (libibverbs/examples/rc_pingpong.c); then the
- * guest sends first, and each message comes back.
+ * The two tell each other their LID, QP number, PSN and GID over TCP, as text of 52 bytes (libibverbs/examples/rc_pingpong.c); then the
+ * guest sends first, and each message comes back. On Ethernet the GID is the address, here that of 10.0.0.2 by RoCE v1; place 1 of the
+ * guest's table has its counterpart:
+ *
+ *     npx hca guest --peer examples/guest-pingpong.ts --set hca.capability.linkLayer=ethernet --set hca.capability.roce=v1 \
+ *       --run 'ibv_rc_pingpong -c -n 200 -g 1 peer' --peer-args 200
  */
 
 import type { ProgramContext } from '../index.ts';
@@ -15,27 +19,33 @@ const size = 4096;
 const rxDepth = 500;
 const addressBytes = 52;
 
-interface Address {
-  readonly lid: number;
+interface Address extends ibv.PortAddress {
   readonly qpn: number;
   readonly psn: number;
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
-/** The GID is left at 0: addresses are LIDs. */
-const textOf = ({ lid, qpn, psn }: Address): string =>
-  `${hex(lid, 4)}:${hex(qpn, 6)}:${hex(psn, 6)}:${'0'.repeat(32)}\0`;
+/** Without a GID, on InfiniBand, zeros stand in its place. */
+const textOf = ({ lid, qpn, psn, gid = new Array<number>(16).fill(0) }: Address): string =>
+  `${hex(lid, 4)}:${hex(qpn, 6)}:${hex(psn, 6)}:${gid.map((byte) => hex(byte, 2)).join('')}\0`;
 
 function addressIn(bytes: Uint8Array): Address {
-  const [lid = 0, qpn = 0, psn = 0] = new TextDecoder()
-    .decode(bytes)
-    .split(':')
-    .map((part) => Number.parseInt(part, 16));
-  return { lid, qpn, psn };
+  const [lid = '', qpn = '', psn = '', gid = ''] = new TextDecoder().decode(bytes).split(':');
+  const numberOf = (text: string): number => Number.parseInt(text, 16);
+  const address = { lid: numberOf(lid), qpn: numberOf(qpn), psn: numberOf(psn) };
+  return { ...address, gid: (gid.match(/[\da-f]{2}/g) ?? []).map(numberOf) };
+}
+
+/** By LIDs; on Ethernet by GIDs, from the place of the own one in the port's table. */
+function pathTo({ sgidIndex }: ibv.PeerAddress, { lid, gid = [] }: Address): ibv.AhAttr {
+  const path = { sl: 0, srcPathBits: 0, portNum: 1 };
+  if (sgidIndex === undefined) return { ...path, dlid: lid, isGlobal: 0 };
+  const grh = { dgid: Uint8Array.from(gid), sgidIndex, flowLabel: 0, hopLimit: 1, trafficClass: 0 };
+  return { ...path, dlid: 0, isGlobal: 1, grh };
 }
 
 /** Brings a QP from INIT to RTS, connected to `peer`, as the guest's program does with its own. */
-async function connect(qp: ibv.IbvQp, psn: number, peer: Address): Promise<void> {
+async function connect(qp: ibv.IbvQp, psn: number, own: ibv.PeerAddress, peer: Address): Promise<void> {
   await ibv.modifyQp(
     qp,
     {
@@ -45,7 +55,7 @@ async function connect(qp: ibv.IbvQp, psn: number, peer: Address): Promise<void>
       rqPsn: peer.psn,
       maxDestRdAtomic: 1,
       minRnrTimer: 12,
-      ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+      ahAttr: pathTo(own, peer),
     },
     ibv.IBV_QP_STATE |
       ibv.IBV_QP_AV |
@@ -76,7 +86,7 @@ export default async function pingpong(program: ProgramContext): Promise<number>
   const iterations = Number(args ?? 1000);
   const guest = await ibv.acceptGuest(program);
   // Opens the first device; the guest's driver is there by now, so that the port becomes active.
-  const { context, pd, port } = await ibv.openEndpoint(program);
+  const { context, pd, own } = await ibv.openEndpoint(program);
   const addr = memory.map(size);
   const mr = await ibv.regMr(pd, addr, size, ibv.IBV_ACCESS_LOCAL_WRITE);
   const cq = await ibv.createCq(context, rxDepth + 1);
@@ -91,8 +101,8 @@ export default async function pingpong(program: ProgramContext): Promise<number>
   for (let posted = 0; posted < rxDepth; posted++) ibv.postRecv(qp, { wrId: 1, ...list });
 
   const psn = random.below(1 << 24);
-  await connect(qp, psn, addressIn(await guest.readAll(addressBytes)));
-  await guest.write(new TextEncoder().encode(textOf({ lid: port.lid, qpn: qp.qpNum, psn })));
+  await connect(qp, psn, own, addressIn(await guest.readAll(addressBytes)));
+  await guest.write(new TextEncoder().encode(textOf({ ...own, qpn: qp.qpNum, psn })));
   await guest.readAll('done\0'.length);
 
   const send = { wrId: 2, opcode: ibv.IBV_WR_SEND, sendFlags: ibv.IBV_SEND_SIGNALED, ...list };

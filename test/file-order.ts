@@ -67,6 +67,8 @@ const guests = [
   'test/guest/subnet-manager.spec.ts',
   'test/guest/peer.spec.ts',
   'test/guest/ethernet-peer.spec.ts',
+  'test/guest/roce-peer.spec.ts',
+  'test/guest/roce-v1-peer.long.spec.ts',
   'test/guest/sweep-bullmq.spec.ts',
   'test/guest/pyverbs.long.spec.ts',
   'test/guest/sweep-slurm.long.spec.ts',

@@ -1,13 +1,13 @@
 /**
  * How a guest reaches the simulated host beside it: by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
  * which that host has no more than its addresses. So its entry in the guest's neighbour table is put there by hand, as every
- * simulated host has the table of all (docs/connections.md): nobody there would answer ARP. A simulated host with a NIC is reached by the
- * adapter's interface and answers by itself.
+ * simulated host has the table of all (docs/connections.md): nobody there would answer ARP. Where ports are of Ethernet it answers by
+ * itself, and with a NIC the adapter's interface is all there is.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';
 import { peerNetworkAddresses } from './qemu.ts';
 
-/** Host n is 10.0.0.(n+1): on IP over InfiniBand, and on Ethernet with a NIC. */
+/** Host n is 10.0.0.(n+1): on IP over InfiniBand, and on Ethernet. */
 export const peerNet = '10.0.0';
 export const peerAddresses = { guest: '10.0.0.1', peer: '10.0.0.2' } as const;
 
@@ -32,12 +32,16 @@ done
 $ip neigh replace ${peerAddresses.peer} lladdr ${linkAddress()} dev ib0 nud permanent
 `;
 
-/** Run when the drivers are loaded: the Ethernet to the peer is up, and `peer-ip` is a command. */
+/** Run before the drivers are loaded: the Ethernet to the peer's program is up. */
 export const peerNetworkCommand = [
   'modprobe -a virtio_pci virtio_net',
   `ip addr add ${peerNetworkAddresses.guest}/24 dev eth0`,
   'ip link set eth0 up',
   `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
+].join(' && ');
+
+/** Where ports are of InfiniBand: makes `peer-ip` a command. */
+export const peerIpCommand = [
   `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
   'chmod +x /usr/bin/peer-ip',
 ].join(' && ');

@@ -32,7 +32,7 @@ import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
 import { withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
-import { peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
+import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
 import type { PeerNetwork } from './qemu.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
@@ -298,17 +298,16 @@ export class GuestSession implements AsyncDisposable {
     const isEthernet = capability.linkLayer === 'ethernet';
     const hasRoce = capability.roce !== 'none';
     const isManaged = control.embeddedSubnetManager;
-    // A simulated host with a NIC is at the other end of the interface's own cable.
+    // A simulated host with a NIC is reached over the cable alone.
     const hasNicPeer = this.#hasPeer && machine.adapter === 'nic';
-    const network = hasNicPeer ? peerNet : '10.2.$adapter';
+    const network = this.#hasPeer ? peerNet : '10.2.$adapter';
+    const hcaPeerCommands = isEthernet ? [peerNetworkCommand] : [peerNetworkCommand, peerIpCommand];
+    const peerCommands = hasNicPeer ? [peerNameCommand] : hcaPeerCommands;
+    const joiningCommands = this.#hasPeer ? peerCommands : [];
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
-        if (this.#hasPeer)
-          await guest.check(
-            hasNicPeer ? peerNameCommand : peerNetworkCommand,
-            'joining the guest and its peer',
-          );
+        for (const joining of joiningCommands) await guest.check(joining, 'joining the guest and its peer');
         if (this.#hasStranger && index === 1) {
           await guest.check(strangerLoadCommand(ethernet.mtuBytes), 'loading Soft-RoCE');
           return;

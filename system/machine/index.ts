@@ -25,6 +25,7 @@ export {
   bytesToDevice,
   bytesToHost,
   channelKey,
+  checkLinkLayer,
   type HcaNeighbours,
   type HcaPlan,
   hcaCableBytes,

@@ -139,8 +139,11 @@ export function planMachine(choice: PlanChoice): MachinePlan {
 /** Of a path MTU of 256 bytes, which is the least, with the most headers that a packet of RoCE has. */
 const roceMtuBytesMin = 352;
 
-/** On Ethernet simulated hosts have a driver for RoCE alone: frames of an interface are for guests. */
-function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
+/**
+ * On Ethernet simulated hosts with HCAs have a driver for RoCE alone: frames of an interface are for guests.
+ * @throws ConfigurationError for ports that they have no driver for
+ */
+export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
   if (machine.adapter !== 'hca') return;
   const { linkLayer, roce } = hca.capability;
   if (linkLayer === 'infiniband' && roce !== 'none')

@@ -169,6 +169,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
   });
 });
 
+const withRoce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1' };
 const withNic = { 'machine.adapter': 'nic', 'hca.capability.linkLayer': 'ethernet' };
 
 describe('options of a simulated host', () => {
@@ -186,7 +187,15 @@ describe('options of a simulated host', () => {
     ],
     [
       { set: { 'hca.capability.linkLayer': 'ethernet' } },
-      'hca.capability.linkLayer is "ethernet", expected infiniband beside a simulated host with an HCA',
+      'hca.capability.roce is "none", expected v1 or v2 beside a simulated host with an HCA',
+    ],
+    [
+      { set: { 'hca.capability.roce': 'v1' } },
+      'hca.capability.roce is "v1", expected none where ports are of InfiniBand',
+    ],
+    [
+      { set: { ...withRoce, 'ethernet.mtuBytes': 351 } },
+      'ethernet.mtuBytes is 351, expected at least 352, so that frames hold a packet of RoCE',
     ],
     [{ peer: undefined, set: withNic }, 'machine.adapter is "nic", expected hca, unless a simulated host is'],
     [
@@ -200,6 +209,11 @@ describe('options of a simulated host', () => {
     [{ set: { 'machine.nodeCount': 4 } }, 'machine.nodeCount is 4, expected 2: the guest and its peer'],
   ])('are refused in words: %j', (more, message) => {
     expect(order(more)).toThrow(message);
+  });
+
+  it('let it have a port of Ethernet with RoCE', () => {
+    expect(order({ set: withRoce })).not.toThrow();
+    expect(order({ set: { ...withRoce, 'ethernet.mtuBytes': 352 } })).not.toThrow();
   });
 
   it('count the simulated host among the nodes: faults and captures may be there', () => {

@@ -14,6 +14,7 @@ import {
   bytesToDevice,
   bytesToHost,
   channelKey,
+  checkLinkLayer,
   type HcaNeighbours,
   type HcaPlan,
   hcaCableBytes,
@@ -86,25 +87,27 @@ export function planServed(choice: ServedChoice): ServedPlan {
 
 /** @throws ConfigurationError for what leaves the simulated host no place */
 export function checkPeer({
-  config: { machine, hca },
+  config,
   hcaCount,
   cabling,
 }: Pick<ServedChoice, 'config' | 'hcaCount' | 'cabling'>): void {
+  const { machine, hca } = config;
   if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: the other HCA is its');
   if (cabling !== 'cable') throw new ConfigurationError('cabling', cabling, 'a cable to the peer');
-  const { linkLayer } = hca.capability;
+  const { linkLayer, roce } = hca.capability;
   if (machine.adapter === 'nic' && linkLayer !== 'ethernet')
     throw new ConfigurationError(
       'hca.capability.linkLayer',
       linkLayer,
       'ethernet beside a simulated host with a NIC (machine.adapter=nic)',
     );
-  if (machine.adapter === 'hca' && linkLayer !== 'infiniband')
+  if (machine.adapter === 'hca' && linkLayer === 'ethernet' && roce === 'none')
     throw new ConfigurationError(
-      'hca.capability.linkLayer',
-      linkLayer,
-      'infiniband beside a simulated host with an HCA; with machine.adapter=nic it has a NIC, and its kernel TCP',
+      'hca.capability.roce',
+      roce,
+      'v1 or v2 beside a simulated host with an HCA; with machine.adapter=nic it has a NIC, and its kernel TCP',
     );
+  checkLinkLayer(config);
   if (machine.nodeCount !== 2)
     throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
 }

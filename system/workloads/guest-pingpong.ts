@@ -1,6 +1,6 @@
 /**
  * The other end of a stock `ibv_rc_pingpong` in a guest, by the steps of that program (rdma-core, libibverbs/examples/rc_pingpong.c):
- * first each side's LID, QP number, PSN and GID over TCP, as text; then a message to and fro.
+ * first each side's LID, QP number, PSN and GID over TCP, as text; then a message to and fro. On Ethernet the GID is the address.
  *
  *     guest's client   52 bytes ─► here, then 52 bytes ◄─, then "done" ─►        the guest sends first
  *     guest's server   52 bytes ◄─ here, then 52 bytes ─►, then "done" ◄─        we send first
@@ -8,7 +8,7 @@
  * Every message that comes must hold, byte for byte, what the program sends with `-c`: 0x7b, and 0 at the begin of each page.
  * A server checks that by itself and only prints it; here another byte is an error.
  */
-import { psPerMs } from '../../base/index.ts';
+import { psPerMs, toHex } from '../../base/index.ts';
 import {
   createCq,
   IBV_MTU_1024,
@@ -22,6 +22,7 @@ import {
 import type { ProgramContext } from '../machine/index.ts';
 import { CompletionPoller } from './completions.ts';
 import { acceptGuest, connectGuest, type GuestStream, GuestStreamError } from './guest-stream.ts';
+import { ownAddressOf, peerFrom } from './port-address.ts';
 import { createBuffer, createRcQps, openEndpoint, type RcBuffer, rcDefaults } from './rc-endpoint.ts';
 import { type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
@@ -29,6 +30,8 @@ import { type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 const meetingPort = 18_515;
 const addressBytes = '0000:000000:000000:00000000000000000000000000000000\0'.length;
 const doneText = 'done\0';
+/** In the place of a GID on InfiniBand. */
+const noGid: readonly number[] = new Array(16).fill(0);
 const receiveDepth = 500;
 const fillByte = 0x7b;
 const pageBytes = 4096;
@@ -41,6 +44,8 @@ export interface GuestPingpongArgs {
   /** As its options -s and -n. */
   readonly sizeBytes: number;
   readonly iterations: number;
+  /** As its option -g on a port of Ethernet, of the own table; left out: the GID of the IPv4 address, by the newest version of RoCE. */
+  readonly gidIndex?: number;
 }
 
 export interface GuestPingpongResult {
@@ -56,7 +61,7 @@ export class GuestDataError extends Error {
 /** Plays the other side of `ibv_rc_pingpong -c`. @throws GuestStreamError, GuestDataError, WorkFailedError */
 export async function guestPingpong(
   program: ProgramContext,
-  { guest, sizeBytes, iterations }: GuestPingpongArgs,
+  { guest, sizeBytes, iterations, gidIndex }: GuestPingpongArgs,
 ): Promise<GuestPingpongResult> {
   // By then the guest's driver is there, and the port becomes active.
   const client = guest === 'client' ? await acceptGuest(program) : undefined;
@@ -71,10 +76,11 @@ export async function guestPingpong(
   for (let at = 0; at < sizeBytes; at += pageBytes) pattern[at] = 0;
   // Before the guest can send: with nothing of the pattern where that is to come.
   program.memory.write(buffer.address, guest === 'server' ? pattern : pattern.map(() => fillByte));
-  const own = { lid: endpoint.port.lid, qpNum: qp.qpNum, psn: program.random.below(1 << 24) };
+  const address = await ownAddressOf(endpoint.context, endpoint.port, gidIndex);
+  const own = { ...address, qpNum: qp.qpNum, psn: program.random.below(1 << 24) };
   const attributes = { ...rcDefaults, readAtomicMax: 1, pathMtu: IBV_MTU_1024 };
   const connect = async (peer: RcAddress): Promise<void> => {
-    await toRtr(qp, peer, attributes);
+    await toRtr(qp, { ...peerFrom(own, peer), qpNum: peer.qpNum, psn: peer.psn }, attributes);
     await toRts(qp, own.psn, attributes);
   };
   await (client === undefined ? connectServer(program, own, connect) : connectClient(client, own, connect));
@@ -109,19 +115,23 @@ async function connectServer(program: ProgramContext, own: RcAddress, connect: C
   }
 }
 
-const textOf = ({ lid, qpNum, psn }: RcAddress): Uint8Array => {
+const textOf = ({ lid, gid = noGid, qpNum, psn }: RcAddress): Uint8Array => {
   const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
-  return new TextEncoder().encode(`${hex(lid, 4)}:${hex(qpNum, 6)}:${hex(psn, 6)}:${'0'.repeat(32)}\0`);
+  return new TextEncoder().encode(
+    `${hex(lid, 4)}:${hex(qpNum, 6)}:${hex(psn, 6)}:${toHex(Uint8Array.from(gid))}\0`,
+  );
 };
 
 function addressIn(bytes: Uint8Array): RcAddress {
   const text = new TextDecoder('latin1').decode(bytes);
-  const [, lid, qpNum, psn] = /^([\da-f]{4}):([\da-f]{6}):([\da-f]{6}):/.exec(text) ?? [];
-  if (psn === undefined) throw new GuestStreamError(`no address of ibv_rc_pingpong: ${JSON.stringify(text)}`);
+  const [, lid, qpNum, psn, gid] = /^([\da-f]{4}):([\da-f]{6}):([\da-f]{6}):([\da-f]{32})/.exec(text) ?? [];
+  if (gid === undefined) throw new GuestStreamError(`no address of ibv_rc_pingpong: ${JSON.stringify(text)}`);
   return {
     lid: Number.parseInt(lid!, 16),
     qpNum: Number.parseInt(qpNum!, 16),
-    psn: Number.parseInt(psn, 16),
+    psn: Number.parseInt(psn!, 16),
+    // All zeros without -g.
+    ...(/^0*$/.test(gid) ? {} : { gid: gid.match(/../g)!.map((byte) => Number.parseInt(byte, 16)) }),
   };
 }
 

@@ -66,7 +66,7 @@ const lastCharacter = 122;
 export interface GuestRpingArgs {
   /** What the guest runs. */
   readonly guest: 'client' | 'server';
-  /** Of its server; the guest's address on IP over InfiniBand. */
+  /** Of its server; the guest's address on IP over InfiniBand or on Ethernet. */
   readonly address: string;
   /** As the option -C of its client: a server ends when the client does. */
   readonly count: number;
@@ -200,7 +200,8 @@ async function serve(
   { count }: GuestRpingArgs,
 ): Promise<number> {
   const listener = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-  await rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort });
+  // Of either kind.
+  await rdmaBindAddr(listener, { sinAddr: '::', sinPort });
   await rdmaListen(listener, 3);
   await program.exchange.put('listening', sinPort);
   const { id } = await expectEvent(channel, RDMA_CM_EVENT_CONNECT_REQUEST);

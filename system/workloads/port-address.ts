@@ -2,7 +2,7 @@
  * Where a port is found by QPs of other hosts: by its LID; on Ethernet by a GID, and the place of the own GID from which packets go. The
  * GID is that of the IPv4 address by the newest version of RoCE that the card has.
  */
-import { InvariantError } from '../../base/index.ts';
+import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import {
   type AhAttr,
   createAh,
@@ -33,12 +33,22 @@ export interface PeerAddress extends PortAddress {
 const portNum = 1;
 const hopLimit = 64;
 
-/** The address of the first port, with the place of its GID. */
-export async function ownAddressOf(context: IbvContext, { lid, linkLayer }: PortAttr): Promise<PeerAddress> {
+/**
+ * The address of the first port, with the place of its GID.
+ * @param gidIndex another place of the table, where the port is of Ethernet
+ * @throws ConfigurationError for a place without a GID
+ */
+export async function ownAddressOf(
+  context: IbvContext,
+  { lid, linkLayer }: Pick<PortAttr, 'lid' | 'linkLayer'>,
+  gidIndex?: number,
+): Promise<PeerAddress> {
   if (linkLayer !== IBV_LINK_LAYER_ETHERNET) return { lid };
   const entries = await queryGidTable(context, portNum);
   // First those of the link-local address, then those of the IPv4 address; of each the newer version last.
-  const entry = entries.at(-1);
+  const entry = gidIndex === undefined ? entries.at(-1) : entries.find((one) => one.gidIndex === gidIndex);
+  if (entry === undefined && gidIndex !== undefined)
+    throw new ConfigurationError('gidIndex', gidIndex, `0 to ${entries.length - 1}`);
   if (entry === undefined || entry.gidType === IBV_GID_TYPE_IB)
     throw new InvariantError('GIDs of RoCE', entries.length, 'at least 1');
   return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex };

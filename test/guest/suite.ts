@@ -57,7 +57,7 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
 /** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
 const linted = [
   ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'probe', 'raw-packets'],
-  ...['roce', 'roce-v1', 'subnet-manager', 'two-guests'],
+  ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 
 /**

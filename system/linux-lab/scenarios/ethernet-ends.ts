@@ -40,14 +40,14 @@ export function addVlans(stage: Stage): Promise<string[]> {
 export type RoceVersion = 'v1' | 'v2';
 /** Types of GIDs as sysfs has them. */
 export const gidTypes = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
-/** Beginnings of GIDs as sysfs has them: of {@link addresses}, and of link-local addresses. */
-const gidBegins = { IPv4: '0000:0000:0000:0000:0000:ffff:0a02:', IPv6: 'fe80:' } as const;
+/** Beginnings of GIDs as sysfs has them: of {@link addresses} and those beside a simulated host, and of link-local addresses. */
+const gidBegins = { IPv4: /^0000:0000:0000:0000:0000:ffff:0a0[02]:/, IPv6: /^fe80:/ } as const;
 export type GidFamily = keyof typeof gidBegins;
 
 /** Index of the GID of this family and version among the first twenty in the table of a guest's device. */
 export async function gidIndex(
   stage: Stage,
-  { guest, device }: { readonly guest: Guest; readonly device: string },
+  { guest = 0, device }: { readonly guest?: Guest; readonly device: string },
   version: RoceVersion,
   family: GidFamily,
 ): Promise<number> {
@@ -65,7 +65,7 @@ export async function gidIndex(
       ),
   );
   const isWanted = ([index, gid]: readonly [number, string]): boolean =>
-    gid.startsWith(gidBegins[family]) && types!.get(index) === gidTypes[version];
+    gidBegins[family].test(gid) && types!.get(index) === gidTypes[version];
   const found = [...gids!].find(isWanted);
   if (found === undefined) throw new ScenarioFailure(`no GID of ${family} and ${version} in:\n${listing}`);
   return found[0];

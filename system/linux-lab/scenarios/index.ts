@@ -12,6 +12,7 @@ import { peer } from './peer.ts';
 import { probe } from './probe.ts';
 import { rawPackets } from './raw-packets.ts';
 import { roce, roceV1 } from './roce.ts';
+import { rocePeer, roceV1Peer } from './roce-peer.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
@@ -35,6 +36,8 @@ export const scenarios: readonly Scenario[] = [
   rawPackets,
   peer,
   ethernetPeer,
+  rocePeer,
+  roceV1Peer,
   subnetManager,
   nfs,
   faultsAtProbe,

@@ -45,43 +45,73 @@ export async function play(
 const stepSeconds = 120;
 const patienceMs = 30_000;
 
-const pingPongSizes = [1, 64, 4096, 10_000];
 const iterations = 50;
 
 const lineOf = (output: string, pattern: RegExp): string | undefined =>
   output.split('\n').find((line) => pattern.test(line));
 
+/** Messages there and back, of 1 byte, and of one packet and several. */
+export const pingPongSizes = [1, 64, 4096, 10_000] as const;
+
+/** By GIDs: their places in the tables of the guest and of the simulated host. */
+export interface GidPair {
+  readonly guest: number;
+  readonly peer: number;
+}
+
+/** Ping-pongs of these sizes; what the guest's side said of the last. @throws ScenarioFailure for other bytes at either end */
+export async function pingPongs(
+  stage: Stage,
+  guest: 'client' | 'server',
+  sizes: readonly number[],
+  gids?: GidPair,
+): Promise<string | undefined> {
+  let last = '';
+  for (const sizeBytes of sizes) {
+    const options = `-c -s ${sizeBytes} -n ${iterations}${gids === undefined ? '' : ` -g ${gids.guest}`}`;
+    const command = `ibv_rc_pingpong ${options}${guest === 'client' ? ' peer' : ''}`;
+    const place = gids === undefined ? {} : { gidIndex: gids.peer };
+    const task = { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations, ...place } as const;
+    last = await play(stage, task, command, false);
+    if (/invalid data/.test(last)) throw new ScenarioFailure(last);
+  }
+  return lineOf(last, /iters in/);
+}
+
 const pingPongStep = (guest: 'client' | 'server'): Step => ({
   title: `ibv_rc_pingpong: the guest is the ${guest}; 1 to 10,000 bytes, data checked`,
-  async run(stage) {
-    let last = '';
-    for (const sizeBytes of pingPongSizes) {
-      const options = `-c -s ${sizeBytes} -n ${iterations}`;
-      const command = `ibv_rc_pingpong ${options}${guest === 'client' ? ' peer' : ''}`;
-      last = await play(stage, { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations }, command, false);
-      if (/invalid data/.test(last)) throw new ScenarioFailure(last);
-    }
-    return lineOf(last, /iters in/);
-  },
+  run: (stage) => pingPongs(stage, guest, pingPongSizes),
 });
 
 const pingCount = 10;
+/** What rping sends last. */
+const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
+
+/**
+ * rping, the guest being either side; the last ping as the guest has it.
+ * @param addresses of the guest and of the simulated host
+ * @throws ScenarioFailure for other bytes at either end
+ */
+export async function ping(
+  stage: Stage,
+  guest: 'client' | 'server',
+  addresses: { readonly guest: string; readonly peer: string },
+): Promise<string> {
+  const task = { program: 'rping', guest, address: addresses.guest, count: pingCount } as const;
+  const output = await (guest === 'client'
+    ? play(stage, task, `rping -c -a ${addresses.peer} -C ${pingCount} -V -v`, true)
+    : // Its server exits with 1 when its client has gone.
+      play(stage, task, `sh -c 'rping -s -a :: -C ${pingCount} -v; [ $? -le 1 ]'`, false));
+  const last = output.split('\n').find((line) => line.endsWith(lastPing));
+  if (last === undefined) throw new ScenarioFailure(output);
+  return last;
+}
 
 const rpingStep = (guest: 'client' | 'server'): Step => ({
   title: `rping: the guest is the ${guest}, connections by rdma_cm, data checked`,
   async run(stage) {
     await stage.check('peer-ip');
-    const task = { program: 'rping', guest, address: peerAddresses.guest, count: pingCount } as const;
-    if (guest === 'client') {
-      const output = await play(stage, task, `rping -c -a ${peerAddresses.peer} -C ${pingCount} -V -v`, true);
-      return lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
-    }
-    // rping's server exits with 1 when its client has gone.
-    const command = `sh -c 'rping -s -C ${pingCount} -v; [ $? -le 1 ]'`;
-    const output = await play(stage, task, command, false);
-    const last = lineOf(output, new RegExp(`rdma-ping-${pingCount - 1}`));
-    if (last === undefined) throw new ScenarioFailure(output);
-    return last;
+    return await ping(stage, guest, peerAddresses);
   },
 });
 
