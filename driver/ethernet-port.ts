@@ -227,10 +227,14 @@ export class EthernetPort extends Port {
     return entry.gidType;
   }
 
-  /** The place from which packets go to a GID: the own one of its kind, by the newest version that the device has; -1 without one. */
-  gidIndexTo(destinationGid: Uint8Array): number {
+  /**
+   * The place from which packets go to a GID: the own one of its kind; -1 without one.
+   * @param isRoutable whether by version 2; left out: by the newest version that the device has
+   */
+  gidIndexTo(destinationGid: Uint8Array, isRoutable = this.hasVersion2): number {
     const isIpv4 = isIpv4Gid(destinationGid);
-    return this.entries.findLastIndex(({ gid }) => isIpv4Gid(gid) === isIpv4);
+    const wanted = isRoutable ? GidTypeVerb.IBV_GID_TYPE_ROCE_V2 : GidTypeVerb.IBV_GID_TYPE_ROCE_V1;
+    return this.entries.findIndex(({ gid, gidType }) => isIpv4Gid(gid) === isIpv4 && gidType === wanted);
   }
 
   /** Whether packets go from an address of IP: by version 2. */

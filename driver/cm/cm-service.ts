@@ -202,7 +202,7 @@ export class CmService {
     const manager: ConnectionManager = new ConnectionManager({
       platform: this.#platform,
       caGuid: device.nodeGuid,
-      gidIndexTo: ethernet && ((gid) => ethernet.gidIndexTo(gid)),
+      gidIndexTo: ethernet && ((gid, isRoutable) => ethernet.gidIndexTo(gid, isRoutable)),
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
     const { smLid: lid, smSl, activeMtu: mtu } = await port.query(cpu);

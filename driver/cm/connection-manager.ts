@@ -37,8 +37,8 @@ export interface CmListener {
 export interface ConnectionManagerSetup {
   readonly platform: DriverPlatform;
   readonly caGuid: bigint;
-  /** Place of the GID from which packets go to another on Ethernet; left out on InfiniBand. */
-  readonly gidIndexTo?: ((destinationGid: Uint8Array) => number) | undefined;
+  /** Place of the GID from which packets go to another by a version of RoCE; left out on InfiniBand. */
+  readonly gidIndexTo?: ((destinationGid: Uint8Array, isRoutable: boolean) => number) | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
 }
 
@@ -127,13 +127,14 @@ export class ConnectionManager implements CmCore {
   }
 
   /** Takes a MAD of class 7 that has arrived. */
-  receive(cpu: Cpu, { bytes, from }: ReceivedMad): void {
+  receive(cpu: Cpu, received: ReceivedMad): void {
+    const { bytes, from } = received;
     const header = cmHeaderOf(bytes);
     if (header === undefined) return this.count('malformed');
     const { attributeId, transactionId } = header;
     switch (attributeId) {
       case CmAttribute.REQ:
-        return this.#request(cpu, decodeCm(attributeId, bytes), transactionId, from);
+        return this.#request(cpu, decodeCm(attributeId, bytes), transactionId, received);
       case CmAttribute.MRA:
         return this.#find(decodeCm(attributeId, bytes), (to, mra) => to.receivedMra(mra), true);
       case CmAttribute.REP:
@@ -183,8 +184,9 @@ export class ConnectionManager implements CmCore {
     cpu: Cpu,
     request: CmMessage<typeof CmAttribute.REQ>,
     transactionId: bigint,
-    from: MadAddress,
+    received: ReceivedMad,
   ): void {
+    const { from } = received;
     const { localCaGuid, localCommId, localQpn, serviceId } = request;
     const known = this.#byRemoteId.get(keyOf(localCaGuid, localCommId));
     if (known !== undefined) return known.requestAgain(cpu);
@@ -200,7 +202,7 @@ export class ConnectionManager implements CmCore {
       this.count('noListener');
       return refuse(RejectReason.INVALID_SERVICE_ID);
     }
-    const path = pathOf(request, from, this.#setup.gidIndexTo);
+    const path = pathOf(request, received, this.#setup.gidIndexTo);
     const connection = this.#add(new Connection(this, 'passive', this.#newId(), path, transactionId));
     connection.requested(request);
     this.remember(connection);
@@ -244,14 +246,17 @@ export class ConnectionManager implements CmCore {
   }
 }
 
-/** The path back, from what the peer said of the one here and where the MAD came from. */
+/**
+ * The path back, from what the peer said of the one here, and from where and by which version of RoCE the MAD came (Linux 6.1, cm.c
+ * cm_req_handler: by the GID's type of that which it came to).
+ */
 function pathOf(
   request: CmMessage<typeof CmAttribute.REQ>,
-  from: MadAddress,
+  { from, isRoutable = false }: ReceivedMad,
   gidIndexTo: ConnectionManagerSetup['gidIndexTo'],
 ): Path {
   const { roce } = from;
-  const sgidIndex = gidIndexTo?.(request.primaryLocalGid);
+  const sgidIndex = gidIndexTo?.(request.primaryLocalGid, isRoutable);
   return {
     local: { lid: request.primaryRemoteLid, gid: request.primaryRemoteGid },
     remote: { lid: from.lid, gid: request.primaryLocalGid },

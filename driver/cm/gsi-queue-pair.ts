@@ -40,7 +40,7 @@ import {
 } from '../kernel-queue-pair.ts';
 import type { Cpu } from '../platform.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
-import { roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
+import { isRoutableHeader, roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
 /** Where a MAD goes. */
 export interface MadAddress {
@@ -60,6 +60,8 @@ interface RoceMadAddress {
 /** A MAD that has arrived; `bytes` is a copy. */
 export interface ReceivedMad {
   readonly from: MadAddress;
+  /** On Ethernet: whether it came by version 2 of RoCE. */
+  readonly isRoutable?: boolean;
   readonly bytes: Uint8Array;
 }
 
@@ -208,7 +210,9 @@ export class GsiQueuePair {
     const { bytes, view } = this.#device.platform.memory;
     const buffer = this.#pair.memory.received + slot * receiveStrideBytes;
     const from = buffer + grhBytes;
+    const header = bytes.subarray(buffer, from);
     return {
+      ...(this.#ethernet === undefined ? {} : { isRoutable: isRoutableHeader(header) }),
       from:
         this.#ethernet === undefined
           ? {
@@ -219,7 +223,7 @@ export class GsiQueuePair {
               lid: 0,
               serviceLevel: 0,
               roce: {
-                gid: sourceGidOf(bytes.subarray(buffer, from)),
+                gid: sourceGidOf(header),
                 mac: Uint8Array.from(roceUdCqe.fields.sourceMac.get(view, at)),
               },
             },

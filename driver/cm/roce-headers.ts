@@ -135,10 +135,15 @@ function headerChecksum(header: Uint8Array): number {
   return ~sum & 0xffff;
 }
 
+const isSix = (header: Uint8Array): boolean => header[0]! >>> 4 === 6;
+
+/** Whether a received MAD came by version 2, by the 40 bytes in front of it: behind a GRH comes the transport header at once. */
+export const isRoutableHeader = (header: Uint8Array): boolean =>
+  !isSix(header) || ipv6Header.fields.nextHeader.get(viewOf(header), 0) !== nextIsBth;
+
 /** The sender's GID in the 40 bytes in front of a received MAD: a GRH, an IPv6 header, or an IPv4 header behind 20 of nothing. */
 export function sourceGidOf(header: Uint8Array): Uint8Array {
-  const isSix = header[0]! >>> 4 === 6;
-  if (isSix) {
+  if (isSix(header)) {
     const { offset } = ipv6Header.fields.source.field;
     return header.slice(offset, offset + 16);
   }

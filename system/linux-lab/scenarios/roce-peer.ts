@@ -4,7 +4,7 @@
  * check what arrives.
  */
 import { peerAddresses } from '../peer-network.ts';
-import { type GidFamily, gidIndex, proDeviceId, type RoceVersion } from './ethernet-ends.ts';
+import { type GidFamily, gidIndex, gidTypes, proDeviceId, type RoceVersion } from './ethernet-ends.ts';
 import { endStep, ping, pingPongSizes, pingPongs, workload } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
@@ -58,6 +58,39 @@ function rpingSteps(family: GidFamily): readonly Step[] {
   ];
 }
 
+/** Bytes of the frames of rping's SENDs: 14 of Ethernet; a GRH, or IPv4 and UDP; BTH; 16 of payload; ICRC and FCS. */
+const sendFrameBytes = { v1: 14 + 40 + 12 + 16 + 4 + 4, v2: 14 + 20 + 8 + 12 + 16 + 4 + 4 } as const;
+
+/** SENDs that went over the cable so far, either way, and the bytes of their frames. */
+const sendsOf = async (stage: Stage): Promise<readonly (readonly [packets: number, bytes: number])[]> =>
+  (await stage.session.machine.report()).wire.map(({ opcodes }) => {
+    const { packets = 0, bytes = 0 } = opcodes['RC_SEND_ONLY'] ?? {};
+    return [packets, bytes];
+  });
+
+/** A card with both versions: who is asked goes by the version of who asks. */
+const versionSteps = (['v1', 'v2'] as const).map(
+  (version): Step => ({
+    title: `rping by RoCE ${version}, as the guest's connection manager is set: data go by it both ways`,
+    async run(stage) {
+      const mode = `/sys/kernel/config/rdma_cm/${device}`;
+      await stage.check(
+        `modprobe configfs; mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p ${mode} && ` +
+          `echo '${gidTypes[version]}' >${mode}/ports/1/default_roce_mode`,
+      );
+      const before = await sendsOf(stage);
+      const said = await ping(stage, 'client', peerAddresses);
+      for (const [direction, [packets, bytes]] of (await sendsOf(stage)).entries()) {
+        const sent = packets - before[direction]![0];
+        const each = (bytes - before[direction]![1]) / sent;
+        if (each !== sendFrameBytes[version])
+          throw new ScenarioFailure(`${sent} SENDs of ${each} bytes in direction ${direction}`);
+      }
+      return said;
+    },
+  }),
+);
+
 /** From every GID, by its place in the simulated host's table. */
 const pingPongStep = (versions: readonly RoceVersion[], guest: 'client' | 'server'): Step => ({
   title: `ibv_rc_pingpong -g: the guest is the ${guest}; 1 to 10,000 bytes from every GID, data checked`,
@@ -92,6 +125,7 @@ const stepsOf = (versions: readonly RoceVersion[]): readonly Step[] => [
   // First of all, when neither knows the other.
   ...rpingSteps('IPv4'),
   ...rpingSteps('IPv6'),
+  ...(versions.length > 1 ? versionSteps : []),
   pingPongStep(versions, 'client'),
   pingPongStep(versions, 'server'),
   wellFormedStep,
