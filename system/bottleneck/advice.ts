@@ -56,11 +56,19 @@ function alongThreads(
 const mttEntriesOfLine = 8;
 
 /** QPs whose contexts are on chip, of which there would be too many. */
-function alongQps({ qpcCacheEntries }: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
-  if (qpCount > qpcCacheEntries || 2 * qpCount <= qpcCacheEntries) return [];
-  const because = `Of twice the QPs, ${2 * qpCount}, the contexts of ${qpcCacheEntries} are on chip.`;
-  return [{ ...more('hca.qpcCacheEntries')[0]!, because }];
+function alongQps(hca: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
+  const name = requesterContexts(hca);
+  const onChip = hca[name];
+  if (qpCount > onChip || 2 * qpCount <= onChip) return [];
+  const because = `Of twice the QPs, ${2 * qpCount}, the contexts of ${onChip} are on chip.`;
+  return [{ ...more(`hca.${name}`)[0]!, because }];
 }
+
+/** The parameter by which the requester has room for contexts: of its own, or in the cache that it shares with the receiver. */
+export const requesterContexts = ({
+  sendContextEntries,
+}: MachineConfig['hca']): 'sendContextEntries' | 'qpcCacheEntries' =>
+  sendContextEntries > 0 ? 'sendContextEntries' : 'qpcCacheEntries';
 
 /** Programs have a core each. */
 function alongPrograms(programs: number, { core }: MachineConfig['host']): Along[] {

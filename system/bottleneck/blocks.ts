@@ -3,6 +3,7 @@
  * its share includes these waits, and the larger part says what to change.
  */
 import type { BlockRow, NodeReport } from '../machine/index.ts';
+import { requesterContexts } from './advice.ts';
 import {
   gathers,
   hcaShare,
@@ -142,7 +143,7 @@ function blockResource(
   const [longest] = waits.toSorted(([, left], [, right]) => right - left);
   if (longest === undefined || longest[1] <= busy)
     return { name: `${name} of host ${node}`, kind: 'server', share, turn: turn.filter(canTurn(measured)) };
-  const [cause, causeTurn] = causeOf(measured, report, longest[0]);
+  const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
   return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
 }
 
@@ -164,16 +165,26 @@ const canTurn =
 function causeOf(
   measured: Measured,
   { hca }: NodeReport,
+  block: string,
   reason: string,
 ): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
-  if (reason === 'context')
-    return ['QPC misses', [...more('hca.qpcCacheEntries', ...burstTurn(measured)), ...less('--qps')]];
+  if (reason === 'context') return ['QPC misses', contextTurn(measured, block)];
   if (reason !== 'translation') return [reason, clock];
   const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
   return missesOf('mpt') > missesOf('mtt')
     ? ['MPT misses', [...more('hca.mptCacheEntries'), ...less('--keys')]]
     : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
+}
+
+/** The requester serves other QPs while contexts are read, as many as may be under way; others wait for each. */
+function contextTurn(measured: Measured, block: string): readonly Turn[] {
+  const { hca } = measured.config;
+  const names =
+    block === 'requester'
+      ? [`hca.${requesterContexts(hca)}`, 'hca.contextFetchesInFlight', ...burstTurn(measured)]
+      : ['hca.qpcCacheEntries'];
+  return [...more(...names), ...less('--qps')];
 }
 
 /** The scheduler goes on to another QP within a message: each of its turns may miss. */

@@ -17,6 +17,8 @@ interface Case {
 }
 
 const fast = { 'host.core.clockMHz': 5000 };
+/** Few messages of a QP at a time: each needs its context again. */
+const shallow = 'write-bw,size=256,qps=64,threads=4,iters=60,warmup=15,txDepth=8';
 const four = 'size=64,iters=150,qps=32,threads=4';
 
 /** One of each kind: core, queue pair, scheduler, engine, PCIe in both directions, cable, memory, cache, receives. */
@@ -59,7 +61,7 @@ const ofKinds: readonly Case[] = [
     // The scheduler goes on to another QP behind each packet, whose context is not on chip.
     binds: 'requester of host 0 (QPC misses)',
     workload: 'write-bw,size=4096,mtu=256,iters=20,warmup=10,qps=64,threads=4',
-    set: { 'hca.qpcCacheEntries': 16, 'hca.burstPackets': 1 },
+    set: { 'hca.sendContextEntries': 16, 'hca.contextFetchesInFlight': 1, 'hca.burstPackets': 1 },
     turned: { 'hca.burstPackets': 4 },
     other: { 'hca.requestPacketCycles': 3, 'wire.speed': 'FDR' },
   },
@@ -89,10 +91,26 @@ const ofKinds: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
-    binds: 'requester of host 0 (QPC misses)',
-    workload: 'write-bw,size=64,iters=60,warmup=15,qps=64,threads=4',
-    set: { 'hca.qpcCacheEntries': 16 },
+    // The requester serves other QPs while a context is read, the receiver waits for each.
+    binds: 'receiver of host 1 (QPC misses)',
+    workload: shallow,
+    set: { 'hca.qpcCacheEntries': 32 },
     turned: { 'hca.qpcCacheEntries': 128 },
+    other: { 'hca.contextFetchesInFlight': 64 },
+  },
+  {
+    // The requester has a part of the cache for itself, and the receiver the rest: neither helps the other.
+    binds: 'requester of host 0 (QPC misses)',
+    workload: shallow,
+    set: { 'hca.sendContextEntries': 32, 'hca.contextFetchesInFlight': 1 },
+    turned: { 'hca.sendContextEntries': 64 },
+    other: { 'hca.qpcCacheEntries': 1024 },
+  },
+  {
+    binds: 'requester of host 0 (QPC misses)',
+    workload: shallow,
+    set: { 'hca.sendContextEntries': 32, 'hca.contextFetchesInFlight': 1 },
+    turned: { 'hca.contextFetchesInFlight': 4 },
     other: { 'hca.requestPacketCycles': 3 },
   },
 ];
@@ -414,8 +432,9 @@ it.each([
 });
 
 it('no share is above the whole, though counters run on after the last message', async () => {
-  const { bottleneck } = await measured('write-bw,size=256,qps=64,threads=4,iters=60,warmup=15,txDepth=8', {
-    'hca.qpcCacheEntries': 32,
+  const { bottleneck } = await measured(shallow, {
+    'hca.sendContextEntries': 32,
+    'hca.contextFetchesInFlight': 1,
     'hca.completionCycles': 30,
   });
   expect(bottleneck!.binds).toMatchObject({ name: 'requester of host 0 (QPC misses)', share: 1 });

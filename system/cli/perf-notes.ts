@@ -9,6 +9,7 @@ const cacheOf: Readonly<Record<string, string>> = {
   'hca.mttCacheLines': 'mtt',
   'hca.mptCacheEntries': 'mpt',
   'hca.qpcCacheEntries': 'qpc',
+  'hca.sendContextEntries': 'qpc',
   'hca.cqcCacheEntries': 'cqc',
   'hca.srqcCacheEntries': 'srqc',
 };

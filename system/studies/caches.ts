@@ -63,7 +63,7 @@ export const contexts: Study = {
     return [
       `${words.join('; ')} (70 % of the best rate is the limit).`,
       `With ${entries} contexts the best rate is ${figures.text(rate, best)}, at ${best.qps} QPs; with ${last.qps} QPs it is ${figures.text(rate, last)}.`,
-      `There ${missText(figures, last, 'qpc', 0)} of the looks at a context in the sender miss, and each miss is a read of 256 bytes over PCIe.`,
+      `There ${missText(figures, last, 'qpc', 0)} of the looks at a context in the sender miss, each a read of 256 bytes over PCIe, and the ${bindsText(figures, last)} binds: a receiver stops for each read, while a requester goes on to other QPs with several under way (\`hca.contextFetchesInFlight\`).`,
     ];
   },
 };

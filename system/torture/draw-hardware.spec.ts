@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../sim/index.ts';
 import { fittedConnectx3 } from '../machine/profile/fitted-connectx3.ts';
 import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
 import { acceptable, drawHardware, drawnPaths, knots } from './draw-hardware.ts';
 import { withReceivePath } from './draw-receive-path.ts';
+import { withSendContexts } from './draw-send-contexts.ts';
 import { drawStory } from './draw-story.ts';
+import type { Story } from './story.ts';
+import { firstFreshSeed, storyOfSeed } from './story-of-seed.ts';
 
 describe('the hardware of stories', () => {
   it.each(knots.map((knot) => ({ knot })))('can be tied like $knot', ({ knot }) => {
@@ -21,8 +25,9 @@ describe('the hardware of stories', () => {
   });
 
   it('has costs of the fitted profiles, and of keys, in some stories', () => {
+    const apart = ['hca.receiveHeadCycles', 'hca.sendContextEntries'];
     const later = [
-      ...Object.keys(fittedConnectx3).filter((path) => path !== 'hca.receiveHeadCycles'),
+      ...Object.keys(fittedConnectx3).filter((path) => !apart.includes(path)),
       'hca.keyOperationCycles',
     ];
     for (const path of later)
@@ -42,6 +47,42 @@ describe('the hardware of stories', () => {
       expect(set).toMatchObject(before);
     }
     expect(drawnPaths).toContain('hca.receiveHeadCycles');
+  });
+
+  it('has a requester with contexts of its own in some stories, and leaves the rest of them as it was', () => {
+    const stories = Array.from({ length: 400 }, (_, seed) => drawStory(seed));
+    const changed = stories.flatMap((story) => {
+      const { set, ...rest } = withSendContexts(new Random(story.seed, 'send contexts'), story);
+      const { set: before, ...same } = story;
+      expect(rest).toEqual(same);
+      expect(set).toMatchObject(before);
+      expect(() => configurationOf({ set })).not.toThrow();
+      return 'hca.contextFetchesInFlight' in set ? [set] : [];
+    });
+    expect(changed.length).toBeGreaterThan(20);
+    expect(changed.length).toBeLessThan(70);
+    const entries = changed.map((set) => set['hca.sendContextEntries'] ?? 0);
+    expect(new Set(entries).size).toBeGreaterThan(4);
+    for (const path of ['hca.sendContextEntries', 'hca.contextFetchesInFlight'])
+      expect(drawnPaths).toContain(path);
+  });
+
+  it('has such a requester in fresh stories, of scenes too, and in none of earlier seeds', () => {
+    const storiesFrom = (first: number): Story[] =>
+      Array.from({ length: 500 }, (_, at) => storyOfSeed(first + at));
+    const fresh = storiesFrom(firstFreshSeed).filter(({ set }) => 'hca.contextFetchesInFlight' in set);
+    expect(new Set(fresh.map(({ scene }) => scene === undefined))).toEqual(new Set([true, false]));
+    // As of the commit before there were any.
+    const hashOf = (first: number): string =>
+      createHash('sha256')
+        .update(
+          storiesFrom(first)
+            .map((story) => JSON.stringify(story))
+            .join(''),
+        )
+        .digest('hex')
+        .slice(0, 16);
+    expect([1e14, 101_800e9].map(hashOf)).toEqual(['1f957967dbe9c125', '5df1a770a51f557e']);
   });
 
   it('keeps what a scene needs, and leaves out what cannot be beside it', () => {

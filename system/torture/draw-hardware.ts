@@ -7,7 +7,6 @@ import { ConfigurationError, type NumberParameter, type Parameter } from '../../
 import type { Random } from '../../sim/index.ts';
 import {
   configurationOf,
-  fittedConnectx3,
   type ParameterValue,
   type ParameterValues,
   parametersByPath,
@@ -61,23 +60,37 @@ const keptPaths = [
   'wire.packetForm',
 ];
 
-/** What came last: stories of players have it by a draw of its own (draw-receive-path.ts). */
-const newestPaths = ['hca.receiveHeadCycles'];
-/** Fitted later than to be drawn with the others. */
-const fittedLast = [...newestPaths, 'hca.receiveBytesPerCycle'];
-const fittedCosts: ParameterValues = Object.fromEntries(
-  Object.entries(fittedConnectx3).filter(([path]) => !fittedLast.includes(path)),
-);
+/** What came last: stories of players have it by draws of its own (draw-receive-path.ts, draw-send-contexts.ts). */
+const newestPaths = ['hca.receiveHeadCycles', 'hca.sendContextEntries', 'hca.contextFetchesInFlight'];
+/** Costs of the fitted profiles when the first stories had them: a seed stays its story, though the profiles are fitted anew. */
+const fittedCosts: ParameterValues = {
+  'hca.receivePacketCycles': 12,
+  'hca.gatherBytesPerCycle': 16,
+  'hca.wqeDecodeCycles': 5,
+  'hca.wqeLineCycles': 8,
+  'hca.blueFlameWqes': 16,
+  'hca.unreliableIntervalCycles': 34,
+  'hca.readIntervalCycles': 90,
+  'hca.gatherCycles': 8,
+  'hca.readRequestCycles': 21,
+  'hca.readResponseCycles': 17,
+  'hca.readResponseBytesPerCycle': 32,
+  'hca.readResponseLatencyCycles': 128,
+  'hca.writeGapCycles': 11,
+  'hca.sendGapCycles': 29,
+  'hca.readGapCycles': 29,
+  'pcie.rootComplex.readLatencyPs': 80_000,
+};
 
 /**
  * What came later than the first seeds that pages and tables name. It is drawn after everything else: an entry more in the list of
  * the others would make other hardware of every seed.
  */
 const laterPaths = [
-  ...Object.keys(fittedConnectx3).filter((path) => path.startsWith('hca.')),
+  ...Object.keys(fittedCosts).filter((path) => path.startsWith('hca.')),
   'hca.keyOperationCycles',
   'wire.switchLatencyNs',
-].filter((path) => !['hca.receivePacketCycles', 'hca.wqeDecodeCycles', ...fittedLast].includes(path));
+].filter((path) => !['hca.receivePacketCycles', 'hca.wqeDecodeCycles'].includes(path));
 
 /** Of the stories whose packets travel as bytes … */
 const bytesShare = 0.2;

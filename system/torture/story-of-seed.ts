@@ -6,6 +6,7 @@ import { ethernetForScene, withEthernet } from './draw-ethernet.ts';
 import { acceptable, drawHardware } from './draw-hardware.ts';
 import { withPacketRules } from './draw-packet-rules.ts';
 import { withReceivePath } from './draw-receive-path.ts';
+import { withSendContexts } from './draw-send-contexts.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
 import { type Scene, sceneOf, scenes } from './scenes/index.ts';
@@ -43,15 +44,22 @@ function playersOfSeed(seed: number): Story {
   const story = newestStory(seed);
   if (seed < firstExtendedSeed) return story;
   const extended = withBadCable(new Random(seed, 'bad cable'), story);
-  return seed < firstEthernetSeed ? extended : withEthernet(new Random(seed, 'ethernet'), extended);
+  if (seed < firstEthernetSeed) return extended;
+  const onEthernet = withEthernet(new Random(seed, 'ethernet'), extended);
+  return contextsOfSeed(seed, onEthernet);
 }
+
+const contextsOfSeed = (seed: number, story: Story): Story =>
+  seed < firstContextSeed ? story : withSendContexts(new Random(seed, 'send contexts'), story);
 
 /** From here on stories of players may have a bad cable. */
 const firstExtendedSeed = 1e12;
 /** From here on stories may be of hosts on Ethernet. Above what earlier versions took fresh seeds from, of the clock, too. */
 const firstEthernetSeed = 1e14;
+/** From here on stories, of scenes too, may have a requester with contexts of its own. */
+const firstContextSeed = 2e14;
 /** Fresh seeds begin here, so that they are of all that there is. */
-export const firstFreshSeed: number = firstEthernetSeed;
+export const firstFreshSeed: number = firstContextSeed;
 
 const scenesOfSeed = (seed: number): readonly Scene[] =>
   scenes.filter(({ toldFrom = 0 }) => seed >= toldFrom);
@@ -117,7 +125,7 @@ export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
     seed < firstEthernetSeed || cable !== undefined
       ? undefined
       : ethernetForScene(new Random(seed, 'ethernet'), hardware, set);
-  return {
+  return contextsOfSeed(seed, {
     seed,
     climate,
     ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),
@@ -127,7 +135,7 @@ export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
     programs: [],
     links: [],
     scene: { name, args, ...(sleepsSeconds === undefined ? {} : { sleepsSeconds }) },
-  };
+  });
 }
 
 /** Of the scenes that are played once more up to an instant of theirs. */

@@ -9,8 +9,6 @@ export const suspicions = {
     'WQEs read ahead stay on chip until they are executed. The card reads five to seven lines for each READ from windows of 64 on, and two to three for each WRITE from 16 on, three quarters of what the slot carries: as if it dropped what it had read ahead, and read it again. So does the model where WQE lines are fewer than QPs (`hca.wqeLineCount` 12 for these 16: 18 Mops of READs and 21 of WRITEs at a window of 64, 60 and 67 million lines; 8 with eight WQEs read ahead: 12.6 and 78), but for READs from 16 on, too, and for both operations alike.',
   threadsOfRow:
     'The source does not state how many threads there were: more of them than cores share these, here each has one of its own.',
-  contextCache:
-    'A context that is not on chip holds up the requester for 0.7 us and more, one after the other, so that the cache of 256 was left as it is. The card at 16, 64 and 256 QPs is as if its requester kept 54 contexts of its own and read up to 16 at once while it serves other QPs: a model of that has 25.6, 18.3 and 5.4 Mops. Of one small cache for both sides the receiver of the other machine binds (64 entries: 2.4 Mops), where on the card 256 QPs do not slow what comes in (C-132).',
   datagramWqe:
     'Each line of a WQE costs the same. With the fifth (244 bytes) the card halves its rate of datagrams, and without payload it is a tenth slower than the responder.',
   translationReach:

@@ -3,7 +3,7 @@
 import type { ClockDomain } from '../../../sim/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
-import { ContextCache, type ContextMisses } from './context-cache.ts';
+import { ContextCache, type ContextMisses, contextReadDepth } from './context-cache.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import { type ContextKind, type ContextUser, contextUsers, PORT_COUNT } from './ports.ts';
@@ -30,7 +30,12 @@ export function makeContextCache<K extends ContextKind>(
   ways: number,
 ): ContextCache<ContextUser<K>> {
   const { icm, dmaRead, dmaWrite, sram, config, domain, misses } = parts;
-  const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
+  const { sendContextEntries, contextFetchesInFlight } = config;
+  const isOfQueuePairs = kind === 'qpc';
+  const ownEntries = isOfQueuePairs ? { requester: sendContextEntries } : {};
+  const readsInFlight = isOfQueuePairs ? { requester: contextFetchesInFlight } : {};
+  const depth = contextReadDepth({ portCount: PORT_COUNT, readsInFlight }) + WRITE_DEPTH + 1;
+  const staging = depth * contexts.contextBytes;
   return new ContextCache<ContextUser<K>>({
     entries,
     ways,
@@ -47,6 +52,8 @@ export function makeContextCache<K extends ContextKind>(
     sram: sram.bytes,
     sramOffset: sram.allocate(staging),
     writeDepth: WRITE_DEPTH,
+    ownEntries,
+    readsInFlight,
     misses,
   });
 }

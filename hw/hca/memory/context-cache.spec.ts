@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LogicalProcess } from '../../../sim/index.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
-import { ContextCache } from './context-cache.ts';
+import { ContextCache, type ContextCacheSetup } from './context-cache.ts';
 
 const LATENCY_CYCLES = 10;
 const MISS_CYCLES = 6;
@@ -19,7 +19,12 @@ class SyncedTable extends ContextTable {
   }
 }
 
-function bench(entries: number, ways = entries, ports = 3) {
+function bench(
+  entries: number,
+  ways = entries,
+  ports = 3,
+  { ownEntries, readsInFlight }: Pick<ContextCacheSetup<string>, 'ownEntries' | 'readsInFlight'> = {},
+) {
   const lp = new LogicalProcess('hca');
   const domain = lp.addClockDomain(1000);
   const memory = new SparseMemory();
@@ -43,9 +48,15 @@ function bench(entries: number, ways = entries, ports = 3) {
     sram,
     sramOffset: 0,
     writeDepth: 2,
+    ownEntries,
+    readsInFlight,
   });
   const woken: string[] = [];
-  const userAt = (port: number) => ({ wake: (cycle: number) => void woken.push(`${port}@${cycle}`) });
+  const fetched: string[] = [];
+  const userAt = (port: number) => ({
+    wake: (cycle: number) => void woken.push(`${port}@${cycle}`),
+    contextFetched: (slot: number, cycle: number) => void fetched.push(`${slot}@${cycle}`),
+  });
   cache.connect({ first: userAt(0), second: userAt(1), third: userAt(2) });
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
@@ -58,7 +69,7 @@ function bench(entries: number, ways = entries, ports = 3) {
     }
     throw new Error('never on chip');
   };
-  return { cache, dma, memory, table, woken, settle, use };
+  return { cache, dma, memory, table, woken, fetched, settle, use };
 }
 
 describe('ContextCache', () => {
@@ -159,5 +170,60 @@ describe('ContextCache', () => {
     expect(woken).toEqual([]);
     expect(use(0, 1)).toBe(1);
     expect([...cache.directory.tags].filter((tag) => tag !== -1)).toEqual([1]);
+  });
+
+  it('reads several contexts at once for a port that goes on meanwhile, up to its limit, and says which has come', () => {
+    const { cache, woken, fetched, settle } = bench(8, 8, 3, { readsInFlight: { first: 2 } });
+    const port = cache.port(0);
+    const access = (slot: number): readonly [boolean, boolean] => [
+      port.access(slot, true),
+      port.isTurnedAway,
+    ];
+    expect([1, 2, 3].map(access)).toEqual([
+      [false, false],
+      [false, false],
+      [false, true],
+    ]);
+    // Asked for again while it is read, a context is no other one.
+    expect(access(1)).toEqual([false, false]);
+    expect(port.awaitedCount).toBe(2);
+    settle();
+    expect([port.awaitedCount, port.missCount]).toEqual([0, 3]);
+    expect(fetched.map((text) => text.split('@')[0])).toEqual(['1', '2']);
+    expect(woken.length).toBeGreaterThan(0);
+    expect([1, 2].map(access)).toEqual([
+      [true, false],
+      [true, false],
+    ]);
+    expect(access(3)).toEqual([false, false]);
+  });
+
+  it('lets who goes on use a context that was read for it once, though another has its line', () => {
+    const { cache, fetched, settle, dma } = bench(1, 1, 3, { readsInFlight: { first: 4 } });
+    const port = cache.port(0);
+    port.access(1, true);
+    settle();
+    port.access(2, true);
+    settle();
+    expect(fetched.map((text) => text.split('@')[0])).toEqual(['1', '2']);
+    const reads = dma.readLog.length;
+    expect([port.access(1, true, true), port.access(2, true, true)]).toEqual([true, true]);
+    expect(dma.readLog.length).toBe(reads);
+    expect(port.access(1, true)).toBe(false);
+  });
+
+  it('keeps lines of one user apart from those of the others: each evicts and writes back its own', () => {
+    const { cache, use, settle, dma } = bench(1, 1, 3, { ownEntries: { first: 3 } });
+    expect([use(0, 1, true), use(0, 2), use(0, 3), use(1, 1, true), use(1, 4)]).toEqual([1, 1, 1, 1, 1]);
+    // Of the others' only line the context has gone; of the three of the first nothing has.
+    expect([use(0, 1), use(0, 2), use(0, 3), use(1, 1)]).toEqual([0, 0, 0, 1]);
+    settle();
+    expect([cache.evictionCount, cache.writeBackCount, dma.writeLog.length]).toEqual([2, 1, 1]);
+    // Of its own the least recently used one goes.
+    expect([use(0, 5), use(0, 1)]).toEqual([1, 1]);
+    cache.forget(5);
+    expect([use(0, 5), use(0, 1), use(1, 1)]).toEqual([1, 0, 0]);
+    cache.reset();
+    expect([use(0, 1), use(1, 1)]).toEqual([1, 1]);
   });
 });

@@ -3,12 +3,13 @@
  *
  * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
  * is a DMA read of the context from its ICM page, an evicted dirty line is a DMA write of the encoded context to it.
- * Each user (port) has at most one miss outstanding, waits for it, and is woken to ask again; several ports that
- * miss on one context share the read. A port that has waited for a read may use the context once when it is woken, even if
- * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
+ * A user (port) waits for its miss and is woken to ask again, or goes on with other work and learns which context has come, with
+ * several reads under way, up to a limit; several ports that miss on one context share the read. A port that has waited for a
+ * read may use the context once when it is woken, even if another port has taken the line meanwhile: so ports that outnumber
+ * the lines cannot keep each other waiting for ever. Who goes on keeps this right itself.
  */
 
-import type { BusAddress, Cycles } from '../../../base/index.ts';
+import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
@@ -16,6 +17,7 @@ import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import type { ContextKind, MissWaiter } from './ports.ts';
 
 const NONE = -1;
+const NO_LIMIT = Number.POSITIVE_INFINITY;
 
 /** Where contexts lie. */
 interface ContextMap {
@@ -45,12 +47,31 @@ export interface ContextCacheSetup<U extends string> {
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly sram: Uint8Array;
-  /** Room for one context per port being read, then for `writeDepth` and one contexts being written. */
+  /** Room for the contexts being read ({@link contextReadDepth}), then for `writeDepth` and one contexts being written. */
   readonly sramOffset: number;
   /** Depth of the write requester's fifo: at most so many write-backs are under way. */
   readonly writeDepth: number;
+  /** Users that have lines of their own, apart from those of the others, and how many, 0 for none; any of these holds any context. */
+  readonly ownEntries?: Readonly<Partial<Record<string, number>>> | undefined;
+  /** Users that go on with other work while contexts are read for them, and how many reads each has under way at most. */
+  readonly readsInFlight?: Readonly<Partial<Record<string, number>>> | undefined;
   /** Where TLPs are attributed to operations. */
   readonly misses?: ContextMisses | undefined;
+}
+
+/** Contexts being read at once: one for each port, or as many as it may have under way. */
+export function contextReadDepth({
+  portCount,
+  readsInFlight = {},
+}: Pick<ContextCacheSetup<string>, 'portCount' | 'readsInFlight'>): number {
+  return Object.values(readsInFlight).reduce<number>((depth, reads = 1) => depth + reads - 1, portCount);
+}
+
+/** Lines that some users share, or that one has for itself. */
+interface Part {
+  readonly directory: SetAssociativeDirectory;
+  /** Number of its first line among all. */
+  readonly firstLine: number;
 }
 
 /**
@@ -63,59 +84,93 @@ export class ContextPort {
   missedTag = NONE;
   /** Context that the port may use once, since it was read for it. */
   grantedTag = NONE;
-  /** Of the last access: the context, its line, and whether it dirtied. */
+  /** Of the last access: the context, its line in the part, and whether it dirtied. */
   slot = NONE;
   line = NONE;
   isDirty = false;
   /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
   useCount = 0;
   missCount = 0;
+  /** Of a user that goes on with other work, the uses for which the context had to be read. */
+  readUseCount = 0;
+  /** Contexts being read that it waits for. */
+  awaitedCount = 0;
+  /** How many these may be; of a port that waits for each there is no such limit. */
+  readonly awaitedMax: number;
   /** Who is woken when a miss has been served. */
   user: MissWaiter | undefined;
   readonly #cache: ContextCache;
   readonly #directory: SetAssociativeDirectory;
+  readonly part: Part;
 
-  constructor(cache: ContextCache, number: number) {
+  constructor(cache: ContextCache, number: number, part: Part, awaitedMax: number) {
+    this.awaitedMax = awaitedMax;
+    this.part = part;
     this.user = undefined;
     this.#cache = cache;
-    this.#directory = cache.directory;
+    this.#directory = part.directory;
     this.number = number;
   }
 
-  /** What {@link ContextCache.access} does for this port. */
-  access(slot: number, dirties: boolean): boolean {
-    if (slot !== this.slot || (dirties && !this.isDirty)) return this.#cache.lookUp(this, slot, dirties);
+  /**
+   * What {@link ContextCache.access} does for this port.
+   * @param isFetched the user goes on with other work, and has learnt that the context was read for it
+   */
+  access(slot: number, dirties: boolean, isFetched = false): boolean {
+    if (slot !== this.slot || (dirties && !this.isDirty))
+      return this.#cache.lookUp(this, slot, dirties, isFetched);
     this.#directory.touch(this.line);
     return true;
   }
 
-  /** The user has done the work for which it needed the context. */
-  used(): void {
+  /** After an access in vain: the context is not even being read, since no room is free for it or its user waits for too many. */
+  get isTurnedAway(): boolean {
+    return this.#cache.isTurnedAway(this.number);
+  }
+
+  /**
+   * The user has done the work for which it needed the context.
+   * @param wasRead of a user that goes on with other work: the context had to be read
+   */
+  used(wasRead = false): void {
     this.useCount++;
+    if (wasRead) this.readUseCount++;
+  }
+
+  /** Uses of contexts that were on chip. Of a user that waits for each miss every miss is followed by its use, unless that was given up. */
+  get hitCount(): number {
+    if (this.awaitedMax !== NO_LIMIT) return this.useCount - this.readUseCount;
+    return Math.max(0, this.useCount - this.missCount);
   }
 }
 
 export class ContextCache<U extends string = string> {
+  /** The lines that users share. */
   readonly directory: SetAssociativeDirectory;
   writeBackCount = 0;
   readonly #setup: ContextCacheSetup<U>;
   readonly #readRequester: number;
   readonly #writeRequester: number;
+  readonly #readDepth: number;
+  readonly #parts: Part[];
+  /** Contexts read so far: each has a room in turn, though one that comes late may share it, since nobody looks at what is read. */
+  #readCount: Wide = 0;
   readonly #isDirty: Uint8Array;
   readonly #isFilling: Uint8Array;
   /** Ports waiting for each line, as a bit set. */
   readonly #waiters: Int32Array;
   /** Ports turned away because no line or no DMA room was free. */
   #deferred = 0;
-  readonly #ports: readonly ContextPort[];
+  readonly #ports: ContextPort[] = [];
 
   constructor(setup: ContextCacheSetup<U>) {
     this.#setup = setup;
     const { kind, domain, portCount, writeDepth } = setup;
     const trafficClass = TrafficClass.context;
+    this.#readDepth = contextReadDepth(setup);
     const space = (): void => this.#retryDeferred(domain.cycle + 1);
     this.#readRequester = setup.dmaRead.addRequester(
-      { name: `${kind}Read`, trafficClass, fifoDepth: portCount, weight: 4 },
+      { name: `${kind}Read`, trafficClass, fifoDepth: this.#readDepth, weight: 4 },
       { done: (line, _status, cycle) => this.#fillDone(line, cycle), space },
     );
     this.#writeRequester = setup.dmaWrite.addRequester(
@@ -123,10 +178,25 @@ export class ContextCache<U extends string = string> {
       { space },
     );
     this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
-    this.#isDirty = new Uint8Array(setup.entries);
-    this.#isFilling = new Uint8Array(setup.entries);
-    this.#waiters = new Int32Array(setup.entries);
-    this.#ports = Array.from({ length: portCount }, (_, port) => new ContextPort(this, port));
+    const shared: Part = { directory: this.directory, firstLine: 0 };
+    this.#parts = [shared];
+    const names = new Map(Object.entries<number>(setup.users).map(([name, number]) => [number, name]));
+    let lines = setup.entries;
+    for (let port = 0; port < portCount; port++) {
+      const name = names.get(port) ?? '';
+      const own = setup.ownEntries?.[name] ?? 0;
+      if (own > 0)
+        this.#parts.push({
+          directory: new SetAssociativeDirectory(own, own, setup.policy),
+          firstLine: lines,
+        });
+      const part = own > 0 ? this.#parts.at(-1)! : shared;
+      this.#ports.push(new ContextPort(this, port, part, setup.readsInFlight?.[name] ?? NO_LIMIT));
+      lines += own;
+    }
+    this.#isDirty = new Uint8Array(lines);
+    this.#isFilling = new Uint8Array(lines);
+    this.#waiters = new Int32Array(lines);
   }
 
   /** See Block.connect. */
@@ -138,6 +208,11 @@ export class ContextCache<U extends string = string> {
   /** The ways in of all users. */
   get users(): readonly ContextPort[] {
     return this.#ports;
+  }
+
+  /** Contexts that another took the line of. */
+  get evictionCount(): number {
+    return this.#parts.reduce((sum, { directory }) => sum + directory.evictionCount, 0);
   }
 
   /** Lines that are being read. */
@@ -161,19 +236,20 @@ export class ContextCache<U extends string = string> {
   }
 
   /** An access that is not the port's last one. */
-  lookUp(user: ContextPort, slot: number, dirties: boolean): boolean {
-    const { directory } = this;
+  lookUp(user: ContextPort, slot: number, dirties: boolean, isFetched = false): boolean {
+    const { directory, firstLine } = user.part;
     const port = user.number;
-    const line = directory.find(slot);
-    const isGranted = user.grantedTag === slot;
+    const place = directory.find(slot);
+    const line = place === NONE ? NONE : firstLine + place;
+    const isGranted = isFetched || user.grantedTag === slot;
     user.grantedTag = NONE;
     user.slot = NONE;
     if (line !== NONE && this.#isFilling[line] === 0) {
-      directory.touch(line);
+      directory.touch(place);
       if (dirties) this.#isDirty[line] = 1;
       if (user.missedTag === slot) user.missedTag = NONE;
       user.slot = slot;
-      user.line = line;
+      user.line = place;
       user.isDirty = dirties;
       return true;
     }
@@ -181,28 +257,37 @@ export class ContextCache<U extends string = string> {
       user.missedTag = NONE;
       return true;
     }
+    this.#deferred &= ~(1 << port);
+    if (line !== NONE && ((this.#waiters[line]! >> port) & 1) === 1) return false;
     if (user.missedTag !== slot) {
       user.missedTag = slot;
       user.missCount++;
     }
-    if (line !== NONE) this.#waiters[line] = this.#waiters[line]! | (1 << port);
-    else this.#startFill(port, slot);
+    if (user.awaitedCount >= user.awaitedMax) this.#deferred |= 1 << port;
+    else if (line !== NONE) this.#await(user, line);
+    else this.#startFill(user, slot);
     return false;
+  }
+
+  /** See {@link ContextPort.isTurnedAway}. */
+  isTurnedAway(port: number): boolean {
+    return ((this.#deferred >> port) & 1) === 1;
   }
 
   /** A context was created on chip or destroyed: no line of it is worth anything. */
   forget(slot: number): void {
-    const line = this.directory.find(slot);
     for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
-    if (line !== -1 && this.#isFilling[line] === 0) {
+    for (const { directory, firstLine } of this.#parts) {
+      const place = directory.find(slot);
+      if (place === NONE || this.#isFilling[firstLine + place] === 1) continue;
       this.#invalidateLookups();
-      this.directory.clear(line);
-      this.#isDirty[line] = 0;
+      directory.clear(place);
+      this.#isDirty[firstLine + place] = 0;
     }
   }
 
   reset(): void {
-    this.directory.clearAll();
+    for (const { directory } of this.#parts) directory.clearAll();
     this.#isDirty.fill(0);
     this.#isFilling.fill(0);
     this.#waiters.fill(0);
@@ -211,19 +296,27 @@ export class ContextCache<U extends string = string> {
       user.missedTag = NONE;
       user.grantedTag = NONE;
       user.slot = NONE;
+      user.awaitedCount = 0;
     }
   }
 
   /** See Block.inspect. */
   inspect(): BlockState {
     const linesOf = (flags: Uint8Array): number[] => [...flags.keys()].filter((line) => flags[line] === 1);
+    const own = this.#parts.slice(1).map(({ directory }) => directory.inspect());
     return {
       ...this.directory.inspect(),
+      ...(own.length === 0 ? {} : { own }),
       dirty: linesOf(this.#isDirty),
       filling: linesOf(this.#isFilling),
       waiting: [...this.#waiters.keys()].filter((line) => this.#waiters[line] !== 0),
       deferred: this.#deferred,
-      ports: this.#ports.map(({ missedTag, grantedTag, slot }) => ({ missedTag, grantedTag, slot })),
+      ports: this.#ports.map(({ missedTag, grantedTag, slot, awaitedCount }) => ({
+        missedTag,
+        grantedTag,
+        slot,
+        awaitedCount,
+      })),
     };
   }
 
@@ -231,17 +324,22 @@ export class ContextCache<U extends string = string> {
   #fillDone(cookie: number, cycle: Cycles): void {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
-    const waiters = this.#waiters[cookie]! | this.#deferred;
-    for (let port = 0; port < this.#ports.length; port++) {
-      if (((this.#waiters[cookie]! >> port) & 1) === 0) continue;
-      const user = this.#ports[port]!;
-      // Narrowed (build/README.md).
-      user.grantedTag = this.directory.tags[cookie]! | 0;
-      user.slot = NONE;
-    }
+    const waiters = this.#waiters[cookie]!;
+    const woken = waiters | this.#deferred;
+    const from = cycle + 1 + this.#setup.missCycles;
+    // Narrowed (build/README.md).
+    const slot = this.#tagOf(cookie) | 0;
     this.#waiters[cookie] = 0;
     this.#deferred = 0;
-    this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);
+    for (let port = 0; port < this.#ports.length; port++) {
+      if (((waiters >> port) & 1) === 0) continue;
+      const user = this.#ports[port]!;
+      user.awaitedCount--;
+      user.slot = NONE;
+      if (user.awaitedMax === NO_LIMIT) user.grantedTag = slot;
+      else user.user!.contextFetched!(slot, from);
+    }
+    this.#wakeAll(woken, from);
   }
 
   /** DMA room became free. */
@@ -251,23 +349,31 @@ export class ContextCache<U extends string = string> {
     this.#wakeAll(ports, cycle + 1);
   }
 
-  #startFill(port: number, slot: number): void {
+  #await(user: ContextPort, line: number): void {
+    this.#waiters[line] = this.#waiters[line]! | (1 << user.number);
+    user.awaitedCount++;
+  }
+
+  #startFill(user: ContextPort, slot: number): void {
     const { table, dmaRead, dmaWrite, sramOffset } = this.#setup;
-    const line = this.#idleVictim(slot);
+    const { directory, firstLine } = user.part;
+    const place = directory.victimFor(slot);
+    const line = firstLine + place;
     const canRead = dmaRead.canRequest(this.#readRequester);
-    if (line === -1 || !canRead || !dmaWrite.canRequest(this.#writeRequester)) {
-      this.#deferred |= 1 << port;
+    if (this.#isFilling[line] === 1 || !canRead || !dmaWrite.canRequest(this.#writeRequester)) {
+      this.#deferred |= 1 << user.number;
       return;
     }
-    const staging = sramOffset + port * table.contextBytes;
+    const staging = sramOffset + (this.#readCount % this.#readDepth) * table.contextBytes;
+    this.#readCount++;
     const address = this.#addressOf(table.numberOf[slot]!);
-    this.#setup.misses?.contextMissed(port);
+    this.#setup.misses?.contextMissed(user.number);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
     this.#invalidateLookups();
-    this.directory.place(line, slot);
+    directory.place(place, slot);
     this.#isDirty[line] = 0;
     this.#isFilling[line] = 1;
-    this.#waiters[line] = 1 << port;
+    this.#await(user, line);
     dmaRead.request(this.#readRequester, address, table.contextBytes, staging, line);
   }
 
@@ -276,15 +382,18 @@ export class ContextCache<U extends string = string> {
     for (const user of this.#ports) user.slot = NONE;
   }
 
-  #idleVictim(slot: number): number {
-    const line = this.directory.victimFor(slot);
-    return this.#isFilling[line] === 0 ? line : -1;
+  /** The context that a line holds. */
+  #tagOf(line: number): number {
+    for (const { directory, firstLine } of this.#parts)
+      if (line < firstLine + directory.lineCount) return directory.tags[line - firstLine]!;
+    return NONE;
   }
 
   #writeBack(line: number): void {
-    const { table, dmaWrite, sram, sramOffset, portCount, writeDepth } = this.#setup;
-    const staging = sramOffset + (portCount + (this.writeBackCount % (writeDepth + 1))) * table.contextBytes;
-    const slot = this.directory.tags[line]!;
+    const { table, dmaWrite, sram, sramOffset, writeDepth } = this.#setup;
+    const room = this.#readDepth + (this.writeBackCount % (writeDepth + 1));
+    const staging = sramOffset + room * table.contextBytes;
+    const slot = this.#tagOf(line);
     const objectNumber = table.numberOf[slot]!;
     if (objectNumber === -1) return;
     table.sync(slot);

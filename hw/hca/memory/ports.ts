@@ -5,6 +5,8 @@ import type { Cycles } from '../../../base/index.ts';
 export interface MissWaiter {
   /** What it missed has been read, or there is room to read it: it asks again at `cycle` or later. */
   wake(cycle: Cycles): void;
+  /** Of a user that goes on with other work meanwhile: the context that it missed is there from `cycle` on. */
+  contextFetched?(slot: number, cycle: Cycles): void;
 }
 
 /** Users of the translator and the context caches: each waits for at most one miss. */

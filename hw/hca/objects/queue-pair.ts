@@ -95,6 +95,11 @@ export class QueuePair {
   schedulePrevious: QueuePair = this;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
   parkedFor = 0;
+  /** Its context is being read for its next turn; or has been, which may use it whatever the cache holds by then. */
+  isFetchingContext = 0;
+  hasFetchedContext = 0;
+  /** It was not on chip when the QP was to be served; until it is. */
+  hasMissedContext = 0;
   /** Where its next WQEs are on chip. */
   wqeLine: WqeLine = noLine;
   isFetching = 0;
@@ -177,6 +182,9 @@ export class QueuePair {
     this.hasDoorbell = 0;
     this.parkedFor = 0;
     this.isFetching = 0;
+    this.isFetchingContext = 0;
+    this.hasFetchedContext = 0;
+    this.hasMissedContext = 0;
     this.hasTimer = 0;
     this.isWaitingRnr = 0;
     this.hasNakSent = 0;

@@ -28,7 +28,7 @@ export class SetAssociativeDirectory {
   #clock = 0;
   #lfsr = LFSR_SEED;
 
-  /** @param lineCount a power of two; @param ways a power of two of at most lineCount */
+  /** @param lineCount a power of two; @param ways a power of two of at most lineCount. Of a single set both may be any number. */
   constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
     this.lineCount = lineCount;
     this.ways = Math.min(ways, lineCount);
@@ -112,7 +112,7 @@ export class SetAssociativeDirectory {
   /** A 16-bit Galois shift register, as hardware would use. */
   #randomVictim(first: number, fallback: number): number {
     this.#lfsr = (this.#lfsr >>> 1) ^ (-(this.#lfsr & 1) & 0xb400);
-    const line = first + (this.#lfsr & (this.ways - 1));
+    const line = first + (this.#lfsr % this.ways);
     return this.#isLocked[line] === 1 ? fallback : line;
   }
 }

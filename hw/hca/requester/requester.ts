@@ -5,7 +5,9 @@
  *
  * WQEs become records in record-maker.ts, packets are made in request-packets.ts; here is whose turn it is and what is to be
  * waited for. One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for), as
- * in a pipeline without reordering. Gathered data may arrive in any order; the packet queue keeps the packets'.
+ * in a pipeline without reordering. A QP whose context is not on chip is parked while that is read, and others are served; when as
+ * many are read as may be at once, the next one that misses stops the requester.
+ * Gathered data may arrive in any order; the packet queue keeps the packets'.
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
  * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.8.3.3 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
@@ -36,6 +38,7 @@ import {
   isReadOrAtomic,
   NOT_PARKED,
   opcodeOf,
+  PARKED_CONTEXT,
   PARKED_CREDITS,
   PARKED_DRAINING,
   PARKED_ERROR,
@@ -194,6 +197,17 @@ export class Requester {
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
   }
 
+  /** The context of a QP has been read: the QP is served from `cycle` on, though another may have its line by then. */
+  contextFetched(qp: QpSlot, cycle: Cycles): void {
+    const pair = this.#core.qps.rows[qp]!;
+    pair.isFetchingContext = 0;
+    pair.inPipelineCount--;
+    const isParked = pair.parkedFor === PARKED_CONTEXT;
+    if (isParked || this.#active === pair) pair.hasFetchedContext = 1;
+    if (isParked) this.#scheduler.unparkFirst(pair, cycle);
+    else this.wake(cycle);
+  }
+
   /** An operation on keys has been carried out, or refused: the QP goes on, or fails once all before it is complete. */
   keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void {
     // Packets that went before may be under way again: they stay what the QP is to send.
@@ -255,13 +269,16 @@ export class Requester {
       if (this.#active === undefined) return this.#findNothing(cycle);
       this.#burst = 0;
     }
-    const busyCycles = this.#serve(this.#active, cycle);
+    const pair = this.#active;
+    const busyCycles = this.#serve(pair, cycle);
     if (busyCycles === WAIT) return;
+    pair.hasFetchedContext = 0;
     if (busyCycles === NOTHING) {
       this.#active = undefined;
       return this.#retryAt(cycle + 1);
     }
-    this.#contexts.used();
+    this.#contexts.used(pair.hasMissedContext === 1);
+    pair.hasMissedContext = 0;
     this.account.serve(cycle, busyCycles);
     const freeCycle = cycle + busyCycles;
     if (this.#active !== undefined) return this.wake(freeCycle);
@@ -280,8 +297,9 @@ export class Requester {
 
   /** No QP may be served now. */
   #findNothing(cycle: Cycles): void {
-    if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
-    else this.account.stall(cycle, STALL_RECORDS);
+    if (!this.#waitingForRecord.isEmpty) this.account.stall(cycle, STALL_RECORDS);
+    else if (this.#contexts.awaitedCount > 0) this.account.stall(cycle, STALL_CONTEXT);
+    else this.account.rest(cycle);
     const next = this.#scheduler.nextCycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
   }
@@ -295,10 +313,8 @@ export class Requester {
       return NOTHING;
     }
     if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pair);
-    if (!this.#contexts.access(pair.slot, true)) {
-      this.account.stall(cycle, STALL_CONTEXT);
-      return WAIT;
-    }
+    if (!this.#contexts.access(pair.slot, true, pair.hasFetchedContext === 1))
+      return this.#waitForContext(pair, cycle);
     let busyCycles = 0;
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
@@ -325,6 +341,20 @@ export class Requester {
     this.account.serve(cycle, busyCycles);
     this.wake(cycle + busyCycles);
     return WAIT;
+  }
+
+  /** Lets other QPs go on while the context is read, unless no read can be begun or a packet is half gathered. */
+  #waitForContext(pair: QueuePair, cycle: Cycles): typeof NOTHING | typeof WAIT {
+    this.account.stall(cycle, STALL_CONTEXT);
+    pair.hasMissedContext = 1;
+    if (this.#contexts.isTurnedAway) return WAIT;
+    if (pair.isFetchingContext === 0) {
+      pair.isFetchingContext = 1;
+      pair.inPipelineCount++;
+    }
+    if (this.#packets.isOpen) return WAIT;
+    this.#scheduler.park(pair, PARKED_CONTEXT);
+    return NOTHING;
   }
 
   /** Works on the request that is being sent, or on the next one of the queue. */

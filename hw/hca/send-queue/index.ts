@@ -3,6 +3,7 @@ export { DatagramDecoder } from './datagram-decoder.ts';
 export { FrameDecoder } from './frame-decoder.ts';
 export {
   NOT_PARKED,
+  PARKED_CONTEXT,
   PARKED_CREDITS,
   PARKED_DRAINING,
   PARKED_ERROR,

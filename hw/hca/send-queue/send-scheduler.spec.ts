@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { QpTable } from '../objects/qp-table.ts';
-import { NOT_PARKED, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-scheduler.ts';
+import { NOT_PARKED, PARKED_CONTEXT, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-scheduler.ts';
 
 function bench(capacity = 8) {
   const qps = new QpTable(capacity);
@@ -51,6 +51,28 @@ describe('SendScheduler', () => {
     expect(takeAll(scheduler, 89)).toEqual([]);
     expect(takeAll(scheduler, 90)).toEqual([5]);
     expect(takeAll(scheduler, 200)).toEqual([]);
+  });
+
+  it('takes those whose contexts have been read before all others, in the order in which these came', () => {
+    const { qps, scheduler, wakes } = bench();
+    for (const slot of [1, 2, 3]) scheduler.makeReady(qps.rows[slot]!, 10);
+    expect([scheduler.take(10)?.slot, scheduler.take(10)?.slot]).toEqual([1, 2]);
+    for (const slot of [1, 2]) scheduler.park(qps.rows[slot]!, PARKED_CONTEXT);
+    for (const slot of [4, 5]) scheduler.makeReady(qps.rows[slot]!, 11);
+    scheduler.unparkFirst(qps.rows[2]!, 20);
+    scheduler.unparkFirst(qps.rows[1]!, 21);
+    expect(wakes.slice(-2)).toEqual([20, 21]);
+    // Those of the ring need not wait for it.
+    expect(scheduler.take(19)?.slot).toBe(3);
+    expect(scheduler.heldCount).toBe(4);
+    expect(scheduler.inspect()).toEqual({ front: [2, 1], ring: [4, 5], delayed: [] });
+    scheduler.makeReady(qps.rows[1]!, 12);
+    expect(takeAll(scheduler, 20)).toEqual([2, 4, 5]);
+    expect(scheduler.nextCycle).toBe(21);
+    expect(takeAll(scheduler, 21)).toEqual([1]);
+    scheduler.unparkFirst(qps.rows[1]!, 22);
+    scheduler.reset();
+    expect([scheduler.heldCount, qps.rows[1]!.isScheduled]).toEqual([0, 0]);
   });
 
   it('keeps many QPs apart, turn after turn', () => {

@@ -6,8 +6,11 @@
  *   fetched  ─┼─> ring of ready QPs ──> requester
  *   progress ─┘         ^── delay line <──┘
  *
- * Ring and delay line are lists through the QPs themselves: a QP is in one of them or in none, so neither can overflow, and
- * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
+ * A QP whose context has been read for it goes before the ring: it would find its line taken by those in front of it. It had its place there
+ * when the read was begun, so that none is passed over for ever.
+ *
+ * The lists go through the QPs themselves: a QP is in one of them or in none, so none can overflow, and
+ * none costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
 import type { Cycles } from '../../../base/index.ts';
@@ -32,11 +35,14 @@ export const PARKED_PAGE_FAULT = 9;
 export const PARKED_ORDER = 10;
 /** An operation on keys is under way: what follows waits for its end. */
 export const PARKED_KEYS = 11;
+/** Its context is being read. */
+export const PARKED_CONTEXT = 12;
 
 /** Where a QP is. */
 const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
+const IN_FRONT = 3;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface SchedulerPorts {
@@ -48,6 +54,8 @@ export class SendScheduler {
   /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
   readonly #ring = new QueuePair();
   readonly #delayed = new QueuePair();
+  /** QPs that go before the ring. */
+  readonly #front = new QueuePair();
   #requester!: SchedulerPorts['requester'];
 
   connect({ requester }: SchedulerPorts): void {
@@ -68,13 +76,14 @@ export class SendScheduler {
    */
   makeReadyLater(pair: QueuePair, cycle: Cycles): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;
-    if (pair.isScheduled === IN_RING) unlink(pair);
+    if (pair.isScheduled !== NOT_SCHEDULED) unlink(pair);
     pair.isScheduled = IN_DELAY_LINE;
     append(this.#delayed, pair, cycle);
   }
 
   park(pair: QueuePair, reason: number): void {
     pair.parkedFor = reason;
+    pair.hasFetchedContext = 0;
   }
 
   /** What a parked QP waited for may have happened. */
@@ -84,9 +93,19 @@ export class SendScheduler {
     this.makeReady(pair, cycle);
   }
 
+  /** The context for which the QP was parked has been read: it is considered before all others, from `cycle` on. */
+  unparkFirst(pair: QueuePair, cycle: Cycles): void {
+    pair.parkedFor = NOT_PARKED;
+    if (pair.isScheduled !== NOT_SCHEDULED) unlink(pair);
+    pair.isScheduled = IN_FRONT;
+    append(this.#front, pair, cycle);
+    this.#requester.wake(cycle);
+  }
+
   /** The QP has nothing more to send: it is in error or destroyed. */
   remove(pair: QueuePair): void {
     pair.parkedFor = NOT_PARKED;
+    pair.hasFetchedContext = 0;
     if (pair.isScheduled === NOT_SCHEDULED) return;
     unlink(pair);
     pair.isScheduled = NOT_SCHEDULED;
@@ -103,31 +122,33 @@ export class SendScheduler {
       append(ring, pair, cycle);
       pair = delayed.scheduleNext;
     }
-    pair = ring.scheduleNext;
-    if (pair === ring || pair.scheduleCycle > cycle) return undefined;
-    unlink(pair);
-    pair.isScheduled = NOT_SCHEDULED;
-    return pair;
+    return takeFrom(this.#front, cycle) ?? takeFrom(ring, cycle);
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */
   get nextCycle(): Cycles {
     const ring = headCycle(this.#ring);
     const delayed = headCycle(this.#delayed);
-    return ring < delayed ? ring : delayed;
+    const front = headCycle(this.#front);
+    const next = ring < delayed ? ring : delayed;
+    return front < next ? front : next;
   }
 
-  /** QPs in the ring and in the delay line. */
+  /** QPs in all lists. */
   get heldCount(): number {
-    return lengthOf(this.#ring) + lengthOf(this.#delayed);
+    return lengthOf(this.#front) + lengthOf(this.#ring) + lengthOf(this.#delayed);
   }
 
   inspect(): BlockState {
-    return { ring: slotsOf(this.#ring), delayed: slotsOf(this.#delayed) };
+    return {
+      front: slotsOf(this.#front),
+      ring: slotsOf(this.#ring),
+      delayed: slotsOf(this.#delayed),
+    };
   }
 
   reset(): void {
-    for (const list of [this.#ring, this.#delayed])
+    for (const list of [this.#front, this.#ring, this.#delayed])
       while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
 }
@@ -142,6 +163,15 @@ function lengthOf(list: QueuePair): number {
   let length = 0;
   for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) length++;
   return length;
+}
+
+/** The oldest QP of a list, if it may be considered at `cycle`. */
+function takeFrom(list: QueuePair, cycle: Cycles): QueuePair | undefined {
+  const pair = list.scheduleNext;
+  if (pair === list || pair.scheduleCycle > cycle) return undefined;
+  unlink(pair);
+  pair.isScheduled = NOT_SCHEDULED;
+  return pair;
 }
 
 function append(list: QueuePair, pair: QueuePair, cycle: Cycles): void {

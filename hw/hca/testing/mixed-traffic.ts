@@ -344,8 +344,8 @@ export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
   const { responses, transmitter } = dataPath.blocks;
   const { mptCache, mttCache, qpcCache, cqcCache } = dataPath.core;
   const caches = [
-    ...[qpcCache, cqcCache].map(({ directory, users }) => [
-      directory.evictionCount,
+    ...[qpcCache, cqcCache].map(({ evictionCount, users }) => [
+      evictionCount,
       ...users.map(({ useCount, missCount }) => [useCount, missCount]),
     ]),
     [mptCache.directory.evictionCount, mttCache.directory.evictionCount],

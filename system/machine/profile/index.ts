@@ -7,7 +7,6 @@ export {
   type ParameterValues,
   profileValues,
 } from './configuration.ts';
-export { fittedConnectx3 } from './fitted-connectx3.ts';
 export { type ParameterRow, type ProfileListing, profileListing } from './listing.ts';
 export {
   isParameter,

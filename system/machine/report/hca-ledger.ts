@@ -283,10 +283,10 @@ export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger
 
 function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
   const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath.core;
-  const contextsOf = ({ users, directory }: ContextCache, names: readonly string[]): CacheLedger =>
+  const contextsOf = ({ users, evictionCount }: ContextCache, names: readonly string[]): CacheLedger =>
     cacheOf(
-      directory.evictionCount,
-      users.map(({ useCount, missCount }, index) => [names[index]!, useCount, missCount]),
+      evictionCount,
+      users.map(({ hitCount, missCount }, index) => [names[index]!, hitCount, missCount]),
     );
   return {
     qpc: contextsOf(qpcCache, portNames),
@@ -295,21 +295,33 @@ function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
     srqc: contextsOf(srqcCache, portNames),
     mpt: cacheOf(
       mptCache.directory.evictionCount,
-      translator.users.map(({ mptUses, mptMisses }, index) => [portNames[index]!, mptUses, mptMisses]),
+      translator.users.map(({ mptUses, mptMisses }, index) => [
+        portNames[index]!,
+        hitsOf(mptUses, mptMisses),
+        mptMisses,
+      ]),
     ),
     mtt: cacheOf(
       mttCache.directory.evictionCount,
-      translator.users.map(({ mttUses, mttMisses }, index) => [portNames[index]!, mttUses, mttMisses]),
+      translator.users.map(({ mttUses, mttMisses }, index) => [
+        portNames[index]!,
+        hitsOf(mttUses, mttMisses),
+        mttMisses,
+      ]),
     ),
-    wqe: cacheOf(lines.evictionCount, [['requester', lines.useCount, lines.readCount]]),
+    wqe: cacheOf(lines.evictionCount, [
+      ['requester', hitsOf(lines.useCount, lines.readCount), lines.readCount],
+    ]),
   };
 }
 
 /** A miss whose user gave up what it waited for is a miss without a use. */
+const hitsOf = (uses: number, misses: number): number => Math.max(0, uses - misses);
+
 function cacheOf(evictions: number, counts: readonly (readonly [string, number, number])[]): CacheLedger {
   const users = counts
-    .filter(([, uses, misses]) => uses + misses > 0)
-    .map(([name, uses, misses]) => [name, { hits: Math.max(0, uses - misses), misses }] as const);
+    .filter(([, hits, misses]) => hits + misses > 0)
+    .map(([name, hits, misses]) => [name, { hits, misses }] as const);
   const sum = (pick: (row: CacheUseLedger) => number): number =>
     users.reduce((total, [, row]) => total + pick(row), 0);
   return {

@@ -182,7 +182,6 @@ const allToAllFamilies: readonly Family[] = [
     figure: 'mops',
     tolerance: 'rate',
     over: 'N',
-    suspects: ['contextCache'],
   },
   {
     name: 'all to all, outbound SEND UD',
@@ -250,7 +249,6 @@ const inText: readonly Family[] = [
       })),
     figure: (figures) => mopsOf(figures[2]) / Math.max(...figures.map(mopsOf)),
     tolerance: 'ratio',
-    suspects: ['contextCache'],
   },
   {
     name: 'step of inlined WRITE',

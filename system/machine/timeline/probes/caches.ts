@@ -22,13 +22,14 @@ export function watchContexts(
 ): void {
   const track = stream.track('caches', name, { names: users });
   cache.users.forEach((port, user) => {
-    let awaited = NOT_WAITING;
-    around(port, 'access', (access) => (slot, dirties) => {
-      const isHit = access(slot, dirties);
+    const awaited = new Set<number>();
+    around(port, 'access', (access) => (slot, dirties, isFetched) => {
+      const isHit = access(slot, dirties, isFetched);
       const atPs = stream.lp.nowPs;
-      if (isHit && awaited !== slot) stream.instant('cacheHit', track, atPs, user, numberOf(slot));
-      else if (!isHit && awaited !== slot) stream.instant('cacheMiss', track, atPs, user, numberOf(slot));
-      awaited = isHit ? NOT_WAITING : slot;
+      if (!awaited.has(slot))
+        stream.instant(isHit ? 'cacheHit' : 'cacheMiss', track, atPs, user, numberOf(slot));
+      if (isHit) awaited.delete(slot);
+      else awaited.add(slot);
       return isHit;
     });
   });
