@@ -59,6 +59,7 @@ const guests = [
   'test/guest/raw-packets.long.spec.ts',
   'test/guest/rough-guests.long.spec.ts',
   'test/guest/nfs.long.spec.ts',
+  'test/guest/nfs-roce.long.spec.ts',
   'test/guest/cable.long.spec.ts',
   'test/guest/ethernet-offloads.spec.ts',
   'test/guest/soft-roce.long.spec.ts',

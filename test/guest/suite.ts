@@ -56,7 +56,7 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
 
 /** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
 const linted = [
-  ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'probe', 'raw-packets'],
+  ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'nfs-roce', 'probe', 'raw-packets'],
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 

@@ -7,7 +7,7 @@ import { ethernetPeer } from './ethernet-peer.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
-import { nfs } from './nfs.ts';
+import { nfs, nfsRoce } from './nfs.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
 import { rawPackets } from './raw-packets.ts';
@@ -40,6 +40,7 @@ export const scenarios: readonly Scenario[] = [
   roceV1Peer,
   subnetManager,
   nfs,
+  nfsRoce,
   faultsAtProbe,
   faultsAtWork,
   faultsOfSilence,

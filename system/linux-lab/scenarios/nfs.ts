@@ -3,8 +3,10 @@
  * it sends and asks for by fast registration, at addresses with the number of the call in their upper half, above 2^53; the server reads and
  * writes it, and its answers invalidate the keys. What programs of nfs-utils would do is done by the kernel's files, as those do it.
  */
+import { proDeviceId } from './ethernet-ends.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure } from './stage.ts';
+import { storageStep } from './storage.ts';
 import { address, ipStep } from './subnet-manager.ts';
 
 /** The ports of NFS over RDMA (RFC 8267), of the MOUNT protocol here, and of rpcbind (RFC 1833). */
@@ -112,25 +114,60 @@ const mountStep = (version: Version): Step => ({
   },
 });
 
-export const nfs: Scenario = {
-  name: 'nfs',
-  title: 'files over RDMA: the NFS server of a guest, and the client of another',
+const steps: readonly Step[] = [
+  {
+    title: 'nfsd of guest 1 listens for RDMA',
+    async run(stage) {
+      const listens = await stage.check(serve, { guest: server });
+      if (!listens.includes(`rdma ${nfsPort}`)) throw new ScenarioFailure(`listens at: ${listens}`);
+      await stage.check(answerMounts, { guest: server });
+      return undefined;
+    },
+  },
+  ...versions.map(mountStep),
+];
+
+/** The adapters' interfaces have the addresses that IP over InfiniBand has elsewhere. */
+const interfacesStep: Step = {
+  title: 'the interfaces of both adapters have addresses, and ping each other',
+  async run(stage) {
+    for (const guest of [0, 1])
+      await stage.check(
+        `ip addr add ${address(guest)}/24 dev $(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*)`,
+        {
+          guest,
+        },
+      );
+    const output = await stage.check(`ping -c 3 ${address(1)}`);
+    return output.split('\n').find((line) => line.includes('packet loss'));
+  },
+};
+
+const common = {
   hcas: 2,
   isCabled: true,
   guests: 2,
   faults: [],
   isLoaded: true,
-  steps: [
-    ipStep,
-    {
-      title: 'nfsd of guest 1 listens for RDMA',
-      async run(stage) {
-        const listens = await stage.check(serve, { guest: server });
-        if (!listens.includes(`rdma ${nfsPort}`)) throw new ScenarioFailure(`listens at: ${listens}`);
-        await stage.check(answerMounts, { guest: server });
-        return undefined;
-      },
-    },
-    ...versions.map(mountStep),
-  ],
+} as const;
+
+export const nfs: Scenario = {
+  ...common,
+  name: 'nfs',
+  title: 'files over RDMA: the NFS server of a guest, and the client of another',
+  steps: [ipStep, ...steps],
+};
+
+/** The same by RoCE of ConnectX-3 Pros, and a disk beside it. */
+export const nfsRoce: Scenario = {
+  ...common,
+  name: 'nfs-roce',
+  title: 'files over RDMA by RoCE: the NFS server of a guest, and the client of another',
+  set: {
+    'hca.capability.linkLayer': 'ethernet',
+    'hca.capability.roce': 'v2',
+    'pcie.function.deviceId': proDeviceId,
+    'ethernet.gigabitsPerSecond': 40,
+  },
+  steps: [interfacesStep, ...steps, storageStep(address(1), 1)],
 };
