@@ -3,16 +3,16 @@
  * turned along: more threads have more memory, and more QPs more contexts, for which there may be no room on chip.
  */
 
-import type { MachineConfig } from '../machine/profile/index.ts';
+import { type MachineConfig, type ParameterValue, parametersByPath } from '../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
-import { type Along, gathers, less, more, type Turn } from './measured.ts';
+import { type Along, gathers, lengthsOf, less, more, type Turn } from './measured.ts';
 
 /** A key-value store has a QP for each client, and no lists of requests. */
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
 
 /** Options that do something for some tests only, or that some have turned already. */
 const doesSomething: Readonly<Record<string, (args: PerfArgs) => boolean>> = {
-  '--inline': gathers,
+  '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
   '--mtu': ({ mtuBytes }) => mtuBytes > 0 && mtuBytes < mtuMax,
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
@@ -23,13 +23,42 @@ const doesSomething: Readonly<Record<string, (args: PerfArgs) => boolean>> = {
 };
 const mtuMax = 4096;
 const largePageBytes = 2 * 1024 ** 2;
+/** Of the option `--inline`. */
+const inlineMaxBytes = 900;
+const isInlinable = ({ inlineBytes }: PerfArgs, bytes: number): boolean =>
+  bytes > inlineBytes && bytes <= inlineMaxBytes;
 
-export const advised = <R extends { readonly turn: readonly Turn[] }>(args: PerfArgs, resource: R): R => ({
+export const advised = <R extends { readonly turn: readonly Turn[] }>(
+  config: MachineConfig,
+  args: PerfArgs,
+  resource: R,
+): R => ({
   ...resource,
   turn: resource.turn.filter(
-    ({ what }) => (doesSomething[what]?.(args) ?? true) && (args.kv === undefined || !notOfKv.includes(what)),
+    (turn) =>
+      hasRoom(config, turn) &&
+      (doesSomething[turn.what]?.(args) ?? true) &&
+      (args.kv === undefined || !notOfKv.includes(turn.what)),
   ),
 });
+
+/** Whether a parameter is not yet where its range ends. */
+function hasRoom(config: MachineConfig, { what, towards }: Turn): boolean {
+  const parameter = parametersByPath.get(what);
+  if (parameter === undefined || parameter.kind === 'flag') return true;
+  const value = settingOf(config, what);
+  if (parameter.kind === 'choice') return value !== parameter.choices.at(towards === 'more' ? -1 : 0);
+  // What reads memory sees the writes sent before it (PCIe 2.4.1): no configuration has it sooner.
+  const { readLatencyPs, writeLatencyPs } = config.pcie.rootComplex;
+  if (what === 'pcie.rootComplex.readLatencyPs') return readLatencyPs > writeLatencyPs;
+  return towards === 'more' ? Number(value) < parameter.max : Number(value) > parameter.min;
+}
+
+function settingOf(config: MachineConfig, path: string): ParameterValue {
+  return path
+    .split('.')
+    .reduce<unknown>((group, name) => Reflect.get(group as object, name), config) as ParameterValue;
+}
 
 /** Each thread has a region of its own, each page a translation: as many as there are when threads are doubled. */
 function alongThreads(

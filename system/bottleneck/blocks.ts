@@ -102,7 +102,12 @@ const blocks: readonly BlockWords[] = [
     own: [],
     turn: [...more('dma.dataPathBytes'), ...clock],
   },
-  { block: 'dmaWrite', name: 'DMA write engine', own: [], turn: [...more('dma.dataPathBytes'), ...clock] },
+  {
+    block: 'dmaWrite',
+    name: 'DMA write engine',
+    own: [],
+    turn: [...more('dma.dataPathBytes'), ...less('dma.writeIssueCycles'), ...clock],
+  },
 ];
 
 const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
@@ -140,11 +145,16 @@ function blockResource(
   const waits = own.map((reason) => [reason, row.stalledCycles[reason] ?? 0] as const);
   const waited = waits.reduce((total, [, cycles]) => total + cycles, 0);
   const share = hcaShare(measured, busy + waited);
-  const [longest] = waits.toSorted(([, left], [, right]) => right - left);
-  if (longest === undefined || longest[1] <= busy)
-    return { name: `${name} of host ${node}`, kind: 'server', share, turn: turn.filter(canTurn(measured)) };
+  const [longest = ['', 0] as const] = waits.toSorted(([, left], [, right]) => right - left);
+  const ownTurn = turn.filter(canTurn(measured));
+  if (longest[1] <= busy / 4)
+    return { name: `${name} of host ${node}`, kind: 'server', share, turn: ownTurn };
   const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
-  return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
+  if (longest[1] > busy)
+    return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
+  // Whoever works faster waits longer: what is not on chip comes no sooner.
+  const both = longest[1] > busy / 2 ? [...causeTurn, ...ownTurn] : [...ownTurn, ...causeTurn];
+  return { name: `${name} of host ${node}`, kind: 'server', share, turn: both };
 }
 
 /** Work of READs, and of payload that is read from memory, which other messages do not make. */
@@ -169,7 +179,7 @@ function causeOf(
   reason: string,
 ): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
-  if (reason === 'context') return ['QPC misses', contextTurn(measured, block)];
+  if (reason === 'context') return ['QPC misses', contextTurns(measured, block)];
   if (reason !== 'translation') return [reason, clock];
   const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
   return missesOf('mpt') > missesOf('mtt')
@@ -177,14 +187,22 @@ function causeOf(
     : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
 }
 
-/** The requester serves other QPs while contexts are read, as many as may be under way; others wait for each. */
-function contextTurn(measured: Measured, block: string): readonly Turn[] {
+/**
+ * QPs that send in turn find no context that is on chip unless all are. The requester serves other QPs while contexts are read, as many as
+ * may be under way; others wait for each.
+ */
+function contextTurns(measured: Measured, block: string): readonly Turn[] {
+  const { args } = measured;
   const { hca } = measured.config;
-  const names =
-    block === 'requester'
-      ? [`hca.${requesterContexts(hca)}`, 'hca.contextFetchesInFlight', ...burstTurn(measured)]
-      : ['hca.qpcCacheEntries'];
-  return [...more(...names), ...less('--qps')];
+  const name = block === 'requester' ? requesterContexts(hca) : 'qpcCacheEntries';
+  const onChip = hca[name];
+  const because = `${args.qpCount} QPs take turns, and the contexts of ${onChip} are on chip.`;
+  const [entries] = more(`hca.${name}`);
+  return [
+    ...(args.qpCount > onChip ? [{ ...entries!, because }] : [entries!]),
+    ...(block === 'requester' ? more('hca.contextFetchesInFlight', ...burstTurn(measured)) : []),
+    ...less('--qps'),
+  ];
 }
 
 /** The scheduler goes on to another QP within a message: each of its turns may miss. */

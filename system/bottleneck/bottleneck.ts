@@ -21,6 +21,7 @@ import {
   more,
   mtuBytesOf,
   type Resource,
+  type Turn,
 } from './measured.ts';
 import { windowResources } from './windows.ts';
 
@@ -35,6 +36,8 @@ export interface Bottleneck {
  * From here on a server counts as at work all the time: the rest is starts, ends, and gaps between packets.
  */
 const nearlyAll = 0.8;
+/** So much of the time a server is at work when nothing else keeps it from it. */
+const always = 0.95;
 /** From here on a window counts as full. */
 const mostly = 0.5;
 /** A program that waits for its messages shows little: it waits for whatever is slower than its core. */
@@ -44,26 +47,64 @@ const nextCount = 4;
 export function bottleneckOf(measured: Measured): Bottleneck {
   const cores = coreResources(measured);
   const servers = [
-    ...cores.filter(({ kind }) => kind === 'server'),
+    ...cores.servers,
     sameQpInterval(measured),
     ...messageGap(measured),
     ...linkResources(measured),
     ...blockResources(measured),
   ].toSorted(byShare);
-  const own = cores.filter(({ kind }) => kind === 'window');
-  const windows = [...windowResources(measured), ...own];
+  const windows = [...windowResources(measured), ...cores.stores];
+  const own = [...cores.stores, ...cores.flights];
   const [busiest] = servers;
-  const full = windows.find(({ share }) => share >= mostly);
-  const limit = full !== undefined && own.includes(full) ? busyEnough : nearlyAll;
-  const binds = full === undefined || busiest!.share >= limit ? busiest! : full;
-  const next = [...servers, ...windows].filter((resource) => resource !== binds).toSorted(byShare);
+  const waiting = [...windows, ...cores.flights];
+  const full = waiting.find(({ share }) => share >= mostly) ?? fullest(waiting, busiest!);
+  const binds = full === undefined || isAtWork(busiest!, full, own.includes(full)) ? busiest! : full;
+  const others = (resources: readonly Resource[]): Resource[] =>
+    resources.filter((resource) => resource !== binds).toSorted(byShare);
+  // Whatever binds, messages wait for it: that their window is full says nothing of what would bind next.
+  const next = [...others([...servers, ...windows]), ...others(cores.flights)];
   const { config, args } = measured;
   const turned = (resource: Resource): Resource => {
-    const { turn, ...figures } = advised(args, withinTime(resource));
+    const { turn, ...figures } = advised(config, args, withTranslation(measured, withinTime(resource)));
     return { ...figures, turn: withAlong(config, args, turn) };
   };
   return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
 }
+
+/** Where no server is at work most of the time, and no window is full as long, everything waits for the one that is so longest. */
+const fullest = (windows: readonly Resource[], busiest: Resource): Resource | undefined =>
+  busiest.share < busyEnough ? windows.toSorted(byShare).find(({ share }) => share > 0) : undefined;
+
+/** Whether a server is why a window is full. */
+function isAtWork({ share }: Resource, full: Resource, isOwn: boolean): boolean {
+  if (share >= always) return true;
+  return share >= (isOwn ? busyEnough : nearlyAll) && share >= full.share;
+}
+
+/** A request of the device waits for the walk of the page table: what waits for memory waits for that. */
+function withTranslation({ config, figures }: Measured, resource: Resource): Resource {
+  const counts = figures.nodes.flatMap(({ iommu }) => (iommu === undefined ? [] : [iommu]));
+  const sum = (pick: (each: (typeof counts)[number]) => number): number =>
+    counts.reduce((total, each) => total + pick(each), 0);
+  const misses = sum((each) => each.misses);
+  const isMissed = misses > manyMisses * (misses + sum((each) => each.hits));
+  if (!config.pcie.iommu.isEnabled || !isMissed || !resource.turn.some(waitsForMemory)) return resource;
+  return {
+    ...resource,
+    turn: [...more('pcie.iommu.iotlbEntries'), ...less('pcie.iommu.walkLevelNs'), ...resource.turn],
+  };
+}
+
+/** Of the device's requests, so many have to miss before the walks are named. */
+const manyMisses = 0.1;
+const ofMemory: readonly string[] = [
+  ...['readLatencyPs', 'writeLatencyPs'].map((name) => `pcie.rootComplex.${name}`),
+  ...['postedHeaders', 'postedData', 'nonPostedHeaders'].map((name) => `pcie.rootPort.${name}`),
+  ...['qpcCacheEntries', 'sendContextEntries', 'mptCacheEntries', 'mttCacheLines'].map(
+    (name) => `hca.${name}`,
+  ),
+];
+const waitsForMemory = ({ what }: Turn): boolean => ofMemory.includes(what);
 
 /** Counters run on while the last messages come to their end, which the measured time leaves out. */
 const withinTime = (resource: Resource): Resource => ({ ...resource, share: Math.min(1, resource.share) });

@@ -60,10 +60,11 @@ function receivesOf(measured: Measured, node: number): number {
 const sentBy = (measured: Measured): number =>
   measured.args.isBidirectional === true ? messagesOf(measured) / 2 : messagesOf(measured);
 
-/** Cycles that posting takes when every store is taken at once, of one side that sends. */
+/** Cycles that posting takes when every store is taken at once, of one side that sends; a list is posted in one call. */
 function plainPostCycles(measured: Measured, node: number): number {
   const { config, args, figures } = measured;
   const { cost } = config.host;
+  const { postList = 1 } = args;
   const posts = postsOf(measured, node);
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
   const total = sum(posts.map(({ count }) => count));
@@ -74,7 +75,7 @@ function plainPostCycles(measured: Measured, node: number): number {
     const inline = Math.ceil(inlined / 64) * cost.postSendPerInlineByte64;
     const lines = 1 + Math.ceil(Math.max(0, inlined - headBytes) / 64);
     const rung = total === 0 ? 0 : (count / total) * blueFlame * lines * cost.mmioStore;
-    return count * (cost.postSend + cost.postSendPerSegment + inline) + rung;
+    return count * (cost.postSend / postList + cost.postSendPerSegment + inline) + rung;
   };
   return sum(posts.map(costOf)) + send * cost.mmioStore + receivesOf(measured, node) * cost.postRecv;
 }
@@ -103,48 +104,67 @@ function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: n
   };
 }
 
+interface CoreResources {
+  /** At work. */
+  readonly servers: readonly Resource[];
+  /** Stores that the bus does not take. */
+  readonly stores: readonly Resource[];
+  /** Messages that a program has under way: they wait for whatever binds. */
+  readonly flights: readonly Resource[];
+}
+
 /** Of each host the program with most work. */
-export function coreResources(measured: Measured): Resource[] {
+export function coreResources(measured: Measured): CoreResources {
+  const all = [0, 1].flatMap((node) => resourcesOf(measured, node));
+  return {
+    servers: all.map(({ work }) => work),
+    stores: all.map(({ blocked }) => blocked),
+    flights: all.flatMap(({ flight }) => flight),
+  };
+}
+
+function resourcesOf(
+  measured: Measured,
+  node: number,
+): { readonly work: Resource; readonly blocked: Resource; readonly flight: readonly Resource[] }[] {
   const { cores, args } = measured;
-  return [0, 1].flatMap((node) => {
-    const own = cores.filter((core) => core.node === node);
-    const shares = own.map((core) => sharesOf(measured, core, own.length));
-    if (shares.length === 0) return [];
-    const most = (pick: (shares: CoreShares) => number): number => Math.max(...shares.map(pick));
-    const work: Resource = {
-      name: `core of host ${node}`,
-      kind: 'server',
-      share: most((each) => each.work),
-      turn:
-        args.kv === undefined
-          ? [...more('--threads', 'host.core.clockMHz'), ...coreTurns(node, args.verb === 'send')]
-          : [
-              ...more(node === 0 ? '--threads' : '--servers', 'host.core.clockMHz'),
-              ...less('host.cost.postSend', ...(node === 0 ? ['host.cost.postRecv'] : ['--lookup'])),
-            ],
-    };
-    const blocked: Resource = {
-      name: `stores of host ${node} to the device`,
-      kind: 'window',
-      share: most((each) => each.blockedPosts),
-      turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
-    };
-    // The server of a store waits for nothing but its clients.
-    if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [work, blocked];
-    const window: Resource = {
-      name: `messages in flight of host ${node}`,
-      kind: 'window',
-      share: Math.min(...shares.map((each) => each.waiting)),
-      turn:
-        args.kv === undefined
-          ? [
-              ...more('--tx-depth', '--qps'),
-              ...less('--cq-mod', ...(args.eventModeration === undefined ? [] : ['--moderation'])),
-            ]
-          : more('--window', '--threads'),
-    };
-    return [work, blocked, window];
-  });
+  const own = cores.filter((core) => core.node === node);
+  const shares = own.map((core) => sharesOf(measured, core, own.length));
+  if (shares.length === 0) return [];
+  const most = (pick: (shares: CoreShares) => number): number => Math.max(...shares.map(pick));
+  const work: Resource = {
+    name: `core of host ${node}`,
+    kind: 'server',
+    share: most((each) => each.work),
+    turn:
+      args.kv === undefined
+        ? [...more('--threads', 'host.core.clockMHz'), ...coreTurns(node, args.verb === 'send')]
+        : [
+            ...more(node === 0 ? '--threads' : '--servers', 'host.core.clockMHz'),
+            ...less('host.cost.postSend', ...(node === 0 ? ['host.cost.postRecv'] : ['--lookup'])),
+          ],
+  };
+  const blocked: Resource = {
+    name: `stores of host ${node} to the device`,
+    kind: 'window',
+    share: most((each) => each.blockedPosts),
+    turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
+  };
+  // The server of a store waits for nothing but its clients.
+  if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [{ work, blocked, flight: [] }];
+  const flight: Resource = {
+    name: `messages in flight of host ${node}`,
+    kind: 'window',
+    share: Math.min(...shares.map((each) => each.waiting)),
+    turn:
+      args.kv === undefined
+        ? [
+            ...more('--tx-depth', '--qps'),
+            ...less('--cq-mod', ...(args.eventModeration === undefined ? [] : ['--moderation'])),
+          ]
+        : more('--window', '--threads'),
+  };
+  return [{ work, blocked, flight: [flight] }];
 }
 
 const coreTurns = (node: number, isSend: boolean) =>

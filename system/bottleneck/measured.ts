@@ -26,6 +26,8 @@ export interface Turn {
   readonly towards: 'more' | 'less';
   /** What has to be turned with it; left out for nothing. */
   readonly along?: readonly Along[];
+  /** How far it has to be turned, as a sentence; left out where each step helps. */
+  readonly because?: string;
 }
 
 /** Without this, turning the other does nothing, or the rate falls. */

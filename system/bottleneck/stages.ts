@@ -40,10 +40,10 @@ const turnsOf = (
 /** Longest first; the time until the program has taken the completion is its own. */
 export function stagesOf(
   operations: Readonly<Record<string, OperationReport>>,
-  hca: MachineConfig['hca'],
+  config: MachineConfig,
   args: PerfArgs,
 ): StageShare[] {
-  const turns = turnsOf(hca, args);
+  const turns = turnsOf(config.hca, args);
   const sums = new Map<string, number>();
   for (const { milestonesPs } of Object.values(operations))
     for (const [name, ps] of Object.entries(milestonesPs))
@@ -51,7 +51,7 @@ export function stagesOf(
   const total = [...sums.values()].reduce((sum, ps) => sum + ps, 0);
   if (total === 0) return [];
   return [...sums]
-    .map(([name, ps]) => advised(args, { name, share: ps / total, turn: turns[name] ?? [] }))
+    .map(([name, ps]) => advised(config, args, { name, share: ps / total, turn: turns[name] ?? [] }))
     .filter(({ share }) => share > 0)
     .toSorted((left, right) => right.share - left.share);
 }

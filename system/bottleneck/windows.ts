@@ -25,16 +25,10 @@ export function windowResources(measured: Measured): Resource[] {
   return [
     ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
+    ...nodes.flatMap(({ report, node }) => payloadWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
     ...nodes.flatMap(({ report, node }) => pageWindow(measured, report, node)),
-    ...(isEthernet(measured.config) ? [] : figures.wire).map(
-      ({ to, creditWaitPs }): Resource => ({
-        name: `receive buffer of the port of host ${to}`,
-        kind: 'window',
-        share: creditWaitPs / measured.durationPs,
-        turn: more('wire.receiveBufferBytes'),
-      }),
-    ),
+    ...(isEthernet(measured.config) ? [] : figures.wire).map((cable) => bufferWindow(measured, cable)),
     ...nodes.map(({ report, node }) =>
       stallWindow(measured, report, node, 'requester', 'transmitBuffer', 'transmit buffer', [
         ...more('hca.transmitBufferPackets'),
@@ -58,6 +52,35 @@ export function windowResources(measured: Measured): Resource[] {
   ];
 }
 
+/** Of the time, so much waiting for credits is more than what single packets find. */
+const oftenWaited = 0.2;
+const nearlyAlways = 0.8;
+
+/**
+ * Credits of the port at the other end. A receiver that is occupied returns none; where it is not, they are on their way: the buffer
+ * bounds what the cable holds, and the cable is at its end when it sends or waits for them.
+ */
+function bufferWindow(
+  measured: Measured,
+  { to, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
+): Resource {
+  const { durationPs, figures } = measured;
+  const { busyCycles = 0, stalledCycles = {} } = figures.nodes[to]?.hca.blocks['receiver'] ?? {};
+  const stalled = Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
+  const isOccupied = hcaShare(measured, busyCycles + stalled) >= nearlyAlways;
+  const waited = creditWaitPs / durationPs;
+  const isCable = waited >= oftenWaited && !isOccupied;
+  return {
+    name: `receive buffer of the port of host ${to}`,
+    kind: 'window',
+    share: isCable ? Math.min(1, waited + busyPs / durationPs) : waited,
+    turn: [
+      ...more('wire.receiveBufferBytes'),
+      ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs') : []),
+    ],
+  };
+}
+
 /**
  * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
  * the RNR NAK names, for which its QP waits. It waits while it has nothing else to do: what counts is how much of that time.
@@ -67,7 +90,8 @@ function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: 
   const naks = (hca.transport['rnrNakSent'] ?? 0) - (onDemand?.device.rnrNaks ?? 0);
   const fetchShare = hcaShare(measured, stalledCycles['receiveWqe'] ?? 0);
   const delayShare = shareOfRnrDelays(measured, naks);
-  const freeShare = Math.max(fetchShare, 1 - hcaShare(measured, busyCycles));
+  const { context = 0, translation = 0 } = stalledCycles;
+  const freeShare = Math.max(fetchShare, 1 - hcaShare(measured, busyCycles + context + translation));
   return {
     name: `receive WQEs of host ${node}`,
     kind: 'window',
@@ -77,15 +101,21 @@ function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: 
 }
 
 /**
- * Receives of a shared queue are a list, fetched one after the other: depth and prefetching do nothing for it. Where more queues are
+ * Receives of a shared queue are a list, fetched one after the other: depth and prefetching do nothing for it, and each program has a
+ * queue of its own. Where more queues are
  * in use than have their WQEs kept on chip, each message fetches again what was fetched ahead.
  */
 function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['turn'] {
   const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
-  if (isFetch && (args.connection === 'XRC' || args.usesSrq === true)) return latency;
+  if (isFetch && (args.connection === 'XRC' || args.usesSrq === true))
+    return [...latency, ...more('--threads')];
   if (isFetch && args.qpCount > config.hca.receiveQueueLineCount)
     return [...more('hca.receiveQueueLineCount'), ...less('--qps'), ...latency];
-  return [...more('--rx-depth', 'hca.receivePrefetchCount'), ...less('host.cost.postRecv')];
+  return [
+    ...more('--rx-depth', 'hca.receivePrefetchCount'),
+    ...(isFetch ? latency : []),
+    ...less('host.cost.postRecv'),
+  ];
 }
 
 /** Of the QPs' time, that for which so many RNR NAKs have them wait. */
@@ -139,6 +169,17 @@ function tagWindow(measured: Measured, report: NodeReport, node: number): Resour
     ...more('dma.tagCount', 'pcie.enumeration.maxReadRequestBytes'),
     ...less('pcie.rootComplex.readLatencyPs'),
   ]);
+}
+
+/** Payload on its way from memory and to it: the DMA engines take so many requests of a block at a time. */
+function payloadWindows(measured: Measured, report: NodeReport, node: number): Resource[] {
+  const ofReads = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
+  const ofWrites = less('pcie.rootComplex.writeLatencyPs');
+  return [
+    stallWindow(measured, report, node, 'responseEngine', 'dma', 'payload reads of the responder', ofReads),
+    stallWindow(measured, report, node, 'requester', 'dma', 'payload reads of the requester', ofReads),
+    stallWindow(measured, report, node, 'receiver', 'dma', 'payload writes of the receiver', ofWrites),
+  ];
 }
 
 function stallWindow(
@@ -204,11 +245,15 @@ function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Res
   const isBeyondLines = args.qpCount > wqeLineCount;
   const isAllAtOnce = args.qpCount > wqeFetchOutstanding;
   // A fetch that finds fewer WQEs than it may would not find more.
-  const isFull = messagesOf(measured) > nearlyWhole * fetches * wqePrefetchCount;
+  const { postList = 1, usesBlueFlame = true } = args;
+  const isFull =
+    messagesOf(measured) > nearlyWhole * fetches * wqePrefetchCount || postList > wqePrefetchCount;
+  // A request that goes alone by BlueFlame is not fetched.
+  const isByBlueFlame = usesBlueFlame && postList === 1;
   const ways = [
     ...(isFull ? ['hca.wqePrefetchCount'] : []),
     ...(isBeyondLines ? ['hca.wqeLineCount'] : []),
-    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : ['--inline']),
+    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : isByBlueFlame ? ['--inline'] : []),
     ...(isBeyondLines || isAllAtOnce ? [] : ['--qps']),
   ];
   return {

@@ -50,7 +50,10 @@ function turnLines(turn: readonly Turn[]): string[] {
     const names = turn.filter((each) => each.towards === towards).map(withAlong);
     return names.length === 0 ? [] : [`${towards} ${names.join(', ')}`];
   });
-  const reasons = turn.flatMap(({ along = [] }) => along.map(({ because }) => because));
+  const reasons = turn.flatMap(({ along = [], because }) => [
+    ...(because === undefined ? [] : [because]),
+    ...along.map((other) => other.because),
+  ]);
   return parts.length === 0
     ? []
     : [`To turn: ${parts.join('; ')}.`, ...new Set(reasons)].flatMap((text) => wrapped(text));

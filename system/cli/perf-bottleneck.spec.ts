@@ -323,6 +323,22 @@ const others: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
+    // Of 16 payload reads under way each waits for a walk of 800 ns.
+    binds: 'payload reads of the responder of host 1',
+    workload: 'read-bw,size=64,iters=300,warmup=100,qps=16,threads=4,region=1Mi,pageSize=2M,pattern=random',
+    set: { 'pcie.iommu.isEnabled': true, 'pcie.iommu.walkLevelNs': 200, 'dma.tagCount': 64 },
+    turned: { 'pcie.iommu.iotlbEntries': 4096 },
+    other: { 'wire.speed': 'FDR', 'hca.readIntervalCycles': 40 },
+  },
+  {
+    // One message of each QP, on its way for 3 µs: the core is at work for half of the time, and so it is with a faster clock.
+    binds: 'messages in flight of host 0',
+    workload: 'write-bw,size=256,qps=16,iters=188,warmup=63,txDepth=1,cqMod=1,bidirectional',
+    set: { 'wire.cableMetres': 300, 'hca.coreClockMHz': 300, 'pcie.rootComplex.outstandingReadCount': 8 },
+    turned: 'txDepth=4',
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
     // Four messages in flight, and an event for sixteen: each time the period has to pass.
     binds: 'messages in flight of host 0',
     workload: 'write-bw,size=64,iters=100,txDepth=4,cqMod=1,events,moderation=16:50',
@@ -439,6 +455,36 @@ it('no share is above the whole, though counters run on after the last message',
   });
   expect(bottleneck!.binds).toMatchObject({ name: 'requester of host 0 (QPC misses)', share: 1 });
   for (const { share } of bottleneck!.next) expect(share).toBeLessThanOrEqual(1);
+});
+
+it('advises nothing that stands where its range ends', async () => {
+  const fastest = {
+    'wire.speed': 'EDR',
+    'pcie.link.generation': 5,
+    'pcie.link.lanes': 16,
+    'dma.dataPathBytes': 512,
+  };
+  const atMemory = { 'pcie.rootComplex.readLatencyPs': 80_000 };
+  const rows = await Promise.all(
+    [
+      'write-bw,size=65536,iters=60',
+      'write-bw,size=64,iters=100,txDepth=4,qps=2',
+      'read-lat,size=64,iters=20',
+    ].map((workload) => measured(workload, { ...fastest, ...atMemory })),
+  );
+  const turns = rows.flatMap(({ stages = [], bottleneck }) => [
+    ...stages.flatMap(({ turn }) => turn),
+    ...(bottleneck === undefined ? [] : [bottleneck.binds, ...bottleneck.next].flatMap(({ turn }) => turn)),
+  ]);
+  const names = turns.map(({ what }) => what);
+  expect(names).toContain('wire.lanes');
+  for (const path of [
+    ...Object.keys(fastest),
+    ...Object.keys(atMemory),
+    'dma.readIssueCycles',
+    'dma.writeIssueCycles',
+  ])
+    expect(names).not.toContain(path);
 });
 
 it.each(['read-bw,size=64,iters=100,qps=4,txDepth=2', 'read-lat,size=64,iters=20'])(

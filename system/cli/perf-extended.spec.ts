@@ -219,20 +219,26 @@ describe('perf', () => {
   it('names what turns the list of a shared queue of RC', async () => {
     const { out } = await hca('perf', 'send-bw', '-s', '64', '-n', '300', '--use-srq');
     expect(out).toMatch(/What binds: receive WQEs of host 1/);
-    expect(out).toMatch(/To turn: less pcie\.rootComplex\.readLatencyPs, pcie\.link\.latencyPs\./);
+    expect(out).toMatch(
+      /To turn: more --threads; less pcie\.rootComplex\.readLatencyPs,\s+pcie\.link\.latencyPs\./,
+    );
     const rate = async (set: ParameterValues, more = ''): Promise<number> =>
       rateOf(await measured(`send-bw,size=64,iters=300,useSrq${more}`, set));
     const asItIs = await rate({});
     expect(await rate({ 'pcie.rootComplex.readLatencyPs': 100_000 })).toBeGreaterThan(1.1 * asItIs);
     expect(await rate({ 'hca.receivePrefetchCount': 16 })).toBeLessThan(1.02 * asItIs);
     expect(await rate({}, ',rxDepth=2048')).toBeLessThan(1.02 * asItIs);
+    // A queue for each program.
+    expect(await rate({}, ',threads=2')).toBeGreaterThan(1.5 * asItIs);
   });
 
   it('names what turns the list of a shared queue, where each receive says where the next one is', async () => {
     const asked = ['perf', 'send-bw', '-s', '64', '-n', '300', '-c', 'XRC'] as const;
     const { out } = await hca(...asked);
     expect(out).toMatch(/What binds: receive WQEs of host 1/);
-    expect(out).toMatch(/To turn: less pcie\.rootComplex\.readLatencyPs, pcie\.link\.latencyPs\./);
+    expect(out).toMatch(
+      /To turn: more --threads; less pcie\.rootComplex\.readLatencyPs,\s+pcie\.link\.latencyPs\./,
+    );
     const rate = async (set: ParameterValues): Promise<number> =>
       rateOf(await measured('send-bw,size=64,iters=300,connection=XRC', set));
     expect(await rate({ 'pcie.rootComplex.readLatencyPs': 100_000 })).toBeGreaterThan(1.1 * (await rate({})));

@@ -144,7 +144,7 @@ export default async function runPerf(
     args,
     ...measured,
     ...(args.isLatency
-      ? { stages: stagesOf(report.operations, config.hca, args), ...meanTimeOf(args, report) }
+      ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
       : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
