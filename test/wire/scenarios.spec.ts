@@ -197,10 +197,8 @@ function scenarioOfTool(name: string, connection: readonly SentPacket[]): LinuxS
 /** Requests and answers by themselves, which a tool's pace mixes; what bytes are sent, or were there, and where, is the tool's own. */
 function byKind(packets: readonly SentPacket[]): unknown[][] {
   const said = saidBy(packets).map(({ payload, headers: all, ...one }) => {
-    const { address: _at, AtomicAckETH: _was, aeth, ...headers } = all;
-    // Of an atomic's answer the MSN counts requests behind it, too (deviation 74).
-    const answer = one.opcode === 'RC_ATOMIC_ACKNOWLEDGE' ? aeth !== undefined : aeth;
-    return { ...one, headers, answer, payloadBytes: payload.length / 2 };
+    const { address: _at, AtomicAckETH: _was, ...headers } = all;
+    return { ...one, headers, payloadBytes: payload.length / 2 };
   });
   return [true, false].map((kind) => said.filter((_, at) => isRequest(packets[at]!) === kind));
 }

@@ -179,8 +179,9 @@ export class AtomicResponses {
     const { operands } = packets.packet;
     operands[0] = low;
     operands[1] = high;
-    const psn = this.#resources.psn[entry]!;
-    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn, packets.creditSyndrome(pair), cycle);
+    const { psn, msn, takenCounter } = this.#resources;
+    const syndrome = packets.creditSyndrome(pair, takenCounter[entry]!);
+    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn[entry]!, syndrome, cycle, msn[entry]!);
     return ANSWERED;
   }
 }

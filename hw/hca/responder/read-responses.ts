@@ -83,7 +83,8 @@ export class ReadResponses {
     packets.packet.payloadBytes = this.#wanted;
     const isLast = index === packetCount - 1;
     const psn = (resources.psn[entry]! + index) & 0xffffff;
-    packets.seal(readResponseOpcode(index === 0, isLast), psn, packets.creditSyndrome(pair), cycle);
+    const syndrome = packets.creditSyndrome(pair, resources.takenCounter[entry]!);
+    packets.seal(readResponseOpcode(index === 0, isLast), psn, syndrome, cycle, resources.msn[entry]!);
     resources.sent[entry] = index + 1;
     return isLast ? DONE_LAST : DONE;
   }

@@ -6,7 +6,7 @@
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
-import { psnDistance } from '../../../wire/index.ts';
+import { PSN_MASK, psnDistance } from '../../../wire/index.ts';
 import { SIDE_RESPONSE, type WantedPages } from '../memory/index.ts';
 import { enlarged, type QpSlot, type QpTable, QueuePair } from '../objects/index.ts';
 
@@ -70,6 +70,10 @@ export class ResponderResources {
   /** Operands of an atomic, {@link OPERAND_WORDS} for each entry, or the result to repeat as two. */
   operands = new Int32Array(0);
   opcode = new Uint8Array(0);
+  /** MSN that its answer says: of the messages up to it, where it is new. */
+  msn = new Int32Array(0);
+  /** Receive WQEs that those messages had taken: what the QP's queue had given, 16 bits. */
+  takenCounter = new Uint16Array(0);
   /** Packets of a READ's answer already sent. */
   sent = new Int32Array(0);
   /** Payload writes requested before the request came: it is answered when they have left. */
@@ -270,6 +274,32 @@ export class ResponderResources {
     };
   }
 
+  /**
+   * What `entry` says of the messages that are complete: those up to itself, if it is new; else as many as before what stands behind it,
+   * where a READ has counted since it was accepted. `msn` and `takenCounter` are those of all that the QP has accepted.
+   */
+  countMessages(entry: number, msn: number, takenCounter: number): void {
+    const next = this.#next[entry]!;
+    const isLast = next === NONE;
+    this.msn[entry] = isLast ? msn : this.#msnBefore(next);
+    this.takenCounter[entry] = isLast ? takenCounter : this.takenCounter[next]!;
+  }
+
+  /** MSN of an answer before that of `entry`. */
+  #msnBefore(entry: number): number {
+    const isComplete = this.kind[entry] !== KIND_ATOMIC;
+    return isComplete ? this.msn[entry]! : (this.msn[entry]! - 1) & PSN_MASK;
+  }
+
+  /** MSN of a QP whose READs and atomics are not answered: of the messages before its first new atomic, or of all. */
+  msnWithoutAtomics(qp: QpSlot): number {
+    const { head, count, pair } = this.rows[qp]!;
+    let entry = head;
+    for (let left = count; left > 0; left--, entry = this.#next[entry]!)
+      if (this.kind[entry] === KIND_ATOMIC) return this.#msnBefore(entry);
+    return pair.msn;
+  }
+
   /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */
   dropRequests(qp: QpSlot): void {
     const pending = this.rows[qp]!;
@@ -299,6 +329,8 @@ export class ResponderResources {
     this.bytes = enlarged(this.bytes, entries);
     this.operands = enlarged(this.operands, entries * OPERAND_WORDS);
     this.opcode = enlarged(this.opcode, entries);
+    this.msn = enlarged(this.msn, entries);
+    this.takenCounter = enlarged(this.takenCounter, entries);
     this.sent = enlarged(this.sent, entries);
     this.writesBefore = enlarged(this.writesBefore, entries);
     this.dueCycle = enlarged(this.dueCycle, entries);

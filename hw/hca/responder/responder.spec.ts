@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { AethKind, NakCode, nakSyndrome, Opcode, syndromeKind } from '../../../wire/index.ts';
+import {
+  AethKind,
+  creditCountByCode,
+  NakCode,
+  nakSyndrome,
+  Opcode,
+  syndromeKind,
+  syndromeValue,
+} from '../../../wire/index.ts';
 import { type BenchOptions, tightest } from '../testing/data-path-bench.ts';
 import { allRights, psnA, Region, type SendRequest } from '../testing/data-path-verbs.ts';
 import { packetsTo, type Scene, scene, summaryOf, syndromesOf } from '../testing/scenario.ts';
@@ -236,6 +244,40 @@ describe('packets that should not come', () => {
     expect(answers()).toEqual([[Opcode.RC_ATOMIC_ACKNOWLEDGE, 3]]);
     await inject(given, only(given, psnA(0)));
     expect(answers()).toEqual([[Opcode.RC_ACKNOWLEDGE, 3]]);
+  });
+
+  it('C9-148: counts an atomic in the MSN from its own answer on, whatever has come behind it', async () => {
+    const given = await scene({ hca: { ackDelayCycles: 0 } });
+    const { bench, a, b, remote } = given;
+    for (let at = 0; at < 6; at++) b.receive([remote.part(8000 + 64 * at, 64)]);
+    const send: SendRequest = { opcode: WqeOpcode.SEND, segments: [given.local.part(0, 8)] };
+    a.send(send);
+    await bench.run(20);
+    bench.a.port.packets.splice(0);
+    a.post(atomic(given));
+    a.post({ ...read(given), segments: [given.local.part(0, 8)] });
+    a.post(atomic(given));
+    a.post(send);
+    a.post(send);
+    a.post(atomic(given));
+    a.ring();
+    await bench.run(40);
+    const { RC_ACKNOWLEDGE, RC_ATOMIC_ACKNOWLEDGE, RC_RDMA_READ_RESPONSE_ONLY } = Opcode;
+    // Five receives are promised beyond the messages so far (4: the next code is 6), of which the SENDs take one each.
+    expect(
+      bench.a.port.packets.map(({ opcode, msn, syndrome }) => [
+        opcode,
+        msn,
+        creditCountByCode[syndromeValue(syndrome)],
+      ]),
+    ).toEqual([
+      [RC_ATOMIC_ACKNOWLEDGE, 2, 4],
+      [RC_RDMA_READ_RESPONSE_ONLY, 3, 4],
+      [RC_ATOMIC_ACKNOWLEDGE, 4, 4],
+      [RC_ACKNOWLEDGE, 5, 4],
+      [RC_ACKNOWLEDGE, 6, 3],
+      [RC_ATOMIC_ACKNOWLEDGE, 7, 3],
+    ]);
   });
 
   it('IBTA 9.7.5.1.4: executes a repeated READ again, whole or from its middle', async () => {

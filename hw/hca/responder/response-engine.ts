@@ -159,7 +159,7 @@ export class ResponseEngine {
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
   addRead(request: InboundRequest, cycle: Cycles): void {
     const { qp, psn } = request;
-    const entry = this.#resources.append(qp, KIND_READ, psn, true, this.#writer.requestedCount);
+    const entry = this.#append(qp, KIND_READ, psn);
     this.#setRead(request, entry, cycle);
   }
 
@@ -167,7 +167,7 @@ export class ResponseEngine {
   addAtomic(request: InboundRequest, cycle: Cycles): void {
     const { qp, pd, psn, opcode, remoteAddress, remoteAddressTop, remoteKey, packet } = request;
     const resources = this.#resources;
-    const entry = resources.append(qp, KIND_ATOMIC, psn, true, this.#writer.requestedCount);
+    const entry = this.#append(qp, KIND_ATOMIC, psn);
     resources.address[entry] = remoteAddress;
     resources.addressTop[entry] = remoteAddressTop;
     resources.key[entry] = remoteKey;
@@ -285,6 +285,17 @@ export class ResponseEngine {
     };
   }
 
+  #append(qp: QpSlot, kind: number, psn: number): number {
+    const entry = this.#resources.append(qp, kind, psn, true, this.#writer.requestedCount);
+    this.#countMessages(this.#core.qps.rows[qp]!, entry);
+    return entry;
+  }
+
+  /** What its answer says of messages and credits: C9-148. */
+  #countMessages(pair: QueuePair, entry: number): void {
+    this.#resources.countMessages(entry, pair.msn, this.#packets.receivesTaken(pair));
+  }
+
   /** A repeated request takes its place; what had been begun of a READ's packet behind it is abandoned. */
   #insert(pending: PendingResponses, kind: number, psn: number, cycle: Cycles): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
@@ -292,6 +303,7 @@ export class ResponseEngine {
     const before = this.#writer.requestedCount;
     const heldCycle = cycle + this.#repeatCycles;
     const entry = this.#resources.insert(slot, kind, psn, isOldestKept, before, heldCycle);
+    this.#countMessages(pending.pair, entry);
     const isFirst = entry === this.#resources.oldest(slot);
     if (this.#active === pending && isFirst) this.#packets.abandon(cycle);
     return entry;
@@ -459,7 +471,10 @@ export class ResponseEngine {
     this.#failAt(pair, psn, cycle);
   }
 
-  #failAt({ slot, state }: QueuePair, psn: number, cycle: Cycles): void {
+  /** What is dropped is never complete. */
+  #failAt(pair: QueuePair, psn: number, cycle: Cycles): void {
+    const { slot, state } = pair;
+    pair.msn = this.#resources.msnWithoutAtomics(slot);
     this.drop(slot);
     this.refuse(slot, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
     if (state !== QpState.ERR) this.#errors.refused(slot, EventType.WQ_ACCESS_ERROR, cycle);

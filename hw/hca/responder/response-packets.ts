@@ -2,7 +2,7 @@
  * Packets of the response engine: at most one is open, the one being made. Sealed, it goes out in its order with the credits
  * that the QP can grant; abandoned, it is dropped when its reads are done.
  */
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, counterMask16, distance } from '../../../base/index.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -65,12 +65,12 @@ export class ResponsePackets {
     return true;
   }
 
-  /** Completes the open packet. */
-  seal(opcode: number, psn: number, syndrome: number, cycle: Cycles): void {
+  /** Completes the open packet as an answer: of all that the QP has accepted, or of less. */
+  seal(opcode: number, psn: number, syndrome: number, cycle: Cycles, msn = this.packet.pair.msn): void {
     const { packet } = this;
     packet.opcode = opcode;
     packet.psn = psn;
-    packet.aeth = (syndrome << 24) | packet.pair.msn;
+    packet.aeth = (syndrome << 24) | msn;
     packet.readyCycle = cycle + this.#formationCycles;
     packet.isSealed = 1;
     this.isOpen = false;
@@ -86,11 +86,21 @@ export class ResponsePackets {
     this.#ports.transmitter.wake(cycle + 1);
   }
 
-  /** Syndrome of an ACK: the credits that the QP can grant. */
-  creditSyndrome(pair: QueuePair): number {
+  /** Receive WQEs that the QP's queue has given, 16 bits. */
+  receivesTaken({ slot }: QueuePair): number {
+    const { receives } = this.#ports;
+    return receives.consumedCounter(receives.queueOf(slot));
+  }
+
+  /**
+   * Syndrome of an ACK: the credits that the QP can grant beyond the messages that the MSN counts, which with it are those that had taken
+   * so many receive WQEs.
+   */
+  creditSyndrome(pair: QueuePair, takenCounter = this.receivesTaken(pair)): number {
     if (pair.creditsInvalid === 1) return ackSyndrome(CREDIT_CODE_INVALID);
     const { receives } = this.#ports;
-    return ackSyndrome(creditCodeFor(receives.knownAvailable(receives.queueOf(pair.slot))));
+    const takenSince = distance(this.receivesTaken(pair), takenCounter, counterMask16);
+    return ackSyndrome(creditCodeFor(receives.knownAvailable(receives.queueOf(pair.slot)) + takenSince));
   }
 
   /** Forgets the open packet: the queue is cleared, too. */
