@@ -9,7 +9,14 @@
  */
 // What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
 
-export type { Finding, RuleName, Severity, TraceCategory, TraceFormat } from './analyser/index.ts';
+export type {
+  ConnectionEnd,
+  Finding,
+  RuleName,
+  Severity,
+  TraceCategory,
+  TraceFormat,
+} from './analyser/index.ts';
 export {
   ConfigurationError,
   type Cycles,
@@ -60,6 +67,7 @@ export type {
   AnalysisOptions,
   CaptureEnd,
   CaptureOptions,
+  NodeConnections,
   TraceOptions,
 } from './system/machine/analysis/index.ts';
 export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';

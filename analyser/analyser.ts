@@ -28,6 +28,7 @@ import { ConfigFollower, type PlacedBar } from './config-space.ts';
 import { classNameOf, DmaFollower } from './dma.ts';
 import { TraceFilter } from './filter.ts';
 import { CommandRegister, type ObservedCommand } from './follow/command-register.ts';
+import { Connections } from './follow/connections.ts';
 import { DeviceView } from './follow/device-view.ts';
 import { fieldsSetIn } from './layout-fields.ts';
 import { type Finding, Findings } from './lint/findings.ts';
@@ -70,6 +71,7 @@ export interface AnalyserOptions {
 
 export class Analyser implements LinkTap {
   readonly view: DeviceView;
+  readonly connections: Connections;
   readonly #trace: Trace;
   readonly #findings: Findings;
   readonly #linter: Linter | undefined;
@@ -89,6 +91,7 @@ export class Analyser implements LinkTap {
     const filter = trace === undefined ? undefined : new TraceFilter(trace.categories, trace.filters);
     this.#trace = new Trace(node, filter, trace?.sink, trace?.format ?? 'text', instantOf);
     this.view = new DeviceView(memory);
+    this.connections = new Connections(instantOf ?? ((ps) => ps));
     this.#findings = new Findings(node, onFinding, instantOf);
     this.#linter = lint ? new Linter(this.view, memory, this.#findings) : undefined;
     this.#commands = new CommandRegister(memory, this);
@@ -136,6 +139,7 @@ export class Analyser implements LinkTap {
     this.#linter?.reset(why, nowPs);
     this.#commands.reset();
     this.view.reset();
+    this.connections.reset(nowPs);
     this.#uar.reset();
     this.#dma.reset();
   }
@@ -252,6 +256,7 @@ export class Analyser implements LinkTap {
     this.#linter?.commandFinished(command);
     if (command.status === 0) this.view.apply(command);
     else this.view.refused(command);
+    this.connections.finished(command);
     this.#onCommand?.(command);
     if (!this.#trace.wants('commands')) return;
     const { name, opcode, inputModifier, opcodeModifier, token, isByEvent, postedPs } = command;

@@ -1,5 +1,6 @@
 export { Analyser } from './analyser.ts';
 export { parsedCategories, TraceFilter } from './filter.ts';
+export type { ConnectionEnd } from './follow/connections.ts';
 export type { Finding } from './lint/findings.ts';
 export { type RuleName, rules, type Severity } from './lint/rules.ts';
 export { HostMemoryReader } from './memory.ts';

@@ -1,3 +1,4 @@
+export type { NodeConnections } from './analysis/index.ts';
 export { BootedMachines, freshMachines, type MachineSource } from './booted-machines.ts';
 export { Machine, type MachineOptions } from './machine.ts';
 export { effectiveOf, machineHashOf } from './machine-hash.ts';

@@ -27,6 +27,7 @@ import {
   checkCapture,
   checkCrossing,
   droppedOf,
+  type NodeConnections,
 } from './analysis/index.ts';
 import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
@@ -484,6 +485,12 @@ export class Machine implements AsyncDisposable {
   async analyses(): Promise<Analysis[]> {
     this.#checkIdle('read the analyses');
     return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
+  }
+
+  /** The connections that drivers have made so far, as the analysers saw it; empty unless the options ask for an analysis. */
+  async connections(): Promise<NodeConnections[]> {
+    this.#checkIdle('read the connections');
+    return (await Promise.all(this.#ports.map((port) => port.connections()))).flat();
   }
 
   /** What has crossed the PCIe links, by node and direction; empty unless the analysis keeps packets. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { TraceText, traceCategories } from '../../../analyser/index.ts';
+import { type ConnectionEnd, TraceText, traceCategories } from '../../../analyser/index.ts';
 import { programUrl } from '../../cli/program-url.ts';
 import { Machine } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
@@ -34,7 +34,11 @@ async function run(partition: Partition, analysis: AnalysisOptions | undefined, 
   }
   await machine.run();
   await machine.removeDrivers();
-  const outcome = { report: await machine.report(), analyses: await machine.analyses() };
+  const outcome = {
+    report: await machine.report(),
+    analyses: await machine.analyses(),
+    connections: await machine.connections(),
+  };
   await machine.close();
   return outcome;
 }
@@ -50,6 +54,19 @@ describe('an analysed machine', () => {
     expect(analyses.map(({ node }) => node)).toEqual(['host0', 'host1']);
     expect(analyses.flatMap(({ findings }) => findings)).toEqual([]);
   });
+
+  it.each(['single', 'per-node'] as const)(
+    'says who was connected to whom, in partition %s',
+    async (partition) => {
+      const { connections } = await run(partition, { lint: true }, 'read');
+      expect(connections.map(({ node }) => node)).toEqual([0, 1]);
+      const [[client], [server]] = connections.map(({ ends }) => ends) as [ConnectionEnd[], ConnectionEnd[]];
+      expect([client!.remoteQpn, server!.remoteQpn]).toEqual([server!.qpn, client!.qpn]);
+      expect([client!.remoteLid, server!.remoteLid]).toEqual([2, 1]);
+      // Both drivers have been removed.
+      for (const { fromPs, untilPs } of [client!, server!]) expect(untilPs).toBeGreaterThan(Number(fromPs));
+    },
+  );
 
   it('behaves as one that is not observed', async () => {
     const alone = await run('single', undefined, 'send');

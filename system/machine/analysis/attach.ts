@@ -1,5 +1,5 @@
 /** Puts an analyser between a host and its HCA, as the options say. */
-import { Analyser, type Finding, HostMemoryReader } from '../../../analyser/index.ts';
+import { Analyser, type ConnectionEnd, type Finding, HostMemoryReader } from '../../../analyser/index.ts';
 import { runtime, type TextSink } from '../../../base/index.ts';
 import { attachTap, type HostMemory, type RootComplex } from '../../../hw/pcie/index.ts';
 import { exactPs, type LogicalProcess } from '../../../sim/index.ts';
@@ -12,6 +12,12 @@ export interface Analysis {
   /** The file of the log, where there is one. */
   readonly file: string | undefined;
   readonly findings: readonly Finding[];
+}
+
+/** The ends of connections that a node's driver has made. */
+export interface NodeConnections {
+  readonly node: number;
+  readonly ends: readonly ConnectionEnd[];
 }
 
 /**

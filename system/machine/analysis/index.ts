@@ -1,4 +1,4 @@
-export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
+export { type Analysis, analysisOf, attachAnalyser, type NodeConnections } from './attach.ts';
 export { captureFile, droppedOf } from './capture-file.ts';
 export {
   type AnalysisOptions,

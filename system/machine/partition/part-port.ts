@@ -1,6 +1,6 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
 import type { ProcessObservations, RunOutcome } from '../../../sim/index.ts';
-import type { Analysis } from '../analysis/index.ts';
+import type { Analysis, NodeConnections } from '../analysis/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { WireCapture } from '../node/wire-log.ts';
@@ -28,6 +28,7 @@ export interface PartPort {
   programStates(): Promise<ProgramState[]>;
   logLines(): Promise<LogLine[]>;
   analyses(): Promise<Analysis[]>;
+  connections(): Promise<NodeConnections[]>;
   closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
   costs(): Promise<PartCosts>;
@@ -55,6 +56,7 @@ export const partMethods = [
   'programStates',
   'logLines',
   'analyses',
+  'connections',
   'closeAnalysers',
   'ledgers',
   'costs',
@@ -83,6 +85,7 @@ export function localPort(part: MachinePart): PartPort {
     programStates: async () => part.programStates(),
     logLines: async () => part.logLines(),
     analyses: async () => part.analyses(),
+    connections: async () => part.connections(),
     closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
     costs: async () => part.costs(),

@@ -17,7 +17,7 @@ import {
   SingleRunner,
   WorkerRunner,
 } from '../../../sim/index.ts';
-import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
+import { type Analysis, type AnalysisOptions, analysisOf, type NodeConnections } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
@@ -285,6 +285,13 @@ export class MachinePart {
     const device = this.#deviceOf(node);
     device.barRead(bar, offset, 4, into, device.domain.cycle);
     return into.getUint32(0, true);
+  }
+
+  /** The connections that the drivers of the hosts in this thread have made, as their analysers saw it. */
+  connections(): NodeConnections[] {
+    return this.hosts.flatMap(({ analyser, node }) =>
+      analyser === undefined ? [] : [{ node, ends: analyser.connections.ends }],
+    );
   }
 
   /** What the analysers of the hosts in this thread have found; their logs are complete up to now. */
