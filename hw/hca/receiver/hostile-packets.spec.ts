@@ -1,8 +1,8 @@
 /** Packets and frames of a stranger at the port: see testing/hostile-scene.ts for what holds of each. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { frameDraws } from '../testing/hostile-frames.ts';
-import { packetDraws } from '../testing/hostile-packets.ts';
+import { type FrameDraw, frameDraws } from '../testing/hostile-frames.ts';
+import { highPacketDraws, packetDraws } from '../testing/hostile-packets.ts';
 import { EthernetHostilePort, type HostilePort, LinkPort } from '../testing/hostile-ports.ts';
 import { HostileScene } from '../testing/hostile-scene.ts';
 
@@ -26,25 +26,43 @@ const ethernetPorts = {
 } as const;
 const portCount = Object.keys(ethernetPorts).length;
 
-async function play<Draw>(port: HostilePort<Draw>, draws: fc.Arbitrary<Draw>, count: number): Promise<void> {
+/** @returns in how many scenes a region at an address beyond 2^52 was written to */
+async function play<Draw>(
+  port: HostilePort<Draw>,
+  draws: fc.Arbitrary<Draw>,
+  count: number,
+): Promise<number> {
+  let reached = 0;
   const scenes = fc.array(draws, { minLength: perScene, maxLength: perScene, size: 'max' });
   const story = fc.asyncProperty(scenes, async (all) => {
     const scene = await HostileScene.open(port);
     for (const draw of all) await scene.arrive(draw);
+    if (scene.hasReachedHigh) reached++;
     await scene.check();
   });
   await fc.assert(story, { seed, numRuns: Math.ceil(count / perScene), endOnFailure: true });
+  return reached;
 }
 
 describe('a stranger at the port', () => {
-  it('IBTA 9.6, 9.7: does only what its packets may', { timeout }, () =>
-    play(new LinkPort(), packetDraws, packets / 2),
-  );
+  it('IBTA 9.6, 9.7: does only what its packets may', { timeout }, async () => {
+    await play(new LinkPort(), packetDraws, packets / 2);
+  });
+
+  it('IBTA 9.7.4.1: reaches a region by its address of 64 bits, and by none that differs in the upper ones', {
+    timeout,
+  }, async () => {
+    expect(await play(new LinkPort(), highPacketDraws, packets / 2)).toBeGreaterThan(0);
+    const inFrames = highPacketDraws.map((packet): FrameDraw => ({ kind: 'packet', packet, tag: 0 }));
+    expect(await play(ethernetPorts['RoCE v2 over IPv4'], inFrames, packets / 2)).toBeGreaterThan(0);
+  });
 
   it.each(Object.entries(ethernetPorts))(
     'IBTA A16, A17, IEEE 802.3 31B: does only what its frames may, with %s',
     { timeout },
-    (_name, port) => play(port, frameDraws, packets / 2 / portCount),
+    async (_name, port) => {
+      await play(port, frameDraws, packets / 2 / portCount);
+    },
   );
 
   it('is judged: a byte that changes is seen, and a packet that leaves no trace', async () => {

@@ -19,7 +19,17 @@ export interface Targets {
   /** Whether there is a QP that the wire calls so, of whatever kind. */
   hasQp(qpn: number): boolean;
   readonly regions: readonly { readonly address: number; readonly bytes: number; readonly key: number }[];
+  /** Others, whose addresses have all of 64 bits. */
+  readonly highRegions: readonly HighRegion[];
   readonly qkey: number;
+}
+
+export interface HighRegion {
+  readonly start: bigint;
+  readonly bytes: number;
+  readonly key: number;
+  /** Packets may name it; else all differ from its addresses in the upper bits. */
+  readonly isOpen: boolean;
 }
 
 /** A packet before it has numbers: each choice a small number, so that a failing one shrinks. */
@@ -36,6 +46,9 @@ export interface PacketDraw {
   readonly word: number;
   readonly wrong: number;
   readonly bit: number;
+  /** Place in {@link Targets.highRegions} of the region that is named in place of `region`, and what bits 63:52 of its address differ in. */
+  readonly high?: number;
+  readonly top?: number;
 }
 
 const words = fc.integer({ min: 0, max: 0xffff_ffff });
@@ -65,6 +78,26 @@ export const packetDraws: fc.Arbitrary<PacketDraw> = fc.record({
   wrong: fc.oneof({ arbitrary: fc.constant(0), weight: 6 }, fc.nat(15)),
   bit: words,
 });
+
+/**
+ * The same with addresses of 64 bits, which are right, or differ from right ones in their upper bits alone. Draws of their own, behind the
+ * others: a seed's packets stay as they are.
+ */
+export const highPacketDraws: fc.Arbitrary<PacketDraw> = fc
+  .tuple(
+    packetDraws,
+    fc.record({
+      high: fc.nat(3),
+      top: fc.oneof(fc.constantFrom(0, 0, 1, 0x400, 0x800, 0xfff), fc.nat(0xfff)),
+    }),
+    // Most are WRITEs, READs and atomics whose headers are right.
+    fc.option(fc.record({ opcode: fc.constantFrom(10, 10, 11, 12, 19, 20), place: fc.nat(2) }), { freq: 3 }),
+  )
+  .map(([draw, high, right]) => ({
+    ...draw,
+    ...high,
+    ...(right === null ? {} : { ...right, psn: 0, length: 0, wrong: 0 }),
+  }));
 
 /** Counts by which a dropped packet may be told: those of the port, and the device's by their names. */
 export type Verdict =
@@ -297,13 +330,27 @@ function writeHeader(
 }
 
 /** In the region, at its edges, around it, and where addresses end. */
-function writeAddress(view: DataView, at: number, draw: PacketDraw, { regions }: Targets): void {
+function writeAddress(view: DataView, at: number, draw: PacketDraw, { regions, highRegions }: Targets): void {
+  if (draw.high !== undefined) return writeHighAddress(view, at, draw, highRegions[draw.high]!);
   const { address, bytes, key } = regions[draw.region % regions.length]!;
-  const places = [0, 8, 100, bytes - 8, bytes - 1, bytes, -1, -8, 1, 4096];
-  const wanted = BigInt(address + places[draw.place]!);
+  const wanted = BigInt(address + placesIn(bytes)[draw.place]!);
   const ends = [0n, 0xffff_ffff_ffff_fff8n, 0x8000_0000_0000_0000n];
   view.setBigUint64(at, draw.region === 7 ? ends[draw.place % ends.length]! : BigInt.asUintN(64, wanted));
   view.setUint32(at + 8, draw.region === 6 ? draw.word : key);
+}
+
+const placesIn = (bytes: number): number[] => [0, 8, 100, bytes - 8, bytes - 1, bytes, -1, -8, 1, 4096];
+
+const TOP_SHIFT = 52n;
+
+/** Of a region that packets may not name, the upper bits are never right. */
+function writeHighAddress(view: DataView, at: number, draw: PacketDraw, region: HighRegion): void {
+  const { start, bytes, key, isOpen } = region;
+  const { place, top = 0 } = draw;
+  const wanted = BigInt.asUintN(64, start + BigInt(placesIn(bytes)[place]!));
+  const difference = BigInt(isOpen || top !== 0 ? top : 1) << TOP_SHIFT;
+  view.setBigUint64(at, wanted ^ difference);
+  view.setUint32(at + 8, key);
 }
 
 function lengthOf({ length, payloadDwords, pad, word }: PacketDraw, payloadBytes: number): number {

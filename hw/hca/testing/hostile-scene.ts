@@ -98,6 +98,8 @@ export class HostileScene<Draw> {
   #ringQpn = -1;
   /** What packets may change, with what it held. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
+  /** Of these, such as lie above 2^52. */
+  readonly #high: readonly Region[];
   readonly #bystanders: ReturnType<typeof connectedPair>;
   #before: Uint8Array | undefined;
   /** Packets that left no trace, and those that were counted otherwise than their headers say, as they were drawn. */
@@ -129,6 +131,8 @@ export class HostileScene<Draw> {
     for (const qpn of SPECIAL_QPNS) this.#makeSpecialQp(qpn);
     if (node.ethernet !== undefined) this.#makeRing();
     const gidPlace = node.ethernet === undefined ? 0 : GID_INDEX * 16;
+    // Behind all others, so that these are where they were.
+    const high = this.#makeHighRegions();
     this.targets = {
       lid: node.address.lid,
       gid: node.address.gids.slice(gidPlace, gidPlace + 16),
@@ -138,13 +142,36 @@ export class HostileScene<Draw> {
       srqnOf: (qpn) => this.#victims.get(qpn)?.srq?.srqn ?? 0,
       hasQp: (qpn) => qpn < 2 || node.dataPath.core.qps.slotOf(qpn) !== -1,
       regions: regions.map(({ address, lengthBytes, key }) => ({ address, bytes: lengthBytes, key })),
+      highRegions: high.map(({ region, start, isOpen }) => ({
+        start,
+        bytes: region.lengthBytes,
+        key: region.key,
+        isOpen,
+      })),
       qkey: QKEY,
     };
     for (const [index, region] of [...regions, receives].entries()) region.fill(index + 1);
-    this.#open = [regions[0]!, regions[4]!, regions[5]!, receives].map((region) => ({
+    for (const [index, { region }] of high.entries()) region.fill(index + 100);
+    this.#high = high.flatMap(({ region, isOpen }) => (isOpen ? [region] : []));
+    this.#open = [regions[0]!, regions[4]!, regions[5]!, receives, ...this.#high].map((region) => ({
       region,
       held: region.read(0, region === regions[4] ? 4096 : region.lengthBytes),
     }));
+  }
+
+  /** With all rights: high, high but out of reach, across a multiple of 2^52, and low but out of reach. */
+  #makeHighRegions(): { readonly region: Region; readonly start: bigint; readonly isOpen: boolean }[] {
+    const of = (start: bigint, isOpen: boolean) => {
+      const pageOffset = Number(start % 4096n);
+      const region = new Region(this.#node, 5000, { pageOffset, fields: { startAddress: start } });
+      return { region, start, isOpen };
+    };
+    return [
+      of(0xabc0_1234_5678_9000n, true),
+      of(0x8001_2345_6789_a040n, false),
+      of(0x7ff0_0000_0000_0000n - 2500n, true),
+      of(0x1234_5678_9080n, false),
+    ];
   }
 
   static async open<Draw>(port: HostilePort<Draw>): Promise<HostileScene<Draw>> {
@@ -154,6 +181,13 @@ export class HostileScene<Draw> {
     await bench.run(10);
     scene.#before = bench.b.memory.bytes.slice();
     return scene;
+  }
+
+  /** Whether a packet has written to a region by an address of 64 bits. */
+  get hasReachedHigh(): boolean {
+    return this.#open.some(
+      ({ region, held }) => this.#high.includes(region) && Buffer.compare(region.read(), held) !== 0,
+    );
   }
 
   /** The packet of a draw arrives, and all that follows from it has happened. */
