@@ -16,12 +16,12 @@ import {
   type JsonValue,
   type LinkPackets,
   Machine,
+  type NodeConnections,
   type Partition,
   type ProgramOptions,
   type Report,
 } from '../machine/index.ts';
 import type { MachineConfig } from '../machine/profile/index.ts';
-import { isOnEthernet } from './ethernet-cable.ts';
 import type { Finding } from './finding.ts';
 import { judgeCosts, judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
@@ -66,7 +66,9 @@ export interface Played {
   readonly packets: readonly LinkPackets[];
   /** What operations have cost; undefined of a machine that attributes none, or cannot keep so many packets apart. */
   readonly costs: Costs | undefined;
-  /** What passed both ends of a cable of Ethernet, as a capture file; undefined of another cable, and where nobody looks on. */
+  /** The connections that drivers made. */
+  readonly connections: readonly NodeConnections[];
+  /** What passed both ends of the cable, as a capture file; undefined where nobody looks on. */
   readonly capture: Uint8Array | undefined;
   /** When the capture ends. */
   readonly lastPs: bigint;
@@ -234,9 +236,7 @@ export function machineOf(story: Story, how: Again, options: PlayOptions = {}): 
             lint: true,
             packets: true,
             ...(isObserved === true ? observers(partition) : {}),
-            ...(isCaptured(story, how, options)
-              ? { capture: { ends: bothEnds, sizeBytes: captureBytes } }
-              : {}),
+            ...(isCaptured(how, options) ? { capture: { ends: bothEnds, sizeBytes: captureBytes } } : {}),
           }),
   });
 }
@@ -274,17 +274,18 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const report = await machine.report();
   // Behind the report: its ledgers count what has not arrived.
   const packets = await machine.packets();
-  const capture = isCaptured(story, how, options) ? await machine.capture() : undefined;
+  const connections = await machine.connections();
+  const capture = isCaptured(how, options) ? await machine.capture() : undefined;
   const lastPs = BigInt(machine.instantPs);
   const costs = how.isObserved === true ? await costsOf(machine) : undefined;
   const { config } = machine;
-  const looks = { lint, packets, capture, lastPs, costs };
+  const looks = { lint, packets, connections, capture, lastPs, costs };
   return { story, endPs, seen, results, report, leftovers, held, ...looks, config, error };
 }
 
-/** Frames of Ethernet are judged one by one. */
-const isCaptured = (story: Story, { isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
-  isOnEthernet(story) && isUnwatched !== true && analysis === undefined;
+/** Frames and answers are judged one by one. */
+const isCaptured = ({ isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
+  isUnwatched !== true && analysis === undefined;
 
 async function costsOf(machine: Machine): Promise<Costs | undefined> {
   try {

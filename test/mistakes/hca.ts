@@ -12,6 +12,33 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: '    if (pair.hasCommunicated === 0) pair.receiveCqn = srqs.cqn[srq]!;\n',
   },
   {
+    name: 'msn-of-all-that-was-accepted',
+    what: 'The MSN of an answer counts atomics behind it, which have not been executed.',
+    kind: 'counter not reset',
+    scene: 'masked-atomics',
+    file: 'hw/hca/responder/response-packets.ts',
+    find: 'packet.aeth = (syndrome << 24) | msn;',
+    replace: 'packet.aeth = (syndrome << 24) | Math.max(msn, packet.pair.msn);',
+  },
+  {
+    name: 'repeated-requests-count',
+    what: 'A request that comes again raises the MSN again.',
+    kind: 'check skipped',
+    scene: 'lost-packets',
+    file: 'hw/hca/responder/responder.ts',
+    find: "    this.#core.transport.count('duplicateRequest');\n",
+    replace:
+      "    this.#core.transport.count('duplicateRequest');\n    pair.msn = (pair.msn + 1) & PSN_MASK;\n",
+  },
+  {
+    name: 'cycles-lost-behind-a-wait',
+    what: 'A WQE whose packet has to wait takes no cycles of the requester.',
+    kind: 'wrong time',
+    file: 'hw/hca/requester/requester.ts',
+    find: '    this.account.serve(cycle, busyCycles);\n    this.wake(cycle + busyCycles);\n    return WAIT;\n',
+    replace: '    this.wake(cycle + busyCycles);\n    return WAIT;\n',
+  },
+  {
     name: 'fence-ends-early',
     what: 'A fenced request goes on while one READ or atomic before it is still unanswered.',
     kind: 'comparison off by one',

@@ -5,6 +5,7 @@
 import type { Played } from '../run-story.ts';
 import { sceneOf } from '../scenes/index.ts';
 import type { Story } from '../story.ts';
+import { judgeAnswers } from './answers.ts';
 import { judgeAtomics } from './atomics.ts';
 import { judgeBytes } from './bytes.ts';
 import { judgeCompletions } from './completions.ts';
@@ -17,6 +18,7 @@ import { judgeLiveness } from './liveness.ts';
 import { judgePackets } from './packets.ts';
 import { judgePhysics } from './physics.ts';
 import { judgeReport } from './report.ts';
+import { judgeRequester } from './requester.ts';
 import { judgeRules } from './rules.ts';
 import { judgeStalls } from './stalls.ts';
 
@@ -31,7 +33,9 @@ const ofHardware: readonly Judge[] = [
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },
   { name: 'frames', judge: judgeFrames },
+  { name: 'answers', judge: judgeAnswers },
   { name: 'stalls', judge: judgeStalls },
+  { name: 'requester', judge: judgeRequester },
   { name: 'rules', judge: judgeRules },
 ];
 

@@ -12,6 +12,8 @@ export interface RocePacket {
   readonly hopLimit: number;
   /** Name as reports have it; undefined: no such opcode. */
   readonly opcode: string | undefined;
+  /** Place of its BTH in the frame. */
+  readonly base: number;
   readonly destinationQpn: number;
   readonly psn: number;
   readonly payloadBytes: number;
@@ -172,6 +174,7 @@ function packetOf(
   const network = ethernetBytes;
   return {
     ...routed,
+    base,
     opcode: isKnown ? `${service[0]}_${row[0]}` : undefined,
     destinationQpn: view.getUint32(base + 4) & 0xff_ffff,
     psn: view.getUint32(base + 8) & 0xff_ffff,

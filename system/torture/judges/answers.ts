@@ -1,0 +1,102 @@
+/**
+ * The answers of reliable connections, as a stranger on the cable sees them, against IBTA vol 1, 9.7.5.1 and 9.7.7:
+ *
+ *     capture of both ends, connections by the commands of the drivers ─▶ by end: requests that came, answers that left
+ *       ├─ nothing is acknowledged that has not come; READs and atomics get the answers that they asked for
+ *       ├─ answers leave in the order of their PSNs, and go back only for a request that was repeated
+ *       └─ the MSN never falls, and counts the messages that are complete
+ */
+import type { NodeConnections } from '../../machine/index.ts';
+import { isOnEthernet } from '../ethernet-cable.ts';
+import type { Played } from '../run-story.ts';
+import { sceneOf } from '../scenes/index.ts';
+import type { Story } from '../story.ts';
+import { AnsweringEnd, type AnswerRules } from './answers/answering-end.ts';
+import { isAnswer, type TransportPacket, transportPacketIn } from './answers/transport-packet.ts';
+import { type CableEnd, cableEndsOf } from './ethernet/cable-end.ts';
+
+const copyNote = 'a copy, made by a fault';
+
+type ConnectionEnd = NodeConnections['ends'][number];
+
+interface Passed {
+  readonly atPs: bigint;
+  readonly isSent: boolean;
+  readonly packet: TransportPacket;
+}
+
+export function judgeAnswers({ story, capture, connections, error }: Played): string[] {
+  const ends = capture === undefined ? [] : cableEndsOf(capture);
+  if (ends.length !== 2 || ends.some(({ isWhole }) => !isWhole) || error !== undefined) return [];
+  const rules = rulesOf(story);
+  const isEthernet = isOnEthernet(story);
+  return ends.flatMap((end) => {
+    const made = connections.filter(({ node }) => node === end.node).flatMap((of) => of.ends);
+    return judgeEnd(passedAt(end, isEthernet), made, rules, isEthernet).map(
+      (what) => `node ${end.node}: ${what}`,
+    );
+  });
+}
+
+function rulesOf({ climate, faults, scene }: Story): AnswerRules {
+  const fields = ['port', 'cable', 'device', 'reset', 'catastrophic'];
+  const isBroken = climate === 'broken' || faults.some((fault) => fields.some((field) => field in fault));
+  return {
+    isDisordered: faults.some((fault) => fault['packet'] === 'reordered'),
+    hasGaps: isBroken || (scene !== undefined && sceneOf(scene).hasResets === true),
+  };
+}
+
+/** Packets of connections at one end of the cable, by time: what came whole, and what left once. */
+function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
+  const of = (isSent: boolean): Passed[] =>
+    (isSent
+      ? sent.filter(({ note }) => note !== copyNote)
+      : received.filter(({ note }) => note === '')
+    ).flatMap(({ bytes, atPs }) => {
+      const packet = transportPacketIn(bytes, isEthernet);
+      return packet === undefined ? [] : [{ atPs, isSent, packet }];
+    });
+  const [answers, requests] = [
+    of(true).filter(({ packet }) => isAnswer(packet.operation)),
+    of(false).filter(({ packet }) => !isAnswer(packet.operation)),
+  ];
+  // What comes at an instant is there for what leaves at it.
+  return [...requests, ...answers].sort((left, right) =>
+    left.atPs < right.atPs ? -1 : left.atPs > right.atPs ? 1 : 0,
+  );
+}
+
+function judgeEnd(
+  passed: readonly Passed[],
+  made: readonly ConnectionEnd[],
+  rules: AnswerRules,
+  isEthernet: boolean,
+): string[] {
+  const judged = new Map<ConnectionEnd, AnsweringEnd>();
+  const answering = (end: ConnectionEnd): AnsweringEnd => {
+    const known = judged.get(end) ?? new AnsweringEnd(end.firstPsn, end.mtuBytes, rules);
+    judged.set(end, known);
+    return known;
+  };
+  for (const { atPs, isSent, packet } of passed) {
+    const { destinationQpn, destination } = packet;
+    const open = made.filter(
+      ({ fromPs, untilPs }) => BigInt(fromPs) <= atPs && (untilPs === undefined || atPs <= BigInt(untilPs)),
+    );
+    if (!isSent) {
+      const end = open.findLast(({ qpn }) => qpn === destinationQpn);
+      if (end !== undefined) answering(end).requested(packet);
+      continue;
+    }
+    const [end, ...others] = open.filter(
+      ({ remoteQpn, remoteLid, remoteMac }) =>
+        remoteQpn === destinationQpn && (isEthernet ? remoteMac : String(remoteLid)) === destination,
+    );
+    // Two that answer the same queue pair cannot be told apart.
+    if (end === undefined || others.length > 0) continue;
+    const wrong = answering(end).answered(packet);
+    if (wrong.length > 0) return [`QP 0x${end.qpn.toString(16)} at ${atPs} ps ${wrong.join('; ')}`];
+  }
+  return [];
+}

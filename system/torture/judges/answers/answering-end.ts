@@ -1,0 +1,239 @@
+/**
+ * One end of a connection as those who see its cable know it: the requests that came, and the answers that it gave. What came is the
+ * most that the end can have accepted: it may have refused a request that arrived. One that refuses it, or puts it off, says that nothing
+ * from its PSN on had been accepted when it came.
+ *
+ *     requests ──▶ in order: accepted at most · behind a gap: nothing · before that: repeated
+ *     answers  ──▶ each rule of 9.7.5.1 and 9.7.7.1 that it breaks, in words
+ *
+ * Places are PSNs counted from the first of the connection on, without end.
+ */
+import { endsMessage, isAtomic, operations, type TransportPacket } from './transport-packet.ts';
+
+const { readRequest, readLast, readOnly, acknowledge, atomicAcknowledge } = operations;
+
+/** What a story's faults leave to judge. */
+export interface AnswerRules {
+  /** Answers may pass each other on the cable: then their order is not that in which they were given. */
+  readonly isDisordered: boolean;
+  /** Answers may vanish before they are on the cable. */
+  readonly hasGaps: boolean;
+}
+
+/** A READ or an atomic. */
+interface Owed {
+  readonly from: number;
+  readonly to: number;
+  readonly isAtomic: boolean;
+  /** Place of the answer that is due next; beyond `to`: all have been given. */
+  next: number;
+}
+
+interface Request {
+  readonly place: number;
+  readonly packet: TransportPacket;
+}
+
+const psnCount = 2 ** 24;
+/** Places between two PSNs, the nearer way round. */
+function placesBetween(from: number, to: number): number {
+  const distance = (to - from + psnCount) % psnCount;
+  return distance < psnCount / 2 ? distance : distance - psnCount;
+}
+
+const isDone = ({ next, to }: Owed): boolean => next > to;
+
+/** How many of those in order are so, the first ones. */
+function countOf<Item>(items: readonly Item[], isSo: (item: Item) => boolean): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isSo(items[middle]!)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A NAK with the code 0: PSN sequence error. */
+const nakOfGap = 3 << 5;
+const isNak = ({ syndrome }: TransportPacket): boolean => syndrome >= 0 && syndrome >> 5 !== 0;
+
+export class AnsweringEnd {
+  readonly #firstPsn: number;
+  readonly #mtuBytes: number;
+  readonly #rules: AnswerRules;
+  /** The place behind the last one that can have been accepted. */
+  #expected = 0;
+  /** All that came since the last NAK, and all in order before. */
+  #requests: Request[] = [];
+  /** Places of the last packets of messages that can have been accepted. */
+  #ends: number[] = [];
+  /** READs and atomics that can have been accepted, and how many of them have been answered, the oldest first. */
+  #owed: Owed[] = [];
+  #answeredCount = 0;
+  /** Places of repeated requests, of which each explains that answers go back once. */
+  readonly #repeated: number[] = [];
+  /** What has been acknowledged; what the last answer acknowledged. */
+  #highest = -1;
+  #last = -1;
+  #msn = 0;
+
+  constructor(firstPsn: number, mtuBytes: number, rules: AnswerRules) {
+    this.#firstPsn = firstPsn;
+    this.#mtuBytes = mtuBytes;
+    this.#rules = rules;
+  }
+
+  /** A request has arrived whole. */
+  requested(packet: TransportPacket): void {
+    const request = { place: this.#placeOf(packet.psn), packet };
+    this.#requests.push(request);
+    this.#take(request);
+  }
+
+  /** An answer has left. @returns what is wrong with it */
+  answered(packet: TransportPacket): string[] {
+    const place = this.#placeOf(packet.psn);
+    const acknowledged = isNak(packet) ? place - 1 : place;
+    const wrong = [
+      ...this.#judgeReach(packet, place, acknowledged),
+      ...(this.#rules.isDisordered ? [] : this.#judgeOrder(packet, place, acknowledged)),
+    ];
+    this.#note(packet, place);
+    if (packet.syndrome >= 0 && wrong.length === 0) wrong.push(...this.#judgeMsn(packet, acknowledged));
+    // One for a gap may be on its way out when what was missing comes.
+    if (isNak(packet) && packet.syndrome !== nakOfGap && place > this.#highest) this.#refused(place);
+    this.#highest = Math.max(this.#highest, acknowledged);
+    this.#last = acknowledged;
+    return wrong;
+  }
+
+  /** 9.7.5.1: an answer is to what has come, and of the kind that was asked for. */
+  #judgeReach({ operation }: TransportPacket, place: number, acknowledged: number): string[] {
+    if (acknowledged >= this.#expected)
+      return [
+        `acknowledges PSN ${this.#psnAt(acknowledged)}, of the requests only those before ${this.#psnAt(this.#expected)} have come`,
+      ];
+    if (operation === acknowledge) return [];
+    const asked = this.#askedAt(place);
+    if (asked === undefined || asked.isAtomic !== (operation === atomicAcknowledge))
+      return [`answers PSN ${this.#psnAt(place)} with what nobody asked for`];
+    return [];
+  }
+
+  /** 9.7.5.1: answers leave in the order of their PSNs, and go back only for a request that was repeated. */
+  #judgeOrder(packet: TransportPacket, place: number, acknowledged: number): string[] {
+    const isBack = isNak(packet) ? acknowledged < this.#last : acknowledged <= this.#last;
+    if (isBack && !this.#explainedByRepetition(acknowledged))
+      return [
+        `acknowledges PSN ${this.#psnAt(acknowledged)} behind ${this.#psnAt(this.#last)}, though no request from before was repeated`,
+      ];
+    if (this.#rules.hasGaps || acknowledged <= this.#highest) return [];
+    const passed = this.#oldestWaiting;
+    const isPassed =
+      passed !== undefined && passed.next < (packet.operation === acknowledge ? acknowledged + 1 : place);
+    return isPassed
+      ? [
+          `acknowledges PSN ${this.#psnAt(acknowledged)}, though the ${passed.isAtomic ? 'atomic' : 'READ'} of ${this.#psnAt(passed.from)} waits for its answer of ${this.#psnAt(passed.next)}`,
+        ]
+      : [];
+  }
+
+  /** C9-148: the MSN counts the messages that are complete, each once, a READ from when it is accepted on. */
+  #judgeMsn({ operation, msn }: TransportPacket, acknowledged: number): string[] {
+    const isRest = operation === readLast || operation === readOnly || operation === acknowledge;
+    const isWhole = isRest || operation === atomicAcknowledge;
+    const least = this.#endsThrough(isWhole ? acknowledged : acknowledged - 1);
+    const waiting = this.#mayHaveAnswered ? undefined : this.#oldestAtomicWaiting;
+    const most = this.#endsThrough(waiting === undefined ? this.#expected - 1 : waiting.from - 1);
+    const count = this.#msn + placesBetween(this.#msn % psnCount, msn);
+    if (count < least)
+      return [`says MSN ${msn} with PSN ${this.#psnAt(acknowledged)}, which ends ${least} messages at least`];
+    if (count > most)
+      return [
+        `says MSN ${msn} with PSN ${this.#psnAt(acknowledged)}, at most ${most} messages can be complete`,
+      ];
+    if (count < this.#msn && !this.#rules.isDisordered) return [`says MSN ${msn} behind ${this.#msn}`];
+    this.#msn = Math.max(this.#msn, count);
+    return [];
+  }
+
+  /** Whether what seems to wait for its answer may have had it. */
+  get #mayHaveAnswered(): boolean {
+    return this.#rules.isDisordered || this.#rules.hasGaps;
+  }
+
+  /** Takes the repetition that explains an answer for a place, and could explain the fewest others. */
+  #explainedByRepetition(place: number): boolean {
+    let best = -1;
+    for (const [at, repeated] of this.#repeated.entries())
+      if (repeated <= place && (best < 0 || repeated > this.#repeated[best]!)) best = at;
+    if (best < 0) return false;
+    this.#repeated.splice(best, 1);
+    return true;
+  }
+
+  #note({ operation }: TransportPacket, place: number): void {
+    if (operation === acknowledge) return;
+    const asked = this.#askedAt(place);
+    if (asked?.next === place) asked.next++;
+    while (this.#answeredCount < this.#owed.length && isDone(this.#owed[this.#answeredCount]!))
+      this.#answeredCount++;
+  }
+
+  #take({ place, packet }: Request): void {
+    const { operation, wantedBytes } = packet;
+    if (place < this.#expected) this.#repeated.push(place);
+    if (place !== this.#expected) return;
+    const packets = operation === readRequest ? Math.max(1, Math.ceil(wantedBytes / this.#mtuBytes)) : 1;
+    const to = place + packets - 1;
+    const isOfAtomic = isAtomic(operation);
+    if (operation === readRequest || isOfAtomic)
+      this.#owed.push({ from: place, to, isAtomic: isOfAtomic, next: place });
+    if (endsMessage(operation)) this.#ends.push(to);
+    this.#expected = to + 1;
+  }
+
+  /** Nothing from this place on had been accepted when it was refused: what came later is taken anew. */
+  #refused(place: number): void {
+    const at = this.#requests.findIndex((request) => request.place === place);
+    if (at < 0) return;
+    const later = this.#requests.splice(0).slice(at + 1);
+    this.#ends = this.#ends.filter((end) => end < place);
+    this.#owed = this.#owed.filter(({ from }) => from < place);
+    this.#answeredCount = Math.min(this.#answeredCount, this.#owed.length);
+    this.#expected = Math.min(this.#expected, place);
+    for (const request of later) {
+      this.#requests.push(request);
+      this.#take(request);
+    }
+  }
+
+  get #oldestWaiting(): Owed | undefined {
+    return this.#owed[this.#answeredCount];
+  }
+
+  get #oldestAtomicWaiting(): Owed | undefined {
+    for (let at = this.#answeredCount; at < this.#owed.length; at++)
+      if (this.#owed[at]!.isAtomic && !isDone(this.#owed[at]!)) return this.#owed[at];
+    return undefined;
+  }
+
+  /** The READ or atomic that a place belongs to. */
+  #askedAt(place: number): Owed | undefined {
+    const asked = this.#owed[countOf(this.#owed, ({ from }) => from <= place) - 1];
+    return asked !== undefined && place <= asked.to ? asked : undefined;
+  }
+
+  #endsThrough(place: number): number {
+    return countOf(this.#ends, (end) => end <= place);
+  }
+
+  #placeOf(psn: number): number {
+    return this.#expected + placesBetween(this.#psnAt(this.#expected), psn);
+  }
+
+  #psnAt(place: number): number {
+    return (((this.#firstPsn + place) % psnCount) + psnCount) % psnCount;
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * A packet of a reliable connection as a stranger on the cable reads it: what it asks for, or what it answers. Source: IBTA vol 1, 5.2.1,
+ * 7.7, 8.3, 9.2 to 9.3.
+ */
+import { packetIn } from '../ethernet/frame.ts';
+
+export interface TransportPacket {
+  /** LID or MAC that it goes to, the latter in hexadecimal. */
+  readonly destination: string;
+  /** The operation within its service: the lower five bits of the opcode. */
+  readonly operation: number;
+  readonly destinationQpn: number;
+  readonly psn: number;
+  /** Of an answer with an AETH; -1 of others. */
+  readonly syndrome: number;
+  readonly msn: number;
+  /** Bytes that a READ asks for; 0 of others. */
+  readonly wantedBytes: number;
+}
+
+/** Services by the upper three bits of the opcode, and bytes that stand in their requests before the extended headers. */
+const reliableServices: Readonly<Record<number, number>> = { 0: 0, 5: 4 };
+
+const baseBytes = 12;
+const icrcBytes = 4;
+const erfHeaderBytes = 16;
+const localRouteBytes = 8;
+const globalRouteBytes = 40;
+/** Places of the length in a RETH. */
+const lengthPlace = 12;
+
+export const operations = {
+  readRequest: 12,
+  readFirst: 13,
+  readMiddle: 14,
+  readLast: 15,
+  readOnly: 16,
+  acknowledge: 17,
+  atomicAcknowledge: 18,
+} as const;
+const { readRequest, readFirst, readMiddle, atomicAcknowledge } = operations;
+
+export const isAnswer = (operation: number): boolean =>
+  operation >= readFirst && operation <= atomicAcknowledge;
+/** FETCH_ADD, COMPARE_SWAP, and the card's own masked ones (docs/wire.md). */
+export const isAtomic = (operation: number): boolean =>
+  operation === 19 || operation === 20 || operation === 24 || operation === 25;
+/** LAST and ONLY of SENDs and WRITEs, with or without more, and what is one packet. */
+export const endsMessage = (operation: number): boolean => ![0, 1, 6, 7].includes(operation);
+
+/** @returns undefined of what is no packet of RC or XRC */
+export function transportPacketIn(bytes: Uint8Array, isEthernet: boolean): TransportPacket | undefined {
+  return isEthernet ? inFrame(bytes) : inRecord(bytes);
+}
+
+function inFrame(bytes: Uint8Array): TransportPacket | undefined {
+  const packet = packetIn(bytes);
+  if (packet?.opcode === undefined) return undefined;
+  return packetAt(bytes, packet.base, Buffer.from(bytes.subarray(0, 6)).toString('hex'));
+}
+
+/** A record of the extensible record format: its header, then a packet from its LRH on. */
+function inRecord(bytes: Uint8Array): TransportPacket | undefined {
+  const lrh = erfHeaderBytes;
+  const nextHeader = bytes[lrh + 1]! & 3;
+  if (nextHeader < 2) return undefined;
+  const destination = String(bytes[lrh + 2]! * 256 + bytes[lrh + 3]!);
+  const base = lrh + localRouteBytes + (nextHeader === 3 ? globalRouteBytes : 0);
+  return packetAt(bytes, base, destination);
+}
+
+function packetAt(bytes: Uint8Array, base: number, destination: string): TransportPacket | undefined {
+  if (bytes.length < base + baseBytes + icrcBytes) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const code = view.getUint8(base);
+  const ownBytes = reliableServices[code >> 5];
+  if (ownBytes === undefined) return undefined;
+  const operation = code & 0x1f;
+  const hasAeth = isAnswer(operation) && operation !== readMiddle;
+  const aeth = hasAeth ? view.getUint32(base + baseBytes) : 0;
+  const wantedBytes =
+    operation === readRequest ? view.getUint32(base + baseBytes + ownBytes + lengthPlace) : 0;
+  return {
+    destination,
+    operation,
+    destinationQpn: view.getUint32(base + 4) & 0xff_ffff,
+    psn: view.getUint32(base + 8) & 0xff_ffff,
+    syndrome: hasAeth ? aeth >>> 24 : -1,
+    msn: aeth & 0xff_ffff,
+    wantedBytes,
+  };
+}
