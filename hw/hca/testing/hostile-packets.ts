@@ -24,7 +24,7 @@ export interface Targets {
   readonly qkey: number;
 }
 
-export interface HighRegion {
+interface HighRegion {
   readonly start: bigint;
   readonly bytes: number;
   readonly key: number;
