@@ -31,7 +31,7 @@ const rowsOf: Readonly<Record<string, string>> = {
   'hca.readRequestCycles': 'C-103, E-001',
   'hca.readResponseCycles': 'C-040',
   'hca.readResponseBytesPerCycle': 'C-044…C-050',
-  'hca.readResponseLatencyCycles': 'A-057',
+  'hca.readResponseLatencyCycles, hca.cacheMissCycles': 'A-057, F-023',
   'hca.writeGapCycles': 'A-100',
   'hca.sendGapCycles, hca.readGapCycles': 'A-138, A-176',
   'pcie.rootComplex.readLatencyPs': 'A-087, A-011',

@@ -11,8 +11,6 @@ export const suspicions = {
     'The source does not state how many threads there were: more of them than cores share these, here each has one of its own.',
   datagramWqe:
     'Each line of a WQE costs the same. With the fifth (244 bytes) the card halves its rate of datagrams, and without payload it is a tenth slower than the responder.',
-  translationReach:
-    'In a region of 1 GB, a WRITE takes 0.21 us longer than in one of 1 MB, on the card 0.48 to 0.55: a miss costs too little, or has to be read in two steps.',
   slotPayload:
     'Real hosts and their links carry less than the closed form over PCIe, at Gen2 and below the FDR ceiling.',
   measuringDevice: 'The measuring device has times of its own beyond those that are modelled.',

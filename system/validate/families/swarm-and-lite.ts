@@ -79,7 +79,6 @@ export const swarmAndLiteFamilies: readonly Family[] = [
       figure: 'mops',
       tolerance: 'rate',
       over: 'MR size',
-      suspects: ['translationReach'],
     }),
   ),
   {
