@@ -9,17 +9,13 @@ import { nativeUnavailableReason } from '../../guest/index.ts';
 import {
   defaultCacheFolder,
   finishScenario,
-  GuestError,
   guestFiles,
-  type Scenario,
   type ScenarioOptions,
-  type SessionResult,
-  type Stage,
-  type Step,
   scenarioNamed,
   silentProgress,
   startScenario,
 } from '../../system/linux-lab/index.ts';
+import { Staged } from './staged.ts';
 
 export type Kernel = 'debian' | 'backports';
 
@@ -60,64 +56,6 @@ const linted = [
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 
-/**
- * Guests in which the steps of a scenario are carried out. A step that fails is tried once more in guests that boot anew, after all
- * the steps before it: a guest that no longer answers is not asked again, and what is left over from the first try is gone. Both
- * tries are printed. One boot more is had in all; where a step fails after it, those behind it fail at once.
- */
-class Staged {
-  readonly #start: () => Promise<Stage>;
-  readonly #taken: Step[] = [];
-  #stage: Stage | undefined;
-  #hasBootedAnew = false;
-  #failure: string | undefined;
-  /** What the devices said of guests that wait or go. */
-  readonly #notices: string[] = [];
-
-  constructor(scenario: Scenario, options: ScenarioOptions) {
-    this.#start = () => startScenario(scenario, { ...options, onNotice: (text) => this.#notices.push(text) });
-  }
-
-  async boot(): Promise<void> {
-    this.#stage = await this.#start();
-  }
-
-  async take(step: Step): Promise<string | undefined> {
-    if (this.#failure !== undefined) expect.fail(`not tried, since "${this.#failure}" failed`);
-    try {
-      return await this.#run(step);
-    } catch (error) {
-      console.error(`"${step.title}" failed:\n${[String(error), ...this.#notices].join('\n')}`);
-      this.#failure = step.title;
-      if (this.#hasBootedAnew || !(error instanceof GuestError)) throw error;
-    }
-    this.#hasBootedAnew = true;
-    await this.end();
-    await this.boot();
-    for (const earlier of this.#taken.splice(0)) await this.#run(earlier);
-    const seen = await this.#run(step);
-    this.#failure = undefined;
-    return seen;
-  }
-
-  async #run(step: Step): Promise<string | undefined> {
-    const seen = await step.run(this.#stage!);
-    this.#taken.push(step);
-    return seen;
-  }
-
-  /** Ends the scenario as its guests' user would, and looks at the books. */
-  finish(): Promise<SessionResult> {
-    if (this.#failure !== undefined) expect.fail(`not tried, since "${this.#failure}" failed`);
-    return finishScenario(this.#stage!);
-  }
-
-  /** Cuts the power of what still runs. */
-  async end(): Promise<void> {
-    await this.#stage?.session[Symbol.asyncDispose]();
-  }
-}
-
 /** Declares the tests of a scenario, of its brief steps where it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
   const scenario = scenarioNamed(name);
@@ -134,10 +72,8 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
   describe(title, () => {
     // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
     const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
-    const staged = new Staged(
-      scenario,
-      isLinted ? { ...options, serve: { analysis: { lint: true } } } : options,
-    );
+    const serve = isLinted ? { analysis: { lint: true } } : {};
+    const staged = new Staged((onNotice) => startScenario(scenario, { ...options, serve, onNotice }));
     beforeAll(() => staged.boot(), bootTimeoutMs);
     afterAll(() => staged.end());
     for (const step of scenario.briefSteps ?? scenario.steps) {
@@ -151,7 +87,7 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
       // It ends the guests, which a second try would ask.
       retry: 0,
     }, async () => {
-      const { report } = await staged.finish();
+      const { report } = await finishScenario(staged.finished());
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
     });
