@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { QpTable } from '../objects/qp-table.ts';
-import { KIND_READ, ResponderResources } from './responder-resources.ts';
+import { KIND_ATOMIC, KIND_READ, ResponderResources } from './responder-resources.ts';
 
 function resourcesOfFour(): ResponderResources {
   const qps = new QpTable(4);
@@ -87,6 +87,37 @@ describe('a request that is asked for again', () => {
       [20, 400],
       [30, 0],
     ]);
+  });
+});
+
+describe('messages that an answer counts', () => {
+  it('C9-148: are those up to it; of one that is repeated, as many as had counted before what stands behind it', () => {
+    const resources = resourcesOfFour();
+    const appended = (kind: number, psn: number, msn: number): number => {
+      const entry = resources.append(0, kind, psn, true, 0);
+      resources.countMessages(entry, msn, 2 * msn);
+      return entry;
+    };
+    const inserted = (psn: number): number => {
+      const entry = resources.insert(0, KIND_READ, psn, false, 0, 0);
+      resources.countMessages(entry, 9, 18);
+      return entry;
+    };
+    const said = (...entries: readonly number[]): number[][] =>
+      entries.map((entry) => [resources.msn[entry]!, resources.takenCounter[entry]!]);
+    const entries = [appended(KIND_READ, 10, 6), appended(KIND_ATOMIC, 20, 7), appended(KIND_READ, 30, 9)];
+    expect(said(...entries)).toEqual([
+      [6, 12],
+      [7, 14],
+      [9, 18],
+    ]);
+    // Before a READ, which has counted; before an atomic, which has not; behind all.
+    expect(said(inserted(5), inserted(15), inserted(40))).toEqual([
+      [6, 12],
+      [6, 14],
+      [9, 18],
+    ]);
+    expect(resources.msnWithoutAtomics(0)).toBe(6);
   });
 });
 
