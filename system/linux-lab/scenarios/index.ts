@@ -21,7 +21,7 @@ import { softRocePeer } from './soft-roce-peer.ts';
 import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
-export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
+export { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
 export type { Stage } from './stage.ts';
 
 export const scenarios: readonly Scenario[] = [
