@@ -137,20 +137,22 @@ describe('on the wire', () => {
     readonly atPs: number;
     readonly flags: number;
     readonly payload: number;
+    readonly frame: Uint8Array;
   }
 
   /** A client sends `lengthBytes` in one call and closes; what crossed the cable, and the network. */
   async function watch(
     lengthBytes: number,
     options: TestOptions = {},
-    isLost: (seen: Seen, index: number) => boolean = () => false,
+    isLost: (seen: Seen, index: number, net: TestNetwork) => boolean = () => false,
   ) {
     const net = new TestNetwork(options);
     const seen: Seen[] = [];
     net.onFrame = (from, frame) => {
-      const one = { from, atPs: net.process.nowPs, flags: flagsOf(frame), payload: payloadOf(frame) };
+      const what = { flags: flagsOf(frame), payload: payloadOf(frame), frame: frame.slice() };
+      const one = { from, atPs: net.process.nowPs, ...what };
       seen.push(one);
-      return !isLost(one, seen.length - 1);
+      return !isLost(one, seen.length - 1, net);
     };
     net.run(0, 'client', async ({ cpu, memory }, calls) => {
       await cpu.sleep(100 * us);
@@ -193,6 +195,50 @@ describe('on the wire', () => {
     const heldMs = (seen[4]!.atPs - seen[3]!.atPs) / ms;
     expect(heldMs).toBeGreaterThan(39.9);
     expect(heldMs).toBeLessThan(40.1);
+  });
+
+  /** The ACK of a frame, as if it had been sent so many bytes later; its checksum is that of RFC 1624, equation 3. */
+  function laterBy(bytes: number, ack: Uint8Array): Uint8Array {
+    const frame = ack.slice();
+    const view = new DataView(frame.buffer);
+    const [sequence, checksum] = [14 + 20 + 4, 14 + 20 + 16];
+    const before = [view.getUint16(sequence), view.getUint16(sequence + 2)];
+    view.setUint32(sequence, view.getUint32(sequence) + bytes);
+    const after = [view.getUint16(sequence), view.getUint16(sequence + 2)];
+    let sum = 0xffff - view.getUint16(checksum);
+    for (const [at, word] of before.entries()) sum += 0xffff - word + after[at]!;
+    view.setUint16(checksum, 0xffff - ((sum % 0x1_0000) + Math.floor(sum / 0x1_0000)));
+    return frame;
+  }
+
+  test('a keep-alive probe, of the byte before what comes next, is answered by an ACK (RFC 9293, 3.8.4)', async () => {
+    let ack: Uint8Array | undefined;
+    const { net, seen } = await watch(
+      100,
+      { stack: { receiveBufferKib: 32 } },
+      ({ frame }, index, { nodes }) => {
+        // The ACK of the SYN says where the 100 bytes begin, and the delayed ACK that they have come.
+        if (index === 2) ack = frame;
+        if (index === 4) nodes[1]!.nic.frameArrived(laterBy(99, ack!));
+        return false;
+      },
+    );
+    const numbers = ({ frame }: Seen): number[] => {
+      const view = new DataView(frame.buffer);
+      return [view.getUint32(14 + 20 + 4), view.getUint32(14 + 20 + 8)];
+    };
+    const [delayed, answer] = [seen[4]!, seen[5]!];
+    expect([answer.from, answer.flags, answer.payload]).toEqual([1, 16, 0]);
+    expect(numbers(answer)).toEqual(numbers(delayed));
+    expect((answer.atPs - delayed.atPs) / ms).toBeLessThan(1);
+    // Nothing of it is left: the connection ends as it would have.
+    expect(seen.slice(6).map(({ from, flags }) => [from, flags & 1])).toEqual([
+      [0, 1],
+      [1, 0],
+      [1, 1],
+      [0, 0],
+    ]);
+    expect(net.nodes[1]!.network.counts.duplicates).toBe(1);
   });
 
   test('no segment is longer than the MTU allows, and two are acknowledged together', async () => {
