@@ -4,11 +4,11 @@ import type { Mistake } from './mistake.ts';
 export const reportMistakes: readonly Mistake[] = [
   {
     name: 'hits-are-uses',
-    what: 'The misses of a cache count among its hits as well.',
+    what: 'The misses of a cache of translations or of WQEs count among its hits as well.',
     kind: 'wrong stage',
     file: 'system/machine/report/hca-ledger.ts',
-    find: 'hits: Math.max(0, uses - misses), misses',
-    replace: 'hits: uses, misses',
+    find: 'Math.max(0, uses - misses)',
+    replace: 'uses',
   },
   {
     name: 'corrupted-at-the-sender',
