@@ -444,11 +444,23 @@ function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
 const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||
+    mayLackReceives(story, flow) ||
     (flow.from.plan.timeout === 0 &&
       (story.losses > 0 ||
         isOutOfService(flow.to.seen, flow.to.qp) ||
         back.sends.some(isFailed) ||
         isInError(story, flow.to, back, flow))));
+
+/** A copy of a datagram takes a receive of a shared queue: what a connection brings last then finds none, and is refused for ever. */
+function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
+  const { srq } = to.plan;
+  return (
+    srq >= 0 &&
+    from.plan.rnrRetry === 7 &&
+    copiesOf(story) > 0 &&
+    story.programs[to.program]!.qps.some((qp) => qp.srq === srq && qp.transport !== 'RC')
+  );
+}
 
 /** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
 function mayLackRecords(story: CountedStory, { from }: Flow): boolean {

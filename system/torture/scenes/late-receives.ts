@@ -45,19 +45,27 @@ const periodPs = (args: Args, index: number): number =>
   Math.round(args.waits[index]! * delayPsOf(args)) + 2 * marginPs(args);
 const retryForever = 7;
 
+/** After so many delays all attempts have been refused: each may take twice the time of an answer beside its delay. */
+function waitUntilOver(args: Args): number {
+  const attempts = args.retryCount + (args.retryCount + 1) * (answerPs / 2.5 / delayPsOf(args));
+  return Math.max(args.retryCount + 3, Math.ceil(attempts));
+}
+
 function draw(random: Random): SceneDraft {
   const retryCount = random.chance(0.4) ? retryForever : 1 + random.below(6);
   const isEnding = retryCount < retryForever && random.chance(0.2);
   const most = retryCount === retryForever ? 14 : retryCount - 0.6;
   const count = 1 + random.below(6);
+  const waits = Array.from({ length: count }, (_, index) =>
+    isEnding && index === count - 1 ? retryCount + 3 : random.chance(0.2) ? 0 : random.unit() * most,
+  );
   const args: Args = {
-    waits: Array.from({ length: count }, (_, index) =>
-      isEnding && index === count - 1 ? retryCount + 3 : random.chance(0.2) ? 0 : random.unit() * most,
-    ),
+    waits,
     lengthBytes: 1 + random.below(random.chance(0.5) ? 64 : 9000),
     timerCode: 1 + random.below(8),
     retryCount,
   };
+  if (isEnding) waits[count - 1] = waitUntilOver(args);
   // A copy of an RNR NAK begins the wait anew.
   const faults: FaultEntry[] =
     retryCount === retryForever && random.chance(0.5)
