@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { LinkType, readCapture, writeCapture } from '../../analyser/capture/index.ts';
+import { LinkType, readCapture } from '../../analyser/capture/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { hasHeadroom, isOnEthernet, mayDropFrames, roceHeaderBytesMax } from './ethernet-cable.ts';
 import { packetIn } from './judges/ethernet/frame.ts';
 import { judgeFrames } from './judges/frames.ts';
+import { type Frame, withFrames } from './judges/testing/altered-capture.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
 import { mtuBytes, type Story } from './story.ts';
 import { firstFreshSeed, storyOfSeed } from './story-of-seed.ts';
@@ -103,28 +104,11 @@ describe('the judge of frames', () => {
     });
   }, 120_000);
 
-  type Frame = ReturnType<typeof readCapture>['frames'][number];
   const isPause = ({ bytes }: Frame): boolean => bytes[0] === 1 && bytes[12] === 0x88 && bytes[13] === 0x08;
 
   /** What is found when the capture is another. */
-  function foundIn(change: (frames: Frame[]) => Frame[]): string {
-    const { interfaces, frames } = readCapture(played.capture!);
-    const kept = interfaces.map(({ linkType, name, droppedPackets }) => ({
-      linkType,
-      name,
-      description: name,
-      bitsPerSecond: 1n,
-      droppedPackets,
-    }));
-    const packets = change([...frames]).map(({ interface: at, timePs, direction, bytes, comment }) => ({
-      interface: at,
-      timePs,
-      direction: direction === 'outbound' ? ('outbound' as const) : ('inbound' as const),
-      bytes,
-      comment,
-    }));
-    return judgeFrames({ ...played, capture: writeCapture('', kept, packets) }).join('\n');
-  }
+  const foundIn = (change: (frames: Frame[]) => Frame[]): string =>
+    judgeFrames(withFrames(played, change)).join('\n');
 
   const bent =
     (which: (frame: Frame) => boolean, change: (frame: Frame) => Partial<Frame>) => (frames: Frame[]) => {

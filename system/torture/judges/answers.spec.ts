@@ -1,7 +1,7 @@
 /** Answers on a cable, falsified: each rule finds what breaks it. And those of stock Linux, which break none. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { LinkType, readCapture, writeCapture } from '../../../analyser/capture/index.ts';
+import { LinkType, readCapture } from '../../../analyser/capture/index.ts';
 import { type Played, playStory } from '../run-story.ts';
 import { sceneOf } from '../scenes/index.ts';
 import { drawScene } from '../story-of-seed.ts';
@@ -9,8 +9,8 @@ import { AnsweringEnd } from './answers/answering-end.ts';
 import { isAnswer, operations, type TransportPacket, transportPacketIn } from './answers/transport-packet.ts';
 import { judgeAnswers } from './answers.ts';
 import { packetIn } from './ethernet/frame.ts';
+import { type Frame, withFrames } from './testing/altered-capture.ts';
 
-type Frame = ReturnType<typeof readCapture>['frames'][number];
 const { acknowledge, atomicAcknowledge, readFirst } = operations;
 /** Places in a record of the extensible record format: BTH behind the record's header and the LRH, and the AETH behind that. */
 const base = 16 + 8;
@@ -39,24 +39,8 @@ const isAnswerOf =
 const isAck = isAnswerOf(({ operation, syndrome }) => operation === acknowledge && syndrome >> 5 === 0);
 
 /** What is found when the capture is another. */
-function foundIn(whole: Played, change: (frames: Frame[]) => Frame[]): string {
-  const { interfaces, frames } = readCapture(whole.capture!);
-  const kept = interfaces.map(({ linkType, name, droppedPackets }) => ({
-    linkType,
-    name,
-    description: name,
-    bitsPerSecond: 1n,
-    droppedPackets,
-  }));
-  const packets = change([...frames]).map(({ interface: at, timePs, direction, bytes, comment }) => ({
-    interface: at,
-    timePs,
-    direction: direction === 'outbound' ? ('outbound' as const) : ('inbound' as const),
-    bytes,
-    comment,
-  }));
-  return judgeAnswers({ ...whole, capture: writeCapture('', kept, packets) }).join('\n');
-}
+const foundIn = (whole: Played, change: (frames: Frame[]) => Frame[]): string =>
+  judgeAnswers(withFrames(whole, change)).join('\n');
 
 /** Adds to a number of so many bytes there. */
 function plus(bytes: Uint8Array, at: number, size: number, amount: number): Uint8Array {

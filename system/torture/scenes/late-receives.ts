@@ -41,14 +41,16 @@ const delayPsOf = ({ timerCode }: Args): number => delaysUs[timerCode]! * psPerU
 
 /** From one message to the next: all that the longest wait takes, and room for what hardware and programs take beside. */
 const marginPs = (args: Args): number => 2 * delayPsOf(args) + 20 * psPerUs;
-const periodPs = (args: Args, index: number): number =>
-  Math.round(args.waits[index]! * delayPsOf(args)) + 2 * marginPs(args);
+const periodPs = (args: Args, index: number): number => waitPsOf(args, index) + 2 * marginPs(args);
 const retryForever = 7;
 
-/** After so many delays all attempts have been refused: each may take twice the time of an answer beside its delay. */
-function waitUntilOver(args: Args): number {
-  const attempts = args.retryCount + (args.retryCount + 1) * (answerPs / 2.5 / delayPsOf(args));
-  return Math.max(args.retryCount + 3, Math.ceil(attempts));
+/** From when a message may be sent to its receive: where it is to be refused for good, longer than all attempts last with their answers. */
+function waitPsOf(args: Args, index: number): number {
+  const { retryCount } = args;
+  const wait = args.waits[index]!;
+  const delayPs = delayPsOf(args);
+  if (retryCount === retryForever || wait <= retryCount) return Math.round(wait * delayPs);
+  return Math.max(wait * delayPs, retryCount * delayPs + (retryCount + 1) * (answerPs / 2.5));
 }
 
 function draw(random: Random): SceneDraft {
@@ -56,16 +58,14 @@ function draw(random: Random): SceneDraft {
   const isEnding = retryCount < retryForever && random.chance(0.2);
   const most = retryCount === retryForever ? 14 : retryCount - 0.6;
   const count = 1 + random.below(6);
-  const waits = Array.from({ length: count }, (_, index) =>
-    isEnding && index === count - 1 ? retryCount + 3 : random.chance(0.2) ? 0 : random.unit() * most,
-  );
   const args: Args = {
-    waits,
+    waits: Array.from({ length: count }, (_, index) =>
+      isEnding && index === count - 1 ? retryCount + 3 : random.chance(0.2) ? 0 : random.unit() * most,
+    ),
     lengthBytes: 1 + random.below(random.chance(0.5) ? 64 : 9000),
     timerCode: 1 + random.below(8),
     retryCount,
   };
-  if (isEnding) waits[count - 1] = waitUntilOver(args);
   // A copy of an RNR NAK begins the wait anew.
   const faults: FaultEntry[] =
     retryCount === retryForever && random.chance(0.5)
@@ -126,8 +126,8 @@ export async function receiver(program: ProgramContext): Promise<JsonValue> {
   });
   let atPs = (await program.exchange.take('begin')) as number;
   const posted: number[] = [];
-  for (const [index, wait] of waits.entries()) {
-    await sleepUntil(program, atPs + Math.round(wait * delayPsOf(args)));
+  for (const index of waits.keys()) {
+    await sleepUntil(program, atPs + waitPsOf(args, index));
     const addr = side.area.address + index * lengthBytes;
     const sgList = [{ addr, length: lengthBytes, lkey: side.area.region.lkey }];
     postRecv(side.qps[0]!, { wrId: index, sgList, numSge: 1 }, { wr: null, index: 0 });
