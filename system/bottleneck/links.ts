@@ -62,7 +62,7 @@ function payloadTurns({ config, args }: Measured, direction: 'toDevice' | 'toHos
   return [{ what: name, towards: 'more', along: [{ what: linkName, towards: 'more', because }] }];
 }
 
-/** WQEs that are fetched in vain are named when they take at least this share of the link's bytes. */
+/** Fetched WQEs that are never executed are named when they take at least this share of the link's bytes. */
 const muchShare = 0.2;
 
 /** A fetch of send WQEs brings as many as it may, whether they are posted or not. */

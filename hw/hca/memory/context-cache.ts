@@ -123,7 +123,7 @@ export class ContextPort {
     return true;
   }
 
-  /** After an access in vain: the context is not even being read, since no room is free for it or its user waits for too many. */
+  /** After an access that missed: the context is not being read either, since no read can be begun or its user waits for too many. */
   get isTurnedAway(): boolean {
     return this.#cache.isTurnedAway(this.number);
   }

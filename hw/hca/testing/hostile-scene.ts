@@ -81,7 +81,7 @@ function isGhost({ bytes, base }: HostilePacket): boolean {
   );
 }
 
-/** A packet for a group: where the group has no member it is nobody's, and nothing counts it (IBTA vol 1, 10.5.2.1). */
+/** A packet for a group: where the group has no member it is nobody's, and nothing counts it. */
 function isForGroup({ bytes, base }: HostilePacket): boolean {
   if (base === undefined) return false;
   const isToMembers = bytes[base + 5] === 0xff && bytes[base + 6] === 0xff && bytes[base + 7] === 0xff;
