@@ -5,15 +5,16 @@
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
-import { type Along, gathers, lengthsOf, less, more, type Turn } from './measured.ts';
+import { type Along, gathers, lengthsOf, less, more, mtuBytesOf, type Turn } from './measured.ts';
 
 /** A key-value store has a QP for each client, and no lists of requests. */
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
 
 /** Options that do something for some tests only, or that some have turned already. */
-const doesSomething: Readonly<Record<string, (args: PerfArgs) => boolean>> = {
+const doesSomething: Readonly<Record<string, (args: PerfArgs, towards: Turn['towards']) => boolean>> = {
   '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
-  '--mtu': ({ mtuBytes }) => mtuBytes > 0 && mtuBytes < mtuMax,
+  '--mtu': (args, towards) =>
+    towards === 'more' ? args.mtuBytes > 0 && args.mtuBytes < mtuMax : mtuBytesOf(args) > mtuMin,
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
   '--keys': ({ region }) => (region?.keys ?? 1) > 1,
@@ -21,6 +22,7 @@ const doesSomething: Readonly<Record<string, (args: PerfArgs) => boolean>> = {
   '--post-list': ({ postList = 1, txDepth }) => txDepth % (2 * postList) === 0,
   '--cq-mod': ({ cqModeration }) => cqModeration > 1,
 };
+const mtuMin = 256;
 const mtuMax = 4096;
 const largePageBytes = 2 * 1024 ** 2;
 /** Of the option `--inline`. */
@@ -37,7 +39,7 @@ export const advised = <R extends { readonly turn: readonly Turn[] }>(
   turn: resource.turn.filter(
     (turn) =>
       hasRoom(config, turn) &&
-      (doesSomething[turn.what]?.(args) ?? true) &&
+      (doesSomething[turn.what]?.(args, turn.towards) ?? true) &&
       (args.kv === undefined || !notOfKv.includes(turn.what)),
   ),
 });

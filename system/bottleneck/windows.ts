@@ -3,7 +3,7 @@
  * the cause first.
  */
 import { psPerNs } from '../../base/index.ts';
-import { rnrTimerUnitsByCode } from '../../wire/index.ts';
+import { Opcode, receiveBufferBytesOf, rnrTimerUnitsByCode } from '../../wire/index.ts';
 import type { NodeReport } from '../machine/index.ts';
 import { cableOf } from '../model/index.ts';
 import { isReliable, rcDefaults } from '../workloads/index.ts';
@@ -12,10 +12,12 @@ import {
   hcaShare,
   isEthernet,
   isRequest,
+  lengthsOf,
   less,
   type Measured,
   messagesOf,
   more,
+  mtuBytesOf,
   type Resource,
 } from './measured.ts';
 
@@ -54,6 +56,9 @@ export function windowResources(measured: Measured): Resource[] {
 
 /** Of the time, so much waiting for credits is more than what single packets find. */
 const oftenWaited = 0.2;
+/** It is too where the cable has no time left: for what is waited beside so many of its bytes. */
+const seldomWaited = 0.05;
+const hardlyIdle = 0.95;
 const nearlyAlways = 0.8;
 
 /**
@@ -64,22 +69,36 @@ function bufferWindow(
   measured: Measured,
   { to, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
 ): Resource {
-  const { durationPs, figures } = measured;
+  const { config, args, durationPs, figures } = measured;
   const { busyCycles = 0, stalledCycles = {} } = figures.nodes[to]?.hca.blocks['receiver'] ?? {};
   const stalled = Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
   const isOccupied = hcaShare(measured, busyCycles + stalled) >= nearlyAlways;
   const waited = creditWaitPs / durationPs;
-  const isCable = waited >= oftenWaited && !isOccupied;
+  const filled = waited + busyPs / durationPs;
+  const isOften = waited >= oftenWaited || (waited >= seldomWaited && filled >= hardlyIdle);
+  const isCable = isOften && !isOccupied;
   return {
     name: `receive buffer of the port of host ${to}`,
     kind: 'window',
-    share: isCable ? Math.min(1, waited + busyPs / durationPs) : waited,
+    share: isCable ? Math.min(1, filled) : waited,
     turn: [
       ...more('wire.receiveBufferBytes'),
       ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs') : []),
+      ...(isCable && fillsBadly(config, args) ? less('--mtu') : []),
     ],
   };
 }
+
+/** A buffer takes whole packets: whether packets of half the length leave clearly less of it empty. */
+function fillsBadly(config: Measured['config'], args: Measured['args']): boolean {
+  const bufferBytes = receiveBufferBytesOf(config.wire);
+  const headerBytes = cableOf(config).linkBytesOf(Opcode.RC_RDMA_WRITE_MIDDLE, 0);
+  const heldBytes = (bytes: number): number => bytes * Math.floor(bufferBytes / (bytes + headerBytes));
+  const mtu = mtuBytesOf(args);
+  const longest = Math.max(...lengthsOf(args).map(({ bytes }) => bytes));
+  return args.connection !== 'UD' && longest >= mtu && heldBytes(mtu / 2) > clearly * heldBytes(mtu);
+}
+const clearly = 1.1;
 
 /**
  * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that

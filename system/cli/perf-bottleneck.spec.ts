@@ -338,6 +338,19 @@ const others: readonly Case[] = [
     turned: 'txDepth=4',
     other: { 'wire.speed': 'FDR' },
   },
+  // Both directions carry data, and credits come back behind a packet of it: three packets of 4 KiB fill a buffer of 16 KiB.
+  ...['write-bw', 'send-bw', 'read-bw'].flatMap((test): Case[] =>
+    [{ 'wire.receiveBufferBytes': 65_536 }, 'mtu=2048'].map((turned) => ({
+      binds: 'receive buffer of the port of host 1',
+      workload: `${test},size=65536,iters=60,bidirectional`,
+      turned,
+      other: {
+        'hca.transmitBufferPackets': 64,
+        'hca.responseBufferPackets': 64,
+        'pcie.rootComplex.readLatencyPs': 80_000,
+      },
+    })),
+  ),
   {
     // Four messages in flight, and an event for sixteen: each time the period has to pass.
     binds: 'messages in flight of host 0',

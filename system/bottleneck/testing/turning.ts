@@ -1,7 +1,7 @@
 /** Turns what an advice names, as far as one step of a table goes: twice as much, half of it, or the next word. */
 import { configurationOf, type ParameterValue, parametersByPath } from '../../machine/profile/index.ts';
 import { type PerfArgs, parsedWorkload, perfArgsOf } from '../../workloads/index.ts';
-import type { Turn } from '../measured.ts';
+import { mtuBytesOf, type Turn } from '../measured.ts';
 import type { DrawnRun, FieldValue } from './drawn-run.ts';
 
 /** What is to be simulated. */
@@ -85,7 +85,7 @@ function withField(run: DrawnRun, option: string, towards: Turn['towards']): Dra
     rxDepth: args.rxDepth,
     postList: args.postList ?? 1,
     cqMod: args.cqModeration,
-    mtu: args.mtuBytes,
+    mtu: mtuBytesOf(args),
     region: args.region?.bytes ?? 0,
     keys: args.region?.keys ?? 1,
   };
