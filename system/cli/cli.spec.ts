@@ -60,6 +60,26 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['--bidirectional is true, expected left out: a latency test', ['perf', 'send-lat', '-b']],
     ["'--sizes <list>' argument '64' is invalid. expected lengths", ['perf', 'write-bw', '--sizes', '64']],
     ['at most the cores of a host, 4: --set host.core.count=5', ['perf', 'write-bw', '--threads', '5']],
+    ['at most the cores of a host, 4: --set host.core.count=5', ['why', 'write-bw', '--threads', '5']],
+    [
+      '--region is 1073741824, expected memory for what a program sends and receives within the 512 MiB of a host: --set host.memory.sizeMib=2112',
+      ['perf', 'write-bw', '--region', '1G'],
+    ],
+    ['--size is 1073741824, expected memory for what a program sends', ['explain', 'write-lat', '-s', '1G']],
+    [
+      '--region is 67108864, expected memory for what each of 4 programs sends and receives within the 512 MiB of a host: --set host.memory.sizeMib=576',
+      ['perf', 'kv-get', '--threads', '4'],
+    ],
+    [
+      '--region is 2147483648, expected memory for what each of 2 programs sends and receives within the 512 MiB of a host\n',
+      ['perf', 'write-bw', '-q', '2', '--threads', '2', '--region', '2G'],
+    ],
+    ['--all is true, expected left out with --size', ['perf', 'write-bw', '-a', '-s', '64']],
+    [
+      '--tx-depth is 4, expected left out: a program posts requests of its own',
+      ['why', 'program.ts', '--tx-depth', '4'],
+    ],
+    ['--all is true, expected left out: a program posts', ['why', 'program.ts', '--all']],
     ['did you mean kv-get', ['perf', 'kv-gte']],
     ['fault 1 (packet), field nth, is "0"', ['perf', 'write-bw', '--fault', 'packet=late,nth=0']],
     ['did you mean read', ['move', mainPath, '--fault', 'reed=lost']],
@@ -101,7 +121,7 @@ describe('a run that fails', () => {
     ['among others', 'ENOMEM', ['compare', '--paths', 'sockets,write', '--sizes', '64', ...out]],
     ['of a program', 'more of host.memory.sizeMib', ['compare', '--paths', 'pio', '--sizes', '64', ...out]],
     ['on the pool of cutoff', 'ENOMEM', ['cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out]],
-    ['on the pool of perf', 'ENOMEM', ['perf', 'write-lat', '--all', ...out]],
+    ['on the pool of perf', 'ENOMEM', ['perf', 'write-lat', '-s', '64', '--odp', ...out]],
   ])('%s ends with exit code 1 and one line that says why', async (_where, words, args) => {
     const { code, err } = await hca(...args);
     expect([code, err.trim().split('\n').length]).toEqual([1, 1]);

@@ -25,7 +25,7 @@ import {
 } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts';
-import { checkThreads, loadPrograms } from './perf-run.ts';
+import { checkHost, loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
 interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
@@ -54,7 +54,7 @@ async function explain(name: string, options: ExplainOptions, command: Command):
     throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
   const args = perfArgsOf(workloads[0]!);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  checkThreads(args, configurationOf(machine).host.core.count, '--');
+  checkHost(args, configurationOf(machine).host, '--');
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

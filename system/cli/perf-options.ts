@@ -31,7 +31,7 @@ const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
 
 /** `--tx-depth` of `txDepth`. */
-const optionOf = (field: WorkloadFieldName): string =>
+const optionOf = (field: string): string =>
   `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 export function addPerfOptions(command: Command): Command {
@@ -64,6 +64,14 @@ function argumentOf(name: WorkloadFieldName, field: WorkloadField, text: string)
   }
 }
 
+/** @throws ConfigurationError for an option of a test, where something else runs */
+export function refuseTestOptions(choice: PerfChoice, expected: string): void {
+  for (const name of ['all', 'odp', ...optionNames]) {
+    const value = choice[name as keyof PerfChoice];
+    if (value !== undefined) throw new ConfigurationError(optionOf(name), value, expected);
+  }
+}
+
 /**
  * What to run: one row of the table each.
  * @param start the test, with the fields of a ready workload
@@ -76,7 +84,8 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
       throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
     if (isKvTest(test))
       throw new ConfigurationError('--all', true, `left out: ${test} has --value-size and --key-size`);
-    if (choice.sizes !== undefined) throw new ConfigurationError('--all', true, 'left out with --sizes');
+    for (const name of ['size', 'sizes'] as const)
+      if (choice[name] !== undefined) throw new ConfigurationError('--all', true, `left out with --${name}`);
   }
   if (odp === true && isKvTest(test))
     throw new ConfigurationError('--odp', true, `left out: the memory of ${test} is pinned`);

@@ -23,6 +23,7 @@ import {
   type Report,
   type ReportFigures,
 } from '../machine/index.ts';
+import { type MachineConfig, parametersByPath } from '../machine/profile/index.ts';
 import {
   announcedStart,
   type BandwidthResult,
@@ -31,6 +32,7 @@ import {
   type LatencyResult,
   type PerfArgs,
   type PerfSide,
+  perfBufferBytes,
   startLeadPs,
 } from '../workloads/index.ts';
 import { writeCapture } from './capture-output.ts';
@@ -125,7 +127,7 @@ export default async function runPerf(
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
   };
   await using lease = await machines.take(chosen, (config) => {
-    checkThreads(args, config.host.core.count);
+    checkHost(args, config.host);
     return programsOf(args);
   });
   const { machine } = lease;
@@ -177,14 +179,34 @@ function bottleneckIn(
   return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
 }
 
-/** @throws ConfigurationError for more threads than a host has cores */
-export function checkThreads({ threads = 1, kv }: PerfArgs, cores: number, prefix = ''): void {
+/** @throws ConfigurationError for more threads than a host has cores, or more memory of messages than it has at all */
+export function checkHost(args: PerfArgs, { core, memory }: MachineConfig['host'], prefix = ''): void {
+  const { threads = 1, kv } = args;
   for (const [name, count] of Object.entries({ threads, servers: kv?.servers ?? 0 })) {
-    if (count <= cores) continue;
-    const range = `at most the cores of a host, ${cores}: --set host.core.count=${count}`;
+    if (count <= core.count) continue;
+    const range = `at most the cores of a host, ${core.count}: --set host.core.count=${count}`;
     throw new ConfigurationError(`${prefix}${name}`, count, range);
   }
+  // What is registered on demand may lie in the swap.
+  if (kv !== undefined || args.isOnDemand === true) return;
+  const bytes = threads * perfBufferBytes(args);
+  if (bytes <= memory.sizeMib * mebibyte - memory.reservedKib * kibibyte) return;
+  const [name, value] = args.region === undefined ? ['size', args.sizeBytes] : ['region', args.region.bytes];
+  const programs = threads === 1 ? 'a program sends' : `each of ${threads} programs sends`;
+  const needed = `memory for what ${programs} and receives within the ${memory.sizeMib} MiB of a host`;
+  throw new ConfigurationError(`${prefix}${name}`, value, `${needed}${remedyOf(bytes)}`);
 }
+
+/** Memory that the kernel, the driver and queues take beside. */
+const besideMib = 64;
+
+function remedyOf(bytes: number): string {
+  const mib = besideMib * (1 + Math.ceil(bytes / mebibyte / besideMib));
+  const { max } = parametersByPath.get('host.memory.sizeMib') as { readonly max: number };
+  return mib > max ? '' : `: --set host.memory.sizeMib=${mib}`;
+}
+const kibibyte = 1024;
+const mebibyte = 1024 ** 2;
 
 /** Of each thread a client at host 0 and a server at host 1. */
 export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {

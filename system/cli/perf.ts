@@ -22,7 +22,7 @@ import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
 import runPerf, {
   type BandwidthRates,
-  checkThreads,
+  checkHost,
   type KvRates,
   type PerfOrder,
   type PerfRow,
@@ -56,7 +56,8 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const workloads = workloadsOf(start, options);
   const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  checkThreads(rows[0]!, configurationOf(machine).host.core.count, '--');
+  const { host } = configurationOf(machine);
+  for (const args of rows) checkHost(args, host, '--');
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.json);

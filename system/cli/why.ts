@@ -14,6 +14,7 @@ import {
   type ProgramFunction,
   type Report,
 } from '../machine/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import type { TimelineOptions } from '../machine/timeline/index.ts';
 import { packageFolder } from '../package-folder.ts';
 import { pageOf, reportSections, textSection } from '../page/index.ts';
@@ -37,8 +38,8 @@ import {
   machineHashOf,
 } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
-import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts';
-import { loadPrograms } from './perf-run.ts';
+import { addPerfOptions, type PerfChoice, refuseTestOptions, workloadsOf } from './perf-options.ts';
+import { checkHost, loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
 interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
@@ -80,7 +81,7 @@ async function why(name: string, options: WhyOptions, command: Command): Promise
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
-  const load = isProgramFile(name) ? await programsOf(name) : testOf(name, options);
+  const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
   const { report, ...result } = await whyOf(machine, load);
   const text = textOf(result);
   screen.print(text);
@@ -97,15 +98,18 @@ type Load = (machine: Machine) => Promise<void>;
 
 const isProgramFile = (name: string): boolean => /\.[cm]?[jt]s$/.test(name);
 
-function testOf(name: string, options: PerfChoice): Load {
+function testOf(name: string, options: PerfChoice, machine: MachineOptions): Load {
   const workloads = workloadsOf(startOf(name), options);
   if (workloads.length > 1)
     throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
-  return (machine) => loadPrograms(machine, perfArgsOf(workloads[0]!));
+  const args = perfArgsOf(workloads[0]!);
+  checkHost(args, configurationOf(machine).host, '--');
+  return (built) => loadPrograms(built, args);
 }
 
 /** @throws ConfigurationError for a file that cannot be loaded or exports no program */
-async function programsOf(file: string): Promise<Load> {
+async function programsOf(file: string, options: PerfChoice): Promise<Load> {
+  refuseTestOptions(options, 'left out: a program posts requests of its own');
   let found: Readonly<Record<string, unknown>>;
   try {
     found = (await import(pathToFileURL(resolve(file)).href)) as Readonly<Record<string, unknown>>;

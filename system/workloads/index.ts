@@ -34,6 +34,7 @@ export { kvServer } from './kv-server.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
+export { perfBufferBytes } from './perf-buffer.ts';
 export { distributionOf, latencyClient, latencyServer } from './perf-latency.ts';
 export {
   type BandwidthResult,

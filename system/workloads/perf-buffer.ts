@@ -33,18 +33,35 @@ export interface PerfBuffer {
   readonly registrationPs: number;
 }
 
-export async function openPerfBuffer(endpoint: RcEndpoint, args: PerfArgs): Promise<PerfBuffer> {
-  const { memory, cpu } = endpoint.program;
-  const { region, isOnDemand, pageBytes, connection } = args;
-  const placeBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
+interface Layout {
+  readonly placeBytes: number;
+  readonly keyCount: number;
+  readonly placesPerKey: number;
+  readonly partBytes: number;
+  readonly halfBytes: number;
+  readonly totalBytes: number;
+}
+
+function layoutOf({ region, sizeBytes, connection }: PerfArgs): Layout {
+  const placeBytes = Math.ceil(sizeBytes / cacheLineBytes) * cacheLineBytes;
   const keyCount = region?.keys ?? 1;
   const places = region === undefined ? 1 : Math.ceil(region.bytes / placeBytes);
   const placesPerKey = Math.ceil(places / keyCount);
   const partBytes = placesPerKey * placeBytes;
   const halfBytes = keyCount * partBytes;
+  const totalBytes = 2 * halfBytes + (connection === 'UD' ? cacheLineBytes : 0);
+  return { placeBytes, keyCount, placesPerKey, partBytes, halfBytes, totalBytes };
+}
+
+/** Memory that one program of a side maps and registers for its messages. */
+export const perfBufferBytes = (args: PerfArgs): number => layoutOf(args).totalBytes;
+
+export async function openPerfBuffer(endpoint: RcEndpoint, args: PerfArgs): Promise<PerfBuffer> {
+  const { memory, cpu } = endpoint.program;
+  const { isOnDemand, pageBytes } = args;
+  const { placeBytes, keyCount, placesPerKey, partBytes, halfBytes, totalBytes } = layoutOf(args);
   const access = isOnDemand === true ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
   const fromPs = cpu.localPs;
-  const totalBytes = 2 * halfBytes + (connection === 'UD' ? cacheLineBytes : 0);
   const address = memory.map(totalBytes, pageBytes === undefined ? {} : { pageSize: pageBytes });
   const register = async (from: number, count: number, bytes: number): Promise<IbvMr[]> => {
     const parts: IbvMr[] = [];
