@@ -1,5 +1,5 @@
 /** "What if", simulated: the same messages on a machine of their own, one in flight and many. */
-import { bottleneckOf, linkBound } from '../../system/bottleneck/index.ts';
+import { bottleneckOf, linkBound, mttLinesOf } from '../../system/bottleneck/index.ts';
 import { BootedMachines, type JsonValue, type ProgramOptions } from '../../system/machine/index.ts';
 import {
   type BandwidthResult,
@@ -54,10 +54,12 @@ export async function rate(
   const sides = (await simulated.results()) as unknown as readonly [PerfSide, PerfSide];
   const { durationPs, messagesPerSecond, averageBytesPerSecond } = sides[0].result as BandwidthResult;
   const { config } = simulated;
+  const report = await simulated.report();
   const { binds, next } = bottleneckOf({
     config,
     args,
-    figures: await simulated.report(),
+    figures: report,
+    mttLines: mttLinesOf(report),
     durationPs,
     messagesPerSecond,
     cores: sides.map(({ cycles }, node) => ({ node, cycles })),

@@ -5,7 +5,17 @@
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
-import { type Along, gathers, lengthsOf, less, more, mtuBytesOf, type Turn } from './measured.ts';
+import {
+  type Along,
+  gathers,
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  mtuBytesOf,
+  type Turn,
+} from './measured.ts';
 
 /** A key-value store has a QP for each client, and no lists of requests. */
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
@@ -62,18 +72,21 @@ function settingOf(config: MachineConfig, path: string): ParameterValue {
     .reduce<unknown>((group, name) => Reflect.get(group as object, name), config) as ParameterValue;
 }
 
-/** Each thread has a region of its own, each page a translation: as many as there are when threads are doubled. */
-function alongThreads(
-  hca: MachineConfig['hca'],
-  { region, threads = 1, pageBytes = 4096 }: PerfArgs,
-): Along[] {
+/**
+ * Each thread has a region of its own, each page a translation, as many as there are when threads are doubled: or fewer, where frames lie
+ * in a row, and the driver translates larger blocks.
+ */
+function alongThreads(measured: Measured): Along[] {
+  const { args, config } = measured;
+  const { region, threads = 1, pageBytes = 4096 } = args;
+  const { hca } = config;
   if (region === undefined) return [];
   const { bytes, keys = 1, pattern, strideBytes = 4096 } = region;
   const along: Along[] = [];
   const isFar = pattern === 'random' || pattern === 'zipf' || (pattern === 'stride' && strideBytes > 4096);
   const pages = 2 * threads * Math.ceil(bytes / pageBytes);
   const onChip = hca.mttCacheLines * mttEntriesOfLine;
-  if (isFar && pages > onChip) {
+  if (isFar && pages > onChip && !hasRoomForTwice(measured)) {
     const turn = pageBytes < largePageBytes ? more('--page-size') : more('hca.mttCacheLines');
     const because = `Twice the threads have regions of ${pages} pages, and ${onChip} translations are on chip.`;
     along.push({ ...turn[0]!, because });
@@ -85,6 +98,18 @@ function alongThreads(
   return along;
 }
 const mttEntriesOfLine = 8;
+
+/** Whether a run that has been everywhere in its regions has seen half of the lines suffice. */
+function hasRoomForTwice(measured: Measured): boolean {
+  const { mttLines, config } = measured;
+  const messages = messagesOf(measured);
+  return mttLines.every(
+    ({ filled, evicted }) =>
+      evicted === 0 && 2 * filled <= config.hca.mttCacheLines && messages > messagesPerLine * filled,
+  );
+}
+/** Of places drawn at random so often, 95 % are drawn. */
+const messagesPerLine = 3;
 
 /** QPs whose contexts are on chip, of which there would be too many. */
 function alongQps(hca: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
@@ -110,9 +135,11 @@ function alongPrograms(programs: number, { core }: MachineConfig['host']): Along
 }
 
 /** The turns with what has to be turned along with each. */
-export function withAlong({ hca, host }: MachineConfig, args: PerfArgs, turn: readonly Turn[]): Turn[] {
+export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
+  const { args, config } = measured;
+  const { hca, host } = config;
   const alongOf: Readonly<Record<string, () => Along[]>> = {
-    '--threads': () => [...alongThreads(hca, args), ...alongPrograms(args.threads ?? 1, host)],
+    '--threads': () => [...alongThreads(measured), ...alongPrograms(args.threads ?? 1, host)],
     '--servers': () => alongPrograms(args.kv?.servers ?? 1, host),
     '--qps': () => alongQps(hca, args),
   };

@@ -66,7 +66,7 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const { config, args } = measured;
   const turned = (resource: Resource): Resource => {
     const { turn, ...figures } = advised(config, args, withTranslation(measured, withinTime(resource)));
-    return { ...figures, turn: withAlong(config, args, turn) };
+    return { ...figures, turn: withAlong(measured, turn) };
   };
   return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
 }

@@ -18,7 +18,21 @@ export interface Measured {
   readonly messagesPerSecond: number;
   readonly figures: ReportFigures;
   readonly cores: readonly ProgramCore[];
+  /** Of each HCA from its start on, a warm-up included. */
+  readonly mttLines: readonly MttLines[];
 }
+
+/** Lines of an MTT cache that were filled, and that were given up for others. */
+export interface MttLines {
+  readonly filled: number;
+  readonly evicted: number;
+}
+
+export const mttLinesOf = ({ nodes }: ReportFigures): readonly MttLines[] =>
+  nodes.map(({ hca }) => {
+    const { misses = 0, evictions = 0 } = hca.caches['mtt'] ?? {};
+    return { filled: misses, evicted: evictions };
+  });
 
 /** A parameter to change, and the direction that makes a run faster; an option of perf begins with `--`. */
 export interface Turn {

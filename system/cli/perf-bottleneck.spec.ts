@@ -436,6 +436,14 @@ it('says of a region that stays on chip with twice the threads nothing but more 
   expect(bottleneck!.binds.turn).toContainEqual({ what: '--threads', towards: 'more' });
 });
 
+it('counts translations of frames that lie in a row once, as the driver does', async () => {
+  const workload = 'write-bw,size=64,iters=400,warmup=100,qps=8,region=16Mi,pattern=random';
+  const before = await measured(workload, {});
+  expect(before.bottleneck!.binds.name).toBe('core of host 0');
+  expect(before.bottleneck!.binds.turn).toContainEqual({ what: '--threads', towards: 'more' });
+  expect(rateOf(await measured(`${workload},threads=2`, {})) / rateOf(before)).toBeGreaterThan(1.5);
+});
+
 it('says that all cores are taken, and that a list is no longer than the send queue', async () => {
   const { bottleneck } = await measured('read-bw,size=64,iters=60,qps=48,txDepth=1,cqMod=1,threads=4', {});
   const { name, turn } = bottleneck!.binds;

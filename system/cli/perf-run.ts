@@ -6,6 +6,7 @@ import {
   linkBound,
   type Measured,
   meanPostedPsOf,
+  mttLinesOf,
   type StageShare,
   stagesOf,
 } from '../bottleneck/index.ts';
@@ -147,7 +148,7 @@ export default async function runPerf(
     ...measured,
     ...(args.isLatency
       ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
-      : { bottleneck: bottleneckIn({ config, args, figures }, measured) }),
+      : { bottleneck: bottleneckIn({ config, args, figures, mttLines: mttLinesOf(report) }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
     ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
@@ -172,7 +173,7 @@ function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<Perf
 }
 
 function bottleneckIn(
-  given: Pick<Measured, 'config' | 'args' | 'figures'>,
+  given: Pick<Measured, 'config' | 'args' | 'figures' | 'mttLines'>,
   { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
 ): Bottleneck {
   const { durationPs, messagesPerSecond } = result as BandwidthRates;
