@@ -6,9 +6,21 @@ import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import { Machine, type MachineOptions, type Partition, type Report } from '../machine/index.ts';
 import { configurationOf } from '../machine/profile/index.ts';
-import type { Timeline, TimelineOptions } from '../machine/timeline/index.ts';
+import {
+  mergedTimeline,
+  type Timeline,
+  type TimelineOptions,
+  timelineCategories,
+} from '../machine/timeline/index.ts';
 import { bytesText } from '../text/format.ts';
-import { type Explanation, explained, operationFlows, operationOf, timeOf } from '../timeline/index.ts';
+import {
+  categoriesOfOperations,
+  type Explanation,
+  explained,
+  operationFlows,
+  operationOf,
+  timeOf,
+} from '../timeline/index.ts';
 import { type PerfArgs, perfArgsOf, startOf } from '../workloads/index.ts';
 import { explainPage } from './explain-page.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
@@ -80,28 +92,31 @@ export async function explanationOf(
   args: PerfArgs,
   ordinal: number,
 ): Promise<Explanation & { readonly report: Report }> {
-  const { timeline: first } = await recordedOf(machine, args, { categories: ['operations'] });
-  const flow = operationOf(first, ordinal);
-  const count = operationFlows(first).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
+  const { timeline: known } = await recordedOf(machine, args, { categories: categoriesOfOperations });
+  const flow = operationOf(known, ordinal);
+  const count = operationFlows(known).filter(({ node, ordinal: number }) => node === 0 && number >= 0).length;
   if (flow === undefined)
     throw new ConfigurationError(
       '--op',
       ordinal,
       count === 0 ? 'a test in which host 0 posts' : `0 to ${count - 1}`,
     );
-  const span = timeOf(first, flow);
+  const span = timeOf(known, flow);
   if (span === undefined) throw new ConfigurationError('--op', ordinal, 'a request that has ended');
-  const { timeline: whole, report } = await recordedOf(machine, args, {
+  const { timeline: meanwhile, report } = await recordedOf(machine, args, {
+    categories: timelineCategories.filter((category) => !categoriesOfOperations.includes(category)),
     fromPs: span.fromPs,
     toPs: span.toPs + 1,
   });
-  const dropped = whole.dropped.filter((part) => part.dropped > 0);
+  const dropped = meanwhile.dropped.filter((part) => part.dropped > 0);
   if (dropped.length > 0)
     throw new ConfigurationError(
       '--op',
       ordinal,
       `a request with at most ${dropped[0]!.kept} events on a side`,
     );
+  // Operations that began before this one are known for others.
+  const whole = mergedTimeline([...known.parts, ...meanwhile.parts]);
   return { ...explained(whole, operationOf(whole, ordinal)!)!, report };
 }
 

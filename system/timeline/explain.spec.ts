@@ -69,6 +69,18 @@ describe('an operation step by step', () => {
     expect(texts).toContain('RC_RDMA_READ_REQUEST again');
   });
 
+  it.each(['RC', 'XRC', 'UC', 'UD'] as const)(
+    'over %s it has the one packet that it sent, and none of the others around it',
+    async (connection) => {
+      const sends = args({ verb: 'send', isLatency: false, qpCount: 2, iterations: 12, connection });
+      const { steps, others } = await explanationOf({}, sends, 9);
+      const texts = steps.flatMap(({ events }) => events.map(({ text }) => text));
+      const sent = texts.filter((text) => text.includes('_SEND_ONLY') && !text.includes('again'));
+      expect(sent).toHaveLength(1);
+      expect(others).toBeGreaterThan(2);
+    },
+  );
+
   it('refuses an operation that there is not, naming those that there are', async () => {
     await expect(explanationOf({}, args({}), 6)).rejects.toThrow('--op is 6, expected 0 to 5');
   });

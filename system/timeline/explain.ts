@@ -3,7 +3,7 @@
  * happened meanwhile. The steps' times add up to the operation's latency exactly: each begins where the one before it ended.
  */
 import type { ExactPs } from '../../sim/index.ts';
-import type { Timeline, TimelineRecord } from '../machine/timeline/index.ts';
+import type { Timeline, TimelineCategory, TimelineRecord } from '../machine/timeline/index.ts';
 import { type OperationFlow, operationFlows } from './flows.ts';
 import { argumentsOf, labelOf } from './labels.ts';
 
@@ -69,8 +69,14 @@ const stageTexts: Readonly<Record<string, string>> = {
   failed: 'It ended with an error completion: no stages are kept of it.',
 };
 
+/** By them records are known to belong to an operation. */
+export const categoriesOfOperations: readonly TimelineCategory[] = ['operations', 'doorbells'];
+
 const numberOf = (ps: ExactPs): number => Number(ps);
 const endOf = ({ atPs, durationPs }: TimelineRecord): number => numberOf(atPs) + durationPs;
+
+const isEnd = ({ kind }: TimelineRecord): boolean =>
+  kind === 'operation' || kind === 'failed' || kind === 'taken';
 
 /** The operation of host 0 of this number; undefined when the timeline does not have it from its post on. */
 export function operationOf(timeline: Timeline, ordinal: number): OperationFlow | undefined {
@@ -84,12 +90,15 @@ export function timeOf(
 ): { fromPs: number; toPs: number } | undefined {
   const records = flow.records.map((place) => timeline.record(place));
   const posted = records.find(({ kind }) => kind === 'posted');
-  const ends = records.filter(({ kind }) => kind === 'operation' || kind === 'failed' || kind === 'taken');
+  const ends = records.filter(isEnd);
   if (posted === undefined || ends.length === 0) return undefined;
   return { fromPs: numberOf(posted.atPs), toPs: Math.max(...ends.map(endOf)) };
 }
 
-/** @param timeline with all categories over the time of the operation */
+/**
+ * @param timeline with all categories over the time of the operation; those of {@link categoriesOfOperations} over the time before it,
+ * too: what began earlier is else not known for another's
+ */
 export function explained(timeline: Timeline, flow: OperationFlow): Explanation | undefined {
   const span = timeOf(timeline, flow);
   if (span === undefined) return undefined;
@@ -97,7 +106,10 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
   const executed = own.find(({ kind }) => kind === 'operation');
   const failure = own.find(({ kind }) => kind === 'failed');
   const bounds = boundsOf(timeline, flow, span, executed, failure);
-  const events = eventsOf(timeline, flow, span);
+  const others = operationFlows(timeline).filter(
+    ({ node, ordinal }) => node !== flow.node || ordinal !== flow.ordinal,
+  );
+  const events = eventsOf(timeline, flow, others, span);
   return {
     ordinal: flow.ordinal,
     operation: labelOf(executed ?? failure!),
@@ -108,7 +120,7 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
     latencyPs: span.toPs - span.fromPs,
     isSilent: executed?.values[4] === 1,
     ...(failure === undefined ? {} : { syndrome: failure.values[3]! }),
-    others: othersOf(timeline, flow, span),
+    others: others.filter((other) => isUnderWay(timeline, other, span)).length,
     steps: bounds.map(({ stage, fromPs, toPs }, index) => ({
       stage,
       afterPs: fromPs - span.fromPs,
@@ -179,14 +191,15 @@ const shownKinds: ReadonlySet<string> = new Set([
   'taken',
 ]);
 
-/** All records of the time but those that belong to another operation. */
+/** All records of the time but those that belong to another operation alone. */
 function eventsOf(
   timeline: Timeline,
   flow: OperationFlow,
+  others: readonly OperationFlow[],
   { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
 ): readonly ExplainedEvent[] {
   const own = new Set(flow.records);
-  const foreign = new Set(operationFlows(timeline).flatMap(({ records }) => records));
+  const foreign = new Set(others.flatMap(({ records }) => records));
   const events: ExplainedEvent[] = [];
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
@@ -224,20 +237,15 @@ function eventText(record: TimelineRecord): string {
   return [labelOf(record), ...values, ...arrival].join(', ');
 }
 
-/** Operations that overlap this one in time. */
-function othersOf(
+/** Whether an operation overlaps a time. One without an end was under way until the timeline's. */
+function isUnderWay(
   timeline: Timeline,
-  flow: OperationFlow,
+  { records }: OperationFlow,
   { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
-): number {
-  return operationFlows(timeline).filter((other) => {
-    if (other.node === flow.node && other.ordinal === flow.ordinal) return false;
-    const span = timeOf(timeline, other);
-    if (span === undefined)
-      return other.records.some((place) => isWithin(timeline.record(place), fromPs, toPs));
-    return span.fromPs < toPs && span.toPs > fromPs;
-  }).length;
+): boolean {
+  const all = records.map((place) => timeline.record(place));
+  const posted = all.find(({ kind }) => kind === 'posted') ?? all[0]!;
+  const ends = all.filter(isEnd);
+  const endPs = ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends.map(endOf));
+  return numberOf(posted.atPs) < toPs && endPs > fromPs;
 }
-
-const isWithin = ({ atPs }: TimelineRecord, fromPs: number, toPs: number): boolean =>
-  numberOf(atPs) > fromPs && numberOf(atPs) < toPs;

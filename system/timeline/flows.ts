@@ -3,7 +3,7 @@
  * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
  */
 import { opcodeRow } from '../../wire/index.ts';
-import type { Timeline, TimelineRecord } from '../machine/timeline/index.ts';
+import { flushedTrack, type Timeline, type TimelineRecord } from '../machine/timeline/index.ts';
 
 /** One operation of a node, as far as the timeline has it. */
 export interface OperationFlow {
@@ -78,6 +78,8 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
       const key = `${nodeOf(record)} ${values[0]}`;
       for (const flow of waiting.get(key) ?? []) flow.records.push(index);
       waiting.delete(key);
+    } else if (kind === 'failed' && record.track.name === flushedTrack) {
+      // The device says no number of a request that it flushed unstarted: its post and its taking say that it was.
     } else if (kind === 'operation' || kind === 'failed') {
       const flow = openOf(record, ({ isOver }) => !isOver) ?? begin(record, -1);
       flow.isOver = true;
@@ -94,14 +96,15 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 }
 
 /**
- * Requests go to the QP that the operation names; responses come back with its PSNs. QPs of several hosts have the same numbers, and no
- * packet says where it comes from: a request is rather of the other host of a pair than of a third, and of the own port last.
+ * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
+ * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the
+ * same numbers, and no packet says where it comes from: a request is rather of the other host of a pair than of a third, and of the own
+ * port last.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {
     readonly flow: OpenFlow;
     readonly fromPs: number | bigint;
-    readonly toPs: number | bigint;
     readonly firstPsn: number;
     readonly psnCount: number;
   }
@@ -109,13 +112,14 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
     for (const index of flow.records) {
-      const { kind, atPs, durationPs, values } = timeline.record(index);
+      const { kind, atPs, values } = timeline.record(index);
       if (kind !== 'operation') continue;
-      const toPs = typeof atPs === 'bigint' ? atPs + BigInt(durationPs) : atPs + durationPs;
-      const span = { flow, fromPs: atPs, toPs, firstPsn: values[5]!, psnCount: values[6]! };
+      const span = { flow, fromPs: atPs, firstPsn: values[5]!, psnCount: values[6]! };
       add(`to ${values[7]}`, span);
       add(`back to ${flow.node} ${flow.qpn}`, span);
     }
+  for (const list of spans.values())
+    list.sort((left, right) => (left.fromPs < right.fromPs ? 1 : left.fromPs > right.fromPs ? -1 : 0));
   for (let index = 0; index < timeline.count; index++) {
     const record = timeline.record(index);
     if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
@@ -125,8 +129,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
     const found = (spans.get(key) ?? []).filter(
-      ({ fromPs, toPs, firstPsn, psnCount }) =>
-        record.atPs >= fromPs && record.atPs <= toPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
+      ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
     );
     const best =
       found.find(({ flow }) => flow.node === (here ^ 1)) ??

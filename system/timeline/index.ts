@@ -1,5 +1,5 @@
-export { type Explanation, explained, operationOf, timeOf } from './explain.ts';
-export { operationFlows } from './flows.ts';
+export { categoriesOfOperations, type Explanation, explained, operationOf, timeOf } from './explain.ts';
+export { type OperationFlow, operationFlows } from './flows.ts';
 export { argumentsOf, labelOf } from './labels.ts';
 export { perfettoChunks } from './perfetto/export.ts';
 export { edgesMax, type VcdClock, vcdOf } from './vcd.ts';

@@ -176,6 +176,9 @@ export const requestCheckNumbers = Object.fromEntries(
 /** The track of refused translations that a QP asked for. */
 export const translationsOf = (qpn: number): string => `translations for QP 0x${qpn.toString(16)}`;
 
+/** The track of requests that a device flushed unstarted: their records say no number. */
+export const flushedTrack = 'flushed';
+
 /** Answers of a translation (hw/hca/memory/translation.ts). */
 export const answerBadKey = 2;
 export const answerBadPd = 3;

@@ -1,8 +1,8 @@
 /** What is observed in an HCA, beside what every adapter has. */
 import { WqeOpcode } from '../../../../abi/index.ts';
-import { type Hca, operationStages, portNames } from '../../../../hw/hca/index.ts';
+import { type Hca, operationStages, portNames, UD_OPCODE_BASE } from '../../../../hw/hca/index.ts';
 import { around } from '../around.ts';
-import { interruptStepNumbers } from '../kinds.ts';
+import { flushedTrack, interruptStepNumbers } from '../kinds.ts';
 import type { Stream } from '../stream.ts';
 import { watchAdapter } from './adapter.ts';
 import { watchAccount, watchFifos, watchLevel } from './blocks.ts';
@@ -90,7 +90,7 @@ function watchDoorbells(stream: Stream, { dataPath: { core, blocks }, domain }: 
  * the report.
  */
 function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): void {
-  const { operations, qps } = core;
+  const { operations, qps, records } = core;
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
   around(operations, 'completed', (completed) => (request, cycle, isSilent) => {
@@ -103,7 +103,10 @@ function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): v
     });
     completed(request, cycle, isSilent);
     const qpn = qps.numberOf[request.qp]!;
-    const { remoteQpn } = qps.rows[request.qp]!;
+    const { opcodeBase, remoteQpn } = qps.rows[request.qp]!;
+    // Each datagram says itself where it goes.
+    const destinationQpn =
+      opcodeBase === UD_OPCODE_BASE ? records.datagrams.destinationQpn[request.number]! : remoteQpn;
     const track = queuePairTrack(stream, qpn);
     const endPs = clock.edgePs(cycle);
     if (row.count === count)
@@ -124,7 +127,7 @@ function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): v
       silent,
       firstPsn,
       psnCount,
-      remoteQpn,
+      destinationQpn,
     );
     if (isFar) return;
     let atPs = endPs - tookPs;
@@ -139,7 +142,7 @@ function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): v
     if (opcode !== WqeOpcode.NOP)
       stream.instant(
         'failed',
-        stream.track('queue pairs', 'flushed'),
+        stream.track('queue pairs', flushedTrack),
         stream.lp.nowPs,
         0,
         0,

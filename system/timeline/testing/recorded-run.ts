@@ -1,0 +1,47 @@
+/** Plays a drawn run, with a timeline of all that judges ask for or without one. */
+import type { ShortRun } from '../../bottleneck/testing/short-run.ts';
+import { orderOf } from '../../bottleneck/testing/turning.ts';
+import { loadPrograms } from '../../cli/perf-run.ts';
+import { runMachine } from '../../cli/run.ts';
+import { parsedFault } from '../../machine/faults/index.ts';
+import { Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import type { Timeline, TimelineCategory } from '../../machine/timeline/index.ts';
+import type { PerfArgs } from '../../workloads/index.ts';
+
+interface PlayedRun {
+  readonly args: PerfArgs;
+  readonly config: MachineConfig;
+  readonly report: Report;
+}
+
+export interface RecordedRun extends PlayedRun {
+  readonly timeline: Timeline;
+}
+
+/** No drawn run has so many. */
+const recordsMax = 4_000_000;
+
+/** The machine of a run, and its workload. */
+export function machineOf(run: ShortRun): { readonly machine: MachineOptions; readonly args: PerfArgs } {
+  const { machine, args } = orderOf(run);
+  return { machine: { ...machine, faults: run.faults.map(parsedFault) }, args };
+}
+
+export async function recordedRun(
+  run: ShortRun,
+  categories: readonly TimelineCategory[],
+): Promise<RecordedRun> {
+  const { machine: options, args } = machineOf(run);
+  const analysis = { timeline: { categories, recordsMax } };
+  await using machine = await playedMachine({ ...options, analysis }, args);
+  const timeline = await machine.timeline();
+  return { args, config: machine.config, report: await machine.report(), timeline };
+}
+
+async function playedMachine(options: MachineOptions, args: PerfArgs): Promise<Machine> {
+  const machine = await Machine.create(options);
+  await loadPrograms(machine, args);
+  await runMachine(machine);
+  return machine;
+}
