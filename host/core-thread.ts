@@ -418,7 +418,7 @@ export class CoreThread {
     return this.wakeResult;
   }
 
-  async mmioRead32(address: number): Promise<number> {
+  mmioRead32(address: number): Promise<number> {
     if (this.operation !== undefined) this.operation.mmioReads++;
     return this.access('driver', this.core.cost.mmioLoad, (done) =>
       this.core.target.port.cpuLoad(address, 4, done),

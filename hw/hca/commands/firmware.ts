@@ -12,7 +12,7 @@ import {
   mcgLogEntryBytesMax,
   mcgLogEntryBytesMin,
 } from '../../../abi/index.ts';
-import { highWordOf, lowWordOf } from '../../../base/index.ts';
+import { highWordOf, lowWordOf, viewOf } from '../../../base/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -60,13 +60,16 @@ function* readChunks(device: DeviceState, request: CommandRequest): Steps<Chunk[
   const count = request.inputModifier;
   demand(count >= 1 && count <= mapEntryCountMax, CommandStatus.BAD_PARAM);
   const box = yield* readInBox(request, count * mapEntry.sizeBytes);
+  // Field by field: a boot maps hundreds of chunks.
+  const { icmAddress, physicalAddress, logSize4k } = mapEntry.fields;
+  const view = viewOf(box);
   const chunks: Chunk[] = [];
   for (let index = 0; index < count; index++) {
-    const entry = mapEntry.decode(box, index * mapEntry.sizeBytes);
-    const pageCount = 2 ** entry.logSize4k;
+    const at = index * mapEntry.sizeBytes;
+    const pageCount = 2 ** logSize4k.get(view, at);
     const chunk = {
-      icmAddress: Number(entry.icmAddress),
-      dmaAddress: Number(entry.physicalAddress),
+      icmAddress: icmAddress.getNumber(view, at),
+      dmaAddress: physicalAddress.getNumber(view, at),
       pageCount,
     };
     demand(pageCount <= pagesPerChunkMax, CommandStatus.BAD_PARAM);
