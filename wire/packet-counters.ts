@@ -15,9 +15,12 @@ export class OpcodeCount {
 
 /** Stands where no packet was: most opcodes are never used. */
 const noPackets = new OpcodeCount();
+const rowsOfNone = (): OpcodeCount[] => new Array<OpcodeCount>(OPCODE_COUNT).fill(noPackets);
+/** The rows of all that have counted nothing, as most of a machine's never do: never written to. */
+const noRows = rowsOfNone();
 
 export class PacketCounters {
-  readonly #rows: OpcodeCount[] = new Array<OpcodeCount>(OPCODE_COUNT).fill(noPackets);
+  #rows = noRows;
 
   /** By opcode. */
   get rows(): readonly Readonly<OpcodeCount>[] {
@@ -27,6 +30,7 @@ export class PacketCounters {
   count(opcode: number, packetBytes: number, payloadBytes: number): void {
     let row = this.#rows[opcode]!;
     if (row === noPackets) {
+      if (this.#rows === noRows) this.#rows = rowsOfNone();
       row = new OpcodeCount();
       this.#rows[opcode] = row;
     }

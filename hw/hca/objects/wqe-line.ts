@@ -17,6 +17,9 @@ class FetchTimes {
 
 /** Stands where no WQE has been: most places of most lines. */
 const noTimes = new FetchTimes();
+const placesOfNone = (): FetchTimes[] => new Array<FetchTimes>(PLACES_MAX).fill(noTimes);
+/** The places of all lines that no WQE has been in: never written to. */
+const unused = placesOfNone();
 
 /** Fields that are not Wide hold 32-bit integers. */
 export class WqeLine {
@@ -38,7 +41,7 @@ export class WqeLine {
   /** When it was last used. */
   stamp: Wide = 0;
   /** By place. */
-  readonly #times: FetchTimes[] = new Array<FetchTimes>(PLACES_MAX).fill(noTimes);
+  #times = unused;
 
   constructor(number: number, sramOffset: number) {
     this.number = number;
@@ -59,6 +62,7 @@ export class WqeLine {
   setTimes(counter: number, begunCycle: Cycles, fetchedCycle: Cycles): void {
     let times = this.#times[counter & PLACE_MASK]!;
     if (times === noTimes) {
+      if (this.#times === unused) this.#times = placesOfNone();
       times = new FetchTimes();
       this.#times[counter & PLACE_MASK] = times;
     }
