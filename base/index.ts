@@ -3,6 +3,7 @@ export * from './assert.ts';
 export { BlockCopier, copyShort } from './block-copy.ts';
 export * from './bytes.ts';
 export { codeOf } from './error-code.ts';
+export { immutable } from './immutable.ts';
 export { type Decoded, type Initial, type Layout, layout } from './layout.ts';
 export { leavesOf } from './layout-check.ts';
 export * from './layout-field.ts';

@@ -110,7 +110,7 @@ export class ObjectImage {
     for (const [bytes, copy] of this.#memories) {
       bytes.set(copy);
       // It has grown since.
-      if (bytes.length > copy.length) bytes.fill(0, copy.length);
+      if (bytes.length > copy.length) empty(bytes.buffer, copy.length);
     }
   }
 
@@ -122,7 +122,7 @@ export class ObjectImage {
     };
     if (Array.isArray(object)) {
       for (const element of object) note(element);
-      this.#arrays.push([object, object.slice()]);
+      if (!Object.isFrozen(object)) this.#arrays.push([object, object.slice()]);
       return;
     }
     if (object instanceof Map) {
@@ -177,6 +177,12 @@ export class ObjectImage {
     const bytes = new Uint8Array(buffer);
     this.#memories.push([bytes, bytes.slice()]);
   }
+}
+
+/** V8 fills shared memory element by element: 64 bits at a time where that comes out even. */
+function empty(memory: ArrayBufferLike, from: number): void {
+  const isEven = (from | memory.byteLength) % Float64Array.BYTES_PER_ELEMENT === 0;
+  (isEven ? new Float64Array(memory, from) : new Uint8Array(memory, from)).fill(0);
 }
 
 const isImagedMemory = (object: object): object is ImagedMemory =>

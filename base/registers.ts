@@ -12,6 +12,7 @@
  * are reserved: they read zero and ignore writes. Loading a bank checks it; a mistake throws a DeclarationError at import.
  */
 import { DeclarationError } from './assert.ts';
+import { immutable } from './immutable.ts';
 import { checkTable } from './layout-check.ts';
 import type { BitRange, NumberField } from './layout-field.ts';
 
@@ -158,7 +159,7 @@ export function registerBank<const R extends RegisterTable>(
   return {
     name,
     ...window,
-    registers,
+    registers: immutable(registers),
     nameAt: (offset) => ordered.find(([, r]) => offset >= r.offset && offset < r.offset + r.sizeBytes)?.[0],
   };
 }

@@ -3,7 +3,15 @@
  *
  *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
  */
-import { asInteger, ConfigurationError, codeOf, runtime, sha256Hex, shortJson } from '../../../base/index.ts';
+import {
+  asInteger,
+  ConfigurationError,
+  codeOf,
+  immutable,
+  runtime,
+  sha256Hex,
+  shortJson,
+} from '../../../base/index.ts';
 import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../../hw/pcie/index.ts';
 import { checkWireConfig } from '../../../wire/index.ts';
 import { canonicalJson } from './canonical-json.ts';
@@ -37,7 +45,7 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
   for (const source of sources) {
     for (const [path, value] of Object.entries(source)) values.set(path, checkedValue(path, value));
   }
-  const config = filled(parameterTree, values, '') as MachineConfig;
+  const config = immutable(filled(parameterTree, values, '')) as MachineConfig;
   checkConfiguration(config);
   return config;
 }

@@ -1,0 +1,11 @@
+/**
+ * Data that is a constant from here on, with all that it leads to: a write to it throws, and an image of a machine keeps nothing of it
+ * (object-image.ts).
+ */
+export function immutable<T extends object>(data: T): T {
+  Object.freeze(data);
+  const members: readonly unknown[] = Object.values(data);
+  for (const member of members)
+    if (typeof member === 'object' && member !== null && !Object.isFrozen(member)) immutable(member);
+  return data;
+}
