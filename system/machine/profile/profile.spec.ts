@@ -36,6 +36,12 @@ describe('a configuration', () => {
     expect(config.wire.speed).toBe('QDR');
   });
 
+  it('is a constant, down to each of its groups', () => {
+    const config = configurationOf();
+    expect(() => Object.assign(config.pcie.link, { lanes: 4 })).toThrow(TypeError);
+    expect(() => Object.assign(config, { pcie: {} })).toThrow(TypeError);
+  });
+
   it('takes changes from the profile, then from the caller', () => {
     const config = configurationOf({ profile: 'gen5-x16-what-if', set: { 'pcie.link.lanes': 4 } });
     expect([config.pcie.link.generation, config.pcie.link.lanes]).toEqual([5, 4]);
