@@ -53,6 +53,13 @@ export const hcaParameters = {
     'estimate',
     'Cycles in which 64 bytes of a WQE pass into the requester, by BlueFlame or from memory; its first packet is made meanwhile.',
   ),
+  wqeBufferLines: number(
+    0,
+    'count',
+    [0, 16],
+    'estimate',
+    'Lines of 64 bytes of a WQE that the requester holds at once: for what is beyond, all of them pass anew; 0: as many as a WQE has.',
+  ),
   blueFlameWqes: number(
     1,
     'WQEs',

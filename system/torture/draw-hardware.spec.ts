@@ -7,6 +7,7 @@ import { acceptable, drawHardware, drawnPaths, knots } from './draw-hardware.ts'
 import { withReceivePath } from './draw-receive-path.ts';
 import { withSendContexts } from './draw-send-contexts.ts';
 import { drawStory } from './draw-story.ts';
+import { withWqeBuffer } from './draw-wqe-buffer.ts';
 import type { Story } from './story.ts';
 import { firstFreshSeed, storyOfSeed } from './story-of-seed.ts';
 
@@ -25,7 +26,7 @@ describe('the hardware of stories', () => {
   });
 
   it('has costs of the fitted profiles, and of keys, in some stories', () => {
-    const apart = ['hca.receiveHeadCycles', 'hca.sendContextEntries'];
+    const apart = ['hca.receiveHeadCycles', 'hca.sendContextEntries', 'hca.wqeBufferLines'];
     const later = [
       ...Object.keys(fittedConnectx3).filter((path) => !apart.includes(path)),
       'hca.keyOperationCycles',
@@ -67,11 +68,31 @@ describe('the hardware of stories', () => {
       expect(drawnPaths).toContain(path);
   });
 
+  it('has a requester that holds few lines of a WQE in some stories, and leaves the rest of them as it was', () => {
+    const stories = Array.from({ length: 400 }, (_, seed) => drawStory(seed));
+    const changed = stories.flatMap((story) => {
+      const { set, ...rest } = withWqeBuffer(new Random(story.seed, 'WQE buffer'), story);
+      const { set: before, ...same } = story;
+      expect(rest).toEqual(same);
+      const { 'hca.wqeLineCycles': _, ...others } = before;
+      expect(set).toMatchObject(others);
+      expect(() => configurationOf({ set })).not.toThrow();
+      return 'hca.wqeBufferLines' in set ? [set['hca.wqeBufferLines']] : [];
+    });
+    expect(changed.length).toBeGreaterThan(20);
+    expect(changed.length).toBeLessThan(70);
+    expect(new Set(changed).size).toBe(6);
+    expect(drawnPaths).toContain('hca.wqeBufferLines');
+  });
+
   it('has such a requester in fresh stories, of scenes too, and in none of earlier seeds', () => {
     const storiesFrom = (first: number): Story[] =>
       Array.from({ length: 500 }, (_, at) => storyOfSeed(first + at));
-    const fresh = storiesFrom(firstFreshSeed).filter(({ set }) => 'hca.contextFetchesInFlight' in set);
-    expect(new Set(fresh.map(({ scene }) => scene === undefined))).toEqual(new Set([true, false]));
+    const stories = storiesFrom(firstFreshSeed);
+    for (const path of ['hca.contextFetchesInFlight', 'hca.wqeBufferLines']) {
+      const fresh = stories.filter(({ set }) => path in set);
+      expect(new Set(fresh.map(({ scene }) => scene === undefined))).toEqual(new Set([true, false]));
+    }
     // As of the commit before there were any.
     const hashOf = (first: number): string =>
       createHash('sha256')
@@ -82,7 +103,11 @@ describe('the hardware of stories', () => {
         )
         .digest('hex')
         .slice(0, 16);
-    expect([1e14, 101_800e9].map(hashOf)).toEqual(['1f957967dbe9c125', '5df1a770a51f557e']);
+    expect([1e14, 101_800e9, 2e14].map(hashOf)).toEqual([
+      '1f957967dbe9c125',
+      '5df1a770a51f557e',
+      '37f98b599648ca0b',
+    ]);
   });
 
   it('keeps what a scene needs, and leaves out what cannot be beside it', () => {

@@ -60,8 +60,13 @@ const keptPaths = [
   'wire.packetForm',
 ];
 
-/** What came last: stories of players have it by draws of its own (draw-receive-path.ts, draw-send-contexts.ts). */
-const newestPaths = ['hca.receiveHeadCycles', 'hca.sendContextEntries', 'hca.contextFetchesInFlight'];
+/** What came last: stories have it by draws of its own (draw-receive-path.ts, draw-send-contexts.ts, draw-wqe-buffer.ts). */
+const newestPaths = [
+  'hca.receiveHeadCycles',
+  'hca.sendContextEntries',
+  'hca.contextFetchesInFlight',
+  'hca.wqeBufferLines',
+];
 /** Costs of the fitted profiles when the first stories had them: a seed stays its story, though the profiles are fitted anew. */
 const fittedCosts: ParameterValues = {
   'hca.receivePacketCycles': 12,

@@ -9,6 +9,7 @@ import { withReceivePath } from './draw-receive-path.ts';
 import { withSendContexts } from './draw-send-contexts.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
+import { withWqeBuffer } from './draw-wqe-buffer.ts';
 import { type Scene, sceneOf, scenes } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
 
@@ -46,11 +47,14 @@ function playersOfSeed(seed: number): Story {
   const extended = withBadCable(new Random(seed, 'bad cable'), story);
   if (seed < firstEthernetSeed) return extended;
   const onEthernet = withEthernet(new Random(seed, 'ethernet'), extended);
-  return contextsOfSeed(seed, onEthernet);
+  return requesterOfSeed(seed, onEthernet);
 }
 
-const contextsOfSeed = (seed: number, story: Story): Story =>
-  seed < firstContextSeed ? story : withSendContexts(new Random(seed, 'send contexts'), story);
+function requesterOfSeed(seed: number, story: Story): Story {
+  if (seed < firstContextSeed) return story;
+  const withContexts = withSendContexts(new Random(seed, 'send contexts'), story);
+  return seed < firstBufferSeed ? withContexts : withWqeBuffer(new Random(seed, 'WQE buffer'), withContexts);
+}
 
 /** From here on stories of players may have a bad cable. */
 const firstExtendedSeed = 1e12;
@@ -58,8 +62,10 @@ const firstExtendedSeed = 1e12;
 const firstEthernetSeed = 1e14;
 /** From here on stories, of scenes too, may have a requester with contexts of its own. */
 const firstContextSeed = 2e14;
+/** From here on it may hold few lines of a WQE. */
+const firstBufferSeed = 3e14;
 /** Fresh seeds begin here, so that they are of all that there is. */
-export const firstFreshSeed: number = firstContextSeed;
+export const firstFreshSeed: number = firstBufferSeed;
 
 const scenesOfSeed = (seed: number): readonly Scene[] =>
   scenes.filter(({ toldFrom = 0 }) => seed >= toldFrom);
@@ -125,7 +131,7 @@ export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
     seed < firstEthernetSeed || cable !== undefined
       ? undefined
       : ethernetForScene(new Random(seed, 'ethernet'), hardware, set);
-  return contextsOfSeed(seed, {
+  return requesterOfSeed(seed, {
     seed,
     climate,
     ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),

@@ -23,7 +23,7 @@ describe('what was fitted', () => {
 
   it('that share a value have it in the profile', () => {
     const shared = fitted.map(({ name }) => name.split(', ')).filter(({ length }) => length > 1);
-    expect(shared).toHaveLength(3);
+    expect(shared).toHaveLength(4);
     for (const paths of shared) expect(new Set(paths.map((path) => fittedConnectx3[path])).size).toBe(1);
   });
 

@@ -29,6 +29,17 @@ describe('what the requester spends', () => {
     expect(cycles).toEqual([11, 16, 24, 32, 40]);
   });
 
+  it('measurements.md, signature 3: on the sixth line as much as on the first five: 5.34 million a second, and no more up to the tenth', () => {
+    const costs = new RequestCosts({ ...config, wqeBufferLines: 5 });
+    request.isInline = 1;
+    const cycles = [64, 320, 336, 640, 656, 1008].map((wqeBytes) => {
+      request.wqeBytes = wqeBytes;
+      return costs.takeUp(request) + costs.packet(request, 28);
+    });
+    expect(cycles).toEqual([11, 40, 80, 80, 120, 160]);
+    expect(427 / 80).toBeCloseTo(5.34, 2);
+  });
+
   it('on payload from memory beside that, by its bytes: 8 cycles and one for each 18', () => {
     const costs = new RequestCosts(config);
     request.isInline = 0;

@@ -9,6 +9,8 @@ export class RequestCosts {
   readonly #decodeCycles: Cycles;
   readonly #packetCycles: Cycles;
   readonly #lineCycles: Cycles;
+  /** Lines of a WQE that pass at once. */
+  readonly #bufferLines: number;
   readonly #gatherCycles: Cycles;
   readonly #gatherBytesPerCycle: number;
   /** From one message of a QP to the next. */
@@ -20,6 +22,7 @@ export class RequestCosts {
     this.#decodeCycles = config.wqeDecodeCycles;
     this.#packetCycles = config.requestPacketCycles;
     this.#lineCycles = config.wqeLineCycles;
+    this.#bufferLines = config.wqeBufferLines === 0 ? Number.MAX_SAFE_INTEGER : config.wqeBufferLines;
     this.#gatherCycles = config.gatherCycles;
     this.#gatherBytesPerCycle = config.gatherBytesPerCycle;
     this.#sameQpCycles = config.sameQpIntervalCycles;
@@ -29,8 +32,15 @@ export class RequestCosts {
 
   /** Taking up a WQE. What is left of its lines passes while its first packet is made. */
   takeUp({ wqeBytes }: SendRecord): Cycles {
-    const linesCycles = Math.ceil(wqeBytes / LINE_BYTES) * this.#lineCycles - this.#packetCycles;
+    const lines = Math.ceil(wqeBytes / LINE_BYTES);
+    const linesCycles = this.#passing(lines) * this.#lineCycles - this.#packetCycles;
     return linesCycles > this.#decodeCycles ? linesCycles : this.#decodeCycles;
+  }
+
+  /** Lines that pass for a WQE of so many: its control segment says how many to begin with, but a buffer filled anew is filled whole. */
+  #passing(lines: number): number {
+    const buffer = this.#bufferLines;
+    return lines <= buffer ? lines : Math.ceil(lines / buffer) * buffer;
   }
 
   /** A packet of so much payload. */

@@ -14,6 +14,8 @@ export const fittedConnectx3: ParameterValues = {
   'hca.gatherBytesPerCycle': 16,
   // C-076 to C-091: 26.2, 17.6, 13.2 and 10.0 million of two to five lines are 8 cycles for a line.
   'hca.wqeLineCycles': 8,
+  // C-092, C-093: 5.4 million of six lines: as long as two WQEs of five.
+  'hca.wqeBufferLines': 5,
   // D-026, D-045: 16 WQEs of a QP are executed without a PCIe read; a line of the WQE cache has room for 16 of 64 bytes.
   'hca.blueFlameWqes': 16,
   // D-006: 12.4 million datagrams a second of one QP.
@@ -35,8 +37,8 @@ export const fittedConnectx3: ParameterValues = {
   'hca.readResponseLatencyCycles': 128,
   'hca.cacheMissCycles': 128,
   // periods of messages of 2048 bytes on one QP beyond their time on the cable, 25 ns of WRITEs, 60 of SENDs
-  // and 75 of READs: one value for the last two.
-  'hca.writeGapCycles': 11,
+  // and 75 of READs: one value for the last two. That of WRITEs is the time a packet takes the receiver.
+  'hca.writeGapCycles': 12,
   'hca.sendGapCycles': 29,
   'hca.readGapCycles': 29,
   // A-087, D-062: an atomic is one PCIe read, 390 ns: so is the payload of a WRITE that is not inlined.

@@ -114,10 +114,13 @@ const isGathered = ({ story }: Played, node: number): boolean =>
   );
 
 function takeUpCycles(
-  { wqeLineCycles, requestPacketCycles, wqeDecodeCycles }: HcaConfig,
+  { wqeLineCycles, wqeBufferLines, requestPacketCycles, wqeDecodeCycles }: HcaConfig,
   wqeBytes: number,
 ): number {
-  const linesCycles = Math.ceil(wqeBytes / lineBytes) * wqeLineCycles - requestPacketCycles;
+  let lines = Math.ceil(wqeBytes / lineBytes);
+  // A buffer that is filled anew is filled whole.
+  if (wqeBufferLines > 0 && lines > wqeBufferLines) while (lines % wqeBufferLines !== 0) lines++;
+  const linesCycles = lines * wqeLineCycles - requestPacketCycles;
   return Math.max(wqeDecodeCycles, linesCycles);
 }
 

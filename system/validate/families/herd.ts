@@ -111,12 +111,11 @@ const outgoing: readonly Family[] = [
     verb: 'write',
     inlineBytes: inlineMax,
   }),
-  outboundFamily(
-    'outbound SEND UD, inlined',
-    /^outbound SEND UD inline/,
-    { transport: 'UD', verb: 'send', inlineBytes: inlineMax },
-    ['datagramWqe'],
-  ),
+  outboundFamily('outbound SEND UD, inlined', /^outbound SEND UD inline/, {
+    transport: 'UD',
+    verb: 'send',
+    inlineBytes: inlineMax,
+  }),
   outboundFamily(
     'outbound WRITE UC, not inlined',
     /^outbound WRITE UC not inlined/,

@@ -31,6 +31,7 @@ export const manyRequesters: PointMachine = {
     'hca.wqeDecodeCycles': 1,
     'hca.requestPacketCycles': 1,
     'hca.wqeLineCycles': 0,
+    'hca.wqeBufferLines': 0,
     'hca.gatherCycles': 0,
     'hca.gatherBytesPerCycle': 0,
     'hca.readRequestCycles': 1,
