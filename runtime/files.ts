@@ -4,6 +4,7 @@ import {
   fchmodSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   lstatSync,
   openSync,
   readFileSync,
@@ -23,6 +24,20 @@ export function writeAll(handle: number, content: string | Uint8Array): number {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   for (let done = 0; done < bytes.length; ) done += writeSync(handle, bytes, done);
   return bytes.length;
+}
+
+/**
+ * Appends to a file whole or not at all: what comes later and finds room would stand behind a torn piece.
+ * @throws the operating system's error
+ */
+export function appendWhole(handle: number, content: string): void {
+  const { size } = fstatSync(handle);
+  try {
+    writeAll(handle, content);
+  } catch (error) {
+    ftruncateSync(handle, size);
+    throw error;
+  }
 }
 
 /** Most bytes of a file that a person writes: profiles and fault plans. */

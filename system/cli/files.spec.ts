@@ -65,6 +65,23 @@ describe('a file that cannot be written whole', () => {
   );
 });
 
+it('a sweep whose disk fills up keeps the rows that are whole, and goes on with them', () => {
+  const sweep = 'hca sweep --workload write-bw,iters=20 --vary size=64..640+64 --jobs 2 --out rows.jsonl';
+  const full = shell(`trap '' XFSZ; ulimit -f 24; ${sweep}`);
+  expect([full.code, full.err]).toEqual([
+    2,
+    'hca: results is "rows.jsonl", expected a file that can be written (EFBIG)\n',
+  ]);
+  const lines = readFileSync(pathOf('rows.jsonl'), 'utf8').split('\n');
+  expect(lines.pop()).toBe('');
+  expect(lines.length).toBeGreaterThan(2);
+  for (const line of lines) JSON.parse(line);
+  const again = shell(sweep);
+  expect([again.code, again.err]).toEqual([0, '']);
+  expect(again.out).toContain(`rows.jsonl has ${lines.length - 1} of them`);
+  expect(readFileSync(pathOf('rows.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(11);
+});
+
 describe('standard output', () => {
   it('that is full ends in one line and exit code 1', () => {
     const { code, err } = shell('hca profiles > /dev/full');

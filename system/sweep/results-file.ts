@@ -12,7 +12,7 @@
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
-import { isWrittenInPlace, readRegularFile, replaceFile, statOf, writeAll } from '../../runtime/files.ts';
+import { appendWhole, isWrittenInPlace, readRegularFile, replaceFile, statOf } from '../../runtime/files.ts';
 import { FileLock } from './file-lock.ts';
 import type { SweepHeader, SweepRow } from './row.ts';
 
@@ -76,8 +76,9 @@ export class ResultsFile implements Disposable {
     return this.#rows;
   }
 
+  /** Whole or not at all. @throws ConfigurationError when there is no room */
   append(row: SweepRow): void {
-    writeAll(this.#handle, lineOf(row));
+    appendLine(this.#file, this.#handle, row);
     this.#note(row);
   }
 
@@ -106,13 +107,21 @@ export class ResultsFile implements Disposable {
       const { header, rows, wholeBytes } = parsedResults(this.#file, readRegularFile(this.#file));
       if (header !== undefined) checkSame(this.#file, header, this.#header);
       ftruncateSync(handle, wholeBytes);
-      if (header === undefined) writeAll(handle, lineOf(this.#header));
+      if (header === undefined) appendLine(this.#file, handle, this.#header);
       for (const row of rows) this.#note(row);
       return handle;
     } catch (error) {
       closeSync(handle);
       throw error;
     }
+  }
+}
+
+function appendLine(file: string, handle: number, value: object): void {
+  try {
+    appendWhole(handle, lineOf(value));
+  } catch (error) {
+    throw new ConfigurationError('results', file, `a file that can be written (${codeOf(error)})`);
   }
 }
 

@@ -9,7 +9,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError, codeOf } from '../../../base/index.ts';
-import { replaceFile, writeAll } from '../../../runtime/files.ts';
+import { appendWhole, replaceFile } from '../../../runtime/files.ts';
 import { outcomeFrom } from '../assignment.ts';
 import type { Outcome } from '../row.ts';
 
@@ -37,7 +37,7 @@ export class TaskFile implements Disposable {
   }
 
   #write(line: object): void {
-    writeAll(this.#handle, `${JSON.stringify(line)}\n`);
+    appendWhole(this.#handle, `${JSON.stringify(line)}\n`);
   }
 }
 
