@@ -4,6 +4,7 @@
  */
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../machine/profile/index.ts';
+import { cableOf } from '../model/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
 import {
   type Along,
@@ -21,17 +22,28 @@ import {
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
 
 /** Options that do something for some tests only, or that some have turned already. */
-const doesSomething: Readonly<Record<string, (args: PerfArgs, towards: Turn['towards']) => boolean>> = {
+const doesSomething: Readonly<
+  Record<string, (args: PerfArgs, towards: Turn['towards'], config: MachineConfig) => boolean>
+> = {
   '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
   '--mtu': (args, towards) =>
-    towards === 'more' ? args.mtuBytes > 0 && args.mtuBytes < mtuMax : mtuBytesOf(args) > mtuMin,
+    towards === 'more'
+      ? args.mtuBytes > 0 && args.mtuBytes < mtuMax && longestOf(args) > args.mtuBytes
+      : mtuBytesOf(args) > mtuMin,
+  // Frames give the path the greatest MTU that fits into them.
+  'ethernet.mtuBytes': (args, _towards, config) => {
+    const { mtuBytes } = cableOf(config);
+    return mtuBytes < mtuMax && longestOf(args) > mtuBytes;
+  },
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
   '--keys': ({ region }) => (region?.keys ?? 1) > 1,
   // A list is posted whole, and of lists the send queue holds a whole number.
-  '--post-list': ({ postList = 1, txDepth }) => txDepth % (2 * postList) === 0,
+  // An answer goes when its message has come.
+  '--post-list': ({ postList = 1, txDepth, isEchoed }) => isEchoed !== true && txDepth % (2 * postList) === 0,
   '--cq-mod': ({ cqModeration }) => cqModeration > 1,
 };
+const longestOf = (args: PerfArgs): number => Math.max(...lengthsOf(args).map(({ bytes }) => bytes));
 const mtuMin = 256;
 const mtuMax = 4096;
 const largePageBytes = 2 * 1024 ** 2;
@@ -49,7 +61,7 @@ export const advised = <R extends { readonly turn: readonly Turn[] }>(
   turn: resource.turn.filter(
     (turn) =>
       hasRoom(config, turn) &&
-      (doesSomething[turn.what]?.(args, turn.towards) ?? true) &&
+      (doesSomething[turn.what]?.(args, turn.towards, config) ?? true) &&
       (args.kv === undefined || !notOfKv.includes(turn.what)),
   ),
 });

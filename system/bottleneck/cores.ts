@@ -85,13 +85,15 @@ interface CoreShares {
   /** Without a completion to take: polling for one, or asleep until an event. */
   readonly waiting: number;
   readonly blockedPosts: number;
+  /** Falling asleep and being woken, of its cycles. */
+  readonly sleeping: number;
 }
 
 function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: number): CoreShares {
   const { config, durationPs, figures, args } = measured;
   const { core, cost } = config.host;
   const total = (durationPs * core.clockMHz) / 1e6;
-  const { post = 0, poll = 0 } = cycles;
+  const { post = 0, poll = 0, systemCall = 0, interrupt = 0, contextSwitch = 0 } = cycles;
   const taken = (completionsOf(figures.nodes[node]!) / programs) * (cost.pollCompletion + cost.readDmaLine);
   const emptyPolls = Math.max(0, poll - taken);
   const blockedPosts = Math.max(0, post - plainPostCycles(measured, node) / programs);
@@ -101,6 +103,7 @@ function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: n
     work: (all - emptyPolls - blockedPosts) / total,
     waiting: (emptyPolls + asleep) / total,
     blockedPosts: blockedPosts / total,
+    sleeping: all === 0 ? 0 : (systemCall + interrupt + contextSwitch) / all,
   };
 }
 
@@ -138,7 +141,7 @@ function resourcesOf(
     share: most((each) => each.work),
     turn:
       args.kv === undefined
-        ? [...more('--threads', 'host.core.clockMHz'), ...coreTurns(node, args.verb === 'send')]
+        ? coreTurns(args, node, args.usesEvents ? most((each) => each.sleeping) : 0)
         : [
             ...more(node === 0 ? '--threads' : '--servers', 'host.core.clockMHz'),
             ...less('host.cost.postSend', ...(node === 0 ? ['host.cost.postRecv'] : ['--lookup'])),
@@ -167,7 +170,16 @@ function resourcesOf(
   return [{ work, blocked, flight: [flight] }];
 }
 
-const coreTurns = (node: number, isSend: boolean) =>
-  node === 1 && isSend
-    ? less('host.cost.postRecv', 'host.cost.pollCompletion')
-    : [...more('--post-list'), ...less('host.cost.postSend')];
+/** From here on a program falls asleep again and again: it is awake for little, and what it does in less time has it sleep more. */
+const oftenAsleep = 0.005;
+
+function coreTurns({ verb }: PerfArgs, node: number, sleeping: number): Resource['turn'] {
+  if (sleeping >= oftenAsleep)
+    return [...less('--events'), ...more('--tx-depth', '--qps', 'host.core.clockMHz')];
+  return [
+    ...more('--threads', 'host.core.clockMHz'),
+    ...(node === 1 && verb === 'send'
+      ? less('host.cost.postRecv', 'host.cost.pollCompletion')
+      : [...more('--post-list'), ...less('host.cost.postSend')]),
+  ];
+}

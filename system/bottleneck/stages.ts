@@ -17,7 +17,10 @@ export interface StageShare {
 
 /** Of the cable: its rate, and its way. */
 const cableTurns = {
-  infiniband: { rate: 'wire.speed', way: ['wire.portLatencyNs', 'wire.cableMetres'] },
+  infiniband: {
+    rate: 'wire.speed',
+    way: ['wire.portLatencyNs', 'wire.cableMetres', 'wire.switchLatencyNs'],
+  },
   ethernet: { rate: 'ethernet.gigabitsPerSecond', way: ['ethernet.portLatencyNs', 'ethernet.cableMetres'] },
 } as const;
 

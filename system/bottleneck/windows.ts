@@ -83,7 +83,7 @@ function bufferWindow(
     share: isCable ? Math.min(1, filled) : waited,
     turn: [
       ...more('wire.receiveBufferBytes'),
-      ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs') : []),
+      ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs', 'wire.switchLatencyNs') : []),
       ...(isCable && fillsBadly(config, args) ? less('--mtu') : []),
     ],
   };

@@ -352,6 +352,13 @@ const others: readonly Case[] = [
     })),
   ),
   {
+    // Awake it is at work, but it sleeps again and again: in less time it would only fall asleep sooner.
+    binds: 'core of host 0',
+    workload: 'send-bw,size=64,iters=600,qps=2,txDepth=16,cqMod=16,events',
+    turned: 'txDepth=32',
+    other: { 'host.cost.postSend': 120 },
+  },
+  {
     // Four messages in flight, and an event for sixteen: each time the period has to pass.
     binds: 'messages in flight of host 0',
     workload: 'write-bw,size=64,iters=100,txDepth=4,cqMod=1,events,moderation=16:50',
@@ -444,6 +451,21 @@ it('counts translations of frames that lie in a row once, as the driver does', a
   expect(rateOf(await measured(`${workload},threads=2`, {})) / rateOf(before)).toBeGreaterThan(1.5);
 });
 
+it.each([
+  ['--post-list', 'send-bw,size=64,iters=300,qps=4,txDepth=32,inline=64,cqMod=16,echo', {}],
+  ['--threads', 'send-bw,size=64,iters=300,qps=4,txDepth=8,cqMod=1,echo,events', {}],
+  ['--mtu', 'write-bw,size=64,iters=150,qps=16,threads=4,mtu=1024', { 'wire.speed': 'SDR' }],
+  [
+    'ethernet.mtuBytes',
+    'write-bw,size=64,iters=150,qps=16,threads=4',
+    { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
+  ],
+])('does not advise %s, which does nothing or is refused, of %s', async (what, workload, set) => {
+  const { binds } = (await measured(workload, set)).bottleneck!;
+  expect(binds.turn.length).toBeGreaterThan(0);
+  expect(binds.turn.map((turn) => turn.what)).not.toContain(what);
+});
+
 it('says that all cores are taken, and that a list is no longer than the send queue', async () => {
   const { bottleneck } = await measured('read-bw,size=64,iters=60,qps=48,txDepth=1,cqMod=1,threads=4', {});
   const { name, turn } = bottleneck!.binds;
@@ -506,6 +528,15 @@ it('advises nothing that stands where its range ends', async () => {
     'dma.writeIssueCycles',
   ])
     expect(names).not.toContain(path);
+});
+
+it.each([0, 300])('names the switch on the way where there is one, of %i ns', async (ns) => {
+  const set = { 'wire.switchLatencyNs': ns };
+  const { stages } = await measured('write-lat,size=64,iters=20', set);
+  const { bottleneck } = await measured('write-bw,size=65536,iters=40', { ...set, 'wire.cableMetres': 1000 });
+  const turns = [stages!.find(({ name }) => name === 'remote')!.turn, bottleneck!.binds.turn];
+  const what = 'wire.switchLatencyNs';
+  expect(turns.map((turn) => turn.some((each) => each.what === what))).toEqual([ns > 0, ns > 0]);
 });
 
 it.each(['read-bw,size=64,iters=100,qps=4,txDepth=2', 'read-lat,size=64,iters=20'])(
