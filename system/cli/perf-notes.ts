@@ -14,17 +14,38 @@ const cacheOf: Readonly<Record<string, string>> = {
   'hca.srqcCacheEntries': 'srqc',
 };
 
+/** Parameters of parts that a machine of a test does not have, by the beginning of their paths, and which part that is. */
+function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefined {
+  const { linkLayer } = hca.capability;
+  const absent: readonly (readonly [RegExp, boolean, string])[] = [
+    [/^ethernet\./, linkLayer === 'infiniband', 'the cable is of InfiniBand (hca.capability.linkLayer)'],
+    // In which form packets travel is no property of the cable.
+    [
+      /^wire\.(?!packetForm$)/,
+      linkLayer === 'ethernet',
+      'the cable is of Ethernet (hca.capability.linkLayer)',
+    ],
+    [/^messaging\./, true, 'tests speak the verbs; hca cutoff sends messages'],
+    [/^(net|nic|systemDma)\./, true, 'tests go by the HCA; hca compare has the traditional path'],
+    [/^pcie\.iommu\.(?!isEnabled$)/, !pcie.iommu.isEnabled, 'there is no IOMMU (pcie.iommu.isEnabled)'],
+  ];
+  return absent.find(([paths, isAbsent]) => isAbsent && paths.test(path))?.[2];
+}
+
 /**
- * Parameters that were set to what they are anyway, and sizes of caches that this test does not fill: where no line was given
+ * Parameters that were set to what they are anyway, those of parts that are not there, and sizes of caches that this test does not fill: where no line was given
  * up, and fewer were filled than there are with and without the change, the size made no difference.
  */
-export function cacheNotes(machine: MachineOptions, rows: readonly PerfRow[]): string[] {
+export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]): string[] {
   const profile = machine.profile === undefined ? {} : { profile: machine.profile };
   const plain = configurationOf(profile);
+  const config = configurationOf(machine);
   return Object.entries(machine.set ?? {}).flatMap(([path, value]) => {
     const usual = valueAt(plain, path);
     if (String(usual) === String(value))
       return [`--set ${path}=${value} has no effect: it is the value of the profile.`];
+    const absent = absentPart(config, path);
+    if (absent !== undefined) return [`--set ${path}=${value} has no effect: ${absent}.`];
     const cache = cacheOf[path];
     // What a warm-up has filled is not counted.
     if (cache === undefined || rows.some(({ args }) => args.warmupIterations !== undefined)) return [];

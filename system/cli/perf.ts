@@ -17,7 +17,7 @@ import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { cacheNotes } from './perf-notes.ts';
+import { parameterNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
 import runPerf, {
@@ -92,7 +92,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     for (const line of raceLines(races.map((found, host) => ({ races: found, ...lostOf(lostRaces[host]) }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
-  const notes = [...withoutEffect(test, options), ...cacheNotes(machine, results), ...lossNotes(results)];
+  const notes = [...withoutEffect(test, options), ...parameterNotes(machine, results), ...lossNotes(results)];
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);
