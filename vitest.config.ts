@@ -47,7 +47,17 @@ const scenarios = [
 ];
 /** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (system/cli/testing). */
 const ofCommands = [
-  ...['cli', 'compare-timeline', 'cutoff', 'explain', 'files', 'guest-page', 'html-output', 'json-outputs'],
+  ...[
+    'cli',
+    'compare-timeline',
+    'cutoff',
+    'drawn-pairs',
+    'explain',
+    'files',
+    'guest-page',
+    'html-output',
+    'json-outputs',
+  ],
   ...['perf-bottleneck', 'perf-extended', 'rerun', 'sweep', 'validate', 'wire'],
 ].join('|');
 /** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */

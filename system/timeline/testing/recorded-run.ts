@@ -7,7 +7,7 @@ import { parsedFault } from '../../machine/faults/index.ts';
 import { Machine, type MachineOptions, type Report } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Timeline, TimelineCategory } from '../../machine/timeline/index.ts';
-import type { PerfArgs } from '../../workloads/index.ts';
+import { announcedStart, type PerfArgs } from '../../workloads/index.ts';
 
 interface PlayedRun {
   readonly args: PerfArgs;
@@ -17,6 +17,8 @@ interface PlayedRun {
 
 export interface RecordedRun extends PlayedRun {
   readonly timeline: Timeline;
+  /** When the messages after a warm-up begin; undefined where there is none. */
+  readonly startPs: number | undefined;
 }
 
 /** No drawn run has so many. */
@@ -28,6 +30,12 @@ export function machineOf(run: ShortRun): { readonly machine: MachineOptions; re
   return { machine: { ...machine, faults: run.faults.map(parsedFault) }, args };
 }
 
+export async function playedRun(run: ShortRun): Promise<PlayedRun> {
+  const { machine: options, args } = machineOf(run);
+  await using machine = await playedMachine(options, args);
+  return { args, config: machine.config, report: await machine.report() };
+}
+
 export async function recordedRun(
   run: ShortRun,
   categories: readonly TimelineCategory[],
@@ -36,7 +44,10 @@ export async function recordedRun(
   const analysis = { timeline: { categories, recordsMax } };
   await using machine = await playedMachine({ ...options, analysis }, args);
   const timeline = await machine.timeline();
-  return { args, config: machine.config, report: await machine.report(), timeline };
+  const startPs = (await machine.log())
+    .map(({ text }) => announcedStart(text))
+    .find((instant) => instant !== undefined);
+  return { args, config: machine.config, report: await machine.report(), timeline, startPs };
 }
 
 async function playedMachine(options: MachineOptions, args: PerfArgs): Promise<Machine> {
