@@ -352,6 +352,20 @@ const others: readonly Case[] = [
     })),
   ),
   {
+    // All are posted at once. Of the QP each waits for its translation, the first of a page, and then for the interval.
+    binds: 'same-QP interval',
+    workload: 'write-bw,size=64,iters=500,txDepth=1000,region=64Mi,pattern=random',
+    turned: 'pageSize=2M',
+    other: { 'hca.mttCacheLines': 4096 },
+  },
+  {
+    binds: 'same-QP interval',
+    workload: 'write-bw,size=64,iters=500,region=64Mi,pattern=random',
+    set: { 'hca.mttCacheLines': 16 },
+    turned: { 'hca.mttCacheLines': 512 },
+    other: { 'wire.speed': 'FDR' },
+  },
+  {
     // Awake it is at work, but it sleeps again and again: in less time it would only fall asleep sooner.
     binds: 'core of host 0',
     workload: 'send-bw,size=64,iters=600,qps=2,txDepth=16,cqMod=16,events',
