@@ -169,7 +169,7 @@ function queueFailures(
     }
     if (!track.endsWith('tags in use')) continue;
     const readsPs = readTimes(records, Number(/\d+/.exec(track)![0]), config.pcie.link.latencyPs);
-    const most = Math.max(...levels.map(({ values }) => values[0]!));
+    const most = levels.reduce((peak, { values }) => Math.max(peak, values[0]!), 0);
     // A tag is taken before its read is on the lanes, and free when its last answer has come.
     if (areaPs < readsPs || most > config.dma.tagCount || levels.at(-1)!.values[0] !== 0)
       failures.push(
