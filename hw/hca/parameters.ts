@@ -55,7 +55,7 @@ export const hcaParameters = {
   ),
   wqeBufferLines: number(
     0,
-    'count',
+    'lines',
     [0, 16],
     'estimate',
     'Lines of 64 bytes of a WQE that the requester holds at once: for what is beyond, all of them pass anew; 0: as many as a WQE has.',
