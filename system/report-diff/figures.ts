@@ -24,15 +24,34 @@ const runFact =
 const advice =
   /^rows\.[^.]+\.((bottleneck|stages)\.(.*\.)?turn(\.|$)|(bottleneck\.next|stages)\..*\.(name|kind)$)/;
 
-/** Every figure of an output, in its order. @throws ConfigurationError for what is nested too deep */
-export function figuresOf(output: Output): ReadonlyMap<string, Leaf> {
+/**
+ * What the rows of two outputs are called that have one each: `only`, so that a test of one size is compared with that of another.
+ * Undefined for others, whose rows go by what they are about.
+ */
+export function soleRowOf(...outputs: readonly Output[]): string | undefined {
+  const areSole = outputs.every(({ rows }) => Array.isArray(rows) && rows.length === 1);
+  if (!areSole) return undefined;
+  const names = new Set(outputs.map(({ rows }) => keyOf((rows as unknown[])[0], 0)));
+  return names.size === 1 ? undefined : 'only';
+}
+
+/**
+ * Every figure of an output, in its order.
+ * @param soleRow what its one row is called
+ * @throws ConfigurationError for what is nested too deep
+ */
+export function figuresOf(output: Output, soleRow?: string): ReadonlyMap<string, Leaf> {
   const isFigure = (path: string): boolean =>
     !request.test(path) && !runFact.test(path) && !advice.test(path);
-  return leavesOf(output, isFigure);
+  return leavesOf(output, isFigure, soleRow);
 }
 
 /** Whatever a value holds, by path. */
-export function leavesOf(value: unknown, isWanted: (path: string) => boolean): ReadonlyMap<string, Leaf> {
+export function leavesOf(
+  value: unknown,
+  isWanted: (path: string) => boolean,
+  soleRow?: string,
+): ReadonlyMap<string, Leaf> {
   const leaves = new Map<string, Leaf>();
   const sizes = isObject(value) && Array.isArray(value['sizes']) ? (value['sizes'] as unknown[]) : undefined;
   const visit = (part: unknown, path: string, depth: number): void => {
@@ -40,7 +59,8 @@ export function leavesOf(value: unknown, isWanted: (path: string) => boolean): R
       throw new ConfigurationError('output', `${path.slice(0, 60)}…`, `figures at most ${depthMax} deep`);
     if (path !== '' && !isWanted(path)) return;
     if (Array.isArray(part)) {
-      const keys = keysOf(part as unknown[], path, sizes);
+      const isSole = soleRow !== undefined && path === 'rows';
+      const keys = isSole ? [soleRow] : keysOf(part as unknown[], path, sizes);
       for (const [at, row] of (part as unknown[]).entries()) visit(row, joined(path, keys[at]!), depth + 1);
     } else if (isObject(part)) {
       for (const [name, member] of Object.entries(part)) visit(member, joined(path, name), depth + 1);

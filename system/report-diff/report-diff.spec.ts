@@ -75,6 +75,21 @@ describe('figures', () => {
     expect(paths.every((path) => path.startsWith('rows.size=32.'))).toBe(true);
   });
 
+  it('of one row each are compared with one another, whatever the sizes: those of several are other rows', () => {
+    const [small, large] = [perf({ rows: [row(64, 1000)] }), perf({ rows: [row(128, 2000)] })];
+    const { request, groups, isEqual } = reportDiff(small, large);
+    expect(isEqual).toBe(false);
+    expect(request).toEqual([
+      { what: 'workload', name: 'rows.only.args.sizeBytes', before: 64, after: 128, isAsked: true },
+    ]);
+    expect(groups.flatMap(({ changes }) => changes)).toEqual([
+      { path: 'rows.only.result.durationPs', before: 1000, after: 2000, change: 1, isWithinTolerance: false },
+    ]);
+    expect(pathsOf(large, small)).toEqual(['rows.only.result.durationPs']);
+    expect(pathsOf(small, perf({ rows: [row(64, 1100)] }))).toEqual(['rows.size=64.result.durationPs']);
+    expect(pathsOf(small, perf()).every((path) => path.startsWith('rows.size=128.'))).toBe(true);
+  });
+
   it('of what would bind next are matched by its name, wherever in the list it stands', () => {
     const [cable, core] = [
       {

@@ -1,6 +1,6 @@
 /** What changed from one output to another of its kind: what was asked for, then what came of it, largest first. */
 import { ConfigurationError } from '../../base/index.ts';
-import { figuresOf, type Leaf } from './figures.ts';
+import { figuresOf, type Leaf, soleRowOf } from './figures.ts';
 import { type FigureGroup, figureGroups, groupOf } from './groups.ts';
 import type { Output } from './output.ts';
 import { type RequestChange, requestChanges } from './request.ts';
@@ -40,7 +40,8 @@ export function reportDiff(before: Output, after: Output, tolerances: readonly T
       after.schema,
       `${before.schema}, as of the first`,
     );
-  const [left, right] = [figuresOf(before), figuresOf(after)];
+  const soleRow = soleRowOf(before, after);
+  const [left, right] = [figuresOf(before, soleRow), figuresOf(after, soleRow)];
   const paths = [...new Set([...left.keys(), ...right.keys()])];
   const toleranceOf = toleranceBy(tolerances);
   const changes = paths.flatMap((path) => {

@@ -1,5 +1,5 @@
 /** What an output says it was asked for: command, arguments, version, parameters, seed, faults, input. */
-import { type Leaf, leavesOf } from './figures.ts';
+import { type Leaf, leavesOf, soleRowOf } from './figures.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
 /** A difference in what was asked for. */
@@ -27,7 +27,10 @@ export interface RequestChange {
 type Row = Omit<RequestChange, 'before' | 'after' | 'isAsked'>;
 
 /** Where outputs say what they were asked for, as values by name; the machine's parameters apart. */
-function saidBy(output: Output): ReadonlyMap<string, { readonly row: Row; readonly value: Leaf }> {
+function saidBy(
+  output: Output,
+  soleRow: string | undefined,
+): ReadonlyMap<string, { readonly row: Row; readonly value: Leaf }> {
   const invocation = objectIn(output, 'invocation');
   const machine = objectIn(invocation, 'machine');
   const said = new Map<string, { readonly row: Row; readonly value: Leaf }>();
@@ -36,7 +39,7 @@ function saidBy(output: Output): ReadonlyMap<string, { readonly row: Row; readon
   };
   say('command', 'command', invocation['command'] ?? output['test']);
   say('arguments', 'arguments', listText(invocation['arguments']));
-  for (const [path, value] of leavesOf(output, isWorkload))
+  for (const [path, value] of leavesOf(output, isWorkload, soleRow))
     if (isArgument.test(path)) say('workload', path, value);
   say('seed', 'seed', machine['seed']);
   const injected = new Map<string, number>();
@@ -73,7 +76,8 @@ function faultsOf(output: Output, machine: JsonObject): string[] {
 
 /** All differences in what was asked for, the parameters behind the rest. */
 export function requestChanges(before: Output, after: Output): RequestChange[] {
-  const [left, right] = [saidBy(before), saidBy(after)];
+  const soleRow = soleRowOf(before, after);
+  const [left, right] = [saidBy(before, soleRow), saidBy(after, soleRow)];
   const rows = [...new Set([...left.keys(), ...right.keys()])].flatMap((key) => {
     const [one, other] = [left.get(key), right.get(key)];
     if (one?.value === other?.value) return [];
