@@ -46,6 +46,16 @@ async function moved(bytes: number, chunkBytes: number, options: MachineOptions)
 }
 
 describe('a machine', () => {
+  it('refuses an option that there is not, as JavaScript may name one, and makes nothing', async () => {
+    const misspelt: object = { sets: small };
+    await expect(Machine.create(misspelt)).rejects.toThrow(
+      /option of a machine is "sets", expected one of profile, set, /,
+    );
+    const leftOut: object = { set: small, trace: undefined };
+    await using machine = await Machine.create(leftOut);
+    expect(machine.nowPs).toBe(0);
+  });
+
   it('moves files of awkward sizes by every means, and its statistics balance', async () => {
     for (const [bytes, chunk] of [
       [0, 4096],

@@ -32,6 +32,7 @@ import {
 import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
+import { refuseUnknown } from './known-options.ts';
 import type { Held } from './node/held.ts';
 import type { LinkPackets } from './node/packet-log.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
@@ -104,6 +105,24 @@ export interface MachineOptions {
   readonly stepLimit?: number;
 }
 
+const machineOptions: Readonly<Record<keyof MachineOptions, true>> = {
+  profile: true,
+  set: true,
+  partition: true,
+  seed: true,
+  nodes: true,
+  faults: true,
+  shuffleSeed: true,
+  shortcuts: true,
+  analysis: true,
+  watch: true,
+  programPatienceMs: true,
+  attributesCosts: true,
+  onProgress: true,
+  epochPs: true,
+  stepLimit: true,
+};
+
 const NEVER = Number.POSITIVE_INFINITY;
 
 function checkedPatience(ms: number | undefined): number | undefined {
@@ -160,6 +179,7 @@ export class Machine implements AsyncDisposable {
    * @throws ConfigurationError naming what is wrong with the options
    */
   static async create(options: MachineOptions = {}): Promise<Machine> {
+    refuseUnknown(options, machineOptions);
     const set: Record<string, number | string | boolean> = { ...options.set };
     if (options.seed !== undefined) set['machine.seed'] = options.seed;
     if (options.nodes !== undefined) set['machine.nodeCount'] = options.nodes;
