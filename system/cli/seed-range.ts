@@ -4,7 +4,7 @@ import { argumentsOf } from './invocation.ts';
 import { integer } from './options.ts';
 
 /** The greatest seed that a story may have. */
-export const seedMax = 2 ** 48;
+export const seedMax = 2 ** 50;
 
 export interface SeedRange {
   readonly first: number;

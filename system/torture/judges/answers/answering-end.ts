@@ -71,8 +71,10 @@ export class AnsweringEnd {
   /** READs and atomics that can have been accepted, and how many of them have been answered, the oldest first. */
   #owed: Owed[] = [];
   #answeredCount = 0;
-  /** Places of repeated requests, of which each explains that answers go back once. */
+  /** Places of repeated requests, of which each explains that answers go back once, and again when its answer was broken off for another. */
   readonly #repeated: number[] = [];
+  /** The repetition that is being answered, and the place at which its answer ends. */
+  #again: { readonly repeated: number; readonly to: number } | undefined;
   /** What has been acknowledged; what the last answer acknowledged. */
   #highest = -1;
   #last = -1;
@@ -124,7 +126,7 @@ export class AnsweringEnd {
   /** 9.7.5.1: answers leave in the order of their PSNs, and go back only for a request that was repeated. */
   #judgeOrder(packet: TransportPacket, place: number, acknowledged: number): string[] {
     const isBack = isNak(packet) ? acknowledged < this.#last : acknowledged <= this.#last;
-    if (isBack && !this.#explainedByRepetition(acknowledged))
+    if (isBack && !this.#explainedByRepetition(place))
       return [
         `acknowledges PSN ${this.#psnAt(acknowledged)} behind ${this.#psnAt(this.#last)}, though no request from before was repeated`,
       ];
@@ -169,7 +171,9 @@ export class AnsweringEnd {
     for (const [at, repeated] of this.#repeated.entries())
       if (repeated <= place && (best < 0 || repeated > this.#repeated[best]!)) best = at;
     if (best < 0) return false;
-    this.#repeated.splice(best, 1);
+    const [repeated] = this.#repeated.splice(best, 1) as [number];
+    if (this.#again !== undefined && this.#last < this.#again.to) this.#repeated.push(this.#again.repeated);
+    this.#again = { repeated, to: this.#askedAt(place)?.to ?? place };
     return true;
   }
 
