@@ -4,6 +4,8 @@ import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 
 const LINE_BYTES = 64;
+/** Of the longest WQE, whose control segment counts 63 units of 16 bytes. */
+const LINES_MAX = 16;
 
 export class RequestCosts {
   readonly #decodeCycles: Cycles;
@@ -22,7 +24,7 @@ export class RequestCosts {
     this.#decodeCycles = config.wqeDecodeCycles;
     this.#packetCycles = config.requestPacketCycles;
     this.#lineCycles = config.wqeLineCycles;
-    this.#bufferLines = config.wqeBufferLines === 0 ? Number.MAX_SAFE_INTEGER : config.wqeBufferLines;
+    this.#bufferLines = config.wqeBufferLines === 0 ? LINES_MAX : config.wqeBufferLines;
     this.#gatherCycles = config.gatherCycles;
     this.#gatherBytesPerCycle = config.gatherBytesPerCycle;
     this.#sameQpCycles = config.sameQpIntervalCycles;
