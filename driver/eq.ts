@@ -123,7 +123,7 @@ export class EventQueue {
 
   private async handOver(cpu: Cpu): Promise<void> {
     const { mtts, commands } = this.environment;
-    const translation = await mtts.translate(cpu, this.frames, 0);
+    const translation = await mtts.translate(cpu, { pages: this.frames, pageCount: this.frames.length }, 0);
     this.translation = translation;
     await commands.executeWithMailbox(cpu, 'SW2HW_EQ', { inputModifier: this.eqn }, (bytes, address) => {
       eqc.encodeInto(

@@ -214,7 +214,7 @@ export class KernelQueuePair<Piece extends string> {
     const place = { entries: this.#setup.cqEntries, ring, record, uar: this.#uar };
     this.#completions = await KernelCompletions.open(cpu, this.#device, place, sink);
     this.#undo.push((thread) => this.#completions.close(thread));
-    const { pages } = kernelProcess.pin(cpu, queues, this.#queueBytes) as PinnedPages;
+    const pages = kernelProcess.pin(cpu, queues, this.#queueBytes) as PinnedPages;
     const translation = await mtts.translate(cpu, pages, 0);
     this.#undo.push((thread) => mtts.release(thread, translation));
     await useContext(cpu, this.#device, this.qpn);

@@ -47,12 +47,12 @@ export async function registerRegion(
   const writes = (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
   const pages = pinPages(cpu, process, address, lengthBytes, writes ? 'write' : 'read');
   const { costs } = device.platform;
-  cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pages.length);
+  cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pageCount);
   const number = device.numbers.mpts.allocate();
   let translation: Translation | undefined;
   try {
     if (number < 0) throw new KernelError('ENOMEM', 'no memory region slot is left');
-    translation = await device.mtts.translate(cpu, pages.pages, address);
+    translation = await device.mtts.translate(cpu, pages, address);
     await device.icm.dmpt.use(cpu, slotOf(device, number));
     try {
       await handOver(cpu, device, { number, pdn, address, lengthBytes, access, translation });
@@ -136,7 +136,7 @@ export async function deregisterRegion(
     cpu.charge('driver', costs.deregisterRegionFixed);
     return;
   }
-  cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pages.length);
+  cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pageCount);
   process.unpin(cpu, region.pages);
 }
 

@@ -6,7 +6,7 @@ import { mttEntry, mttEntryBytes } from '../abi/index.ts';
 import { BuddyAllocator } from './buddy.ts';
 import type { IcmTable } from './icm.ts';
 import { KernelError } from './kernel-error.ts';
-import { blockAddresses, largestLogPageBytes } from './page-size.ts';
+import { blockAddress, blockCountOf, type Frames, largestLogPageBytes } from './page-size.ts';
 import type { Cpu, KernelMemory } from './platform.ts';
 
 /** The translation of one buffer. */
@@ -37,19 +37,23 @@ export class MttTable {
    * Translates frames that the device will see in order from the page of `virtualAddress` on; queues count their bytes
    * from 0. Throws ENOMEM when the table or the host's memory is full.
    */
-  async translate(cpu: Cpu, frames: readonly number[], virtualAddress: number): Promise<Translation> {
+  async translate(cpu: Cpu, frames: Frames, virtualAddress: number): Promise<Translation> {
     const logPageBytes = largestLogPageBytes(frames, virtualAddress);
-    const blocks = blockAddresses(frames, virtualAddress, logPageBytes);
-    const first = this.runs.allocate(blocks.length);
-    if (first < 0) throw new KernelError('ENOMEM', `no ${blocks.length} translation entries left`);
+    const entries = blockCountOf(frames, virtualAddress, logPageBytes);
+    const first = this.runs.allocate(entries);
+    if (first < 0)
+      throw new KernelError(
+        'ENOMEM',
+        `${entries} translation entries are needed, and the ${this.table.region.entryCount} of driver.logMtts have no such run left`,
+      );
     try {
-      await this.table.use(cpu, first, blocks.length);
+      await this.table.use(cpu, first, entries);
     } catch (error) {
       this.runs.release(first);
       throw error;
     }
-    this.write(first, blocks);
-    return { mttAddress: first * mttEntryBytes, logPageBytes, entries: blocks.length };
+    this.write(first, entries, (at) => blockAddress(frames, virtualAddress, logPageBytes, at));
+    return { mttAddress: first * mttEntryBytes, logPageBytes, entries };
   }
 
   /** Entries for so many pages of 4 KiB, none of them present. Throws as {@link translate}. */
@@ -85,11 +89,11 @@ export class MttTable {
     this.runs.release(first);
   }
 
-  private write(first: number, blocks: readonly number[]): void {
+  private write(first: number, entries: number, blockOf: (at: number) => number): void {
     const { pageAddress, present } = mttEntry.fields;
-    for (let at = 0; at < blocks.length; at++) {
+    for (let at = 0; at < entries; at++) {
       const address = this.table.physicalAddressOf(first + at);
-      pageAddress.setNumber(this.memory.view, address, blocks[at]!);
+      pageAddress.setNumber(this.memory.view, address, blockOf(at));
       present.set(this.memory.view, address, 1);
     }
   }

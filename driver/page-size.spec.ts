@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockAddresses, largestLogPageBytes } from './page-size.ts';
+import { blockAddress, blockCountOf, type Frames, largestLogPageBytes } from './page-size.ts';
 
-const frames = (...numbers: number[]): number[] => numbers.map((frame) => frame * 4096);
+const listed = (pages: readonly number[]): Frames => ({ pages, pageCount: pages.length });
+const frames = (...numbers: number[]): Frames => listed(numbers.map((frame) => frame * 4096));
+const blockAddresses = (buffer: Frames, virtual: number, log: number): number[] =>
+  Array.from({ length: blockCountOf(buffer, virtual, log) }, (_, at) =>
+    blockAddress(buffer, virtual, log, at),
+  );
 
 describe('the page size of a translation', () => {
   it('is 4 KiB when frames are scattered', () => {
@@ -18,11 +23,25 @@ describe('the page size of a translation', () => {
     // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000.
     const virtual = 0x55e8_65fa_3000;
     expect(largestLogPageBytes(frames(0x3f09), virtual)).toBe(13);
-    expect([...blockAddresses(frames(0x3f09), virtual, 13)]).toEqual([0x3f0_8000]);
+    expect(blockAddresses(frames(0x3f09), virtual, 13)).toEqual([0x3f0_8000]);
   });
 
   it('never exceeds 1 GiB', () => {
     expect(largestLogPageBytes(frames(0), 0)).toBe(30);
+  });
+
+  it('of memory that repeats is that of the pages written out, and so are the blocks', () => {
+    const stretch = fc.array(fc.nat(5000), { minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(stretch, fc.integer({ min: 1, max: 40 }), fc.nat(100), (numbers, pageCount, firstPage) => {
+        const pages = numbers.map((frame) => frame * 4096);
+        const whole = listed(Array.from({ length: pageCount }, (_, at) => pages[at % pages.length]!));
+        const [virtual, repeated] = [firstPage * 4096, { pages, pageCount }];
+        const log = largestLogPageBytes(whole, virtual);
+        expect(largestLogPageBytes(repeated, virtual)).toBe(log);
+        expect(blockAddresses(repeated, virtual, log)).toEqual(blockAddresses(whole, virtual, log));
+      }),
+    );
   });
 
   it('translates every byte to its own frame, whatever the frames and the address', () => {
@@ -33,8 +52,8 @@ describe('the page size of a translation', () => {
           Array.from({ length }, (_, at) => (start + at) * 4096),
         );
         const virtual = firstPage * 4096;
-        const log = largestLogPageBytes(list, virtual);
-        const blocks = blockAddresses(list, virtual, log);
+        const log = largestLogPageBytes(listed(list), virtual);
+        const blocks = blockAddresses(listed(list), virtual, log);
         const size = 2 ** log;
         const firstBlock = Math.floor(virtual / size);
         for (const [at, frame] of list.entries()) {

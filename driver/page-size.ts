@@ -8,18 +8,25 @@
  * because the bounds are checked first.
  */
 
+import type { PinnedPages } from './platform.ts';
+
+/** The frames of a buffer, in order: frame k is `pages[k % pages.length]`. */
+export type Frames = Pick<PinnedPages, 'pages' | 'pageCount'>;
+
 const logFrameBytes = 12;
 /** 1 GiB: the largest page the interface promises. */
 const logPageBytesMax = 30;
 
 /** log2 of the largest page for frames of 4 KiB that are mapped in order from the page of `virtualAddress` on. */
-export function largestLogPageBytes(frames: readonly number[], virtualAddress: number): number {
+export function largestLogPageBytes({ pages, pageCount }: Frames, virtualAddress: number): number {
   const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
   let limit = logPageBytesMax - logFrameBytes;
   let previousDelta = 0;
-  for (let at = 0; at < frames.length && limit > 0; at++) {
+  // A stretch further on, an address differs by a multiple of the stretch: two stretches and a page show the fewest zeros that occur.
+  const count = Math.min(pageCount, 2 * pages.length + 1);
+  for (let at = 0; at < count && limit > 0; at++) {
     const page = firstPage + at;
-    const delta = frames[at]! / 2 ** logFrameBytes - page;
+    const delta = pages[at % pages.length]! / 2 ** logFrameBytes - page;
     limit = Math.min(limit, trailingZeros(delta));
     if (at > 0 && delta !== previousDelta) limit = Math.min(limit, trailingZeros(page));
     previousDelta = delta;
@@ -27,22 +34,27 @@ export function largestLogPageBytes(frames: readonly number[], virtualAddress: n
   return limit + logFrameBytes;
 }
 
-/** The blocks' addresses, one per MTT entry. */
-export function blockAddresses(
-  frames: readonly number[],
+/** Blocks of 2^logPageBytes that a buffer touches: one MTT entry each. */
+export function blockCountOf({ pageCount }: Frames, virtualAddress: number, logPageBytes: number): number {
+  const framesPerBlock = 2 ** (logPageBytes - logFrameBytes);
+  return Math.ceil((firstFrameOf(virtualAddress, framesPerBlock) + pageCount) / framesPerBlock);
+}
+
+/** Physical address of the block number `at`. */
+export function blockAddress(
+  { pages }: Frames,
   virtualAddress: number,
   logPageBytes: number,
-): readonly number[] {
+  at: number,
+): number {
   const framesPerBlock = 2 ** (logPageBytes - logFrameBytes);
-  const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
-  const offset = firstPage % framesPerBlock;
-  const blocks = new Array<number>(Math.ceil((offset + frames.length) / framesPerBlock)).fill(0);
-  for (let at = 0; at < blocks.length; at++) {
-    const frame = Math.max(0, at * framesPerBlock - offset);
-    blocks[at] = Math.floor(frames[frame]! / 2 ** logPageBytes) * 2 ** logPageBytes;
-  }
-  return blocks;
+  const frame = Math.max(0, at * framesPerBlock - firstFrameOf(virtualAddress, framesPerBlock));
+  return Math.floor(pages[frame % pages.length]! / 2 ** logPageBytes) * 2 ** logPageBytes;
 }
+
+/** Place of the buffer's first frame in the block that holds it. */
+const firstFrameOf = (virtualAddress: number, framesPerBlock: number): number =>
+  Math.floor(virtualAddress / 2 ** logFrameBytes) % framesPerBlock;
 
 /** How often 2 divides an integer of up to 52 bits; 52 for zero. */
 function trailingZeros(value: number): number {

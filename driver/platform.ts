@@ -159,7 +159,9 @@ export interface PinnedPages {
   /** First byte and length of what was asked for. */
   readonly address: number;
   readonly lengthBytes: number;
-  /** Physical address of each 4 KiB page, in order. */
+  /** 4 KiB pages that the range touches. */
+  readonly pageCount: number;
+  /** Physical address of each, in order; of memory that repeats those of one stretch: page k is `pages[k % pages.length]`. */
   readonly pages: readonly number[];
 }
 

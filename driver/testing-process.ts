@@ -70,11 +70,11 @@ export class TestProcess implements ProcessMemory {
       const page = first + at;
       return this.scattered.get(page) ?? page * pageBytes - userPageOffset;
     });
-    return { address, lengthBytes, pages };
+    return { address, lengthBytes, pageCount: count, pages };
   }
 
   unpin(_cpu: Cpu, pages: PinnedPages): void {
-    this.pinnedPages -= pages.pages.length;
+    this.pinnedPages -= pages.pageCount;
   }
 
   mapDevice(): number {

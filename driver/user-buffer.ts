@@ -65,7 +65,7 @@ export async function mapBuffer(
   require(address % pageBytes === 0, 'a queue starts at a page boundary');
   const pages = pinPages(cpu, process, address, lengthBytes);
   try {
-    return { pages, translation: await device.mtts.translate(cpu, pages.pages, 0) };
+    return { pages, translation: await device.mtts.translate(cpu, pages, 0) };
   } catch (error) {
     process.unpin(cpu, pages);
     throw error;

@@ -197,7 +197,7 @@ export class ProcessMemory {
   unpin(cpu: unknown, pinned: PinnedPages): void {
     this.#iommu?.unmap(pinned.pages, this.#mappedForWriting.has(pinned));
     this.space.unpin(pinned);
-    threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pinned.pages.length);
+    threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pinned.pageCount);
   }
 
   /**

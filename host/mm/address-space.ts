@@ -378,12 +378,17 @@ export class AddressSpace {
     return true;
   }
 
-  /** Bounds of the pages that a range touches; of huge ones, whole. */
+  /** Bounds of the pages that a range touches; of huge ones, and of areas that repeat, whole. */
   #wholePages(address: number, lengthBytes: number): [start: number, end: number] {
-    const sizeAt = (at: number): number => this.areas.find(at)?.pageSize ?? pageBytes;
+    const boundsAt = (at: number): [start: number, end: number] => {
+      const area = this.areas.find(at);
+      if (area !== undefined && area.stretchBytes > 0) return [area.start, area.end];
+      const size = area?.pageSize ?? pageBytes;
+      const start = at - (at % size);
+      return [start, start + size];
+    };
     const last = Math.max(address, address + lengthBytes - 1);
-    const start = address - (address % sizeAt(address));
-    return [start, last - (last % sizeAt(last)) + sizeAt(last)];
+    return [boundsAt(address)[0], boundsAt(last)[1]];
   }
 
   /** The core looks the translation up; a miss walks the table, which marks the page accessed, and dirty if written. */

@@ -49,6 +49,10 @@ function clearArea(space: AddressSpace, area: Vma): void {
   const { platform, config } = space.mm;
   const gather = new TlbGather(space.mm, space);
   let cleared = 0;
+  if (area.stretchBytes > 0) {
+    space.table.endRepeat(area.start, area.stretchBytes, area.end);
+    gather.addAll();
+  }
   space.table.forEach(area.start, area.end, (page) => {
     space.clear(page);
     gather.add(page);
@@ -69,13 +73,14 @@ export function protectAreas(space: AddressSpace, start: number, end: number, is
     space.table.setFlags(page, flags & ~flagWritable);
     gather.add(page);
   });
+  if (space.areas.overlapping(start, end).some(({ stretchBytes }) => stretchBytes > 0)) gather.addAll();
   gather.finish();
 }
 
 /** What becomes of a range: see madvise(2). */
 export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
 
-/** madvise(2) of areas. @returns EINVAL for pages that must stay */
+/** madvise(2) of areas. @returns EINVAL for pages that must stay, and for those that a child cannot inherit */
 export function adviseAreas(
   space: AddressSpace,
   start: number,
@@ -83,6 +88,7 @@ export function adviseAreas(
   advice: Exclude<Advice, 'populateWrite'>,
 ): 'EINVAL' | undefined {
   const areas = space.areas.isolate(start, end);
+  if (advice === 'doFork' && areas.some(({ stretchBytes }) => stretchBytes > 0)) return 'EINVAL';
   if (advice !== 'dontNeed') {
     for (const area of areas) area.isDontFork = advice === 'dontFork';
     return undefined;
@@ -110,7 +116,7 @@ export function remapArea(
   if (area === undefined || area.kind === 'device') return 'EFAULT';
   const oldBytes = roundUp(oldLengthBytes, area.pageSize);
   const newBytes = roundUp(newLengthBytes, area.pageSize);
-  if (address % area.pageSize !== 0 || newBytes === 0) return 'EINVAL';
+  if (address % area.pageSize !== 0 || newBytes === 0 || area.stretchBytes > 0) return 'EINVAL';
   if (area.pageSize !== pageBytes && newBytes > oldBytes) return 'EINVAL';
   if (address + oldBytes > area.end) return 'EFAULT';
   if (newBytes <= oldBytes) {

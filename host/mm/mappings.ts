@@ -35,6 +35,13 @@ export interface MapOptions {
   readonly fileOffset?: number;
   /** All pages at once, to stay in memory: queue buffers. */
   readonly isStable?: boolean;
+  /**
+   * One stretch of memory of so many bytes (a multiple of 2 MiB), mapped over and over: addresses, page-table entries and translations
+   * are those of the whole mapping, bytes and frames those of the stretch. So a mapping can exceed the host's memory. All pages are present
+   * at once and stay; no frame follows its neighbour, so that no two pages share a translation; a child does not inherit the mapping.
+   * Memory files mapped again and again at fixed addresses give a Linux process the same.
+   */
+  readonly stretchBytes?: number;
 }
 
 /** Whether a fixed mapping replaces what it overlaps (MAP_FIXED), or fails then (MAP_FIXED_NOREPLACE). */
@@ -48,10 +55,49 @@ export function mapAnywhere(space: AddressSpace, lengthBytes: number, options: M
   if (pageSize !== pageBytes && pageSize !== hugePageBytes)
     throw new ConfigurationError('pageSize', pageSize, `${pageBytes} or ${hugePageBytes}`);
   if (!(lengthBytes > 0)) throw new ConfigurationError('map lengthBytes', lengthBytes, 'more than 0');
+  const stretchBytes = stretchOf(lengthBytes, options);
+  if (stretchBytes > 0) return mapRepeating(space, lengthBytes, stretchBytes, options);
   const size = roundUp(lengthBytes, pageSize);
   if (size / pageBytes > space.mm.reachablePages) return -1;
   const start = space.takeAddresses(size, pageSize);
   return beginArea(space, start, size, options) ? start : -1;
+}
+
+/** Bytes after which a mapping repeats; 0 where it does not. @throws ConfigurationError for a stretch that cannot repeat */
+function stretchOf(lengthBytes: number, { stretchBytes = 0, file, isShared = false }: MapOptions): number {
+  if (stretchBytes === 0) return 0;
+  if (!(stretchBytes > 0) || stretchBytes % hugePageBytes !== 0)
+    throw new ConfigurationError('stretchBytes', stretchBytes, `a multiple of ${hugePageBytes}`);
+  if (file !== undefined || isShared)
+    throw new ConfigurationError('stretchBytes', stretchBytes, 'left out for files and shared memory');
+  return stretchBytes < lengthBytes ? stretchBytes : 0;
+}
+
+/** Maps a stretch and has the rest of the area share its page tables. @returns the first address, or -1 (ENOMEM) */
+function mapRepeating(
+  space: AddressSpace,
+  lengthBytes: number,
+  stretchBytes: number,
+  { pageSize = pageBytes, access = 'readWrite' }: MapOptions,
+): number {
+  const size = roundUp(lengthBytes, hugePageBytes);
+  if (stretchBytes / pageBytes > space.mm.reachablePages) return -1;
+  const start = space.takeAddresses(size, hugePageBytes);
+  const end = start + size;
+  if (end > userEnd) return -1;
+  const rights = { isReadable: true, isWritable: access === 'readWrite' };
+  space.areas.insert(
+    new Vma({ start, end, kind: 'anonymous', pageSize, rights, isStable: true, stretchBytes }),
+  );
+  space.mappedBytes += size;
+  // From the last page to the first: frames are handed out in rising order, and no two that follow each other come to lie in a row.
+  for (let at = start + stretchBytes - pageSize; at >= start; at -= pageSize) {
+    if (populate(space, at, at + pageSize, pageSize)) continue;
+    space.unmap(start, size);
+    return -1;
+  }
+  space.table.repeat(start, stretchBytes, end);
+  return start;
 }
 
 /** Maps at these addresses. @returns the first one, or an errno in Linux' order of checks */
@@ -63,23 +109,24 @@ export function mapFixed(
   mode: FixedMode,
 ): number | MapError {
   const { pageSize = pageBytes } = options;
-  if (!(lengthBytes > 0)) return 'EINVAL';
+  if (!(lengthBytes > 0) || options.stretchBytes !== undefined) return 'EINVAL';
   const size = roundUp(lengthBytes, pageSize);
   if (address < userBase || address > userEnd - size) return 'ENOMEM';
   if (address % pageSize !== 0) return 'EINVAL';
   const end = address + size;
   const isTaken = space.areas.overlapping(address, end).length > 0;
   if (isTaken && mode === 'noReplace') return 'EEXIST';
-  if (cutsHugePage(space, address) || cutsHugePage(space, end)) return 'EINVAL';
+  if (cutsWhole(space, address) || cutsWhole(space, end)) return 'EINVAL';
   if (isTaken) unmapRange(space, address, end, true);
   if (size / pageBytes > space.mm.reachablePages) return 'ENOMEM';
   return beginArea(space, address, size, options) ? address : 'ENOMEM';
 }
 
-/** A huge page is unmapped whole or not at all. */
-function cutsHugePage(space: AddressSpace, address: number): boolean {
+/** A huge page, and an area that repeats, is unmapped whole or not at all. */
+function cutsWhole(space: AddressSpace, address: number): boolean {
   const area = space.areas.find(address);
-  return area !== undefined && address % area.pageSize !== 0;
+  if (area === undefined) return false;
+  return area.stretchBytes > 0 ? address !== area.start : address % area.pageSize !== 0;
 }
 
 /** Enters the area; huge and stable pages are given at once. @returns false when there are not enough: nothing stays */

@@ -56,6 +56,19 @@ export class PageTable {
     this.#setLeaf(address, slot, flagSwap);
   }
 
+  /** Has the regions of [start + stretchBytes, end) share the tables of [start, start + stretchBytes), over and over. */
+  repeat(start: number, stretchBytes: number, end: number): void {
+    const stretch = stretchBytes / hugePageBytes;
+    const last = this.#regionOf(end - 1);
+    for (let region = this.#regionOf(start) + stretch; region <= last; region++)
+      this.#directory[region] = this.#directory[region - stretch];
+  }
+
+  /** Undoes {@link repeat}: only the first stretch keeps its tables. */
+  endRepeat(start: number, stretchBytes: number, end: number): void {
+    this.#directory.fill(undefined, this.#regionOf(start + stretchBytes), this.#regionOf(end - 1) + 1);
+  }
+
   /** Removes the entry that covers `address`; a table without entries goes, too. */
   clear(address: number): void {
     const region = this.#regionOf(address);

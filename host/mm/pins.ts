@@ -23,7 +23,12 @@ export type PinAccess = 'read' | 'write';
 export interface PinnedPages {
   readonly address: number;
   readonly lengthBytes: number;
-  /** Physical address of each 4 KiB page, in order. A plain array: most are of one page, for which a typed one takes four times the memory. */
+  /** 4 KiB pages that the range touches. */
+  readonly pageCount: number;
+  /**
+   * Physical address of each 4 KiB page, in order; of memory that repeats those of one stretch: page k is `pages[k % pages.length]`.
+   * A plain array: most are of one page, for which a typed one takes four times the memory.
+   */
   readonly pages: readonly number[];
 }
 
@@ -50,8 +55,12 @@ export class PinTable {
     }
     const { frames, counts } = this.#space.mm;
     const first = address - pageOffsetOf(address);
-    const pages = new Array<number>(count).fill(0);
-    for (let page = 0; page < count; page++) {
+    const stretchPages = (this.#space.areas.find(address)?.stretchBytes ?? 0) / pageBytes;
+    const isRepeated = stretchPages > 0 && stretchPages < count;
+    if (isRepeated && !this.#space.isMapped(address, lengthBytes)) return 'EFAULT';
+    const distinct = isRepeated ? stretchPages : count;
+    const pages = new Array<number>(distinct).fill(0);
+    for (let page = 0; page < distinct; page++) {
       const frame = ownFrame(this.#space, first + page * pageBytes, access, kernelAccess);
       if (frame === 'later') throw new InvariantError('pin', frame, 'an answer in place');
       if (typeof frame === 'string') {
@@ -63,7 +72,7 @@ export class PinTable {
     }
     counts.pinnedPages += count;
     this.pinnedBytes += count * pageBytes;
-    const pinned = { address, lengthBytes, pages };
+    const pinned = { address, lengthBytes, pageCount: count, pages };
     this.#pinned.set(pinned, access);
     return pinned;
   }
@@ -82,8 +91,8 @@ export class PinTable {
       if (access === 'write') this.#space.mm.pages.set(physical / pageBytes, pageDirty);
       this.#letGo(physical / pageBytes);
     }
-    this.#space.mm.counts.unpinnedPages += pinned.pages.length;
-    this.pinnedBytes -= pinned.pages.length * pageBytes;
+    this.#space.mm.counts.unpinnedPages += pinned.pageCount;
+    this.pinnedBytes -= pinned.pageCount * pageBytes;
   }
 
   /** The last reference may go with the pin: the frame leaves all lists then. */

@@ -26,6 +26,11 @@ export class TlbGather {
     if (this.#count++ < this.#mm.config.tlb.flushAllPages) this.#pages.push(pageNumberOf(address));
   }
 
+  /** More entries have changed than are worth naming: the whole address space is flushed. */
+  addAll(): void {
+    this.#count = this.#mm.config.tlb.flushAllPages + 1;
+  }
+
   /** Flushes what was gathered. */
   finish(): void {
     if (this.#count === 0) return;

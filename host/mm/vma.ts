@@ -29,6 +29,8 @@ export class Vma {
   isDontFork = false;
   /** Its pages stay in memory (VM_LOCKED). */
   isStable: boolean;
+  /** Bytes after which its memory repeats; 0 where each page is one of its own. Such an area is changed as a whole or not at all. */
+  readonly stretchBytes: number;
 
   constructor(fields: {
     readonly start: number;
@@ -40,6 +42,7 @@ export class Vma {
     readonly fileOffset?: number;
     readonly rights?: VmaRights;
     readonly isStable?: boolean;
+    readonly stretchBytes?: number;
   }) {
     this.start = fields.start;
     this.end = fields.end;
@@ -51,6 +54,9 @@ export class Vma {
     this.isReadable = fields.rights?.isReadable ?? true;
     this.isWritable = fields.rights?.isWritable ?? true;
     this.isStable = fields.isStable ?? false;
+    this.stretchBytes = fields.stretchBytes ?? 0;
+    // A child would have to share the tables that repeat.
+    this.isDontFork = this.stretchBytes > 0;
   }
 
   get lengthBytes(): number {
