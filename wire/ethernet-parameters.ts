@@ -4,7 +4,7 @@ import { type ConfigOf, number } from '../base/index.ts';
 const CLAUSE_4 = 'IEEE 802.3-2018, 4.4.2';
 
 export const ethernetParameters = {
-  gigabitsPerSecond: number(10, 'Gb/s', [1, 400], 'IEEE 802.3ae: 10GBASE-R', 'Data rate of the MAC.'),
+  gigabitsPerSecond: number(10, 'Gb/s', [1, 800], 'IEEE 802.3ae: 10GBASE-R', 'Data rate of the MAC.'),
   portLatencyNs: number(
     150,
     'ns',

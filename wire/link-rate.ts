@@ -2,7 +2,8 @@
  * The data rate of a link, and the serializer that occupies it packet by packet without rounding any of them.
  *
  * Source: InfiniBand Architecture Specification, volume 2, chapters 5 and 6: SDR, DDR and QDR carry 8 bits in 10,
- * FDR10 and faster 64 in 66.
+ * FDR10, FDR and EDR 64 in 66. HDR and NDR lanes signal PAM4 and carry 256b/257b blocks within RS(544,514) words:
+ * 256/257 × 514/544 is 16 in 17 (IBTA roadmap: 4X HDR is 200 Gb/s, 4X NDR is 400 Gb/s).
  */
 
 import { asInteger, type Picoseconds } from '../base/index.ts';
@@ -16,6 +17,8 @@ const speedTable = {
   FDR10: { kilobits: 10_312_500, data: 64, coded: 66 },
   FDR: { kilobits: 14_062_500, data: 64, coded: 66 },
   EDR: { kilobits: 25_781_250, data: 64, coded: 66 },
+  HDR: { kilobits: 53_125_000, data: 16, coded: 17 },
+  NDR: { kilobits: 106_250_000, data: 16, coded: 17 },
 } as const;
 
 const PS_KILOBITS_PER_BYTE = 8 * 1_000_000_000;

@@ -4,7 +4,7 @@ import { type ConfigOf, choice, number } from '../base/index.ts';
 export const wireParameters = {
   speed: choice(
     'QDR',
-    ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR'],
+    ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR', 'HDR', 'NDR'],
     'measurements.md, group A: IB 4X QDR',
     'Signalling rate of a lane.',
   ),

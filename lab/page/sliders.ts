@@ -30,7 +30,7 @@ export const sliders: readonly Slider[] = [
   { path: 'hca.wqePrefetchCount', title: 'WQEs a fetch', values: [1, 2, 4, 8, 16] },
   { path: 'hca.mttCacheLines', title: 'MTT cache lines', values: [16, 64, 256, 512, 1024, 2048, 4096] },
   { path: 'dma.tagCount', title: 'DMA read tags', values: [1, 2, 4, 8, 16, 24, 32] },
-  { path: 'wire.speed', title: 'Cable speed', values: ['SDR', 'DDR', 'QDR', 'FDR', 'EDR'] },
+  { path: 'wire.speed', title: 'Cable speed', values: ['SDR', 'DDR', 'QDR', 'FDR', 'EDR', 'HDR', 'NDR'] },
   { path: 'wire.cableMetres', title: 'Cable length', values: [1, 2, 3, 5, 10, 30, 100, 1000] },
 ];
 

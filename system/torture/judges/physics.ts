@@ -21,6 +21,8 @@ const cableLane: Readonly<Record<string, number>> = {
   FDR10: (10.3125 * 64) / 66,
   FDR: (14.0625 * 64) / 66,
   EDR: (25.78125 * 64) / 66,
+  HDR: 50,
+  NDR: 100,
 };
 const pcieLane = [(2.5 * 8) / 10, (5 * 8) / 10, (8 * 128) / 130, (16 * 128) / 130, (32 * 128) / 130];
 
