@@ -105,7 +105,7 @@ export const driverParameters = {
   logMtts: number(
     20,
     'log2 entries',
-    [14, 24],
+    [14, 26],
     linux('at least 2^20'),
     'Translation entries; raised to twice the pages of the host memory if that is more.',
   ),

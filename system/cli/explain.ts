@@ -37,7 +37,7 @@ import {
 } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { addPerfOptions, type PerfChoice, workloadsOf } from './perf-options.ts';
-import { checkHost, loadPrograms } from './perf-run.ts';
+import { fittedToHost, loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
 interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
@@ -64,9 +64,9 @@ async function explain(name: string, options: ExplainOptions, command: Command):
   const workloads = workloadsOf(startOf(name), options);
   if (workloads.length > 1)
     throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
-  const args = perfArgsOf(workloads[0]!);
+  const asked = perfArgsOf(workloads[0]!);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  checkHost(args, configurationOf(machine).host, '--');
+  const args = fittedToHost(asked, configurationOf(machine).host, '--');
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

@@ -1,7 +1,7 @@
 /** Notes on parameters that were set and can have had no effect. */
 import type { MachineOptions } from '../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../machine/profile/index.ts';
-import { countText } from '../text/format.ts';
+import { bytesText, countText } from '../text/format.ts';
 import type { PerfRow } from './perf-run.ts';
 
 /** Sizes of caches: the cache that a report has under this name. */
@@ -57,6 +57,17 @@ export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]
     ];
   });
 }
+
+/** Regions that repeat a stretch of memory: which figures are those of the whole region, and which are not. */
+export const stretchNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap(({ args: { region } }) =>
+    region?.stretchBytes === undefined
+      ? []
+      : [
+          `The region of ${bytesText(region.bytes)} exceeds the memory of a host: ${bytesText(region.stretchBytes)} repeat under its addresses.`,
+          '  Every page has its own address and translation; bytes at places that share memory overwrite each other.',
+        ],
+  );
 
 function valueAt(config: MachineConfig, path: string): ParameterValue | undefined {
   let node: unknown = config;

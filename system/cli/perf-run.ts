@@ -118,7 +118,7 @@ export interface ReportedRow extends PerfRow {
  * @param machines where the machine comes from
  */
 export default async function runPerf(
-  { machine: options, args, timeline, isReported = false }: PerfOrder,
+  { machine: options, args: asked, timeline, isReported = false }: PerfOrder,
   onProgress?: MachineOptions['onProgress'],
   machines: MachineSource = freshMachines,
 ): Promise<ReportedRow> {
@@ -127,8 +127,9 @@ export default async function runPerf(
     ...(onProgress === undefined ? {} : { onProgress }),
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
   };
+  let args = asked;
   await using lease = await machines.take(chosen, (config) => {
-    checkHost(args, config.host);
+    args = fittedToHost(asked, config.host);
     return programsOf(args);
   });
   const { machine } = lease;
@@ -180,23 +181,38 @@ function bottleneckIn(
   return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
 }
 
-/** @throws ConfigurationError for more threads than a host has cores, or more memory of messages than it has at all */
-export function checkHost(args: PerfArgs, { core, memory }: MachineConfig['host'], prefix = ''): void {
-  const { threads = 1, kv } = args;
+/**
+ * The arguments as programs of this host can serve them: a region that exceeds the host's memory repeats a stretch of it.
+ * @param prefix of an option's name in messages
+ * @throws ConfigurationError for more threads than a host has cores, or for messages that exceed its memory
+ */
+export function fittedToHost(args: PerfArgs, { core, memory }: MachineConfig['host'], prefix = ''): PerfArgs {
+  const { threads = 1, kv, region } = args;
   for (const [name, count] of Object.entries({ threads, servers: kv?.servers ?? 0 })) {
     if (count <= core.count) continue;
     const range = `at most the cores of a host, ${core.count}: --set host.core.count=${count}`;
     throw new ConfigurationError(`${prefix}${name}`, count, range);
   }
   // What is registered on demand may lie in the swap.
-  if (kv !== undefined || args.isOnDemand === true) return;
+  if (kv !== undefined || args.isOnDemand === true) return args;
   const bytes = threads * perfBufferBytes(args);
-  if (bytes <= memory.sizeMib * mebibyte - memory.reservedKib * kibibyte) return;
-  const [name, value] = args.region === undefined ? ['size', args.sizeBytes] : ['region', args.region.bytes];
+  const hostBytes = memory.sizeMib * mebibyte - memory.reservedKib * kibibyte;
+  if (bytes <= hostBytes) return args;
+  const stretchBytes = region === undefined ? 0 : stretchOf(hostBytes, threads);
+  if (region !== undefined && stretchBytes >= Math.max(stretchBytesMin, args.sizeBytes))
+    return { ...args, region: { ...region, stretchBytes } };
+  const [name, value] = region === undefined ? ['size', args.sizeBytes] : ['region', region.bytes];
   const programs = threads === 1 ? 'a program sends' : `each of ${threads} programs sends`;
   const needed = `memory for what ${programs} and receives within the ${memory.sizeMib} MiB of a host`;
   throw new ConfigurationError(`${prefix}${name}`, value, `${needed}${remedyOf(bytes)}`);
 }
+
+const stretchBytesMin = 2 * 1024 ** 2;
+const stretchBytesMax = 64 * 1024 ** 2;
+
+/** The largest power of two that leaves half of the host's memory to queues and the driver, up to 64 MiB. */
+const stretchOf = (hostBytes: number, threads: number): number =>
+  Math.min(stretchBytesMax, 2 ** Math.floor(Math.log2(hostBytes / 2 / threads)));
 
 /** Memory that the kernel, the driver and queues take beside. */
 const besideMib = 64;

@@ -17,12 +17,12 @@ import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { parameterNotes } from './perf-notes.ts';
+import { parameterNotes, stretchNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
 import runPerf, {
   type BandwidthRates,
-  checkHost,
+  fittedToHost,
   type KvRates,
   type PerfOrder,
   type PerfRow,
@@ -54,10 +54,9 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const start = startOf(name);
   const { test } = start;
   const workloads = workloadsOf(start, options);
-  const rows = workloads.map(perfArgsOf);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   const { host } = configurationOf(machine);
-  for (const args of rows) checkHost(args, host, '--');
+  const rows = workloads.map((workload) => fittedToHost(perfArgsOf(workload), host, '--'));
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.json);
@@ -92,7 +91,12 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     for (const line of raceLines(races.map((found, host) => ({ races: found, ...lostOf(lostRaces[host]) }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
-  const notes = [...withoutEffect(test, options), ...parameterNotes(machine, results), ...lossNotes(results)];
+  const notes = [
+    ...withoutEffect(test, options),
+    ...parameterNotes(machine, results),
+    ...stretchNotes(results),
+    ...lossNotes(results),
+  ];
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);

@@ -39,7 +39,7 @@ import {
 } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { addPerfOptions, type PerfChoice, refuseTestOptions, workloadsOf } from './perf-options.ts';
-import { checkHost, loadPrograms } from './perf-run.ts';
+import { fittedToHost, loadPrograms } from './perf-run.ts';
 import { runMachine } from './run.ts';
 
 interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
@@ -102,8 +102,7 @@ function testOf(name: string, options: PerfChoice, machine: MachineOptions): Loa
   const workloads = workloadsOf(startOf(name), options);
   if (workloads.length > 1)
     throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
-  const args = perfArgsOf(workloads[0]!);
-  checkHost(args, configurationOf(machine).host, '--');
+  const args = fittedToHost(perfArgsOf(workloads[0]!), configurationOf(machine).host, '--');
   return (built) => loadPrograms(built, args);
 }
 

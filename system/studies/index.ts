@@ -2,6 +2,7 @@
 import { contexts, iommu, mtt } from './caches.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
+import { scale } from './scale.ts';
 import { moderation, sides } from './software.ts';
 import type { Study } from './study.ts';
 
@@ -19,4 +20,5 @@ export const studies: readonly Study[] = [
   tags,
   iommu,
   sides,
+  scale,
 ];

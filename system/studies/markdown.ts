@@ -5,7 +5,7 @@ import type { Study } from './study.ts';
 /** Figures that a study draws, each once; axes among them left out. */
 export const drawnFigures = ({ plots, spec }: Study): string[] =>
   [...new Set(plots.flatMap(({ x, y, z }) => [x, ...y, ...(z === undefined ? [] : [z])]))].filter(
-    (name) => !Object.hasOwn(spec.vary, name),
+    (name) => ![spec.vary, ...(spec.points ?? [])].some((axes) => Object.hasOwn(axes, name)),
   );
 
 export function studyMarkdown(study: Study, { header, rows }: Results, answer: readonly string[]): string {

@@ -15,15 +15,20 @@ const pageOf = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../docs/studies/${name}.md`, import.meta.url)), 'utf8');
 
 async function asked(study: Study) {
-  const spec = checkedSpec({ ...study.spec, vary: study.reduced });
-  const points = pointsOf(spec);
+  const points = study.reducedPoints ?? study.spec.points;
+  const spec = checkedSpec({
+    ...study.spec,
+    vary: study.reduced,
+    ...(points === undefined ? {} : { points }),
+  });
+  const chosen = pointsOf(spec);
   await using runner = localRunner(1);
   const rows: SweepRow[] = [];
-  for (const { index, hash, axes, order, refusal } of points) {
+  for (const { index, hash, axes, order, refusal } of chosen) {
     if (order === undefined) throw new Error(refusal);
     rows.push({ hash, index, axes, figures: {}, ...(await runner.run(order)) });
   }
-  return { header: headerOf(spec, points), rows };
+  return { header: headerOf(spec, chosen), rows };
 }
 
 /** A table of figures in a page: rows by the values of the axes, as text. */

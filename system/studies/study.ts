@@ -28,6 +28,8 @@ export interface Study {
   };
   /** Axes of a smaller grid, on which a test asks the same. */
   readonly reduced: Readonly<Record<string, string>>;
+  /** Of the points by hand those that the test has; left out: all. */
+  readonly reducedPoints?: readonly Readonly<Record<string, AxisValue>>[];
   readonly plots: readonly StudyPlot[];
   /** Three sentences. */
   answer(figures: StudyFigures): readonly [string, string, string];
@@ -86,6 +88,7 @@ export const nsText = (ps: number): string => `${Math.round(ps / 1000)} ns`;
 
 /** Bytes with a binary prefix. */
 export const bytesText = (bytes: number): string => {
+  if (bytes % 2 ** 30 === 0) return `${bytes / 2 ** 30} GiB`;
   if (bytes % 2 ** 20 === 0) return `${bytes / 2 ** 20} MiB`;
   return bytes % 1024 === 0 ? `${bytes / 1024} KiB` : `${bytes} bytes`;
 };

@@ -76,7 +76,11 @@ export async function guestPingpong(
   for (let at = 0; at < sizeBytes; at += pageBytes) pattern[at] = 0;
   // Before the guest can send: with nothing of the pattern where that is to come.
   program.memory.write(buffer.address, guest === 'server' ? pattern : pattern.map(() => fillByte));
-  const address = await ownAddressOf(endpoint.context, endpoint.port, gidIndex);
+  const address = await ownAddressOf(
+    endpoint.context,
+    endpoint.port,
+    gidIndex === undefined ? {} : { gidIndex },
+  );
   const own = { ...address, qpNum: qp.qpNum, psn: program.random.below(1 << 24) };
   const attributes = { ...rcDefaults, readAtomicMax: 1, pathMtu: IBV_MTU_1024 };
   const connect = async (peer: RcAddress): Promise<void> => {

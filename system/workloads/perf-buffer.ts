@@ -53,7 +53,7 @@ function layoutOf({ region, sizeBytes, connection }: PerfArgs): Layout {
   return { placeBytes, keyCount, placesPerKey, partBytes, halfBytes, totalBytes };
 }
 
-/** Memory that one program of a side maps and registers for its messages. */
+/** Bytes that one program of a side maps and registers for its messages. */
 export const perfBufferBytes = (args: PerfArgs): number => layoutOf(args).totalBytes;
 
 export async function openPerfBuffer(endpoint: RcEndpoint, args: PerfArgs): Promise<PerfBuffer> {
@@ -62,7 +62,11 @@ export async function openPerfBuffer(endpoint: RcEndpoint, args: PerfArgs): Prom
   const { placeBytes, keyCount, placesPerKey, partBytes, halfBytes, totalBytes } = layoutOf(args);
   const access = isOnDemand === true ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
   const fromPs = cpu.localPs;
-  const address = memory.map(totalBytes, pageBytes === undefined ? {} : { pageSize: pageBytes });
+  const { stretchBytes } = args.region ?? {};
+  const address = memory.map(totalBytes, {
+    ...(pageBytes === undefined ? {} : { pageSize: pageBytes }),
+    ...(stretchBytes === undefined ? {} : { stretchBytes }),
+  });
   const register = async (from: number, count: number, bytes: number): Promise<IbvMr[]> => {
     const parts: IbvMr[] = [];
     for (let part = 0; part < count; part++)

@@ -196,7 +196,7 @@ async function extendedEnds(
 
 /** The device; without BlueFlame when the test is not to use it: its context says that there is no register. */
 export async function openPerfEndpoint(program: ProgramContext, args: PerfArgs): Promise<RcEndpoint> {
-  const endpoint = await openEndpoint(program);
+  const endpoint = await openEndpoint(program, args.route);
   if (args.usesBlueFlame !== false) return endpoint;
   const info = { ...endpoint.context.info, blueFlameRegisterBytes: 0 };
   const context = { ...endpoint.context, info };
@@ -287,10 +287,12 @@ async function takeHalf(
 ): Promise<HalfNote> {
   const { address, keys } = note as unknown as HalfNote;
   const label = labelOf('perf.keys', args);
-  for (let at = announcedKeys; at < receive.keys.length; at += announcedKeys)
-    await exchange.put(label, receive.keys.slice(at, at + announcedKeys));
   const all = [...keys];
-  while (all.length < receive.keys.length) all.push(...((await exchange.take(label)) as number[]));
+  // Both sides have the same number of keys: one value each way at a time, so that none fills the channel.
+  for (let at = announcedKeys; at < receive.keys.length; at += announcedKeys) {
+    await exchange.put(label, receive.keys.slice(at, at + announcedKeys));
+    all.push(...((await exchange.take(label)) as number[]));
+  }
   return { address, keys: all };
 }
 

@@ -1,5 +1,6 @@
 /** Arguments of the two programs of `perf` and what the client returns; perftest's tests and defaults. */
 import type { KvPlan, KvRequests } from './kv-plan.ts';
+import type { RouteChoice } from './port-address.ts';
 
 export const perfTestNames = [
   'write-lat',
@@ -50,6 +51,8 @@ export interface PerfArgs {
   readonly region?: PerfRegion;
   /** The buffer is registered on demand instead of pinned. */
   readonly isOnDemand?: boolean;
+  /** Routing of packets, where the workload chooses it. */
+  readonly route?: RouteChoice;
   /** Left out for RC. */
   readonly connection?: PerfConnection;
   /** Programs of each side, each on a core of its own, over which the QPs are spread; left out for one. */
@@ -83,6 +86,8 @@ export interface PerfRegion {
   readonly strideBytes?: number;
   /** Memory regions (keys) that it is registered in; left out for one. */
   readonly keys?: number;
+  /** Bytes of memory that repeat under all of its addresses (MapOptions of host/mm); left out where each page is one of its own. */
+  readonly stretchBytes?: number;
 }
 
 /** A message length, and in how many of the sum of all weights it is drawn. */

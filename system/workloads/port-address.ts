@@ -1,6 +1,6 @@
 /**
- * Where a port is found by QPs of other hosts: by its LID; on Ethernet by a GID, and the place of the own GID from which packets go. The
- * GID is that of the IPv4 address by the newest version of RoCE that the card has.
+ * Addresses of ports as programs exchange them: a LID on InfiniBand; a GID on Ethernet, and on InfiniBand where packets are to carry a GRH.
+ * The default GID on Ethernet is that of the IPv4 address by the newest version of RoCE that the card has.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import {
@@ -19,14 +19,23 @@ import {
 /** As programs tell each other. */
 export interface PortAddress {
   readonly lid: number;
-  /** 16 bytes; left out on InfiniBand. */
+  /** 16 bytes; left out where packets carry no GRH. */
   readonly gid?: readonly number[];
+}
+
+/** How packets are routed; left out: as the link layer demands. */
+export interface RouteChoice {
+  /** Place of the own GID in the port's table. On InfiniBand packets then carry a GRH. */
+  readonly gidIndex?: number;
+  /** Of the GRH or IP header, which on InfiniBand it brings along. */
+  readonly trafficClass?: number;
 }
 
 /** The address of a peer, with what the own port has for it. */
 export interface PeerAddress extends PortAddress {
-  /** Place of the own GID in the port's table; left out on InfiniBand. */
+  /** Place of the own GID in the port's table; left out where packets carry no GRH. */
   readonly sgidIndex?: number;
+  readonly trafficClass?: number;
 }
 
 /** Programs use the first. */
@@ -34,24 +43,26 @@ const portNum = 1;
 const hopLimit = 64;
 
 /**
- * The address of the first port, with the place of its GID.
- * @param gidIndex another place of the table, where the port is of Ethernet
+ * Returns the address of the first port, with the place of its GID.
  * @throws ConfigurationError for a place without a GID
  */
 export async function ownAddressOf(
   context: IbvContext,
   { lid, linkLayer }: Pick<PortAttr, 'lid' | 'linkLayer'>,
-  gidIndex?: number,
+  { gidIndex, trafficClass }: RouteChoice = {},
 ): Promise<PeerAddress> {
-  if (linkLayer !== IBV_LINK_LAYER_ETHERNET) return { lid };
+  const isEthernet = linkLayer === IBV_LINK_LAYER_ETHERNET;
+  if (!isEthernet && gidIndex === undefined && trafficClass === undefined) return { lid };
   const entries = await queryGidTable(context, portNum);
+  const route = trafficClass === undefined ? {} : { trafficClass };
   // First those of the link-local address, then those of the IPv4 address; of each the newer version last.
-  const entry = gidIndex === undefined ? entries.at(-1) : entries.find((one) => one.gidIndex === gidIndex);
+  const usual = isEthernet ? entries.at(-1) : entries[0];
+  const entry = gidIndex === undefined ? usual : entries.find((one) => one.gidIndex === gidIndex);
   if (entry === undefined && gidIndex !== undefined)
     throw new ConfigurationError('gidIndex', gidIndex, `0 to ${entries.length - 1}`);
-  if (entry === undefined || entry.gidType === IBV_GID_TYPE_IB)
-    throw new InvariantError('GIDs of RoCE', entries.length, 'at least 1');
-  return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex };
+  if (entry === undefined || (isEthernet && entry.gidType === IBV_GID_TYPE_IB))
+    throw new InvariantError('GIDs of the port', entries.length, 'at least 1');
+  return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex, ...route };
 }
 
 /** What is told to others of an own address. */
@@ -59,15 +70,20 @@ export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
   gid === undefined ? { lid } : { lid, gid };
 
 /** A peer as it is reached from the port with this address. */
-export const peerFrom = ({ sgidIndex }: PeerAddress, { lid, gid }: PortAddress): PeerAddress =>
-  gid === undefined || sgidIndex === undefined ? { lid } : { lid, gid, sgidIndex };
+export const peerFrom = (
+  { sgidIndex, trafficClass }: PeerAddress,
+  { lid, gid }: PortAddress,
+): PeerAddress => {
+  if (gid === undefined || sgidIndex === undefined) return { lid };
+  return { lid, gid, sgidIndex, ...(trafficClass === undefined ? {} : { trafficClass }) };
+};
 
 /** The path to a peer. */
-export function pathTo({ lid, gid, sgidIndex }: PeerAddress): AhAttr {
+export function pathTo({ lid, gid, sgidIndex, trafficClass = 0 }: PeerAddress): AhAttr {
   if (gid === undefined || sgidIndex === undefined)
     return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum };
-  const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass: 0 };
-  return { dlid: 0, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
+  const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass };
+  return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
 }
 
 /** Tries of {@link reaching}: as many answers may be lost, one behind the other, as a few faults take. */

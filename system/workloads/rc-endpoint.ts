@@ -23,7 +23,14 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
-import { announcedOf, ownAddressOf, type PeerAddress, type PortAddress, peerFrom } from './port-address.ts';
+import {
+  announcedOf,
+  ownAddressOf,
+  type PeerAddress,
+  type PortAddress,
+  peerFrom,
+  type RouteChoice,
+} from './port-address.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
 /** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
@@ -60,13 +67,13 @@ export interface RcPeer extends PortAddress {
 }
 
 /** Opens the first device of the host. */
-export async function openEndpoint(program: ProgramContext): Promise<RcEndpoint> {
+export async function openEndpoint(program: ProgramContext, route?: RouteChoice): Promise<RcEndpoint> {
   const [device] = getDeviceList(program.verbs);
   if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
   const context = await openDevice(device);
   const pd = await allocPd(context);
   const port = await activePort(program, context);
-  return { program, context, pd, port, own: await ownAddressOf(context, port) };
+  return { program, context, pd, port, own: await ownAddressOf(context, port, route) };
 }
 
 /** Waits until the port is active: before that it has no LID, or its link is not up, when the other side comes up late. */

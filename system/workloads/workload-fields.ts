@@ -85,7 +85,7 @@ const number = '[1-9]\\d{0,9}';
 export const workloadFields = {
   size: bytes('s', 1, 2 ** 30, 'bytes of a message (default as perftest)'),
   iters: count('n', 1, 1e8, 'messages of a QP (default 1000 or 5000; fewer of large ones)'),
-  qps: count('q', 1, 1024, 'QPs of a bandwidth test, over all threads (default one each)'),
+  qps: count('q', 1, 16_384, 'QPs of a bandwidth test, over all threads (default one each)'),
   threads: count(undefined, 1, 64, 'programs of each side, each on a core of its own (default 1)'),
   connection: choice('c', 'type', perfConnections, 'transport service of the QPs (default RC)'),
   txDepth: count('t', 1, 16_000, `depth of the send queue (default ${perfDefaults.txDepth})`),
@@ -109,10 +109,12 @@ export const workloadFields = {
     meaning: 'with --events, one event for so many completions or after so long, such as 16:10',
   },
   mtu: choice('m', 'bytes', [256, 512, 1024, 2048, 4096], "path MTU (default: the port's)"),
+  gidIndex: count('x', 0, 127, "place of the port's GID from which packets go; a GRH on InfiniBand"),
+  trafficClass: count(undefined, 0, 255, 'traffic class of the GRH or IP header; a GRH on InfiniBand'),
   region: bytes(
     undefined,
     1,
-    2 ** 31,
+    2 ** 38,
     'memory of each side that messages walk through (default: all have one place)',
   ),
   pattern: choice(
@@ -124,10 +126,10 @@ export const workloadFields = {
   stride: bytes(
     undefined,
     1,
-    2 ** 31,
+    2 ** 38,
     `from one message to the next, of the pattern stride (default ${strideDefaultBytes})`,
   ),
-  keys: count(undefined, 1, 4096, 'memory regions in which --region is registered (default 1)'),
+  keys: count(undefined, 1, 65_536, 'memory regions in which --region is registered (default 1)'),
   pageSize: choice(undefined, 'size', ['4K', '2M'], 'pages of --region (default 4K)'),
   bidirectional: flag('b', 'both sides send; rates are of both directions together'),
   echo: flag(undefined, 'the server answers each message with one like it; rates are of answered ones'),

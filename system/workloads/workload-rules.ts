@@ -172,11 +172,12 @@ const rules: readonly Rule[] = [
   },
   (asked, named) => {
     const { txDepth = perfDefaults.txDepth, rxDepth = perfDefaults.rxDepth } = asked;
+    const receiveDepth = verbOf(asked.test) === 'send' ? rxDepth : 1;
     const depthMax = Math.floor(completionsMax / qpsOf(asked));
-    const depth = Math.max(txDepth, rxDepth);
+    const depth = Math.max(txDepth, receiveDepth);
     if (depth <= depthMax) return;
     const range = `at most ${depthMax} with ${named('qps')} ${qpsOf(asked)}`;
-    return [txDepth >= rxDepth ? 'txDepth' : 'rxDepth', range, depth];
+    return [txDepth >= receiveDepth ? 'txDepth' : 'rxDepth', range, depth];
   },
   ({ test, inline = 0 }) => {
     const verb = verbOf(test);

@@ -136,12 +136,19 @@ export function perfArgsOf(workload: Workload): PerfArgs {
     usesEvents: events === true,
     cqModeration: cqMod ?? moderationOf(asked),
     mtuBytes: mtu ?? 0,
+    ...routeOf(asked),
     ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
     ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
     ...(threads === undefined || threads === 1 ? {} : { threads }),
     ...extrasOf(asked),
     ...(isKvTest(test) ? { kv: kvOf(asked) } : {}),
   };
+}
+
+function routeOf({ gidIndex, trafficClass }: Workload): Pick<PerfArgs, 'route'> {
+  if (gidIndex === undefined && trafficClass === undefined) return {};
+  const place = gidIndex === undefined ? {} : { gidIndex };
+  return { route: { ...place, ...(trafficClass === undefined ? {} : { trafficClass }) } };
 }
 
 const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, pattern }: Workload): KvPlan => ({
