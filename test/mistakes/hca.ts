@@ -128,6 +128,15 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: 'this.notifier.issued(cq, posted.isSolicited === 1, cycle);',
   },
   {
+    name: 'arm-weakens-pending',
+    what: 'A request for solicited completions replaces a pending request for any completion.',
+    kind: 'lost event',
+    scene: 'solicited-events',
+    file: 'hw/hca/completion/cq-arm.ts',
+    find: 'else if (queue.armState === CQ_NOT_ARMED) queue.armState = CQ_ARMED_SOLICITED;',
+    replace: 'else queue.armState = CQ_ARMED_SOLICITED;',
+  },
+  {
     name: 'arm-overlooks-earlier',
     what: 'A CQ armed for any completion overlooks one that was written while the arming was on its way.',
     kind: 'lost event',

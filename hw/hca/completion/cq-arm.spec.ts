@@ -4,7 +4,7 @@ import { cqc } from '../../../abi/cqc.ts';
 import { CqArmCommand, cqArm } from '../../../abi/doorbells.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { DataPathNode } from '../testing/data-path-bench.ts';
-import { Cq, EQN, Qp, type SendRequest, UAR } from '../testing/data-path-verbs.ts';
+import { Cq, connectedPair, EQN, Qp, type SendRequest, UAR } from '../testing/data-path-verbs.ts';
 import { type Scene, scene, summaryOf, syndromesOf } from '../testing/scenario.ts';
 
 const SOLICITED = 1;
@@ -132,6 +132,42 @@ describe('arming', () => {
     await bench.run(10);
     expect(bench.b.events.lines).toHaveLength(2);
     expect(summaryOf(bCq.drain())).toEqual(['receive 2: 0x5', 'receive 3: 0x5']);
+  });
+
+  it('IBTA 11.4.2.2: keeps a pending request for the next completion, whatever is requested after it', async () => {
+    const given = await scene();
+    const { bench, local, remote } = given;
+    const plain: SendRequest = { opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] };
+    const requests: Readonly<Record<string, SendRequest>> = {
+      plain,
+      solicited: { ...plain, isSolicited: true },
+      // Longer than the receive buffer: an error at both ends.
+      error: { ...plain, segments: [local.part(0, 65)] },
+    };
+    // Every order of up to three requests of both kinds.
+    const orders = [1, 2, 3].flatMap((count) =>
+      Array.from({ length: 2 ** count }, (_, bits) =>
+        Array.from({ length: count }, (__, at) => (((bits >> at) & 1) === 0 ? SOLICITED : NEXT)),
+      ),
+    );
+    for (const order of orders)
+      for (const [kind, request] of Object.entries(requests))
+        for (const isLate of [false, true]) {
+          const { a, b, bCq } = connectedPair(bench.a, bench.b);
+          await bench.run(2);
+          b.receive([remote.part(0, 64)]);
+          bench.b.events.lines.length = 0;
+          const arm = (): void => order.forEach((command) => void bCq.arm(command, 1, UAR, 0));
+          if (!isLate) arm();
+          a.send(request);
+          await bench.run(10);
+          if (isLate) arm();
+          await bench.run(2);
+          const isDue = kind !== 'plain' || order.includes(NEXT);
+          const where = `${order}, ${isLate ? 'after' : 'before'} a ${kind} completion`;
+          expect(bench.b.events.lines, where).toEqual(isDue ? [event(bCq)] : []);
+          expect(bCq.drain(), where).toHaveLength(1);
+        }
   });
 
   it('loses no event when several CQs fire at once and the event queue is full for a while', async () => {

@@ -131,7 +131,9 @@ export class CompletionNotifier {
   arm(cq: CqSlot, command: number, consumer: number, cycle: Cycles): void {
     const queue = this.#core.cqs.rows[cq]!;
     queue.consumer = consumer;
-    queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
+    // A pending request for the next completion is not weakened to solicited ones (IBTA vol 1, 11.4.2.2).
+    if (command === CqArmCommand.NEXT) queue.armState = CQ_ARMED_NEXT;
+    else if (queue.armState === CQ_NOT_ARMED) queue.armState = CQ_ARMED_SOLICITED;
     queue.heldCount = 0;
     forgetConsumed(queue);
     const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;

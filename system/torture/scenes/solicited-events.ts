@@ -1,6 +1,7 @@
 /**
- * CQs are armed for any completion, or for solicited ones alone, and messages of all kinds come, the last of them perhaps too
- * long. A CQ armed for solicited completions reports those that ask for it, and of every failure (IBTA 11.4.2.2).
+ * CQs are armed for any completion, or for solicited ones alone, up to three times in a row, and messages of all kinds arrive, the
+ * last of them perhaps too long. A CQ armed for solicited completions reports those that request it and every failure; a later
+ * request for solicited ones does not weaken a pending one for any completion (IBTA 11.4.2.2).
  */
 import { psPerMs, psPerNs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -27,8 +28,8 @@ interface Args {
 
 /** Each round has a QP of its own, since failures end it. */
 interface Round {
-  /** Of each side's CQ: 0 any completion, 1 solicited ones. */
-  readonly solicitedOnly: readonly [number, number];
+  /** Requests of each side's CQ, in their order: 0 any completion, 1 solicited ones. */
+  readonly solicitedOnly: readonly [readonly number[], readonly number[]];
   readonly messages: readonly Message[];
   /** From the first arming to the first post. */
   readonly delayNs: number;
@@ -54,9 +55,12 @@ function draw(random: Random): SceneDraft {
       (): Message => (random.chance(0.3) ? 'solicited' : 'plain'),
     );
     const isFlawed = plain.length === 0 || random.chance(0.4);
-    const kind = (): number => (random.chance(0.7) ? 1 : 0);
+    const kinds = (): number[] =>
+      Array.from({ length: random.chance(0.5) ? 1 : 2 + random.below(2) }, () =>
+        random.chance(0.7) ? 1 : 0,
+      );
     return {
-      solicitedOnly: [kind(), kind()],
+      solicitedOnly: [kinds(), kinds()],
       messages: isFlawed ? [...plain, 'too long'] : plain,
       delayNs: random.below(4000),
       isArmedLate: random.chance(0.2),
@@ -109,13 +113,16 @@ async function play(
   });
   const seen: Seen[] = [];
   for (const [at, round] of rounds.entries()) {
-    if (!round.isArmedLate) reqNotifyCq(side.cq, round.solicitedOnly[number]);
+    const arm = (): void => {
+      for (const solicitedOnly of round.solicitedOnly[number]) reqNotifyCq(side.cq, solicitedOnly);
+    };
+    if (!round.isArmedLate) arm();
     await program.cpu.sleep(round.delayNs * psPerNs);
     await barrier(program, 'armed');
     send(side, round, at);
     if (round.isArmedLate) {
       await program.cpu.sleep(patiencePs);
-      reqNotifyCq(side.cq, round.solicitedOnly[number]);
+      arm();
     }
     const event = await getCqEvent(side.cq.channel!, patiencePs);
     // Whatever comes late belongs to this round all the same.
@@ -152,10 +159,12 @@ export const solicitedEvents: Scene = {
           return [`${where}: ${statuses.length} completions of ${messages.length}`];
         if (statuses.some((status, id) => (status === IBV_WC_SUCCESS) !== (messages[id] !== 'too long')))
           return [`${where}: statuses ${statuses} of messages ${messages}`];
-        const isDue = solicitedOnly[number] === 0 || isFlawed || isSolicited;
+        const isDue = solicitedOnly[number]!.includes(0) || isFlawed || isSolicited;
         return hasEvent === isDue
           ? []
-          : [`${where}: ${hasEvent ? 'an' : 'no'} event of messages ${messages}`];
+          : [
+              `${where}: ${hasEvent ? 'an' : 'no'} event of messages ${messages}, armed ${solicitedOnly[number]}`,
+            ];
       }),
     );
   },
