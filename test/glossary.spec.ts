@@ -83,7 +83,7 @@ describe('identifiers', () => {
       offencesIn(`
         /** What is lent. */ // nobody
         const isLent = 'stray' + \`\${vainLooks} loans\`;
-        class { errorFlushLooks = LENT_BYTES; lookUp() {} }
+        class { firstByte = LENT_BYTES; lookUp() {} }
       `).map((offence) => offence.split(':')[0]),
     ).toEqual(['isLent', 'vainLooks', 'vainLooks', 'LENT_BYTES']);
   });

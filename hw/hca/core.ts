@@ -58,6 +58,13 @@ export interface EthernetCore {
   readonly side: EthernetSide;
 }
 
+/** Reports of dwords of host memory that have changed: see hw/pcie/root-complex/word-monitor.ts. */
+export interface WordMonitors {
+  /** Requests a report when the big-endian dword at `address` differs from `word`, in place of the last of the same number. */
+  monitor(number: number, address: number, word: number): void;
+  endMonitor(number: number): void;
+}
+
 /** What the data path is put into: the device around it. */
 interface DataPathSite {
   readonly lp: LogicalProcess;
@@ -66,6 +73,7 @@ interface DataPathSite {
   readonly icm: IcmMap;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
+  readonly monitors: WordMonitors;
   readonly port: PacketPort;
   /** The addresses of the port. */
   readonly address: PortAddress;

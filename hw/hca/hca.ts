@@ -232,6 +232,7 @@ export class Hca implements BarTarget {
       icm,
       dmaRead: reads,
       dmaWrite: writes,
+      monitors: this.linkPort,
       sram,
       port: this.wirePort,
       address: this.control.ports[0]!,
@@ -308,6 +309,10 @@ export class Hca implements BarTarget {
   barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
     this.#accesses?.barAccessed(cycle);
     if (bar === BAR_REGISTERS) this.control.barRead(offset, lengthBytes, into, cycle);
+  }
+
+  wordChanged(number: number): void {
+    this.dataPath.blocks.flusher.recordChanged(number);
   }
 
   functionReset(cycle: Cycles): void {

@@ -309,14 +309,7 @@ export const hcaParameters = {
     'ns',
     [100, 1_000_000_000],
     'estimate',
-    'Distance of looks at the receive doorbell record of a QP in error.',
-  ),
-  errorFlushLooks: number(
-    5000,
-    'looks',
-    [1, 1_000_000],
-    'estimate: 100 ms',
-    'Looks in a row that find nothing posted to a QP in error; then only its next doorbell has it looked at again.',
+    'Period in which the receive doorbell record of a QP in error is polled: a receive posted to it is found that much later.',
   ),
   rnrTimerUnitNs: number(
     10_000,

@@ -14,7 +14,7 @@
 import { entryReadable, entryWritable, iommuPageBytes, levelCount } from '../../abi/index.ts';
 import { nsToPs, type Picoseconds } from '../../base/index.ts';
 import { type BlockState, connectBlocks } from '../../sim/index.ts';
-import type { HostMemory } from '../pcie/index.ts';
+import type { HostMemory, MemoryWatcher } from '../pcie/index.ts';
 import type { FaultLogPorts, IommuFault } from './fault-log.ts';
 import { type IommuBlocks, type IommuCore, iommuWires, makeBlocks } from './iommu-blocks.ts';
 import type { Iotlb } from './iotlb.ts';
@@ -93,6 +93,16 @@ export class Iommu implements HostMemory {
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     const physical = this.blocks.translation.translate(address, entryReadable);
     return physical >= 0 && this.#memory.readInto(physical, lengthBytes, target, targetOffset);
+  }
+
+  /** A page that is not mapped is not watched: the device cannot read it either. */
+  watch(address: number, watcher: MemoryWatcher): void {
+    const physical = this.blocks.translation.translate(address, entryReadable);
+    if (physical >= 0) this.#memory.watch?.(physical, watcher);
+  }
+
+  unwatch(watcher: MemoryWatcher): void {
+    this.#memory.unwatch?.(watcher);
   }
 
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {

@@ -37,6 +37,7 @@ export {
   type HostMemory,
   type InterruptSink,
   type LinkTap,
+  type MemoryWatcher,
   READ_LOST,
   READ_POISONED,
   type ReadFaults,

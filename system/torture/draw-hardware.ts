@@ -3,7 +3,7 @@
  * one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a story in which
  * every load takes a millisecond tests nothing and never ends; sizes and counts go to both ends.
  */
-import { ConfigurationError, type NumberParameter, type Parameter } from '../../base/index.ts';
+import { ConfigurationError, type NumberParameter, number, type Parameter } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
   configurationOf,
@@ -106,20 +106,33 @@ const fittedShare = 0.3;
 
 type Drawn = readonly (readonly [string, Parameter])[];
 
-const drawnParameters: Drawn = [...parametersByPath].filter(
-  ([path]) =>
-    drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
-    !keptPaths.some((kept) => path.startsWith(kept)) &&
-    !laterPaths.includes(path) &&
-    !newestPaths.includes(path),
-);
+/**
+ * Parameters of the first stories that exist no longer, by the path that they followed. They are still drawn, and have no effect: a seed stays
+ * its story.
+ */
+const formerParameters: ReadonlyMap<string, readonly [string, Parameter]> = new Map([
+  ['hca.errorFlushPollNs', ['hca.errorFlushLooks', number(5000, 'polls', [1, 1_000_000], 'former', '')]],
+]);
+
+const drawnParameters: Drawn = [...parametersByPath]
+  .filter(
+    ([path]) =>
+      drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
+      !keptPaths.some((kept) => path.startsWith(kept)) &&
+      !laterPaths.includes(path) &&
+      !newestPaths.includes(path),
+  )
+  .flatMap((one) => {
+    const former = formerParameters.get(one[0]);
+    return former === undefined ? [one] : [one, former];
+  });
 const laterParameters: Drawn = laterPaths.map((path) => [path, parametersByPath.get(path)!] as const);
 
 /** Parameters that torture draws, by path. */
 export const drawnPaths: readonly string[] = [
   ...[...drawnParameters, ...laterParameters].map(([path]) => path),
   ...newestPaths,
-];
+].filter((path) => parametersByPath.has(path));
 
 /** Combinations that have exposed defects in many devices, drawn together more often than by chance. */
 export const knots: readonly ParameterValues[] = [
@@ -167,7 +180,8 @@ export function drawHardware(random: Random): ParameterValues {
 function drawSome(random: Random, set: Record<string, ParameterValue>, from: Drawn, times: number): void {
   for (let time = 0; time < times; time++) {
     const [path, parameter] = from[random.below(from.length)]!;
-    set[path] = drawValue(random, parameter);
+    const value = drawValue(random, parameter);
+    if (parametersByPath.has(path)) set[path] = value;
   }
 }
 

@@ -4,9 +4,9 @@
  *
  *   records under way ──> WQEs in the send queue (fetched from memory) ──> receive WQEs up to the doorbell record
  *
- * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell, so the
- * record is looked at again every `errorFlushPollNs`, until `errorFlushLooks` in a row have found nothing: a QP that is left
- * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
+ * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell: for as long as the QP is
+ * in error its record is monitored (root-complex/word-monitor.ts), and read again `errorFlushPollNs` after it has changed. A QP that
+ * is left in error costs nothing. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
 
 import { CqeSyndrome, controlSegment, QpState, wqeUnitBytes } from '../../../abi/index.ts';
@@ -62,8 +62,8 @@ export class Flusher {
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
   #generation = new Int32Array(0);
-  /** Polls in a row that have found nothing. */
-  #idlePolls = new Int32Array(0);
+  /** Whether a change of the QP's doorbell record is still to be reported. */
+  #isMonitored = new Uint8Array(0);
   readonly #pollHandler: number;
   readonly #stage: number;
 
@@ -98,7 +98,7 @@ export class Flusher {
     this.#isPolled = enlarged(this.#isPolled, slotCount);
     this.#phase = enlarged(this.#phase, slotCount);
     this.#generation = enlarged(this.#generation, slotCount);
-    this.#idlePolls = enlarged(this.#idlePolls, slotCount);
+    this.#isMonitored = enlarged(this.#isMonitored, slotCount);
   }
 
   /** QPs that wait for their turn. */
@@ -123,14 +123,12 @@ export class Flusher {
   /** The QP, or its send queue, has just gone to error. */
   begin(qp: QpSlot, cycle: Cycles): void {
     this.#core.qps.rows[qp]!.hasDoorbell = 1;
-    this.#idlePolls[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
 
   /** A doorbell, or WQEs fetched, for a QP in error. */
   resume(qp: QpSlot, cycle: Cycles): void {
-    this.#idlePolls[qp] = 0;
     if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
@@ -139,6 +137,16 @@ export class Flusher {
   forget(qp: QpSlot): void {
     this.#phase[qp] = PHASE_NONE;
     this.#generation[qp] = this.#generation[qp]! + 1;
+    if (this.#isMonitored[qp] === 0) return;
+    this.#isMonitored[qp] = 0;
+    this.#core.monitors.endMonitor(qp);
+  }
+
+  /** The doorbell record of a QP has changed: it is read again when the period of polling is over. */
+  recordChanged(qp: QpSlot): void {
+    if (this.#isMonitored[qp] !== 1) return;
+    this.#isMonitored[qp] = 0;
+    this.#schedulePoll(qp);
   }
 
   reset(): void {
@@ -266,7 +274,6 @@ export class Flusher {
   #stepReceive(qp: QpSlot, cycle: Cycles): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
-      this.#idlePolls[qp] = 0;
       this.#postReceive(this.#core.qps.rows[qp]!, counter, cycle);
       return true;
     }
@@ -276,8 +283,9 @@ export class Flusher {
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
-    this.#idlePolls[qp] = this.#idlePolls[qp]! + 1;
-    if (this.#idlePolls[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);
+    this.#isMonitored[qp] = 1;
+    const { doorbellRecord } = this.#core.qps.rows[qp]!;
+    this.#core.monitors.monitor(qp, doorbellRecord, this.#receives.recordWord(qp));
     return false;
   }
 

@@ -18,6 +18,8 @@ export class ReceiveQueueState {
   line = NO_LINE;
   posted = 0;
   consumed = 0;
+  /** The doorbell record as it was last read, a big-endian dword. */
+  recordWord = 0;
   /** Of a shared queue: index of the next WQE. */
   nextIndex = 0;
   /** When the last read of the record began, and the last of those that found nothing posted. */
@@ -44,6 +46,7 @@ export class ReceiveQueueState {
     this.phase = IDLE;
     this.posted = 0;
     this.consumed = 0;
+    this.recordWord = 0;
     this.nextIndex = 0;
     this.pollCycle = NEVER;
     this.emptyCycle = NEVER;

@@ -169,6 +169,11 @@ export class ReceiveWqeFetch {
     return this.#stateOf(queue).posted;
   }
 
+  /** The doorbell record as it was last read, a big-endian dword. */
+  recordWord(queue: number): number {
+    return this.#stateOf(queue).recordWord;
+  }
+
   consumedCounter(queue: number): number {
     return this.#stateOf(queue).consumed;
   }
@@ -358,7 +363,11 @@ export class ReceiveWqeFetch {
     const place = this.#recordPlace(this.#recordsDone++);
     state.readsUnderWay--;
     if (state.phase !== READING_RECORD) return;
-    if (status !== 0) return this.#end(queue, cycle, 1);
+    if (status !== 0) {
+      this.#end(queue, cycle, 1);
+      return this.#ports.flusher.recordRead(queue, cycle);
+    }
+    state.recordWord = sramView.getInt32(place);
     state.posted = receiveRecord.fields.postedCounter.get(sramView, place);
     if (state.needsPoll === 1) {
       state.needsPoll = 0;

@@ -44,7 +44,7 @@ import { ZeroCopyWriter } from '../../pcie/link/zero-copy-writer.ts';
 import { RootComplex } from '../../pcie/root-complex/root-complex.ts';
 import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex/root-complex-parameters.ts';
-import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp/tlp.ts';
+import { COMPLETION, COMPLETION_DATA, SIDEBAND_WORD_CHANGED, WORD_AUX } from '../../pcie/tlp/tlp.ts';
 import { capabilityParameters } from '../commands/device-capabilities.ts';
 import type { EthernetCore } from '../core.ts';
 import { DataPath, makeTables } from '../data-path.ts';
@@ -235,8 +235,10 @@ export class DataPathNode {
       device: { earlyPlaces: this.reads.earlyPlaces, references: this.references },
     });
     const receiveTlp = (offset: number, kind: number): void => {
-      if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
-      else link.consume(offset);
+      if (kind === COMPLETION_DATA || kind === COMPLETION) return this.reads.receiveCompletion(offset);
+      const number = link.reader.words[(offset >> 2) + WORD_AUX]!;
+      link.consume(offset);
+      if (kind === SIDEBAND_WORD_CHANGED) this.dataPath.blocks.flusher.recordChanged(number);
     };
     link.connect({
       receiver: { receiveTlp },
@@ -273,6 +275,7 @@ export class DataPathNode {
       icm: this.icm,
       dmaRead: this.reads,
       dmaWrite: this.writes,
+      monitors: link,
       sram,
       port: this.port,
       address: this.address,

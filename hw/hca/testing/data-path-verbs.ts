@@ -240,6 +240,7 @@ export class Qp {
     writeReceiveList(this.node, at, this.#rqStride, segments);
     this.receiveCounter = (counter + 1) & 0xffff;
     receiveRecord.fields.postedCounter.set(this.node.view, this.recordAddress, this.receiveCounter);
+    this.node.memory.written(this.recordAddress);
     return counter;
   }
 

@@ -48,6 +48,7 @@ export function functionWires(b: FunctionBlocks & Surroundings): Wires<FunctionB
     ingress: {
       pcieFunction,
       reads,
+      target,
       decoder: b.decoder,
       completer: b.completer,
       latch: b.latch,

@@ -23,11 +23,13 @@ import {
   MEMORY_WRITE,
   MESSAGE,
   SIDEBAND_RESET,
+  SIDEBAND_WORD_CHANGED,
   STATUS_ABORT,
   STATUS_UNSUPPORTED_REQUEST,
   statusOf,
   type TlpHeader,
   tlpHeaderOf,
+  WORD_AUX,
   WORD_DATA,
   WORD_FLAGS,
   WORD_KIND,
@@ -39,7 +41,7 @@ import type { ErrorLatch } from './error-latch.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionCounters } from './function-counters.ts';
 import type { FunctionEgress } from './function-egress.ts';
-import type { FunctionPort } from './function-port.ts';
+import type { BarTarget, FunctionPort } from './function-port.ts';
 import type { RequestDecoder } from './request-decoder.ts';
 
 /** The engine whose requests the completions answer. */
@@ -62,6 +64,8 @@ export interface FunctionIngressPorts {
     linkDown(cycle: Cycles): void;
   };
   readonly reads: DeviceReads;
+  /** The device core, which may monitor words of memory. */
+  readonly target: Pick<BarTarget, 'wordChanged'>;
   readonly decoder: Pick<RequestDecoder, 'memoryWrite' | 'memoryRead' | 'configRequest' | 'malformed'>;
   readonly completer: Pick<Completer, 'answer'>;
   readonly latch: Pick<ErrorLatch, 'addError' | 'addAbort' | 'addPoisoned' | 'apply'>;
@@ -156,6 +160,12 @@ export class FunctionIngress implements TlpReceiver {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
       if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
       this.#reads.receiveCompletion(offset);
+      return;
+    }
+    if (kind === SIDEBAND_WORD_CHANGED) {
+      const number = this.#port.reader.words[(offset >> 2) + WORD_AUX]!;
+      this.#port.consume(offset);
+      if (!this.#isHeldInReset) this.#ports.target.wordChanged?.(number);
       return;
     }
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);

@@ -43,4 +43,6 @@ export interface BarTarget {
   barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void;
   /** The function was reset: everything back to power-on values, nothing more to be sent. */
   functionReset(cycle: Cycles): void;
+  /** A word of memory that the device monitors has changed; called between edges. Left out: the device monitors none. */
+  wordChanged?(number: number): void;
 }

@@ -8,9 +8,11 @@ import type { Picoseconds } from '../../../base/index.ts';
 import type { ChannelWriter } from '../../../sim/index.ts';
 import {
   DLLP_LINK_BYTES,
+  FLOAT_ADDRESS,
   tlpFramingOf,
   totalFramingBytes,
   UPDATE_FC,
+  WORD_AUX,
   WORD_DATA,
   WORD_FC_FLOW,
   WORD_FC_LIMIT,
@@ -101,11 +103,14 @@ export class LinkLanes {
   }
 
   /** Raises a wire beside the lanes, seen by the other end after everything placed on the lanes. */
-  sendSideband(nowPs: Picoseconds, kind: number, data: number): void {
+  sendSideband(nowPs: Picoseconds, kind: number, data: number, aux: number, address: number): void {
     const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, kind, 0);
-    this.#writer.words[(offset >> 2) + WORD_FLAGS] = 0;
-    this.#writer.words[(offset >> 2) + WORD_DATA] = data;
+    const { words, floats } = this.#writer;
+    words[(offset >> 2) + WORD_FLAGS] = 0;
+    words[(offset >> 2) + WORD_DATA] = data;
+    words[(offset >> 2) + WORD_AUX] = aux;
+    floats[(offset >> 3) + FLOAT_ADDRESS] = address;
   }
 
   /** A new epoch: see TimeKeeper. */

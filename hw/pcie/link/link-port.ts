@@ -47,6 +47,8 @@ import {
   PAYLOAD_OFFSET,
   payloadBytesOf,
   SIDEBAND_BASE,
+  SIDEBAND_MONITOR,
+  SIDEBAND_MONITOR_END,
   type TrafficCount,
   UPDATE_FC,
   WORD_AUX,
@@ -316,10 +318,20 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
-  sendSideband(kind: number, data: number): void {
+  sendSideband(kind: number, data: number, aux = 0, address: BusAddress = 0): void {
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
-    this.transmitter.lanes.sendSideband(nowPs, kind, data);
+    this.transmitter.lanes.sendSideband(nowPs, kind, data, aux, address);
+  }
+
+  /** Requests a report when the dword at `address` differs from `word`: see WordMonitor. It replaces the monitor of the same number. */
+  monitor(number: number, address: BusAddress, word: number): void {
+    this.sendSideband(SIDEBAND_MONITOR, word, number, address);
+  }
+
+  /** Ends a monitor; a report may be under way. */
+  endMonitor(number: number): void {
+    this.sendSideband(SIDEBAND_MONITOR_END, 0, number);
   }
 
   /** The TLP just placed is complete: should it wait, then until it may leave. */

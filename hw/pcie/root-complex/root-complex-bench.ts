@@ -22,11 +22,13 @@ import {
   WORD_SIZE,
 } from '../tlp/index.ts';
 import { RootComplex } from './root-complex.ts';
-import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
+import type { HostMemory, MemoryWatcher, SharedDevice } from './root-complex-interfaces.ts';
 import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
 
 export class BenchMemory implements HostMemory {
   readonly bytes: Uint8Array;
+  /** Pages that are watched, by their watchers. */
+  readonly watched = new Map<MemoryWatcher, number>();
 
   /** Shared, as a machine's own memory is: an array of this size that is not has the collector at work with each bench. */
   constructor(sizeBytes: number) {
@@ -46,7 +48,22 @@ export class BenchMemory implements HostMemory {
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
     if (address + lengthBytes > this.bytes.length) return false;
     this.bytes.set(source.subarray(sourceOffset, sourceOffset + lengthBytes), address);
+    this.written(address);
     return true;
+  }
+
+  /** The processor has written to {@link bytes}, within one page. */
+  written(address: number): void {
+    const page = Math.floor(address / 4096);
+    for (const [watcher, watched] of this.watched) if (watched === page) watcher.pageWritten();
+  }
+
+  watch(address: number, watcher: MemoryWatcher): void {
+    this.watched.set(watcher, Math.floor(address / 4096));
+  }
+
+  unwatch(watcher: MemoryWatcher): void {
+    this.watched.delete(watcher);
   }
 }
 

@@ -7,6 +7,7 @@ import type { HostMemory, InterruptSink, SharedDevice } from './root-complex-int
 import type { RootComplexParts } from './root-complex-parts.ts';
 import { RootComplexReads } from './root-complex-reads.ts';
 import { RootComplexWrites } from './root-complex-writes.ts';
+import { WordMonitor } from './word-monitor.ts';
 
 export interface RootComplexCore extends RootComplexParts {
   readonly memory: HostMemory;
@@ -34,6 +35,7 @@ export function makeBlocks(core: RootComplexCore) {
     egress: new RootComplexEgress({ lp, domain, hasEarlyPlaces: places !== undefined }),
     reads: new RootComplexReads({ ...core, places }),
     cpu: new RootComplexCpu(core),
+    monitor: new WordMonitor(core),
   };
 }
 

@@ -3,6 +3,11 @@
 import type { Picoseconds } from '../../../base/index.ts';
 import type { PayloadReferences } from '../link/index.ts';
 
+/** Notified of each write to a page that it watches, after the bytes are in memory. */
+export interface MemoryWatcher {
+  pageWritten(): void;
+}
+
 /** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
 export interface HostMemory {
   readonly sizeBytes: number;
@@ -10,6 +15,10 @@ export interface HostMemory {
   canRead?(address: number, lengthBytes: number): boolean;
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
+  /** Calls the watcher after each write to the page of `address`; left out where the writes of processors are not seen. */
+  watch?(address: number, watcher: MemoryWatcher): void;
+  /** Ends its watch, if it has one. Present with {@link watch}. */
+  unwatch?(watcher: MemoryWatcher): void;
   /** How long a request that has just arrived waits for its address to be translated; left out without an IOMMU. */
   translationPs?(address: number): number;
 }

@@ -5,6 +5,7 @@
  *          ──► non-posted ── RootComplexReads ─── read latency ───┐ sampled from memory
  *          ──► completion ── RootComplexCpu ──► done              │
  *     link ◄── egress: one TLP an edge, completions and cores in turn ◄── RootComplexCpu ◄── cores
+ *     link ◄── WordMonitor: a dword that the device waits for has changed
  *
  * Promises: writes of a device take effect in the order sent; a read sees every write sent before it; an
  * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
@@ -104,6 +105,7 @@ export class RootComplex {
       reads: this.reads.inspect(),
       cpu: this.cpu.inspect(),
       ...this.blocks.egress.inspect(),
+      ...this.blocks.monitor.inspect(),
     };
   }
 
@@ -114,7 +116,10 @@ export class RootComplex {
 
   /** Asserts or releases the fundamental reset of the slot. The link goes down, and with it the wires of INTx (2.2.8.1). */
   setReset(isAsserted: boolean): void {
-    if (isAsserted) this.writes.lowerWires();
+    if (isAsserted) {
+      this.writes.lowerWires();
+      this.blocks.monitor.reset();
+    }
     this.port.sendSideband(SIDEBAND_RESET, isAsserted ? 1 : 0);
   }
 
@@ -176,7 +181,7 @@ export class RootComplex {
     if (kind === MEMORY_WRITE || kind === MESSAGE) {
       this.writes.receive(offset);
     } else if (kind >= SIDEBAND_BASE) {
-      this.port.consume(offset);
+      this.blocks.monitor.receive(offset, kind);
     } else if (kind === COMPLETION_DATA || kind === COMPLETION) {
       this.cpu.complete(offset);
     } else {

@@ -21,6 +21,13 @@ export const UPDATE_FC = 8;
 export const SIDEBAND_BASE = 9;
 /** Fundamental reset (PERST#): data word 1 asserts, 0 releases. */
 export const SIDEBAND_RESET = 9;
+/**
+ * No wires of a card, but what saves the simulation of reads that find nothing new (root-complex/word-monitor.ts). From a device: report
+ * when the dword at `address` differs from `data`; that is no longer wanted. To a device: it differs. `aux` names the monitor.
+ */
+export const SIDEBAND_MONITOR = 10;
+export const SIDEBAND_MONITOR_END = 11;
+export const SIDEBAND_WORD_CHANGED = 12;
 
 export const TLP_KIND_NAMES = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg'] as const;
 
@@ -74,8 +81,8 @@ export const tlpRecord = layout('TLP record', header, {
   address: f64(0x20, 'memory; lower address of a completion; register of a configuration request'),
   lengthBytes: u32(0x28, 'byte-granular: payload or requested'),
   byteCount: u32(0x2c, 'of a completion: still to come, this one included'),
-  data: u32(0x30, 'of a configuration write or a message'),
-  aux: u32(0x34, 'completer id; target of a configuration request; message code'),
+  data: u32(0x30, 'of a configuration write or a message; of a monitor, the dword as it was read'),
+  aux: u32(0x34, 'completer id; target of a configuration request; message code; number of a monitor'),
   referencedOffset: u32(0x38, 'place of zero-copy payload'),
   reference: u32(0x3c, 'its reference: payload-references.ts'),
 });

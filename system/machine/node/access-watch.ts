@@ -8,7 +8,7 @@
  * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
  */
 import type { PageFrames } from '../../../host/index.ts';
-import type { HostMemory } from '../../../hw/pcie/index.ts';
+import type { HostMemory, MemoryWatcher } from '../../../hw/pcie/index.ts';
 import type { ExactPs } from '../../../sim/index.ts';
 
 /** An access that cannot have been allowed. */
@@ -58,6 +58,14 @@ export class AccessWatch implements HostMemory {
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
     this.#check('write', address, lengthBytes);
     return this.#memory.write(address, lengthBytes, source, sourceOffset);
+  }
+
+  watch(address: number, watcher: MemoryWatcher): void {
+    this.#memory.watch?.(address, watcher);
+  }
+
+  unwatch(watcher: MemoryWatcher): void {
+    this.#memory.unwatch?.(watcher);
   }
 
   #check(access: 'read' | 'write', address: number, lengthBytes: number): void {

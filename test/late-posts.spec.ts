@@ -1,0 +1,52 @@
+/**
+ * Work posted to a QP that has been in error for long completes as flushed (IBTA vol. 1, 10.3.1), which Linux's ib_drain_rq and ib_drain_sq
+ * rely on without limit; and a QP that is left in error neither keeps a run from ending nor hides a deadlock.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import { DeadlockError } from '../sim/index.ts';
+import { IBV_WC_WR_FLUSH_ERR } from '../userlib/index.ts';
+import { expectBalanced } from './expectations.ts';
+import { bothPartitions, programsOf, runPrograms, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const flushed = ['receive', 'send', 'receive'].map((kind) => `${kind} ${IBV_WC_WR_FLUSH_ERR}`);
+
+describe('a QP that has been in error for a second', () => {
+  it.each([
+    // In threads each second takes several.
+    ['single', { rounds: 4, waitPs: 1e12 }],
+    ['per-node', { rounds: 1, waitPs: 2e11 }],
+    ['per-device', { rounds: 1, waitPs: 2e11 }],
+  ] as const)('IBTA 10.3.1: flushes what is posted to it: %s', async (partition, args) => {
+    const { results, report } = await runPrograms(programsOf('late-posts', 'drains', args), { partition });
+    const each = Array.from({ length: args.rounds }, () => flushed);
+    expect(results).toEqual([each, each]);
+    expectBalanced(report);
+  });
+
+  it('IBTA 10.3.1: does so behind an IOMMU', async () => {
+    const set = { 'pcie.iommu.isEnabled': true };
+    const { results } = await runPrograms(programsOf('late-posts', 'drains', { rounds: 1, waitPs: 1e12 }), {
+      set,
+    });
+    expect(results[0]).toEqual([flushed]);
+  });
+
+  it('IBTA 10.3.1: leaves the receives of its shared queue to other QPs', async () => {
+    const { results } = await runPrograms(programsOf('late-posts', 'shares', null));
+    expect(results).toEqual([
+      ['send 0', 'nothing'],
+      ['receive 0', 'nothing'],
+    ]);
+  });
+});
+
+describe('a QP left in error', () => {
+  it.each(bothPartitions)('lets a run end, or be found to be deadlocked: %s', async (partition) => {
+    await runPrograms(programsOf('late-posts', 'leaves', false), { partition });
+    await using machine = await smallMachine({ partition });
+    for (const program of programsOf('late-posts', 'leaves', true)) await machine.load(program);
+    await expect(machine.run()).rejects.toThrow(DeadlockError);
+  });
+});
