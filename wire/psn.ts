@@ -1,6 +1,12 @@
 /** Packet sequence numbers: 24 bits, counting around. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
 export const PSN_MASK = 0xff_ffff;
 
+/**
+ * PSNs that a requester may have outstanding: sent, or promised to READ responses, and not acknowledged (9.7.2). With one more a responder
+ * could not distinguish a new request from a duplicate of the oldest.
+ */
+export const PSNS_OUTSTANDING_MAX = 2 ** 23 - 1;
+
 export const psnAdd = (psn: number, count: number): number => (psn + count) & PSN_MASK;
 
 /**

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { CqArmCommand } from '../../abi/doorbells.ts';
+import { PathMtu } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { listWires, Random } from '../../sim/index.ts';
 import { dataPathWires } from './data-path.ts';
@@ -130,6 +131,7 @@ const scenes: readonly (() => Promise<DataPathBench>)[] = [
   manySmallWrites,
   manyReceiveQueues,
   manyReads,
+  longReads,
   keyOperations,
 ];
 
@@ -195,6 +197,24 @@ async function manyReads(): Promise<DataPathBench> {
   }
   await bench.until(() => cq.takenCount() === 12, 2000);
   expect(to.read()).toEqual(from.read());
+  return bench;
+}
+
+/** A READ of nearly 2 GiB in packets of 256 bytes, which is lost, takes all PSNs but one: the next READ, of two, waits. */
+async function longReads(): Promise<DataPathBench> {
+  const fields = { pathMtu: PathMtu.MTU_256, logMaxMessage: 31 };
+  const { bench, a, b, aCq, local, target, checkBystanders } = await scene({ a: { fields }, b: { fields } });
+  bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
+  const part = { ...local.part(0, 8), bytes: 2 ** 30 };
+  const last = { ...part, bytes: 2 ** 30 - 512 };
+  a.post({ opcode: WqeOpcode.RDMA_READ, segments: [part, last], remote: target });
+  a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 512)], remote: target });
+  a.ring();
+  await bench.run(10);
+  a.toError();
+  await bench.run(10);
+  expect(syndromesOf(aCq.drain())).toEqual([CqeSyndrome.WR_FLUSH_ERR, CqeSyndrome.WR_FLUSH_ERR]);
+  await checkBystanders();
   return bench;
 }
 

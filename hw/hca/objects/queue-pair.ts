@@ -73,6 +73,8 @@ export class QueuePair {
   /** 16-bit counter of the next send WQE to execute. */
   sqCounter = 0;
   nextPsn = 0;
+  /** PSNs of the next request, which waits until it may use as many. */
+  psnsWanted = 0;
   /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
   unsentPsn = 0;
   unansweredPsn = 0;
@@ -130,7 +132,7 @@ export class QueuePair {
 
   // Receive side
   expectedPsn = 0;
-  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. Meaningless 2^23 PSNs later, when no duplicate is so old. */
+  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. Forgotten 2^23 PSNs later, when no duplicate is so old. */
   answeredPsn = NONE;
   msn = 0;
   remoteRights = 0;

@@ -37,7 +37,14 @@ import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
 import { nakEvent, type ReceivedPackets, STALL_COMPLETION } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
-import { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR, type SendScheduler } from '../send-queue/index.ts';
+import {
+  PARKED_CREDITS,
+  PARKED_PAGE_FAULT,
+  PARKED_PSNS,
+  PARKED_RNR,
+  type SendScheduler,
+} from '../send-queue/index.ts';
+import { psnsLeft } from './record-maker.ts';
 import type { RequestCompletion } from './request-completion.ts';
 import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
@@ -176,12 +183,19 @@ export class Acknowledgements {
     }
     const acknowledged = head === noRecord ? psn : acknowledgedBy(head, psn);
     if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
-      pair.lastAckedPsn = acknowledged;
-      this.#timers.progress(pair);
+      this.#advance(pair, acknowledged, cycle);
     }
     if (isMissing) return this.#askAgain(pair, missingPsnOf(head), cycle);
     if (head !== noRecord && !completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
     return true;
+  }
+
+  /** All up to `psn` is acknowledged: the next request may start if it waits for as many PSNs (9.7.2). */
+  #advance(pair: QueuePair, psn: number, cycle: Cycles): void {
+    pair.lastAckedPsn = psn;
+    this.#timers.progress(pair);
+    if (pair.parkedFor === PARKED_PSNS && pair.psnsWanted <= psnsLeft(pair))
+      this.#scheduler.unpark(pair, cycle + 1);
   }
 
   /**
@@ -277,8 +291,7 @@ export class Acknowledgements {
     }
     request.responsesReceived++;
     pair.missingPsn = NO_PSN;
-    pair.lastAckedPsn = psn;
-    this.#timers.progress(pair);
+    this.#advance(pair, psn, cycle);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
     pair.fenceWriteCount = this.#writer.requestedCount;

@@ -5,6 +5,7 @@
 
 import { CqeSyndrome, ServiceType, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
+import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../wire/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   ETHERNET_OPCODE_BASE,
@@ -46,7 +47,8 @@ export class RecordMaker {
 
   /**
    * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
-   * @returns the record; it occupies no PSN when it has a syndrome, is a NOP, or an operation on keys
+   * @returns the record; it occupies no PSN when it has a syndrome, is a NOP, or an operation on keys. {@link noRecord}: its PSNs would
+   *   be more than a requester may have outstanding, and nothing has happened
    */
   make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
     const { sram, sramView } = this.#core;
@@ -56,6 +58,16 @@ export class RecordMaker {
       pair.opcodeBase === 0
         ? decodeWqe(sramView, sram, at, request, reliableServiceOf(pair))
         : this.#decodeUnreliable(pair, line, at, request);
+    // The decoder has compared an LSO with limits of its own.
+    const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
+    request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
+    const hasPackets = request.syndrome === 0 && request.opcode !== NOP && request.isKeyOperation === 0;
+    request.psnCount = hasPackets ? this.#packetsOf(pair, request) : 0;
+    if (pair.opcodeBase === 0 && request.psnCount > psnsLeft(pair)) {
+      pair.psnsWanted = request.psnCount;
+      this.#records.release(request);
+      return noRecord;
+    }
     request.qp = pair.slot;
     request.isDone = 0;
     request.next = noRecord;
@@ -72,23 +84,19 @@ export class RecordMaker {
     else pair.recordTail.next = request;
     pair.recordTail = request;
     pair.recordCount++;
-    // The decoder has compared an LSO with limits of its own.
-    const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
-    request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
-    if (request.syndrome !== 0 || request.opcode === NOP || request.isKeyOperation === 1)
-      request.psnCount = 0;
-    else this.#number(pair, request);
+    if (hasPackets) this.#number(pair, request);
     return request;
+  }
+
+  /** Packets of the request, and of the answer of a READ: its PSNs. */
+  #packetsOf(pair: QueuePair, { number, opcode, messageBytes }: SendRecord): number {
+    const packetBytes = opcode === LSO ? this.#records.frames.segmentBytes[number]! : pair.mtuBytes;
+    return messageBytes <= packetBytes ? 1 : Math.ceil(messageBytes / packetBytes);
   }
 
   /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
   #number(pair: QueuePair, request: SendRecord): void {
-    const { messageBytes } = request;
-    const packetBytes =
-      request.opcode === LSO ? this.#records.frames.segmentBytes[request.number]! : pair.mtuBytes;
-    const packets = messageBytes <= packetBytes ? 1 : Math.ceil(messageBytes / packetBytes);
-    request.psnCount = packets;
-    pair.nextPsn = (pair.nextPsn + packets) & 0xffffff;
+    pair.nextPsn = (pair.nextPsn + request.psnCount) & PSN_MASK;
     pair.ssn = (pair.ssn + 1) & 0xffffff;
     if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
     pair.recordCursor = request;
@@ -114,8 +122,13 @@ export class RecordMaker {
 const reliableServiceOf = ({ serviceBits }: QueuePair): number =>
   serviceBits === XRC_SERVICE ? EXECUTABLE_BY_XRC : EXECUTABLE_BY_RC;
 
-/** A datagram is one packet. */
+/** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
 function messageBytesMax(pair: QueuePair): number {
-  const limit = pair.messageBytesMax;
-  return pair.opcodeBase === UD_OPCODE_BASE ? Math.min(limit, pair.mtuBytes) : limit;
+  const { messageBytesMax: limit, mtuBytes, opcodeBase } = pair;
+  if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
+  return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;
 }
+
+/** PSNs that a QP of a reliable connection may use before one is acknowledged. */
+export const psnsLeft = ({ nextPsn, lastAckedPsn }: QueuePair): number =>
+  PSNS_OUTSTANDING_MAX - ((nextPsn - 1 - lastAckedPsn) & PSN_MASK);

@@ -25,12 +25,20 @@ import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 const { LSO, RDMA_READ } = WqeOpcode;
 
-export const requesterStalls = stallReasons('context', 'translation', 'dma', 'transmitBuffer', 'records');
+export const requesterStalls = stallReasons(
+  'context',
+  'translation',
+  'dma',
+  'transmitBuffer',
+  'records',
+  'psnWindow',
+);
 const { translation: STALL_TRANSLATION, dma: STALL_DMA } = requesterStalls;
 export const {
   context: STALL_CONTEXT,
   transmitBuffer: STALL_TRANSMIT_BUFFER,
   records: STALL_RECORDS,
+  psnWindow: STALL_PSN_WINDOW,
 } = requesterStalls;
 
 const NONE = -1;

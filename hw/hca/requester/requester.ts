@@ -46,6 +46,7 @@ import {
   PARKED_KEYS,
   PARKED_ORDER,
   PARKED_PAGE_FAULT,
+  PARKED_PSNS,
   PARKED_READ_LIMIT,
   PARKED_RECORDS,
   PARKED_RNR,
@@ -62,6 +63,7 @@ import {
   RequestPackets,
   requesterStalls,
   STALL_CONTEXT,
+  STALL_PSN_WINDOW,
   STALL_RECORDS,
   STALL_TRANSMIT_BUFFER,
 } from './request-packets.ts';
@@ -124,6 +126,8 @@ export class Requester {
   #keys!: KeyUnit;
   /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
   readonly #behindPayload: QueuePair[] = [];
+  /** QPs whose next request was parked for its PSNs; some may have been resumed since. */
+  #behindPsns: QueuePair[] = [];
 
   /** QP being served, and packets sent in its turn. */
   #active: QueuePair | undefined = undefined;
@@ -243,6 +247,7 @@ export class Requester {
     this.#active = undefined;
     this.#packets.reset();
     this.#behindPayload.length = 0;
+    this.#behindPsns = [];
     this.#waitingForRecord.clear();
     this.#isWaitingForRecord.fill(0);
   }
@@ -257,6 +262,7 @@ export class Requester {
       openPacket: this.#packets.isOpen,
       waitingForRecord: this.#waitingForRecord.values,
       waitingForPayload: this.#behindPayload.map(({ slot }) => slot),
+      waitingForPsns: this.#behindPsns.filter(waitsForPsns).map(({ slot }) => slot),
     };
   }
 
@@ -290,7 +296,8 @@ export class Requester {
 
   /** Schedules the next search for a QP at `cycle`, or later if no QP can be ready before. */
   #retryAt(cycle: Cycles): void {
-    const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
+    const isWaitedFor = !this.#waitingForRecord.isEmpty || this.#behindPsns.length > 0;
+    const isNoted = this.account.isResting && !isWaitedFor;
     const next = isNoted ? this.#scheduler.nextCycle : cycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
   }
@@ -299,6 +306,7 @@ export class Requester {
   #findNothing(cycle: Cycles): void {
     if (!this.#waitingForRecord.isEmpty) this.account.stall(cycle, STALL_RECORDS);
     else if (this.#contexts.awaitedCount > 0) this.account.stall(cycle, STALL_CONTEXT);
+    else if (this.#behindPsns.length > 0 && this.#isBehindPsns()) this.account.stall(cycle, STALL_PSN_WINDOW);
     else this.account.rest(cycle);
     const next = this.#scheduler.nextCycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
@@ -387,6 +395,11 @@ export class Requester {
       return NOTHING;
     }
     const request = this.#maker.make(pair, line, at, cycle);
+    if (request === noRecord) {
+      this.#scheduler.park(pair, PARKED_PSNS);
+      if (!this.#behindPsns.includes(pair)) this.#behindPsns.push(pair);
+      return NOTHING;
+    }
     this.#core.costs?.numbered(pair, request);
     if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
     else if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
@@ -399,6 +412,12 @@ export class Requester {
     pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
     return DONE;
+  }
+
+  /** Whether a QP waits for its PSNs; forgets those that do no longer. */
+  #isBehindPsns(): boolean {
+    this.#behindPsns = this.#behindPsns.filter(waitsForPsns);
+    return this.#behindPsns.length > 0;
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -513,6 +532,8 @@ export class Requester {
     this.#waitingForRecord.rebase(cycles);
   }
 }
+
+const waitsForPsns = ({ parkedFor }: QueuePair): boolean => parkedFor === PARKED_PSNS;
 
 /** To the next record that has packets to send: after going back there may be several. */
 function moveCursor(pair: QueuePair, following: SendRecord): void {

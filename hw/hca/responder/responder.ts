@@ -22,6 +22,7 @@ import {
   Opcode,
   PACKET_PAYLOAD_OFFSET,
   PSN_MASK,
+  PSNS_OUTSTANDING_MAX,
   psnDistance,
   rnrNakSyndrome,
   WORD_IMMEDIATE,
@@ -67,6 +68,7 @@ import { InboundRequest, type RefusedQps } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
+const NO_PSN = -1;
 const STEP_CHECK = 0;
 const STEP_RECEIVE_WQE = 1;
 const STEP_RIGHTS = 2;
@@ -185,7 +187,7 @@ export class Responder {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
       // An ACK that names a later READ or atomic would say that their answers are lost, which are on their way.
-      const isBeforeAnswered = pair.answeredPsn >= 0 && psnDistance(pair.answeredPsn, psn) > 0;
+      const isBeforeAnswered = pair.answeredPsn !== NO_PSN && psnDistance(pair.answeredPsn, psn) > 0;
       const acknowledged = isBeforeAnswered ? psn : (pair.expectedPsn - 1) & PSN_MASK;
       this.#responses.acknowledgeAgain(qp, acknowledged, cycle);
     }
@@ -328,6 +330,12 @@ export class Responder {
     pair.hasNakSent = 0;
     if (isEnd) pair.msn = (pair.msn + 1) & PSN_MASK;
     pair.expectedPsn = (request.psn + 1) & PSN_MASK;
+    // No duplicate of a request before it can come any more.
+    if (
+      pair.answeredPsn !== NO_PSN &&
+      ((pair.expectedPsn - pair.answeredPsn) & PSN_MASK) > PSNS_OUTSTANDING_MAX
+    )
+      pair.answeredPsn = NO_PSN;
     if (completes) this.#complete(cycle);
     if (kind === MESSAGE_NONE) this.#acceptSingle(cycle);
     else if (pair.opcodeBase === 0 && (request.packet.flags & FLAG_ACK_REQUEST) !== 0)
@@ -379,6 +387,8 @@ export class Responder {
     const request = this.#request;
     const { pair, psn } = request;
     pair.answeredPsn = psn;
+    // The last answer may be so long ago that its PSN looks later than this one.
+    if (psnDistance(psn, pair.unansweredPsn) < 0) pair.unansweredPsn = psn;
     if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#responses.addAtomic(request, cycle);
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));
     pair.expectedPsn = (psn + packets) & PSN_MASK;

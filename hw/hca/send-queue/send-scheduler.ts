@@ -37,6 +37,8 @@ export const PARKED_ORDER = 10;
 export const PARKED_KEYS = 11;
 /** Its context is being read. */
 export const PARKED_CONTEXT = 12;
+/** Its next request needs more PSNs than the requester may have outstanding (IBTA vol 1, 9.7.2). */
+export const PARKED_PSNS = 13;
 
 /** Where a QP is. */
 const NOT_SCHEDULED = 0;
