@@ -11,6 +11,26 @@ const sample = Uint8Array.from(
   ),
 );
 
+/** An ARP request over InfiniBand to a multicast group, by real hardware: frame 5 of ib-hardware-sample.pcap. */
+const withGrh = Uint8Array.from(
+  Buffer.from(
+    '0003c000002100046000000000541b00fe800000000000000002c9020024f636ff12401bffff000000000000ffffffff6440ffff00ffffff000020af' +
+      '00000b1b0000040508060000002008001404000180000405fe800000000000000002c9020024f6360a00012200000000000000000000000000000000' +
+      '000000000a00003abd6bd6a88883',
+    'hex',
+  ),
+);
+const icrcOf = (packet: Uint8Array): string =>
+  invariantCrc(packet, 0, packet.length - 6, 'localWithGrh').toString(16);
+const bitsOf = (byte: number): [byte: number, bit: number][] =>
+  Array.from({ length: 8 }, (_, bit) => [byte, bit]);
+/** Bits that routers change: the LRH, of the GRH traffic class, flow label and hop limit, of the BTH FECN, BECN and what follows them. */
+const unfixedBits = [
+  ...[0, 1, 2, 3, 4, 5, 6, 7].flatMap(bitsOf),
+  ...bitsOf(8).slice(0, 4),
+  ...[9, 10, 11, 15, 48 + 4].flatMap(bitsOf),
+];
+
 /** A shift register of so many bits: one bit a step, the low bit of a byte first, the register's high bit first. */
 function bitwise(bytes: Iterable<number>, polynomial: bigint, bits: bigint): bigint {
   const ones = (1n << bits) - 1n;
@@ -35,12 +55,33 @@ describe('the CRCs of a packet', () => {
     expect(variantCrc(sample, 0, sample.length - 2).toString(16)).toBe('fa45');
   });
 
+  it('IBTA 7.8: cover a packet with a GRH as hardware does: of the ICRC the whole LRH counts as ones', () => {
+    expect(icrcOf(withGrh)).toBe('a8d66bbd');
+    expect(variantCrc(withGrh, 0, withGrh.length - 2).toString(16)).toBe('8388');
+  });
+
   it('IBTA 7.8.1: leave the ICRC as it is when a switch changes the lane or marks congestion', () => {
     const changed = sample.slice();
     changed[0] = 0x30;
     changed[8 + 4] = 0x80;
     expect(invariantCrc(changed, 0, changed.length - 6, 'local').toString(16)).toBe('5ab72596');
     expect(variantCrc(changed, 0, changed.length - 2).toString(16)).not.toBe('fa45');
+  });
+
+  it('IBTA 7.8.1: leave the ICRC of a packet with a GRH as it is whatever its LRH becomes, and what else a router may change', () => {
+    for (const [at, bit] of unfixedBits) {
+      const changed = withGrh.slice();
+      changed[at]! ^= 1 << bit;
+      expect([at, bit, icrcOf(changed)]).toEqual([at, bit, 'a8d66bbd']);
+    }
+    // The bytes from the GRH on that a router leaves alone.
+    for (let at = 8; at < withGrh.length - 6; at++)
+      for (let bit = 0; bit < 8; bit++) {
+        if (unfixedBits.some(([byte, one]) => byte === at && one === bit)) continue;
+        const changed = withGrh.slice();
+        changed[at]! ^= 1 << bit;
+        expect(icrcOf(changed)).not.toBe('a8d66bbd');
+      }
   });
 
   it('make of "123456789" what the catalogues of CRCs print for CRC-32: CBF43926', () => {

@@ -85,7 +85,10 @@ export const crc32 = new ReflectedCrc(0x04c1_1db7, 32);
 /** CRC-16 of the VCRC and of flow control packets. */
 export const crc16 = new ReflectedCrc(0x100b, 16);
 
-/** Bytes of ones in place of an LRH that RoCE has not (A16, A17). */
+/**
+ * An LRH of ones: a router exchanges the whole LRH of a packet with a GRH, so that none of it is covered (7.8.1); RoCE has none, and its
+ * ICRC begins as if it had (A16, A17).
+ */
 const ROUTE_OF_ONES = new Uint8Array(lrh.sizeBytes).fill(0xff);
 /** Place in the BTH of the byte with FECN and BECN, which switches set. */
 const CONGESTION_PLACE = bth.fields.fecn.wordOffset;
@@ -95,8 +98,8 @@ const CLASS_AND_FLOW_BYTES = 4;
 const VERSION_MASK = 0xf0;
 const HOP_LIMIT_PLACE = grh.fields.hopLimit.wordOffset;
 
-/** Longest run of headers that has masked fields: IPv6, UDP and a BTH, or LRH, GRH and BTH. */
-const MASKED_BYTES_MAX = 64;
+/** Longest run of headers that has masked fields: IPv6, UDP and a BTH. */
+const MASKED_BYTES_MAX = 60;
 const masked = new Uint8Array(MASKED_BYTES_MAX);
 
 /** What precedes the BTH, as far as the ICRC covers it. */
@@ -117,20 +120,21 @@ const UDP_CHECKSUM_PLACE = 6;
  * @param end place after the padded payload
  */
 export function invariantCrc(bytes: Uint8Array, first: number, end: number, cover: InvariantCover): number {
-  const headerBytes = coveredHeaderBytes[cover];
-  const length = Math.min(headerBytes, end - first);
-  for (let at = 0; at < length; at++) masked[at] = bytes[first + at]!;
+  const headerBytes = maskedHeaderBytes[cover];
+  const from = cover === 'localWithGrh' ? first + lrh.sizeBytes : first;
+  const length = Math.min(headerBytes, end - from);
+  for (let at = 0; at < length; at++) masked[at] = bytes[from + at]!;
   mask(cover, headerBytes);
-  const isLocal = cover === 'local' || cover === 'localWithGrh';
   let register = crc32.initial;
-  if (!isLocal) register = crc32.update(register, ROUTE_OF_ONES, 0, ROUTE_OF_ONES.length);
+  if (cover !== 'local') register = crc32.update(register, ROUTE_OF_ONES, 0, ROUTE_OF_ONES.length);
   register = crc32.update(register, masked, 0, length);
-  return crc32.finish(crc32.update(register, bytes, first + length, end));
+  return crc32.finish(crc32.update(register, bytes, from + length, end));
 }
 
-const coveredHeaderBytes: Readonly<Record<InvariantCover, number>> = {
+/** Bytes of the headers that have masked bits: up to the BTH, and after an LRH of ones. */
+const maskedHeaderBytes: Readonly<Record<InvariantCover, number>> = {
   local: lrh.sizeBytes + bth.sizeBytes,
-  localWithGrh: lrh.sizeBytes + GRH_BYTES + bth.sizeBytes,
+  localWithGrh: GRH_BYTES + bth.sizeBytes,
   roce1: GRH_BYTES + bth.sizeBytes,
   roce2Ipv4: IPV4_BYTES + UDP_BYTES + bth.sizeBytes,
   roce2Ipv6: IPV6_BYTES + UDP_BYTES + bth.sizeBytes,
@@ -139,9 +143,8 @@ const coveredHeaderBytes: Readonly<Record<InvariantCover, number>> = {
 /** Sets the bits that a switch or router may change. */
 function mask(cover: InvariantCover, headerBytes: number): void {
   masked[headerBytes - bth.sizeBytes + CONGESTION_PLACE] = 0xff;
-  if (cover === 'local' || cover === 'localWithGrh') masked[0] = masked[0]! | VIRTUAL_LANE_MASK;
-  if (cover === 'localWithGrh') maskGlobalRoute(lrh.sizeBytes);
-  else if (cover !== 'local' && cover !== 'roce2Ipv4') maskGlobalRoute(0);
+  if (cover === 'local') masked[0] = masked[0]! | VIRTUAL_LANE_MASK;
+  else if (cover !== 'roce2Ipv4') maskGlobalRoute();
   if (cover === 'roce2Ipv4') {
     masked[TYPE_OF_SERVICE_PLACE] = 0xff;
     masked[TIME_TO_LIVE_PLACE] = 0xff;
@@ -154,11 +157,11 @@ function mask(cover: InvariantCover, headerBytes: number): void {
   masked[udp + UDP_CHECKSUM_PLACE + 1] = 0xff;
 }
 
-/** Traffic class, flow label and hop limit. */
-function maskGlobalRoute(at: number): void {
-  masked[at] = masked[at]! | (VERSION_MASK ^ 0xff);
-  for (let byte = 1; byte < CLASS_AND_FLOW_BYTES; byte++) masked[at + byte] = 0xff;
-  masked[at + HOP_LIMIT_PLACE] = 0xff;
+/** Traffic class, flow label and hop limit of the header that the masked bytes begin with. */
+function maskGlobalRoute(): void {
+  masked[0] = masked[0]! | (VERSION_MASK ^ 0xff);
+  for (let byte = 1; byte < CLASS_AND_FLOW_BYTES; byte++) masked[byte] = 0xff;
+  masked[HOP_LIMIT_PLACE] = 0xff;
 }
 
 /** The VCRC of what lies from the LRH up to the end of the ICRC. */
