@@ -255,7 +255,7 @@ function faultsOf(
   if (destination < 0 && to !== undefined)
     wrong.push(`its destination GID is ${packet.destinationGid}, none of the far port's`);
   if (packet.hopLimit !== hopLimit) wrong.push(`its hop limit is ${packet.hopLimit}`);
-  if (packet.kind !== 'grh' && gidCountOf(story.set) < 4)
+  if (packet.form !== 'roce1' && gidCountOf(story.set) < 4)
     wrong.push('it is of version 2, which the card has not');
   if (!packet.isIcrcRight) wrong.push('its ICRC is wrong');
   if (fillsMtu(opcode) && !pathMtus.includes(payloadBytes))

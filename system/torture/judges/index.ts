@@ -14,6 +14,7 @@ import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
 import { judgeFrames } from './frames.ts';
 import { judgeHeld } from './held.ts';
+import { judgeLinks } from './links.ts';
 import { judgeLiveness } from './liveness.ts';
 import { judgePackets } from './packets.ts';
 import { judgePhysics } from './physics.ts';
@@ -33,6 +34,7 @@ const ofHardware: readonly Judge[] = [
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },
   { name: 'frames', judge: judgeFrames },
+  { name: 'links', judge: judgeLinks },
   { name: 'answers', judge: judgeAnswers },
   { name: 'stalls', judge: judgeStalls },
   { name: 'requester', judge: judgeRequester },
