@@ -142,4 +142,28 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     const far = fromHex(local.replace('123456', 'abcdef'));
     expect(toHex((await macOf({ grh: { ...grh, sgidIndex: 0, dgid: far } }))!)).toBe('0002c9abcdef');
   });
+
+  it('ib_resolve_eth_dmac: finds the MACs of groups in their GIDs: RFC 1112, 6.4 of IPv4, RFC 2464, 7 of IPv6', async () => {
+    const { machine, context } = await open();
+    const { ahAttr } = connection(hasVersion2);
+    const { grh } = ahAttr;
+    const macOf = async (dgid: string, sgidIndex: number) =>
+      toHex(
+        (await context.createAh(machine.cpu, {
+          ...ahAttr,
+          grh: { ...grh, sgidIndex, dgid: fromHex(dgid) },
+        }))!,
+      );
+    // rdma_cm makes of 224.129.2.3 a group of IPv6 by version 1, also from an address of IPv4.
+    const [ofLink, ofIpv4] = hasVersion2 ? [0, 2] : [0, 1];
+    for (const place of [ofLink, ofIpv4])
+      expect(await macOf('ff0e0000000000000000ffffe0810203', place)).toBe('3333e0810203');
+    if (!hasVersion2) return;
+    expect(await macOf('ff0e000000000000000000000000abcd', 1)).toBe('33330000abcd');
+    expect(await macOf('00000000000000000000ffffe0810203', 3)).toBe('01005e010203');
+    expect(await macOf('00000000000000000000ffffefffffff', 3)).toBe('01005e7fffff');
+    // By version 2 both ends are of IPv4, or neither.
+    await expect(macOf('ff0e000000000000000000000000abcd', 3)).rejects.toMatchObject({ code: 'EINVAL' });
+    await expect(macOf('00000000000000000000ffffe0810203', 1)).rejects.toMatchObject({ code: 'EINVAL' });
+  });
 });

@@ -10,7 +10,7 @@
  * ARP or Neighbor Discovery, as ib_resolve_eth_dmac has them.
  *
  * Sources: interface sheet 3.12, 3.13, 3.19, 7.3 to 7.5, 8.3; Linux 6.1, mlx4_ib main.c (eth_link_query_port, mlx4_ib_update_gids) and
- * ib_core roce_gid_mgmt.c, addr.c, verbs.c (ib_resolve_unicast_gid_dmac).
+ * ib_core roce_gid_mgmt.c, addr.c, verbs.c (ib_resolve_eth_dmac, ib_resolve_unicast_gid_dmac).
  */
 import {
   configDev,
@@ -29,7 +29,7 @@ import type { CommandInterface } from './command.ts';
 import type { Device } from './device.ts';
 import { gidOfIpv4, gidOfMac, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } from './gid.ts';
 import { KernelError, requireWithin } from './kernel-error.ts';
-import { type NetworkCounts, NetworkInterface } from './network/index.ts';
+import { macOfGroupGid, type NetworkCounts, NetworkInterface } from './network/index.ts';
 import { frameQpnOf } from './numbers.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
@@ -284,8 +284,12 @@ export class EthernetPort extends Port {
     const { dgid, sgidIndex, hopLimit } = grh;
     const isVersion2 = this.typeOfGid(sgidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
     if (isLinkLocalGid(dgid) && !isVersion2) return { mac: macBytesOf(macOfGid(dgid)), hopLimit };
+    const groupMac = macOfGroupGid(dgid);
+    // Groups of version 1 are of IPv6 also where they come from an address of IPv4 (cma_iboe_set_mgid).
+    if (groupMac !== undefined && !isVersion2) return { mac: groupMac, hopLimit };
     if (isIpv4Gid(this.gidAt(sgidIndex)) !== isIpv4Gid(dgid))
       throw new KernelError('EINVAL', `dgid and the GID at ${sgidIndex} are not both of IPv4`);
+    if (groupMac !== undefined) return { mac: groupMac, hopLimit };
     return { mac: await this.interface.lookUp(cpu, dgid, resolveLimitMs), hopLimit: routedHopLimit };
   }
 

@@ -13,6 +13,8 @@ export class DatagramAddresses {
   readonly destinationLid: Int32Array;
   readonly sourceLid: Int32Array;
   readonly virtualLane: Uint8Array;
+  /** The packet goes to a multicast group: to members at this port, too. */
+  readonly isToGroup: Uint8Array;
   /** The packet goes to this port, whatever its LID says. */
   readonly isForcedBack: Uint8Array;
   readonly hasGrh: Uint8Array;
@@ -29,6 +31,7 @@ export class DatagramAddresses {
     this.destinationLid = new Int32Array(capacity);
     this.sourceLid = new Int32Array(capacity);
     this.virtualLane = new Uint8Array(capacity);
+    this.isToGroup = new Uint8Array(capacity);
     this.isForcedBack = new Uint8Array(capacity);
     this.hasGrh = new Uint8Array(capacity);
     this.grh = new Uint8Array(capacity * GRH_BYTES);

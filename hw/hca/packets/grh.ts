@@ -89,6 +89,12 @@ export const isGrhForPort = (address: PortAddress, bytes: Uint8Array, grh: numbe
     ? isOwnIpv4(address, bytes, grh + DESTINATION_IPV4_PLACE)
     : isOwnGid(address, bytes, grh + DESTINATION_GID_PLACE);
 
+/** True when the GRH names the GID at `at` of `gids` as its destination. */
+export const isGrhForGid = (gids: Uint8Array, at: number, bytes: Uint8Array, grh: number): boolean =>
+  isIpv4Route(bytes, grh)
+    ? isMappedAddress(gids, at, bytes, grh + DESTINATION_IPV4_PLACE)
+    : isSameGid(gids, at, bytes, grh + DESTINATION_GID_PLACE);
+
 function isOwnIpv4(address: PortAddress, bytes: Uint8Array, at: number): boolean {
   const { gids } = address;
   for (let entry = 0; entry < gids.length; entry += GID_BYTES)
@@ -96,18 +102,26 @@ function isOwnIpv4(address: PortAddress, bytes: Uint8Array, at: number): boolean
   return false;
 }
 
-/** True when the GRH names a multicast group as its destination. */
-export const isGrhForGroup = (bytes: Uint8Array, grh: number): boolean =>
-  bytes[grh + DESTINATION_GID_PLACE] === 0xff && !isIpv4Route(bytes, grh);
+/** Of an address of IPv4 or IPv6 that is a group's: 224.0.0.0/4 (RFC 1112, 4) and ff00::/8 (RFC 4291, 2.7). */
+const isGroupIpv4 = (first: number): boolean => first >> 4 === 0xe;
+const GROUP_PREFIX = 0xff;
+
+/**
+ * True when the GRH names a multicast group as its destination. RoCE has groups of IPv4, too: as the address of an IPv4 header, and as a
+ * mapped GID (annex A17; Linux' rdma_is_multicast_addr, and rxe_rcv_mcast_pkt).
+ */
+export function isGrhForGroup(bytes: Uint8Array, grh: number): boolean {
+  if (isIpv4Route(bytes, grh)) return isGroupIpv4(bytes[grh + DESTINATION_IPV4_PLACE]!);
+  const gid = grh + DESTINATION_GID_PLACE;
+  if (bytes[gid] === GROUP_PREFIX) return true;
+  return isGroupIpv4(bytes[gid + MAPPED_PREFIX_BYTES]!) && isMappedGid(bytes, gid);
+}
 
 /** True when the GRH comes from the GID of this address path. */
 export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, path: number): boolean =>
   isIpv4Route(bytes, grh)
     ? isMappedAddress(from, path + 0x10, bytes, grh + SOURCE_IPV4_PLACE)
     : isSameGid(bytes, grh + SOURCE_GID_PLACE, from, path + 0x10);
-
-/** Place of the destination GID in a record whose GRH is at `grh`. */
-export const destinationGidPlace = (grh: number): number => grh + DESTINATION_GID_PLACE;
 
 /** Exchanges source and destination. */
 export function exchangeGids(bytes: Uint8Array, grh: number): void {

@@ -1,8 +1,8 @@
 /** Interface of this room: see README.md. */
 export {
   buildGrh,
-  destinationGidPlace,
   exchangeGids,
+  isGrhForGid,
   isGrhForGroup,
   isGrhForPort,
   isGrhFromPath,
@@ -13,6 +13,7 @@ export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
 export {
   FIRST_MULTICAST_LID,
+  isGroupLid,
   isOwnLid,
   isSamePartition,
   PERMISSIVE_LID,

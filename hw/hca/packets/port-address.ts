@@ -48,6 +48,8 @@ export const PERMISSIVE_LID = 0xffff;
 /** LIDs from here on, but for the permissive one, are multicast groups. */
 export const FIRST_MULTICAST_LID = 0xc000;
 
+export const isGroupLid = (lid: number): boolean => lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID;
+
 /** True when packets to `lid` are for this port alone. */
 export function isOwnLid(address: PortAddress, lid: number): boolean {
   return lid !== 0 && (lid & (-1 << address.lmc)) === (address.lid & (-1 << address.lmc));

@@ -57,13 +57,7 @@ import type { Loopback } from './loopback.ts';
 import { MessageGaps } from './message-gaps.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
-import {
-  FIRST_MULTICAST_LID,
-  isOwnLid,
-  PERMISSIVE_LID,
-  type PortAddress,
-  type RoceTables,
-} from './port-address.ts';
+import { isOwnLid, type PortAddress, type RoceTables } from './port-address.ts';
 import { buildNetworkHeader, buildRoute, connectedRouteOf, setRouteLength } from './roce-route.ts';
 
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
@@ -342,9 +336,9 @@ export class Transmitter {
     const lid = datagrams.destinationLid[record]!;
     const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
     if (!isOpen) return WAY_CABLE;
+    if (datagrams.isToGroup[record] === 1) return WAY_CABLE | WAY_LOOPBACK;
     if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
-    if (lid === this.#address.embeddedManagerLid) return WAY_LOOPBACK;
-    return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
+    return lid === this.#address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
   }
 
   /** A packet as most are: of a connected QP, without GRH, for another port. */

@@ -4,8 +4,8 @@
  */
 import { mcgHead, mcgMember } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
+import { isGrhForGid } from '../packets/index.ts';
 
-const GID_BYTES = 16;
 const GID_PLACE = mcgHead.fields.mgid.field.offset;
 
 export class MulticastGroups {
@@ -31,12 +31,12 @@ export class MulticastGroups {
     this.#found = undefined;
   }
 
-  /** Finds the entry of the group whose GID is at `at`, and returns how many members it has: 0 without one. */
-  find(bytes: Uint8Array, at: number): number {
+  /** Finds the entry of the group that the GRH at `grh` names, and returns how many members it has: 0 without one. */
+  find(bytes: Uint8Array, grh: number): number {
     for (const entry of this.#entries.values()) {
       const view = viewOf(entry);
       const count = mcgHead.fields.memberCount.get(view, 0);
-      if (count === 0 || !hasGid(entry, bytes, at)) continue;
+      if (count === 0 || !isGrhForGid(entry, GID_PLACE, bytes, grh)) continue;
       this.#found = view;
       return count;
     }
@@ -55,9 +55,4 @@ export class MulticastGroups {
     const place = mcgHead.sizeBytes + index * mcgMember.sizeBytes;
     return mcgMember.fields.blockLoopback.get(this.#found, place) === 1;
   }
-}
-
-function hasGid(entry: Uint8Array, bytes: Uint8Array, at: number): boolean {
-  for (let byte = 0; byte < GID_BYTES; byte++) if (entry[GID_PLACE + byte] !== bytes[at + byte]) return false;
-  return true;
 }

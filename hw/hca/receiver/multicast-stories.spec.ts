@@ -10,6 +10,7 @@ import { Random } from '../../../sim/index.ts';
 import { type BenchOptions, type DataPathNode, dataPathBench, tightest } from '../testing/data-path-bench.ts';
 import { type Cq, type Qp, Region } from '../testing/data-path-verbs.ts';
 import { datagramQp, datagramTo } from '../testing/datagrams.ts';
+import { GID_INDEX, type RoceForm } from '../testing/roce-ends.ts';
 
 /** Stories: `npm run fuzz` sets them, and the seed. */
 const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 500);
@@ -21,7 +22,12 @@ const strideBytes = 1024;
 const receivesMax = 16;
 const roundCount = 6;
 const otherKey = 0x2222_2222;
-const groups = [1, 2, 3].map((last) => Uint8Array.from([0xff, 0x12, 0x40, 0x1b, ...Array(11).fill(0), last]));
+/** Of InfiniBand, and of the forms of RoCE: of IPv4 239.0.0.1 and so on. */
+const networks: readonly (RoceForm | undefined)[] = [undefined, 'v1', 'v2 over IPv4', 'v2 over IPv6'];
+const ofIpv6 = (last: number) => Uint8Array.from([0xff, 0x12, 0x40, 0x1b, ...Array(11).fill(0), last]);
+const ofIpv4 = (last: number) => Uint8Array.from([...Array(10).fill(0), 0xff, 0xff, 239, 0, 0, last]);
+const groupsOf = (roce: RoceForm | undefined): Uint8Array[] =>
+  [1, 2, 3].map(roce === 'v2 over IPv4' ? ofIpv4 : ofIpv6);
 
 interface Received {
   readonly from: number;
@@ -59,7 +65,7 @@ function postReceives(member: Member, places: number): void {
 }
 
 /** What has come, by sender. */
-function taken({ cq, region }: Member, groupsOf: readonly string[]): Map<number, Received[]> {
+function taken({ cq, region }: Member, addresses: readonly string[]): Map<number, Received[]> {
   const all = new Map<number, Received[]>();
   for (let one = cq.poll(); one !== undefined; one = cq.poll()) {
     expect(one.syndrome).toBe(0);
@@ -69,7 +75,7 @@ function taken({ cq, region }: Member, groupsOf: readonly string[]): Map<number,
     const bytes = region.read(at, one.byteCount);
     const received = {
       from: cq.source.qpn,
-      group: groupsOf.indexOf(hex(bytes.subarray(24, grhBytes))),
+      group: addresses.indexOf(hex(bytes.subarray(grhBytes - addresses[0]!.length / 2, grhBytes))),
       bytes: hex(bytes.subarray(grhBytes)),
     };
     all.set(received.from, [...(all.get(received.from) ?? []), received]);
@@ -80,13 +86,19 @@ function taken({ cq, region }: Member, groupsOf: readonly string[]): Map<number,
 
 async function play(seed: number): Promise<void> {
   const random = new Random(seed, 'multicast stories');
-  const options: BenchOptions = random.chance(0.5) ? { hca: tightest } : {};
+  const roce = networks[random.below(networks.length)];
+  const options: BenchOptions = {
+    ...(random.chance(0.5) ? { hca: tightest } : {}),
+    ...(roce === undefined ? {} : { roce, ethernet: { receiveFifoFrames: 256 } }),
+  };
   const bench = await dataPathBench(options);
+  const groups = groupsOf(roce);
   const members = [bench.a, bench.b].flatMap((node) =>
     Array.from({ length: 2 + random.below(3) }, () => memberAt(node, random)),
   );
   await bench.run(5);
-  const names = groups.map(hex);
+  // What stands at the end of the 40 bytes in front of the payload: the group's GID or address.
+  const names = groups.map((gid) => hex(gid.subarray(roce === 'v2 over IPv4' ? 12 : 0)));
   for (let round = 0; round < roundCount; round++) {
     for (const member of members)
       if (!member.isDry) postReceives(member, member.posted + receivesMax - backlogOf(member));
@@ -107,7 +119,11 @@ async function play(seed: number): Promise<void> {
       const sender = members[random.below(members.length)]!;
       const group = random.below(groups.length);
       const payload = Uint8Array.from({ length: 1 + random.below(20) }, () => random.below(256));
-      const address = datagramTo(0xffffff, 0xc001 + group, { grhPresent: 1, destinationGid: groups[group]! });
+      const lid = roce === undefined ? 0xc001 + group : random.chance(0.5) ? 0xc000 : 0;
+      const source = roce === undefined ? {} : { sourceGidIndex: GID_INDEX, hopLimit: 1 };
+      const to = datagramTo(0xffffff, lid, { grhPresent: 1, destinationGid: groups[group]!, ...source });
+      const mac = roce === undefined ? [] : [1, 0, 0x5e, 0, 0, group];
+      const address = { ...to, destinationMac: Uint8Array.from([...Array(6 - mac.length).fill(0), ...mac]) };
       sender.qp.send({ opcode: WqeOpcode.SEND, datagram: address, inline: payload });
       for (const { member, blockLoopback } of joined[group]!.flat()) {
         const isOwn = member === sender && blockLoopback === 1;

@@ -31,7 +31,6 @@ import type { CostAttribution } from '../costs/index.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
 import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE, XRC_SERVICE } from '../objects/index.ts';
 import {
-  destinationGidPlace,
   exchangeGids,
   FIRST_MULTICAST_LID,
   IS_KNOWN,
@@ -438,7 +437,7 @@ export class Receiver {
     if (!hasGrh || !isDatagram || (packet.traits & IS_KNOWN) === 0) return this.#drop('packetOpcode');
     const grh = this.#grhPlace();
     if (!isGrhForGroup(packet.rxBytes, grh)) return this.#drop('packetForeignGid');
-    this.#memberCount = this.#groups.find(packet.rxBytes, destinationGidPlace(grh));
+    this.#memberCount = this.#groups.find(packet.rxBytes, grh);
     this.#member = -1;
     return this.#memberCount === 0 ? undefined : this.#nextMember();
   }

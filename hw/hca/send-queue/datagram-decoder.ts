@@ -44,6 +44,8 @@ import {
   buildGrh,
   buildNetworkHeader,
   buildRoute,
+  isGrhForGroup,
+  isGroupLid,
   isLoopbackPath,
   NO_TAG,
   type PortAddress,
@@ -104,6 +106,7 @@ export class DatagramDecoder {
     datagrams.virtualLane[record] = 0;
     datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
+    datagrams.isToGroup[record] = isGroupLid(datagrams.destinationLid[record]!) ? 1 : 0;
     if (address.roce !== undefined) this.#takeRoute(to, record, pair, address.roce);
     else if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
     return loadData(view, bytes, at, data, sizeBytes, request);
@@ -128,7 +131,14 @@ export class DatagramDecoder {
     datagrams.sourceLid[record] = 0;
     if (isLoopbackPath(address, bytes, to)) datagrams.isForcedBack[record] = 1;
     buildNetworkHeader(parts, address, datagrams.grh, record * GRH_BYTES);
+    this.#noteGroup(record);
     buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
+  }
+
+  /** Of Ethernet the destination's GID says whether it is a group's: libmlx4 has written a LID of groups at times, and at times none. */
+  #noteGroup(record: number): void {
+    const { grh, isToGroup } = this.#datagrams;
+    isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;
   }
 
   /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
@@ -185,7 +195,9 @@ export class DatagramDecoder {
     const datagrams = this.#datagrams;
     const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
     datagrams.pkeyAndLevel[record] = lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT;
-    datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
+    const lid = lrh.fields.destinationLid.get(view, 0);
+    datagrams.destinationLid[record] = lid;
+    datagrams.isToGroup[record] = isGroupLid(lid) ? 1 : 0;
     const control = mlxControlSegment.fields;
     const sourceLid = lrh.fields.sourceLid.get(view, 0);
     // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
@@ -211,7 +223,9 @@ export class DatagramDecoder {
     // The bits of a lane and of a LID left as it is are bits of a MAC here.
     datagrams.isForcedBack[record] = mlxControlSegment.fields.forceLoopback.get(this.#core.sramView, at);
     datagrams.hasGrh[record] = 1;
-    return takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
+    const base = takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
+    this.#noteGroup(record);
+    return base;
   }
 }
 
