@@ -15,7 +15,16 @@ export * from './flow-rules.ts';
 export * from './hcr.ts';
 export * from './icm.ts';
 export * from './init-hca.ts';
-export { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from './internet.ts';
+export {
+  EtherType,
+  IpProtocol,
+  Ipv6Extension,
+  ipv4Header,
+  ipv6Header,
+  tcpHeader,
+  udpHeader,
+  vlanTag,
+} from './internet.ts';
 export {
   entryAt,
   entryBytes,

@@ -4,8 +4,19 @@
  */
 import { bits8, bits16, bits32, bytes, layout, u8, u16, u32 } from '../base/index.ts';
 
-export const EtherType = { IPV4: 0x0800, ARP: 0x0806, VLAN: 0x8100, IPV6: 0x86dd, ROCE: 0x8915 } as const;
+export const EtherType = {
+  IPV4: 0x0800,
+  ARP: 0x0806,
+  VLAN: 0x8100,
+  IPV6: 0x86dd,
+  /** The outer of two tags: IEEE 802.1ad, and the number in use before it. */
+  PROVIDER_VLAN: 0x88a8,
+  ROCE: 0x8915,
+  OLD_PROVIDER_VLAN: 0x9100,
+} as const;
 export const IpProtocol = { ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const;
+/** Headers that may follow IPv6's own (RFC 8200, 4). */
+export const Ipv6Extension = { HOP_BY_HOP: 0, ROUTING: 43, FRAGMENT: 44, DESTINATION: 60 } as const;
 
 /** Behind the addresses of a frame, in place of its type, which follows. */
 export const vlanTag = layout(
@@ -61,5 +72,19 @@ export const udpHeader = layout(
     destinationPort: u16(2),
     length: u16(4, 'of this header and what follows'),
     checksum: u16(6, '0: none'),
+  },
+);
+
+export const tcpHeader = layout(
+  'TCP header',
+  { sizeBytes: 20, byteOrder: 'big', source: 'RFC 9293, 3.1' },
+  {
+    sourcePort: u16(0),
+    destinationPort: u16(2),
+    sequence: u32(4),
+    acknowledgement: u32(8),
+    dataOffset: bits8(12, 7, 4, 'dwords of this header, options included'),
+    syn: bits8(13, 1, 1),
+    window: u16(14),
   },
 );

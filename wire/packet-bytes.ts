@@ -8,9 +8,17 @@
  * What follows from the rest is made, not asked for: lengths, pad count, the IPv4 checksum and both CRCs. For tools and tests; the
  * ports have record-bytes.ts. Source: IBTA vol 1, chapters 7 to 9 and annexes A14 (XRC), A16 (RoCE), A17 (RoCE v2).
  */
-import { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from '../abi/index.ts';
+import {
+  EtherType,
+  IpProtocol,
+  Ipv6Extension,
+  ipv4Header,
+  ipv6Header,
+  udpHeader,
+  vlanTag,
+} from '../abi/index.ts';
 import { ethernetHeader } from '../abi/nic/index.ts';
-import type { Decoded, Initial } from '../base/index.ts';
+import { type Decoded, type Initial, viewOf } from '../base/index.ts';
 import { type InvariantCover, invariantCrc, variantCrc } from './crc.ts';
 import {
   bth,
@@ -48,12 +56,17 @@ export interface WirePacket extends RouteHeaders {
   readonly kind: 'packet';
   readonly bth: Decoded<typeof bth>;
   readonly headers: ExtendedHeaders;
+  /** As far as it was captured. */
   readonly payload: Uint8Array;
+  /** Bytes of the payload on the wire. */
+  readonly payloadBytes: number;
   /** As they lie in the packet, the byte sent first lowest; and whether they are right. A frame of RoCE has no VCRC. */
-  readonly icrc: number;
+  readonly icrc: number | undefined;
   readonly isIcrcRight: boolean;
   readonly vcrc: number | undefined;
   readonly isVcrcRight: boolean;
+  /** Why the ICRC was not checked, and so counts as right; absent of a packet whose ICRC was. */
+  readonly unchecked?: 'cut' | 'IP options';
 }
 
 /** What a packet is made of: fields left out are zero, what follows from the rest is made. */
@@ -73,8 +86,12 @@ export interface PacketParts {
 /** A frame of another protocol: ARP, TCP, neighbour discovery. */
 export interface OtherFrame extends RouteHeaders {
   readonly kind: 'other';
-  /** What follows the headers that were read. */
+  /** Name of the protocol that follows the headers that were read. */
+  readonly protocol: string;
+  /** Bytes after the headers that were read, as far as they were captured, without the padding of Ethernet. */
   readonly payload: Uint8Array;
+  /** Bytes of the payload on the wire. */
+  readonly payloadBytes: number;
 }
 
 export interface MalformedPacket {
@@ -82,109 +99,272 @@ export interface MalformedPacket {
   readonly reason: string;
 }
 
+/** A frame that the capture cut before it says what it carries. */
+export interface CutFrame {
+  readonly kind: 'cut';
+  readonly reason: string;
+}
+
 const malformed = (reason: string): MalformedPacket => ({ kind: 'malformed', reason });
 
-/** Reads a packet as an InfiniBand link carries it, from LRH to VCRC. */
-export function decodeInfiniband(bytes: Uint8Array): WirePacket | MalformedPacket {
-  if (bytes.length < lrh.sizeBytes + bth.sizeBytes + ICRC_BYTES + VCRC_BYTES)
-    return malformed(`${bytes.length} bytes: too short for LRH, BTH and CRCs`);
+/** Bytes of a frame as they were captured: from the first, and perhaps not to the last. */
+class Frame {
+  readonly bytes: Uint8Array;
+  /** Length on the wire. */
+  readonly wireBytes: number;
+
+  constructor(bytes: Uint8Array, wireBytes: number) {
+    this.bytes = bytes;
+    this.wireBytes = Math.max(wireBytes, bytes.length);
+  }
+
+  /** Says that a header which ends at `end` is not there: because of the capture, or because the frame has none. */
+  lacks(what: string, end: number): MalformedPacket | CutFrame | undefined {
+    if (end <= this.bytes.length) return undefined;
+    const reason = `cut within the ${what}`;
+    return end <= this.wireBytes ? { kind: 'cut', reason } : malformed(reason);
+  }
+
+  other(route: RouteHeaders, protocol: string, at: number, end = this.wireBytes): OtherFrame {
+    const payload = this.bytes.slice(at, end);
+    return { kind: 'other', protocol, ...route, payload, payloadBytes: Math.max(0, end - at) };
+  }
+}
+
+export type DecodedFrame = WirePacket | OtherFrame | MalformedPacket | CutFrame;
+
+/**
+ * Reads a packet as an InfiniBand link carries it, from LRH to VCRC.
+ * @param wireBytes its length on the wire, if the capture cut it
+ */
+export function decodeInfiniband(
+  bytes: Uint8Array,
+  wireBytes = bytes.length,
+): WirePacket | MalformedPacket | CutFrame {
+  const frame = new Frame(bytes, wireBytes);
+  const shortest = lrh.sizeBytes + bth.sizeBytes + ICRC_BYTES + VCRC_BYTES;
+  if (frame.wireBytes < shortest)
+    return malformed(`${frame.wireBytes} bytes: too short for LRH, BTH and CRCs`);
+  const cut = frame.lacks('LRH', lrh.sizeBytes);
+  if (cut !== undefined) return cut;
   const route = lrh.decode(bytes);
-  const end = bytes.length - VCRC_BYTES;
+  const end = frame.wireBytes - VCRC_BYTES;
   if (route.linkVersion !== 0) return malformed(`LVer ${route.linkVersion}, not 0`);
   if (4 * route.packetLength !== end)
     return malformed(`PktLen of ${4 * route.packetLength} bytes in ${end} from LRH to ICRC`);
   if (route.linkNextHeader < NextHeader.BTH)
     return malformed(`LNH ${route.linkNextHeader}: a raw packet, which has no BTH`);
-  const vcrc = bytes[end]! | (bytes[end + 1]! << 8);
-  const crc = { vcrc, isVcrcRight: vcrc === variantCrc(bytes, 0, end) };
+  const isWhole = bytes.length === frame.wireBytes;
+  const vcrc = isWhole ? bytes[end]! | (bytes[end + 1]! << 8) : undefined;
+  const crc = { vcrc, isVcrcRight: vcrc === undefined || vcrc === variantCrc(bytes, 0, end) };
   if (route.linkNextHeader === NextHeader.BTH)
-    return decodeTransport(bytes, lrh.sizeBytes, end, { lrh: route }, crc, 0, 'local');
-  const global = readGrh(bytes, lrh.sizeBytes, end);
+    return decodeTransport(frame, lrh.sizeBytes, end, { lrh: route }, crc, 0, 'local');
+  const global = readGrh(frame, lrh.sizeBytes, end);
   if ('kind' in global) return global;
   const at = lrh.sizeBytes + grh.sizeBytes;
-  return decodeTransport(bytes, at, end, { lrh: route, grh: global }, crc, 0, 'localWithGrh');
+  return decodeTransport(frame, at, end, { lrh: route, grh: global }, crc, 0, 'localWithGrh');
 }
 
 const noVcrc = { vcrc: undefined, isVcrcRight: true } as const;
 
-/** Reads an Ethernet frame without its frame check sequence: a packet of RoCE v1 or v2, or what else it is. */
-export function decodeEthernet(bytes: Uint8Array): WirePacket | OtherFrame | MalformedPacket {
-  if (bytes.length < ethernetHeader.sizeBytes) return malformed(`${bytes.length} bytes: no Ethernet header`);
-  const ethernet = ethernetHeader.decode(bytes);
-  const tagAt = ethernetHeader.sizeBytes;
-  const isTagged = ethernet.type === EtherType.VLAN && bytes.length >= tagAt + vlanTag.sizeBytes;
-  const vlan = isTagged ? vlanTag.decode(bytes, tagAt) : undefined;
-  const at = isTagged ? tagAt + vlanTag.sizeBytes : tagAt;
-  const route: RouteHeaders = vlan === undefined ? { ethernet } : { ethernet, vlan };
-  switch (vlan?.type ?? ethernet.type) {
+/**
+ * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within VXLAN, or what else it is. A frame check sequence may follow.
+ * @param wireBytes its length on the wire, if the capture cut it
+ */
+export const decodeEthernet = (bytes: Uint8Array, wireBytes = bytes.length): DecodedFrame =>
+  ethernetIn(new Frame(bytes, wireBytes), 0);
+
+/**
+ * Reads what follows a header that names its content by an EtherType, such as the one that Linux puts ahead of packets of any device.
+ * @param at where it begins
+ */
+export const decodeEtherType = (
+  bytes: Uint8Array,
+  at: number,
+  type: number,
+  wireBytes = bytes.length,
+): DecodedFrame => etherTypeIn(new Frame(bytes, wireBytes), at, type, {}, 0);
+
+/** Reads an IPv4 or IPv6 packet that begins at `at`. */
+export function decodeInternet(bytes: Uint8Array, at: number, wireBytes = bytes.length): DecodedFrame {
+  const frame = new Frame(bytes, wireBytes);
+  const version = (bytes[at] ?? 0) >> 4;
+  const cut = frame.lacks('IP header', at + 1);
+  if (cut !== undefined) return cut;
+  if (version === IPV4_VERSION) return decodeIpv4(frame, at, {}, 0);
+  if (version === IPV6_VERSION) return decodeIpv6(frame, at, {}, 0);
+  return malformed(`IP version ${version}`);
+}
+
+const IPV4_VERSION = 4;
+const IPV6_VERSION = 6;
+/** Tunnels within tunnels that are followed. */
+const TUNNELS_MAX = 4;
+/** Tags of a frame: IEEE 802.1Q, 802.1ad, and what switches used before. */
+const tagTypes: readonly number[] = [EtherType.VLAN, EtherType.PROVIDER_VLAN, EtherType.OLD_PROVIDER_VLAN];
+
+function ethernetIn(frame: Frame, tunnels: number): DecodedFrame {
+  const at = ethernetHeader.sizeBytes;
+  const cut = frame.lacks('Ethernet header', at);
+  if (cut !== undefined) return cut;
+  const ethernet = ethernetHeader.decode(frame.bytes);
+  return etherTypeIn(frame, at, ethernet.type, { ethernet }, tunnels);
+}
+
+/** @param route what precedes `at`; of several VLAN tags it comes to have the last */
+function etherTypeIn(
+  frame: Frame,
+  from: number,
+  fromType: number,
+  outer: RouteHeaders,
+  tunnels: number,
+): DecodedFrame {
+  let [at, type, route] = [from, fromType, outer];
+  while (tagTypes.includes(type)) {
+    const cut = frame.lacks('VLAN tag', at + vlanTag.sizeBytes);
+    if (cut !== undefined) return cut;
+    const vlan = vlanTag.decode(frame.bytes, at);
+    at += vlanTag.sizeBytes;
+    type = vlan.type;
+    route = { ...route, vlan };
+  }
+  switch (type) {
     case EtherType.ROCE: {
-      const global = readGrh(bytes, at, bytes.length);
+      const global = readGrh(frame, at, frame.wireBytes);
       if ('kind' in global) return global;
       const end = at + grh.sizeBytes + global.payloadLength;
-      return decodeTransport(bytes, at + grh.sizeBytes, end, { ...route, grh: global }, noVcrc, at, 'roce1');
+      return decodeTransport(frame, at + grh.sizeBytes, end, { ...route, grh: global }, noVcrc, at, 'roce1');
     }
     case EtherType.IPV4:
-      return decodeIpv4(bytes, at, route);
+      return decodeIpv4(frame, at, route, tunnels);
     case EtherType.IPV6:
-      return decodeIpv6(bytes, at, route);
+      return decodeIpv6(frame, at, route, tunnels);
     default:
-      return { kind: 'other', ...route, payload: bytes.slice(at) };
+      return frame.other(route, etherTypeName(type), at);
   }
 }
 
-function decodeIpv4(
-  bytes: Uint8Array,
-  at: number,
-  route: RouteHeaders,
-): WirePacket | OtherFrame | MalformedPacket {
-  if (bytes.length < at + ipv4Header.sizeBytes) return malformed('cut within the IPv4 header');
-  const ipv4 = ipv4Header.decode(bytes, at);
-  const udpAt = at + ipv4Header.sizeBytes;
-  const end = at + ipv4.totalLength;
-  if (end > bytes.length || ipv4.totalLength < ipv4Header.sizeBytes)
-    return malformed(`IPv4 total length ${ipv4.totalLength} in ${bytes.length - at} bytes`);
-  const isPlain = ipv4.versionAndLength === IPV4_PLAIN && ipv4.protocol === IpProtocol.UDP;
+function etherTypeName(type: number): string {
+  if (type === EtherType.ARP) return 'ARP';
+  return type < ETHER_TYPE_MIN ? 'IEEE 802.2' : `EtherType 0x${type.toString(16).padStart(4, '0')}`;
+}
+
+/** Smaller numbers in the place of a type are lengths (IEEE 802.3, 3.2.6). */
+const ETHER_TYPE_MIN = 0x600;
+
+/** Bits of an IPv4 header's fragment word: more follow; the offset. */
+const FRAGMENT_MASK = 0x3fff;
+
+function decodeIpv4(frame: Frame, at: number, route: RouteHeaders, tunnels: number): DecodedFrame {
+  const cut = frame.lacks('IPv4 header', at + ipv4Header.sizeBytes);
+  if (cut !== undefined) return cut;
+  const ipv4 = ipv4Header.decode(frame.bytes, at);
+  const headerBytes = 4 * (ipv4.versionAndLength & 0xf);
+  if (ipv4.versionAndLength >> 4 !== IPV4_VERSION || headerBytes < ipv4Header.sizeBytes)
+    return malformed(`IPv4 header that begins with 0x${ipv4.versionAndLength.toString(16)}`);
+  const room = frame.wireBytes - at;
+  // A sender that leaves segmentation to its card writes 0 where the length does not fit.
+  const totalLength = ipv4.totalLength === 0 ? room : ipv4.totalLength;
+  if (totalLength > room || totalLength < headerBytes)
+    return malformed(`IPv4 total length ${totalLength} in ${room} bytes`);
+  const end = at + totalLength;
+  const upper = at + headerBytes;
+  const optionsCut = frame.lacks('IPv4 options', upper);
+  if (optionsCut !== undefined) return optionsCut;
   const routed = { ...route, ipv4 };
-  return isPlain
-    ? decodeUdp(bytes, at, udpAt, end, routed, 'roce2Ipv4')
-    : { kind: 'other', ...routed, payload: bytes.slice(udpAt) };
+  if ((ipv4.fragment & FRAGMENT_MASK) !== 0) return frame.other(routed, 'IP fragment', upper, end);
+  if (ipv4.protocol !== IpProtocol.UDP) return frame.other(routed, ipName(ipv4.protocol), upper, end);
+  const cover = headerBytes === ipv4Header.sizeBytes ? 'roce2Ipv4' : undefined;
+  return decodeUdp(frame, at, upper, end, routed, cover, tunnels);
 }
 
-function decodeIpv6(
-  bytes: Uint8Array,
-  at: number,
-  route: RouteHeaders,
-): WirePacket | OtherFrame | MalformedPacket {
-  if (bytes.length < at + ipv6Header.sizeBytes) return malformed('cut within the IPv6 header');
-  const ipv6 = ipv6Header.decode(bytes, at);
-  const udpAt = at + ipv6Header.sizeBytes;
-  const end = udpAt + ipv6.payloadLength;
-  if (end > bytes.length)
-    return malformed(`IPv6 payload of ${ipv6.payloadLength} in ${bytes.length - udpAt} bytes`);
+function ipName(protocol: number): string {
+  const found = Object.entries(IpProtocol).find(([, number]) => number === protocol)?.[0];
+  return found ?? `IP protocol ${protocol}`;
+}
+
+/** Headers between IPv6's own and the payload (RFC 8200, 4), which count their length in 8 bytes after the first 8; fragments have 8. */
+const ipv6Extensions: readonly number[] = [
+  Ipv6Extension.HOP_BY_HOP,
+  Ipv6Extension.ROUTING,
+  Ipv6Extension.DESTINATION,
+  Ipv6Extension.FRAGMENT,
+];
+const EXTENSION_UNIT_BYTES = 8;
+const IPV6_FRAGMENT_MASK = 0xfff9;
+
+function decodeIpv6(frame: Frame, at: number, route: RouteHeaders, tunnels: number): DecodedFrame {
+  const cut = frame.lacks('IPv6 header', at + ipv6Header.sizeBytes);
+  if (cut !== undefined) return cut;
+  const ipv6 = ipv6Header.decode(frame.bytes, at);
+  if (ipv6.version !== IPV6_VERSION) return malformed(`IPv6 header of version ${ipv6.version}`);
+  let upper = at + ipv6Header.sizeBytes;
+  const room = frame.wireBytes - upper;
+  const payloadLength = ipv6.payloadLength === 0 ? room : ipv6.payloadLength;
+  if (payloadLength > room) return malformed(`IPv6 payload of ${payloadLength} in ${room} bytes`);
+  const end = upper + payloadLength;
   const routed = { ...route, ipv6 };
-  return ipv6.nextHeader === IpProtocol.UDP
-    ? decodeUdp(bytes, at, udpAt, end, routed, 'roce2Ipv6')
-    : { kind: 'other', ...routed, payload: bytes.slice(udpAt) };
+  let protocol = ipv6.nextHeader;
+  let cover: InvariantCover | undefined = 'roce2Ipv6';
+  while (ipv6Extensions.includes(protocol)) {
+    const lacking = frame.lacks('IPv6 extension header', upper + EXTENSION_UNIT_BYTES);
+    if (lacking !== undefined) return lacking;
+    const isFragment = protocol === Ipv6Extension.FRAGMENT;
+    const fragment = (frame.bytes[upper + 2]! << 8) | frame.bytes[upper + 3]!;
+    if (isFragment && (fragment & IPV6_FRAGMENT_MASK) !== 0)
+      return frame.other(routed, 'IP fragment', upper, end);
+    protocol = frame.bytes[upper]!;
+    upper += EXTENSION_UNIT_BYTES * (isFragment ? 1 : 1 + frame.bytes[upper + 1]!);
+    if (upper > end) return malformed('IPv6 extension headers that are longer than the packet');
+    cover = undefined;
+  }
+  return protocol === IpProtocol.UDP
+    ? decodeUdp(frame, at, upper, end, routed, cover, tunnels)
+    : frame.other(routed, ipName(protocol), upper, end);
 }
 
+/** @param cover undefined where IP has options, for which no ICRC is defined */
 function decodeUdp(
-  bytes: Uint8Array,
+  frame: Frame,
   ipAt: number,
   udpAt: number,
   end: number,
   route: RouteHeaders,
-  cover: InvariantCover,
-): WirePacket | OtherFrame | MalformedPacket {
-  if (end < udpAt + udpHeader.sizeBytes) return malformed('cut within the UDP header');
-  const udp = udpHeader.decode(bytes, udpAt);
-  if (udp.destinationPort !== ROCE_UDP_PORT) return { kind: 'other', ...route, payload: bytes.slice(udpAt) };
+  cover: InvariantCover | undefined,
+  tunnels: number,
+): DecodedFrame {
+  const at = udpAt + udpHeader.sizeBytes;
+  if (end < at) return malformed('cut within the UDP header');
+  const cut = frame.lacks('UDP header', at);
+  if (cut !== undefined) return cut;
+  const udp = udpHeader.decode(frame.bytes, udpAt);
+  if (udp.destinationPort === VXLAN_UDP_PORT && tunnels < TUNNELS_MAX)
+    return vxlanIn(frame, at, end, route, tunnels);
+  if (udp.destinationPort !== ROCE_UDP_PORT)
+    return frame.other(route, `UDP to port ${udp.destinationPort}`, udpAt, end);
   if (udp.length !== end - udpAt) return malformed(`UDP length ${udp.length} in ${end - udpAt} bytes`);
-  return decodeTransport(bytes, udpAt + udpHeader.sizeBytes, end, { ...route, udp }, noVcrc, ipAt, cover);
+  return decodeTransport(frame, at, end, { ...route, udp }, noVcrc, ipAt, cover);
 }
 
-function readGrh(bytes: Uint8Array, at: number, end: number): Decoded<typeof grh> | MalformedPacket {
+/** The frame in a tunnel's, which has a header of its own after UDP's (RFC 7348, 5). */
+function vxlanIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunnels: number): DecodedFrame {
+  const cut = frame.lacks('VXLAN header', at + VXLAN_HEADER_BYTES);
+  if (cut !== undefined) return cut;
+  if (end < at + VXLAN_HEADER_BYTES || (frame.bytes[at]! & VXLAN_HAS_NETWORK) === 0)
+    return frame.other(route, 'UDP to port 4789', at, end);
+  const inner = at + VXLAN_HEADER_BYTES;
+  return ethernetIn(new Frame(frame.bytes.subarray(inner, end), end - inner), tunnels + 1);
+}
+
+const VXLAN_UDP_PORT = 4789;
+const VXLAN_HEADER_BYTES = 8;
+const VXLAN_HAS_NETWORK = 0x08;
+
+function readGrh(frame: Frame, at: number, end: number): Decoded<typeof grh> | MalformedPacket | CutFrame {
   if (end < at + grh.sizeBytes) return malformed('cut within the GRH');
-  const global = grh.decode(bytes, at);
+  const cut = frame.lacks('GRH', at + grh.sizeBytes);
+  if (cut !== undefined) return cut;
+  const global = grh.decode(frame.bytes, at);
   if (global.ipVersion !== 6) return malformed(`GRH: IPVer ${global.ipVersion}, not 6`);
   if (global.nextHeader !== NEXT_HEADER_BTH)
     return malformed(`GRH: next header 0x${global.nextHeader.toString(16)}, not 0x1b`);
@@ -196,15 +376,18 @@ function readGrh(bytes: Uint8Array, at: number, end: number): Decoded<typeof grh
 
 /** @param at place of the BTH; @param end of the ICRC; @param coverAt where the ICRC begins to cover */
 function decodeTransport(
-  bytes: Uint8Array,
+  frame: Frame,
   at: number,
   end: number,
   route: RouteHeaders,
   crc: Pick<WirePacket, 'vcrc' | 'isVcrcRight'>,
   coverAt: number,
-  cover: InvariantCover,
-): WirePacket | MalformedPacket {
+  cover: InvariantCover | undefined,
+): WirePacket | MalformedPacket | CutFrame {
+  const { bytes } = frame;
   if (end < at + bth.sizeBytes + ICRC_BYTES) return malformed('cut within the BTH');
+  const cut = frame.lacks('BTH', at + bth.sizeBytes);
+  if (cut !== undefined) return cut;
   const base = bth.decode(bytes, at);
   if (base.transportVersion !== 0) return malformed(`TVer ${base.transportVersion}, not 0`);
   if (!isKnownOpcode(base.opcode)) return malformed(`opcode 0x${base.opcode.toString(16)} of no service`);
@@ -216,24 +399,25 @@ function decodeTransport(
   const headers: Record<string, unknown> = {};
   let next = at + bth.sizeBytes;
   for (const name of opcodeRow(base.opcode)!.headers) {
-    headers[name] = extendedHeaders[name].decode(bytes, next);
+    const header = next;
     next += extendedHeaders[name].sizeBytes;
+    if (next <= bytes.length) headers[name] = extendedHeaders[name].decode(bytes, header);
   }
-  const icrc = new DataView(bytes.buffer, bytes.byteOffset).getUint32(icrcAt, true);
+  const isCut = end > bytes.length;
+  const icrc = isCut ? undefined : viewOf(bytes).getUint32(icrcAt, true);
   return {
     kind: 'packet',
     ...route,
     bth: base,
     headers: headers as ExtendedHeaders,
-    payload: bytes.slice(payloadAt, payloadEnd),
+    payload: bytes.slice(Math.min(payloadAt, bytes.length), payloadEnd),
+    payloadBytes: payloadEnd - payloadAt,
     icrc,
-    isIcrcRight: icrc === invariantCrc(bytes, coverAt, icrcAt, cover),
+    isIcrcRight: isCut || cover === undefined || icrc === invariantCrc(bytes, coverAt, icrcAt, cover),
     ...crc,
+    ...(isCut ? { unchecked: 'cut' } : cover === undefined ? { unchecked: 'IP options' } : {}),
   };
 }
-
-/** IPv4 without options. */
-const IPV4_PLAIN = 0x45;
 
 /**
  * The bytes of a packet: on an InfiniBand link if it has an LRH, else the frame of RoCE v1 (with a GRH) or v2 (with IP and UDP).

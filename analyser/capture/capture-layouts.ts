@@ -8,15 +8,43 @@ import { bytes, layout, u8, u16, u32 } from '../../base/index.ts';
 const PCAP = 'draft-ietf-opsawg-pcap';
 const PCAPNG = 'draft-ietf-opsawg-pcapng';
 
-export const LinkType = { ETHERNET: 1, ERF: 197, INFINIBAND: 247 } as const;
+export const LinkType = {
+  /** A loopback interface of BSD or macOS: ahead of the packet its address family, in the byte order of the machine that wrote it. */
+  NULL: 0,
+  ETHERNET: 1,
+  /** An IP packet without anything ahead of it: numbers that systems had for it before 101. */
+  RAW_BSD: 12,
+  RAW_OPENBSD: 14,
+  RAW: 101,
+  /** The same as NULL, most significant byte first. */
+  LOOP: 108,
+  /** Of Linux' device "any", and its second form. */
+  LINUX_COOKED: 113,
+  ERF: 197,
+  IPV4: 228,
+  IPV6: 229,
+  INFINIBAND: 247,
+  LINUX_COOKED_2: 276,
+} as const;
 
 export const BlockType = {
   SECTION: 0x0a0d_0d0a,
   INTERFACE: 1,
+  /** Of files before 2009. */
+  OBSOLETE_PACKET: 2,
   SIMPLE_PACKET: 3,
   INTERFACE_STATISTICS: 5,
   PACKET: 6,
 } as const;
+
+/** Blocks that hold no packets, by name. */
+export const blocksWithoutPackets: Readonly<Record<number, string>> = {
+  4: 'name resolution',
+  9: 'systemd journal',
+  10: 'decryption secrets',
+  2989: 'custom',
+  1073744813: 'custom',
+};
 
 /** Codes of options, each within its block but for the first two. */
 export const OptionCode = {
@@ -27,12 +55,14 @@ export const OptionCode = {
   INTERFACE_DESCRIPTION: 3,
   INTERFACE_SPEED: 8,
   INTERFACE_RESOLUTION: 9,
+  INTERFACE_TIME_OFFSET: 14,
   PACKET_FLAGS: 2,
   STATISTICS_DROPPED: 5,
+  STATISTICS_DROPPED_BY_SYSTEM: 7,
 } as const;
 
 /**
- * A record of Endace's ERF format: what Wireshark reads InfiniBand in. To link type 247 it has no reader (seen with tshark 4.0).
+ * A record of Endace's ERF format, in which Wireshark reads InfiniBand. For link type 247 it has no reader (seen with tshark 4.0).
  * The time stamp is in units of 2^-32 s, its low byte first.
  */
 export const erfHeader = layout(
@@ -47,8 +77,41 @@ export const erfHeader = layout(
     wireLength: u16(14, 'of the packet'),
   },
 );
-export const ERF_INFINIBAND = 21;
+/** Types of ERF records; more have no packet of InfiniBand or RoCE in a form that is known here. */
+export const ErfType = {
+  ETHERNET: 2,
+  COLOR_ETHERNET: 11,
+  DSM_COLOR_ETHERNET: 16,
+  COLOR_HASH_ETHERNET: 20,
+  INFINIBAND: 21,
+  IPV4: 22,
+  IPV6: 23,
+} as const;
 export const ERF_VARYING_LENGTH = 4;
+/** In a record's type: extension headers of 8 bytes each follow, and in their first byte: one more does. */
+export const ERF_MORE_HEADERS = 0x80;
+export const ERF_EXTENSION_BYTES = 8;
+/** Between the header of a record and a frame of Ethernet. */
+export const ERF_ETHERNET_PAD_BYTES = 2;
+
+/** What Linux puts ahead of packets of any device. Source: LINKTYPE_LINUX_SLL of the tcpdump group. */
+export const linuxCooked = layout(
+  'Linux cooked header',
+  { sizeBytes: 16, byteOrder: 'big', source: 'LINKTYPE_LINUX_SLL' },
+  { packetType: u16(0, '4: sent by this host'), deviceType: u16(2), protocol: u16(14, 'an EtherType') },
+);
+/** Source: LINKTYPE_LINUX_SLL2 of the tcpdump group. */
+export const linuxCooked2 = layout(
+  'Linux cooked header, version 2',
+  { sizeBytes: 20, byteOrder: 'big', source: 'LINKTYPE_LINUX_SLL2' },
+  {
+    protocol: u16(0, 'an EtherType'),
+    deviceIndex: u32(4),
+    deviceType: u16(8),
+    packetType: u8(10, '4: sent by this host'),
+  },
+);
+export const COOKED_OUTGOING = 4;
 
 /** First word of a file: pcap with microseconds, pcap with nanoseconds. */
 export const PCAP_MICROSECONDS = 0xa1b2_c3d4;
@@ -97,6 +160,16 @@ function layoutsOf(byteOrder: 'little' | 'big') {
       capturedLength: u32(20),
       originalLength: u32(24),
     }),
+    obsoletePacket: layout('pcapng packet (obsolete)', ofPcapng(28), {
+      ...block,
+      interface: u16(8),
+      drops: u16(10, 'packets dropped since the one before; all ones: not said'),
+      timeHigh: u32(12),
+      timeLow: u32(16),
+      capturedLength: u32(20),
+      originalLength: u32(24),
+    }),
+    simplePacket: layout('pcapng simple packet', ofPcapng(12), { ...block, originalLength: u32(8) }),
     statistics: layout('pcapng interface statistics', ofPcapng(20), {
       ...block,
       interface: u32(8),

@@ -2,8 +2,8 @@
 import {
   BlockType,
   BYTE_ORDER_MAGIC,
-  ERF_INFINIBAND,
   ERF_VARYING_LENGTH,
+  ErfType,
   erfHeader,
   littleEndian,
   OptionCode,
@@ -64,7 +64,7 @@ const PS_PER_SECOND = 1_000_000_000_000n;
 export function erfRecord(packet: Uint8Array, timePs: bigint): Uint8Array {
   const header = erfHeader.encode({
     timeStamp: littleBytes((timePs << 32n) / PS_PER_SECOND, 8),
-    type: ERF_INFINIBAND,
+    type: ErfType.INFINIBAND,
     flags: ERF_VARYING_LENGTH,
     recordLength: erfHeader.sizeBytes + packet.length,
     wireLength: packet.length,

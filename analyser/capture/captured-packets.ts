@@ -1,84 +1,241 @@
-/** The packets of a capture file, with the addresses that their headers name. */
-import { decodeEthernet, decodeInfiniband, type WirePacket } from '../../wire/index.ts';
-import { ERF_INFINIBAND, erfHeader, LinkType } from './capture-layouts.ts';
+/** The packets of a capture file, each once, with the addresses that their headers name. */
+
+import { tcpHeader } from '../../abi/index.ts';
+import type { OtherFrame, WirePacket } from '../../wire/index.ts';
+import { ipv4Text, ipv6Text } from './address-text.ts';
+import { LinkType } from './capture-layouts.ts';
 import type { Capture } from './capture-reader.ts';
-import type { CapturedPacket } from './conversation.ts';
+import type { CapturedFrame, CaptureInterface } from './capture-stream.ts';
+import type { CapturedPacket, Said } from './conversation.ts';
+import { readFrame, seenAt } from './frame-reader.ts';
+import { type Place, type Sighting, Sightings } from './sightings.ts';
+
+/** A TCP segment of a capture. */
+export interface CapturedSegment extends Omit<CapturedPacket, 'packet'> {
+  readonly fromPort: number;
+  readonly toPort: number;
+  readonly sequence: number;
+  readonly isSyn: boolean;
+  /** As far as it was captured. */
+  readonly payload: Uint8Array;
+  /** Bytes of the payload on the wire. */
+  readonly payloadBytes: number;
+}
+
+/** Takes what a capture has. */
+export interface PacketTaker {
+  packet(packet: CapturedPacket): Said;
+  /** @returns undefined for a segment of no connection of iWARP */
+  segment(segment: CapturedSegment): Said | undefined;
+  /** Two networks turn out to be one: a packet was seen in both. */
+  joinNetworks(from: number, into: number): void;
+}
+
+/** Frames of one kind that could not be used: how many, and the first of them. */
+export interface FrameTally {
+  readonly firstNumber: number;
+  readonly reason: string;
+  count: number;
+}
+
+/** Kinds that are told apart; frames of further ones count as the last. */
+const TALLIES_MAX = 256;
+
+class Tallies {
+  readonly all = new Map<string, FrameTally>();
+
+  add(reason: string, number: number): void {
+    const isFull = this.all.size >= TALLIES_MAX && !this.all.has(reason);
+    const key = isFull ? 'of more kinds' : reason;
+    const tally = this.all.get(key);
+    if (tally === undefined) this.all.set(key, { firstNumber: number, reason: key, count: 1 });
+    else tally.count++;
+  }
+
+  list(): FrameTally[] {
+    return [...this.all.values()];
+  }
+}
+
+/** Malformed packets that are listed; more are counted. */
+const MALFORMED_MAX = 100;
+
+/** Sorts the frames of a capture, and hands each packet over once. */
+export class PacketFeed {
+  readonly malformed: { readonly number: number; readonly reason: string }[] = [];
+  malformedCount = 0;
+  /** Sightings of packets that had been seen at another place. */
+  repeatedCount = 0;
+  /** Frames that the capture cut; and those of them of which too little is left, by what was cut. */
+  cutCount = 0;
+  readonly #cut = new Tallies();
+  readonly #other = new Tallies();
+  readonly #unread = new Tallies();
+  readonly #sightings = new Sightings<Said>();
+  readonly #taker: PacketTaker;
+  #count = 0;
+  /** By interface. */
+  readonly #networks: number[] = [];
+  readonly #names: string[] = [];
+
+  constructor(taker: PacketTaker) {
+    this.#taker = taker;
+  }
+
+  /** Frames of other protocols. */
+  get other(): FrameTally[] {
+    return this.#other.list();
+  }
+
+  /** Frames that end before they say what they carry. */
+  get cut(): FrameTally[] {
+    return this.#cut.list();
+  }
+
+  /** Frames in a form that has no reader. */
+  get unread(): FrameTally[] {
+    return this.#unread.list();
+  }
+
+  take(frame: CapturedFrame, { linkType, name }: CaptureInterface): void {
+    const number = ++this.#count;
+    const read = readFrame(linkType, frame.bytes, frame.originalBytes);
+    if (frame.bytes.length < frame.originalBytes) this.cutCount++;
+    this.#meet(frame.interface, linkType, name);
+    if (read.kind === 'unread') this.#unread.add(read.reason, number);
+    else if (read.kind === 'cut') this.#cut.add(read.reason, number);
+    else if (read.kind === 'malformed') {
+      this.malformedCount++;
+      if (this.malformed.length < MALFORMED_MAX) this.malformed.push({ number, reason: read.reason });
+    } else if (read.kind === 'packet') this.#packet(frame, number, read, placeOf(frame, linkType, name));
+    else if (!this.#segment(frame, number, read, placeOf(frame, linkType, name)))
+      this.#other.add(read.protocol, number);
+  }
+
+  #packet(frame: CapturedFrame, number: number, packet: WirePacket, place: Place): void {
+    const { timePs, comment: note } = frame;
+    const { from, to } = addressesOf(packet);
+    const sighting = this.#sightings.see(keyOf(from, to, packet), place);
+    if (sighting.kept === undefined) {
+      const network = this.#networks[frame.interface]!;
+      sighting.kept = this.#taker.packet({ number, timePs, from, to, network, packet, note });
+    } else this.#seenAgain(sighting, place, [isMarked(packet) ? 'marked for congestion' : '', note], number);
+  }
+
+  /** False for a segment of no connection of iWARP, and for what is none. */
+  #segment(frame: CapturedFrame, number: number, other: OtherFrame, place: Place): boolean {
+    if (other.protocol !== 'TCP' || other.payload.length < tcpHeader.sizeBytes) return false;
+    const { timePs, comment: note } = frame;
+    const { from, to } = addressesOf(other);
+    const tcp = tcpHeader.decode(other.payload);
+    const headerBytes = 4 * tcp.dataOffset;
+    const payloadBytes = Math.max(0, other.payloadBytes - headerBytes);
+    const flow = `${from}:${tcp.sourcePort}>${to}:${tcp.destinationPort}`;
+    const key = `${flow} ${tcp.sequence} ${tcp.acknowledgement} ${payloadBytes} ${other.ipv4?.identification}`;
+    const sighting = this.#sightings.see(key, place);
+    if (sighting.kept !== undefined) {
+      this.#seenAgain(sighting, place, [note], number);
+      return true;
+    }
+    sighting.kept = this.#taker.segment({
+      ...{ number, timePs, from, to, note, payloadBytes },
+      network: this.#networks[frame.interface]!,
+      fromPort: tcp.sourcePort,
+      toPort: tcp.destinationPort,
+      sequence: tcp.sequence,
+      isSyn: tcp.syn === 1,
+      payload: other.payload.subarray(headerBytes),
+    });
+    return sighting.kept !== undefined;
+  }
+
+  /** Adds to the line of a packet what only another place shows. */
+  #seenAgain(
+    { kept, places }: Sighting<Said>,
+    place: Place,
+    remarks: readonly string[],
+    number: number,
+  ): void {
+    const [first] = places;
+    this.repeatedCount++;
+    this.#join(first!.interface, place.interface);
+    for (const remark of new Set(remarks)) if (remark !== '') kept!.remark(`${remark}, in frame ${number}`);
+  }
+
+  #join(one: number, other: number): void {
+    const into = this.#networks[one]!;
+    const from = this.#networks[other]!;
+    if (into === from) return;
+    this.#networks.forEach((network, index) => {
+      if (network === from) this.#networks[index] = into;
+    });
+    this.#taker.joinNetworks(from, into);
+  }
+
+  /**
+   * Gives an interface its network: a LID counts only in its subnet, an IP address in all interfaces that are not another
+   * capture's of the same name.
+   */
+  #meet(number: number, linkType: number, name: string): void {
+    if (this.#networks[number] !== undefined) return;
+    const isInfiniband = linkType === LinkType.INFINIBAND || linkType === LinkType.ERF;
+    const namesakes = this.#names.filter((known) => known === name).length;
+    // Networks of InfiniBand have odd numbers, those of IP even ones.
+    this.#networks[number] = isInfiniband ? 2 * number + 1 : 2 * namesakes;
+    this.#names.push(name);
+  }
+}
+
+const isMarked = ({ bth, ipv4, ipv6 }: WirePacket): boolean =>
+  bth.fecn === 1 || ipv4?.ecn === CONGESTION_EXPERIENCED || ipv6?.ecn === CONGESTION_EXPERIENCED;
+const CONGESTION_EXPERIENCED = 3;
+
+function placeOf(
+  { interface: number, bytes, direction }: CapturedFrame,
+  linkType: number,
+  name: string,
+): Place {
+  const seen = seenAt(linkType, bytes);
+  return {
+    ...{ interface: number, name },
+    device: seen.device,
+    direction: direction === 'unknown' ? seen.direction : direction,
+  };
+}
+
+/** What remains of a packet from one end to the other: a damaged one differs. */
+function keyOf(from: string, to: string, packet: WirePacket): string {
+  const { bth, payloadBytes, icrc, isIcrcRight, isVcrcRight } = packet;
+  const crcs = isIcrcRight && isVcrcRight ? icrc : `${icrc} ${isIcrcRight} ${isVcrcRight}`;
+  return `${from}>${to} ${bth.opcode} ${bth.destinationQp} ${bth.psn} ${payloadBytes} ${crcs}`;
+}
 
 export interface CapturedPackets {
   readonly packets: readonly CapturedPacket[];
-  /** Frames of other protocols, and what could not be read, with the reason. */
-  readonly otherFrames: number;
-  readonly malformed: readonly { readonly number: number; readonly reason: string }[];
-  /** Interfaces whose captures did not keep all. */
-  readonly incomplete: readonly { readonly name: string; readonly droppedPackets: number }[];
+  readonly malformed: PacketFeed['malformed'];
 }
 
-/**
- * What there is in a capture. A packet that was seen at both ends of the same cable is taken once, at the first; where that has only what
- * arrived, or only what left, the other end has the other direction.
- */
+/** The packets of a whole capture; one that was seen at several places is taken once. */
 export function packetsIn({ interfaces, frames }: Capture): CapturedPackets {
   const packets: CapturedPacket[] = [];
-  const malformed: { number: number; reason: string }[] = [];
-  let otherFrames = 0;
-  const listened = frames.find((frame) => isInfiniband(interfaces[frame.interface]!.linkType))?.interface;
-  const directions = new Set(
-    frames.filter((frame) => frame.interface === listened).map(({ direction }) => direction),
-  );
-  const [first] = directions;
-  const onlyDirection = directions.size === 1 && first !== 'unknown' ? first : undefined;
-  frames.forEach((frame, index) => {
-    const number = index + 1;
-    const { linkType } = interfaces[frame.interface]!;
-    if (isInfiniband(linkType) && frame.interface !== listened && frame.direction !== onlyDirection) return;
-    const read = readFrame(linkType, frame.bytes);
-    if (read.kind === 'other') otherFrames++;
-    else if (read.kind === 'malformed') malformed.push({ number, reason: read.reason });
-    else
-      packets.push({ number, timePs: frame.timePs, ...addressesOf(read), packet: read, note: frame.comment });
+  const feed = new PacketFeed({
+    packet: (packet) => {
+      packets.push(packet);
+      return { remark: () => undefined };
+    },
+    segment: () => undefined,
+    joinNetworks: () => undefined,
   });
-  const incomplete = interfaces.filter(({ droppedPackets }) => droppedPackets > 0);
-  return { packets, otherFrames, malformed, incomplete };
+  for (const frame of frames) feed.take(frame, interfaces[frame.interface]!);
+  return { packets, malformed: feed.malformed };
 }
 
-const isInfiniband = (linkType: number): boolean =>
-  linkType === LinkType.INFINIBAND || linkType === LinkType.ERF;
-
-/** A frame of one of the link types that carry InfiniBand or RoCE. */
-export function readFrame(linkType: number, bytes: Uint8Array): ReturnType<typeof decodeEthernet> {
-  if (linkType === LinkType.ETHERNET) return decodeEthernet(bytes);
-  if (linkType === LinkType.INFINIBAND) return decodeInfiniband(bytes);
-  if (linkType !== LinkType.ERF) return { kind: 'malformed', reason: `link type ${linkType}` };
-  const isWhole = bytes.length >= erfHeader.sizeBytes;
-  const { type, recordLength } = isWhole ? erfHeader.decode(bytes) : { type: 0, recordLength: 0 };
-  if ((type & 0x7f) !== ERF_INFINIBAND) return { kind: 'malformed', reason: `ERF record of type ${type}` };
-  if (type !== ERF_INFINIBAND) return { kind: 'malformed', reason: 'ERF record with extension headers' };
-  return decodeInfiniband(bytes.slice(erfHeader.sizeBytes, recordLength));
-}
-
-function addressesOf({ lrh, grh, ipv4, ipv6 }: WirePacket): { readonly from: string; readonly to: string } {
+function addressesOf({ lrh, grh, ipv4, ipv6 }: WirePacket | OtherFrame): {
+  readonly from: string;
+  readonly to: string;
+} {
   if (lrh !== undefined) return { from: `LID ${lrh.sourceLid}`, to: `LID ${lrh.destinationLid}` };
   if (ipv4 !== undefined) return { from: ipv4Text(ipv4.source), to: ipv4Text(ipv4.destination) };
   if (ipv6 !== undefined) return { from: ipv6Text(ipv6.source), to: ipv6Text(ipv6.destination) };
   return { from: ipv6Text(grh!.sourceGid), to: ipv6Text(grh!.destinationGid) };
-}
-
-const ipv4Text = (address: number): string =>
-  [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');
-
-/** Groups of four digits; the longest run of zeros is left out (RFC 5952). */
-function ipv6Text(bytes: Uint8Array): string {
-  const groups = Array.from({ length: 8 }, (_, index) =>
-    ((bytes[2 * index]! << 8) | bytes[2 * index + 1]!).toString(16),
-  );
-  const text = groups.join(':');
-  const runs = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].map(([run]) => run);
-  const longest = runs.toSorted((left, right) => right.length - left.length)[0];
-  return longest === undefined
-    ? text
-    : text
-        .replace(longest, longest.startsWith(':') ? ':' : ':')
-        .replace(/^:(?!:)/, '::')
-        .replace(/([^:]):$/, '$1::')
-        .replace(/([^:]):(?=:)/, '$1:');
 }

@@ -1,19 +1,14 @@
 /** A message of communication management in words, as a line of a conversation has it. */
-import { cmMessages, ipCmHeader, ipServicePrefix, MadClass, mad, madBytes } from '../../abi/index.ts';
-import { viewOf } from '../../base/index.ts';
+import { cmMessages, ipCmHeader, ipServicePrefix } from '../../abi/index.ts';
+import { hex, ipv6Text } from './address-text.ts';
 
 const PORT_SPACE_MASK = 0xffff_ffff_ff00_0000n;
 const IPV4 = 4;
 /** An IPv4 address is the last four of its sixteen bytes. */
 const IPV4_PLACE = 12;
 
-/** Words of a MAD of this class, or undefined of any other payload. */
-export function cmWords(payload: Uint8Array): string | undefined {
-  if (payload.length !== madBytes) return undefined;
-  const header = mad.decode(payload);
-  if (header.managementClass !== MadClass.COMMUNICATION) return undefined;
-  const attributeId = viewOf(payload).getUint16(mad.fields.attributeId.wordOffset);
-  const { data } = header;
+/** @param data of the MAD, after the common header */
+export function cmWords(data: Uint8Array, attributeId: number): string {
   switch (attributeId) {
     case 0x10: {
       const { localCommId, serviceId, localQpn, startingPsn, privateData } = cmMessages[0x10].decode(data);
@@ -47,16 +42,13 @@ export function cmWords(payload: Uint8Array): string | undefined {
 
 const isOfIp = (serviceId: bigint): boolean => (serviceId & PORT_SPACE_MASK) === ipServicePrefix;
 
-/** Who asks, where the private data begins with IP addresses. */
+/** Address and port of the requester, if the private data begins with IP addresses. */
 function addressWords(serviceId: bigint, privateData: Uint8Array): string {
   if (!isOfIp(serviceId)) return '';
   const { ipVersion, sourceAddress, sourcePort } = ipCmHeader.decode(
     privateData.subarray(0, ipCmHeader.sizeBytes),
   );
-  const address =
-    ipVersion === IPV4
-      ? sourceAddress.subarray(IPV4_PLACE).join('.')
-      : Array.from(sourceAddress, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const address = ipVersion === IPV4 ? sourceAddress.subarray(IPV4_PLACE).join('.') : ipv6Text(sourceAddress);
   return ` from ${address} port ${sourcePort}`;
 }
 
@@ -64,5 +56,3 @@ function serviceWords(serviceId: bigint): string {
   if (!isOfIp(serviceId)) return `service ${hex(serviceId)}`;
   return `port ${serviceId & 0xffffn} of space ${hex((serviceId >> 16n) & 0xffn)}`;
 }
-
-const hex = (value: number | bigint): string => `0x${value.toString(16)}`;

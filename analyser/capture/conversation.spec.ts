@@ -4,7 +4,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Conversation, conversationsOf, packetsIn, readCapture } from './index.ts';
+import { encodePacket, Opcode } from '../../wire/index.ts';
+import { CaptureReading } from './capture-reading.ts';
+import { type Conversation, conversationsOf, LinkType, packetsIn, readCapture } from './index.ts';
 
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
@@ -92,5 +94,265 @@ describe('a capture read as a conversation', () => {
     ]);
     expect(toldIn('perftest-send-bw-2qp-ipv6.pcap')).toHaveLength(2);
     expect(toldIn('rc-psn-wrap-ipv4.pcap')).toHaveLength(1);
+  });
+
+  it.each(['drop-read-response-middle-ipv4.pcapng', 'reorder-read-response-ipv4.pcapng'])(
+    'IBTA 9.7.5.1: shows a READ that is resumed in its middle, and takes the responses again: %s',
+    (name) => {
+      // PSN 258 is the third of six packets of 1024 bytes (reference/wire/README.md: the relay dropped, or held back, one).
+      const lines = wordsOf(toldIn(name));
+      expect(lines[7]).toMatch(
+        /^READ request, PSN 258, 3952 at .*; resumes the READ of frame 1 at byte 2048$/,
+      );
+      expect(lines.filter((words) => /answered before|gap/.test(words))).toEqual([]);
+    },
+  );
+});
+
+/** Lines of a conversation, made of packets of an RC connection between LIDs 1 (QP 10) and 2 (QP 20). */
+const linesOf = (...sent: readonly Uint8Array[]): string[] => {
+  const frames = sent.map((bytes) => ({ interface: 0, bytes }));
+  return wordsOf(toldOf([''], frames));
+};
+
+interface Seen {
+  readonly interface: number;
+  readonly bytes: Uint8Array;
+  readonly direction?: 'inbound' | 'outbound';
+  readonly comment?: string;
+}
+
+/** @param names of the interfaces */
+function readingOf(names: readonly string[], seen: readonly Seen[]): CaptureReading {
+  const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
+  seen.forEach(({ interface: number, bytes, direction = 'unknown', comment = '' }, index) => {
+    const frame = { interface: number, timePs: BigInt(index) * 1_000_000n, bytes, comment };
+    const from = {
+      ...{ linkType: LinkType.INFINIBAND, name: names[number]!, unitsPerSecond: 1n },
+      ...{ snapBytes: 0, offsetPs: 0n, droppedPackets: 0 },
+    };
+    reading.feed.take({ ...frame, originalBytes: bytes.length, direction }, from);
+  });
+  return reading;
+}
+
+const toldOf = (names: readonly string[], seen: readonly Seen[]): Conversation[] =>
+  readingOf(names, seen).conversations();
+
+const request = (psn: number, opcode: number, parts: object = {}, lids = [1, 2]): Uint8Array =>
+  encodePacket({
+    lrh: { linkNextHeader: 2, sourceLid: lids[0]!, destinationLid: lids[1]! },
+    bth: { opcode, psn, destinationQp: 20, partitionKey: 0xffff },
+    ...parts,
+  });
+const answer = (psn: number, opcode: number, parts: object = {}, lids = [1, 2]): Uint8Array =>
+  encodePacket({
+    lrh: { linkNextHeader: 2, sourceLid: lids[1]!, destinationLid: lids[0]! },
+    bth: { opcode, psn, destinationQp: 10, partitionKey: 0xffff },
+    headers: { AETH: { syndrome: 0x1f } },
+    ...parts,
+  });
+const send = (psn: number, lids?: number[], first = 0): Uint8Array =>
+  request(psn, Opcode.RC_SEND_ONLY, { payload: Uint8Array.of(first, 1, 2, 3) }, lids);
+const ack = (psn: number, lids?: number[]): Uint8Array => answer(psn, Opcode.RC_ACKNOWLEDGE, {}, lids);
+const nak = (psn: number): Uint8Array =>
+  answer(psn, Opcode.RC_ACKNOWLEDGE, { headers: { AETH: { syndrome: 0x60 } } });
+const read = (psn: number, virtualAddress: bigint, dmaLength: number): Uint8Array =>
+  request(psn, Opcode.RC_RDMA_READ_REQUEST, { headers: { RETH: { virtualAddress, rKey: 7, dmaLength } } });
+const respond = (psn: number, opcode: number, payloadBytes = 256): Uint8Array =>
+  answer(psn, opcode, { payload: new Uint8Array(payloadBytes) });
+const FIRST = Opcode.RC_RDMA_READ_RESPONSE_FIRST;
+const MIDDLE = Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
+const LAST = Opcode.RC_RDMA_READ_RESPONSE_LAST;
+
+/** What a line says after the packet's own words. */
+const remarksOf = (lines: readonly string[]): string[] =>
+  lines.map((words) => words.split('; ').slice(1).join('; '));
+
+describe('a conversation', () => {
+  it('IBTA 9.7.2: calls a packet that others passed late, and one that comes twice sent again', () => {
+    expect(remarksOf(linesOf(send(1), send(3), send(4), send(2), send(5), send(3)))).toEqual([
+      '',
+      'gap: PSN 2 not seen',
+      '',
+      'late: 2 later packets were seen before it',
+      '',
+      'sent again',
+    ]);
+  });
+
+  it('IBTA 9.7.5.2.8: calls a packet sent again that the receiver asked for by a NAK, seen before or not', () => {
+    expect(remarksOf(linesOf(send(1), ack(1), send(3), nak(2), send(2), send(3)))).toEqual([
+      '',
+      '',
+      'gap: PSN 2 not seen',
+      '',
+      'sent again, not seen before',
+      'sent again',
+    ]);
+  });
+
+  it('IBTA 9.7.3.1: marks a gap where READ responses are lost, in the middle and at the end', () => {
+    const lines = linesOf(
+      read(10, 0x1000n, 1024),
+      respond(10, FIRST),
+      respond(12, MIDDLE),
+      send(14),
+      ack(14),
+      read(11, 0x1100n, 768),
+      respond(11, FIRST),
+      respond(12, MIDDLE),
+      respond(13, LAST),
+    );
+    expect(remarksOf(lines)).toEqual([
+      '',
+      '',
+      'gap: READ response PSN 11 of frame 1 not seen',
+      '',
+      'gap: READ response PSN 13 of frame 1 not seen',
+      'resumes the READ of frame 1 at byte 256',
+      '',
+      '',
+      '',
+    ]);
+  });
+
+  it('IBTA 9.7.3.1: marks a gap where all responses of a READ are lost, though the MTU is not known', () => {
+    const lines = linesOf(read(10, 0x1000n, 1024), send(12), ack(12));
+    expect(remarksOf(lines)).toEqual(['', '', 'gap: READ responses PSN 10 to 11 of frame 1 not seen']);
+  });
+
+  it('calls a READ response late that others passed, and one that comes twice answered before', () => {
+    const lines = linesOf(
+      read(10, 0x1000n, 768),
+      respond(10, FIRST),
+      respond(12, LAST),
+      respond(11, MIDDLE),
+      respond(12, LAST),
+    );
+    expect(remarksOf(lines)).toEqual([
+      '',
+      '',
+      'gap: READ response PSN 11 of frame 1 not seen',
+      'late: later responses were seen before it',
+      'answered before',
+    ]);
+  });
+
+  it('tells a READ of the rest of a region from one that is resumed', () => {
+    // The first takes one packet of 2048 bytes, so PSN 11 is another READ's.
+    const whole = [read(10, 0x1000n, 2048), respond(10, Opcode.RC_RDMA_READ_RESPONSE_ONLY, 2048)];
+    expect(remarksOf(linesOf(...whole, read(11, 0x1400n, 1024)))).toEqual(['', '', '']);
+  });
+
+  it('marks a gap where the answer of an atomic is lost', () => {
+    const add = request(10, Opcode.RC_FETCH_ADD, { headers: { AtomicETH: { virtualAddress: 8n } } });
+    expect(remarksOf(linesOf(add, send(11), ack(11)))).toEqual([
+      '',
+      '',
+      'gap: atomic acknowledge PSN 10 of frame 1 not seen',
+    ]);
+  });
+
+  it('keeps no more lines than it may, and counts all packets', () => {
+    const reading = new CaptureReading({ lines: 3, isTroubleOnly: false });
+    const from = {
+      ...{ linkType: LinkType.INFINIBAND, name: '', unitsPerSecond: 1n },
+      ...{ snapBytes: 0, offsetPs: 0n, droppedPackets: 0 },
+    };
+    for (let psn = 0; psn < 10; psn++) {
+      const bytes = send(psn);
+      const frame = { interface: 0, timePs: 0n, bytes, originalBytes: bytes.length, comment: '' };
+      reading.feed.take({ ...frame, direction: 'unknown' }, from);
+    }
+    expect(reading.conversations()).toMatchObject([
+      { utterances: { length: 3 }, unkept: 7, counts: { requests: 10 } },
+    ]);
+  });
+});
+
+describe('a capture of several places', () => {
+  const out = (number: number, bytes: Uint8Array): Seen => ({
+    interface: number,
+    bytes,
+    direction: 'outbound',
+  });
+  const into = (number: number, bytes: Uint8Array): Seen => ({
+    interface: number,
+    bytes,
+    direction: 'inbound',
+  });
+  const ends = ['hca0', 'hca1'];
+
+  it('of both ends of a cable counts each packet once, and a packet that was sent twice twice', () => {
+    const seen = [
+      ...[out(0, send(1)), into(1, send(1))],
+      ...[out(1, ack(1)), into(0, ack(1))],
+      // Lost at first, and sent again.
+      ...[out(0, send(2)), out(0, send(2)), into(1, send(2))],
+    ];
+    const reading = readingOf(ends, seen);
+    const [told, ...others] = reading.conversations();
+    expect(others).toEqual([]);
+    expect(told!.counts).toEqual({ requests: 3, answers: 1, 'sent again': 1 });
+    expect(told!.utterances.map(({ number }) => number)).toEqual([1, 3, 5, 6]);
+    expect(reading.feed.repeatedCount).toBe(3);
+  });
+
+  it('without directions, as merged files of pcap have none, counts each packet once too', () => {
+    const seen = [send(1), ack(1), send(2)].flatMap((bytes) => [
+      { interface: 0, bytes },
+      { interface: 1, bytes },
+    ]);
+    expect(toldOf(['', ''], seen)).toMatchObject([{ counts: { requests: 2, answers: 1 } }]);
+  });
+
+  it('of what arrived, puts what arrived at either end together', () => {
+    const told = toldOf(ends, [into(1, send(1)), into(0, ack(1)), into(1, send(2))]);
+    expect(told).toMatchObject([{ counts: { requests: 2, answers: 1 } }]);
+  });
+
+  it.each<[string, string[], number[]]>([
+    ['other LIDs', ['hca0', 'hca1'], [3, 4]],
+    ['the same LIDs and the same name', ['hca0', 'hca0'], [1, 2]],
+  ])('shows both cables of a merged file: %s', (_what, names, lids) => {
+    const second = lids[0] === 1 ? 9 : 0;
+    const told = toldOf(names, [
+      out(0, send(1)),
+      out(1, send(1, lids, second)),
+      into(0, ack(1)),
+      into(1, ack(1, lids)),
+      out(0, send(2)),
+      out(1, send(2, lids, second)),
+    ]);
+    expect(told).toMatchObject([
+      { counts: { requests: 2, answers: 1 } },
+      { counts: { requests: 2, answers: 1 } },
+    ]);
+    expect(told.flatMap(({ utterances }) => utterances.filter(({ isTrouble }) => isTrouble))).toEqual([]);
+  });
+
+  it('shows two cables whose packets are the same to the last bit: a packet leaves once', () => {
+    const seen = [0, 1].flatMap((number) => [out(number, send(1)), into(number, ack(1))]);
+    expect(toldOf(['hca0', 'hca0'], seen)).toMatchObject([
+      { counts: { requests: 1, answers: 1 } },
+      { counts: { requests: 1, answers: 1 } },
+    ]);
+  });
+
+  it('shows a packet that was damaged between two places, and what only the second place knows', () => {
+    const damaged = send(1);
+    damaged[20]! ^= 1;
+    const seen = [
+      ...[out(0, send(1)), into(1, damaged)],
+      ...[out(0, send(2)), { ...into(1, send(2)), comment: 'the receiver was full' }],
+    ];
+    const [told] = toldOf(ends, seen);
+    expect(told!.counts).toEqual({ requests: 2, damaged: 1 });
+    expect(told!.utterances.map(({ words }) => words.replace(/^.*?PSN \d+, 4 bytes/, 'SEND'))).toEqual([
+      'SEND',
+      'damaged: wrong ICRC; a receiver drops it',
+      'SEND (the receiver was full, in frame 4)',
+    ]);
   });
 });

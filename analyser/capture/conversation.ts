@@ -1,9 +1,9 @@
 /**
- * What passes over a connection, from captured packets alone: requests, acknowledgements, gaps, and what is sent again.
+ * Messages of a connection, from captured packets alone: requests, acknowledgements, gaps, and retransmissions.
  *
- * A packet names only the QP it is for. A flow is what goes from one port to one QP of another; the flow that answers it is found by the
- * first answer for a PSN that is open in it and in no other: then the two are one connection. Nothing but the packets is looked at, so
- * captures of strangers read alike. Source: IBTA vol 1, 9.7.
+ * A packet names only the QP it is for. A flow is the packets from one port to one QP of another; the flow that answers it is found by the
+ * first answer for a PSN that is open in it and in no other: then the two are one connection. Only packets are used, so captures of
+ * strangers read alike. Source: IBTA vol 1, 9.7.
  */
 
 import {
@@ -17,7 +17,11 @@ import {
   syndromeValue,
   type WirePacket,
 } from '../../wire/index.ts';
-import { cmWords } from './cm-words.ts';
+import { hex } from './address-text.ts';
+import { AwaitedResponses, MTU_MIN_BYTES, psnRange, type ReadRange } from './awaited-responses.ts';
+import { madWords } from './mad-words.ts';
+import { allLines, type Conversation, type Line, LineBudget, TalkLines } from './talk.ts';
+import { UnseenPsns } from './unseen-psns.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */
 export interface CapturedPacket {
@@ -27,27 +31,10 @@ export interface CapturedPacket {
   /** Addresses of the ports: LIDs, or IP addresses. */
   readonly from: string;
   readonly to: string;
+  /** Number of the network in which the addresses count. */
+  readonly network: number;
   readonly packet: WirePacket;
   readonly note: string;
-}
-
-export interface Utterance {
-  readonly number: number;
-  readonly timePs: bigint;
-  /** True of the side whose requests opened the connection. */
-  readonly isFromFirst: boolean;
-  readonly words: string;
-  /** Something went wrong, or makes up for what did. */
-  readonly isTrouble: boolean;
-}
-
-export interface Conversation {
-  readonly service: string;
-  /** Port and QP of each side; the QP of a side that no packet has addressed is not known. */
-  readonly first: string;
-  readonly second: string;
-  readonly utterances: readonly Utterance[];
-  readonly counts: Readonly<Record<string, number>>;
 }
 
 const nakWords: Readonly<Record<number, string>> = {
@@ -58,10 +45,16 @@ const nakWords: Readonly<Record<number, string>> = {
   [NakCode.INVALID_RD_REQUEST]: 'NAK, invalid RD request',
 };
 
-/** What goes from a port to one QP of another. */
+/** Flows that are followed; packets of others are counted. */
+const FLOWS_MAX = 100_000;
+/** PSNs of a READ of which the capture has cut the length off. */
+const CUT_READ_PSNS = 0x3f_ffff;
+
+/** The packets from a port to one QP of another. */
 class Flow {
   readonly from: string;
   readonly to: string;
+  network: number;
   readonly qp: number;
   readonly service: string;
   /** Requests: PSN that comes next, and the oldest that nothing has answered. */
@@ -71,15 +64,23 @@ class Flow {
   loosePsns = 0;
   /** Payload of a packet that is not its message's last. */
   mtuBytes: number | undefined;
+  readonly unseen = new UnseenPsns();
+  readonly awaited = new AwaitedResponses();
   answeredBy: Flow | undefined;
   talk: Talk;
 
-  constructor(from: string, to: string, qp: number, service: string) {
+  constructor({ from, to, network, packet }: CapturedPacket, service: string, budget: LineBudget) {
     this.from = from;
     this.to = to;
-    this.qp = qp;
+    this.network = network;
+    this.qp = packet.bth.destinationQp;
     this.service = service;
-    this.talk = new Talk(this);
+    this.talk = new Talk(this, budget);
+  }
+
+  /** Nothing has passed that counts, such as damaged packets only. */
+  get isEmpty(): boolean {
+    return this.nextPsn === undefined && this.answeredBy === undefined && this.talk.second === undefined;
   }
 }
 
@@ -87,174 +88,318 @@ class Flow {
 class Talk {
   readonly first: Flow;
   second: Flow | undefined;
-  utterances: Utterance[] = [];
-  readonly counts: Record<string, number> = {};
+  readonly lines: TalkLines;
 
-  constructor(first: Flow) {
+  constructor(first: Flow, budget: LineBudget) {
     this.first = first;
-  }
-
-  count(what: string): void {
-    this.counts[what] = (this.counts[what] ?? 0) + 1;
+    this.lines = new TalkLines(budget);
   }
 }
 
 /** The conversations of a capture, in the order in which they began. */
 export function conversationsOf(packets: Iterable<CapturedPacket>): Conversation[] {
-  const listener = new Listener();
+  const listener = new PacketListener(new LineBudget(allLines));
   for (const packet of packets) listener.take(packet);
   return listener.conversations();
 }
 
-class Listener {
-  readonly #flows = new Map<string, Flow>();
+/** A line of a conversation, to which another sighting of its packet may add. */
+export interface Said {
+  remark(words: string): void;
+}
 
-  take(captured: CapturedPacket): void {
+const nothingSaid: Said = { remark: () => undefined };
+
+export class PacketListener {
+  /** Packets of flows beyond those that are followed. */
+  unfollowed = 0;
+  readonly #budget: LineBudget;
+  readonly #flows = new Map<string, Flow>();
+  /** Flows whose answers have not been found, by addresses and service. */
+  readonly #unanswered = new Map<string, Set<Flow>>();
+
+  constructor(budget: LineBudget) {
+    this.#budget = budget;
+  }
+
+  take(captured: CapturedPacket): Said {
     const { bth, isIcrcRight, isVcrcRight } = captured.packet;
     const row = opcodeRow(bth.opcode)!;
     const flow = this.#flowOf(captured, row.service);
-    if (!isIcrcRight || !isVcrcRight) {
-      this.#say(flow, captured, `damaged: wrong ${isIcrcRight ? 'VCRC' : 'ICRC'}; a receiver drops it`, true);
-      flow.talk.count('damaged');
-      return;
+    if (flow === undefined) {
+      this.unfollowed++;
+      return nothingSaid;
     }
-    if (row.service === 'CNP') this.#say(flow, captured, 'congestion notification', true);
-    else if (!row.isRequest) this.#answer(flow, captured);
-    else if (row.service === 'UD') this.#say(flow, captured, requestWords(captured.packet), false);
-    else this.#request(flow, captured);
+    if (!isIcrcRight || !isVcrcRight) {
+      flow.talk.lines.count('damaged');
+      const words = `damaged: wrong ${isIcrcRight ? 'VCRC' : 'ICRC'}; a receiver drops it`;
+      return this.#say(flow, captured, words, true);
+    }
+    if (row.service === 'CNP') return this.#say(flow, captured, 'congestion notification', true);
+    if (!row.isRequest) return this.#answer(flow, captured);
+    if (row.service === 'UD') return this.#say(flow, captured, requestWords(captured.packet), false);
+    return this.#request(flow, captured);
+  }
+
+  /** Two networks turn out to be one. */
+  joinNetworks(from: number, into: number): void {
+    for (const [key, flow] of this.#flows) {
+      if (flow.network !== from) continue;
+      flow.network = into;
+      this.#flows.delete(key);
+      const joined = keyOf(flow);
+      const known = this.#flows.get(joined);
+      if (known === undefined) this.#flows.set(joined, flow);
+      else if (flow.isEmpty) known.talk.lines.absorb(flow.talk.lines, known.talk.first !== known);
+      // It is found no more under its key, and its lines stay a conversation of their own.
+      else this.#flows.set(`${joined} of network ${from}`, flow);
+    }
   }
 
   conversations(): Conversation[] {
     const talks = new Set([...this.#flows.values()].map(({ talk }) => talk));
-    return [...talks].map(({ first, second, utterances, counts }) => ({
+    return [...talks].map(({ first, second, lines }) => ({
       service: first.service,
       first: `${first.from}${second === undefined ? '' : ` QP ${second.qp}`}`,
       second: `${first.to} QP ${first.qp}`,
-      utterances: utterances.toSorted((left, right) => left.number - right.number),
-      counts,
+      utterances: lines.sorted(),
+      unkept: lines.unkept,
+      counts: lines.counts,
     }));
   }
 
-  #flowOf({ from, to, packet }: CapturedPacket, service: string): Flow {
-    const key = `${from}>${to}>${packet.bth.destinationQp}>${service}`;
-    let flow = this.#flows.get(key);
-    if (flow === undefined) {
-      flow = new Flow(from, to, packet.bth.destinationQp, service);
-      this.#flows.set(key, flow);
-    }
+  #flowOf(captured: CapturedPacket, service: string): Flow | undefined {
+    const { from, to, network, packet } = captured;
+    const key = keyOf({ from, to, network, qp: packet.bth.destinationQp, service });
+    const known = this.#flows.get(key);
+    if (known !== undefined || this.#flows.size >= FLOWS_MAX) return known;
+    const flow = new Flow(captured, service, this.#budget);
+    this.#flows.set(key, flow);
+    const way = wayOf(from, to, service);
+    const others = this.#unanswered.get(way);
+    if (others === undefined) this.#unanswered.set(way, new Set([flow]));
+    else others.add(flow);
     return flow;
   }
 
-  #request(flow: Flow, captured: CapturedPacket): void {
-    const { psn } = captured.packet.bth;
-    const words = requestWords(captured.packet);
+  #request(flow: Flow, captured: CapturedPacket): Said {
+    const { packet, number } = captured;
+    const { psn } = packet.bth;
     const next = flow.nextPsn ?? psn;
     const distance = psnDistance(psn, next);
     const ahead = distance > 0 && distance <= flow.loosePsns ? 0 : distance;
-    const { taken, loose } = psnsOf(captured.packet, learnedMtu(flow, captured.packet));
+    if (distance > 0 && ahead === 0) flow.awaited.learnNext(psn);
+    const range = rangeOf(packet);
+    const repeated = range === undefined ? undefined : flow.awaited.repeat(psn, range, flow.mtuBytes);
+    const { taken, loose } = psnsOf(packet, learnedMtu(flow, packet));
     flow.openPsn ??= psn;
-    if (ahead > 0) {
-      flow.talk.count('gaps');
-      this.#say(flow, captured, `${words}; gap: ${psnRange(next, ahead)} not seen`, true);
-    } else if (ahead < 0) {
-      flow.talk.count('sent again');
-      this.#say(flow, captured, `${words}; sent again`, true);
-    } else this.#say(flow, captured, words, false);
-    flow.talk.count('requests');
+    const after = this.#placeOf(flow, psn, next, ahead, repeated);
+    if (range !== undefined && repeated === undefined)
+      flow.awaited.add(psn, number, range, isReadRequest(packet), flow.mtuBytes);
+    flow.unseen.sawPacket();
+    flow.talk.lines.count('requests');
     flow.nextPsn ??= next;
-    if (psnDistance(psnAdd(psn, taken), flow.nextPsn) <= 0) return;
-    flow.nextPsn = psnAdd(psn, taken);
-    flow.loosePsns = loose;
+    if (repeated === undefined && psnDistance(psnAdd(psn, taken), flow.nextPsn) > 0) {
+      flow.nextPsn = psnAdd(psn, taken);
+      flow.loosePsns = loose;
+    }
+    return this.#say(flow, captured, `${requestWords(packet)}${after}`, after !== '');
   }
 
-  #answer(flow: Flow, captured: CapturedPacket): void {
-    const { bth, headers } = captured.packet;
+  /** Words on where a request stands among those before, and counts of it. */
+  #placeOf(
+    { talk, unseen }: Flow,
+    psn: number,
+    next: number,
+    ahead: number,
+    repeated: ReturnType<AwaitedResponses['repeat']>,
+  ): string {
+    const { lines } = talk;
+    if (repeated !== undefined) {
+      lines.count('sent again');
+      return repeated.atByte === 0
+        ? '; sent again'
+        : `; resumes the READ of frame ${repeated.number} at byte ${repeated.atByte}`;
+    }
+    if (ahead > 0) {
+      lines.count('gaps');
+      unseen.passOver(next, ahead);
+      return `; gap: ${psnRange(next, ahead)} not seen`;
+    }
+    if (ahead === 0) return '';
+    const shown = unseen.show(psn);
+    if (shown === undefined || shown.isRefused) {
+      lines.count('sent again');
+      return shown === undefined ? '; sent again' : '; sent again, not seen before';
+    }
+    lines.count('late');
+    return `; late: ${countOf(shown.passedBy, 'later packet was', 'later packets were')} seen before it`;
+  }
+
+  #answer(flow: Flow, captured: CapturedPacket): Said {
+    const { packet } = captured;
+    const { bth, headers } = packet;
     this.#join(flow, bth.psn);
     const asker = flow.answeredBy;
-    if (asker !== undefined) learnedMtu(asker, captured.packet);
     const { AETH: aeth } = headers;
     const kind = aeth === undefined ? AethKind.ACK : syndromeKind(aeth.syndrome);
-    const words = `${answerWords(captured.packet)}${markWords(captured.packet)}`;
-    if (kind === AethKind.NAK || kind === AethKind.RNR_NAK) {
-      flow.talk.count(kind === AethKind.NAK ? 'NAKs' : 'RNR NAKs');
-      this.#say(flow, captured, words, true);
-      return;
-    }
-    const isGhost = asker?.nextPsn !== undefined && psnDistance(bth.psn, asker.nextPsn) >= asker.loosePsns;
-    const acknowledged = psnAdd(bth.psn, 1);
-    const isOld = asker?.openPsn !== undefined && psnDistance(acknowledged, asker.openPsn) <= 0;
-    const after = isGhost ? '; for a request that was not seen' : isOld ? '; answered before' : '';
-    if (asker !== undefined && !isOld) asker.openPsn = acknowledged;
-    flow.talk.count('answers');
-    this.#say(flow, captured, words + after, after !== '');
+    const words = `${answerWords(packet)}${markWords(packet)}`;
+    const isRefusal = kind === AethKind.NAK || kind === AethKind.RNR_NAK;
+    const after =
+      asker === undefined ? [] : isRefusal ? refused(asker, bth.psn) : answered(asker, packet, flow);
+    flow.talk.lines.count(isRefusal ? (kind === AethKind.NAK ? 'NAKs' : 'RNR NAKs') : 'answers');
+    for (const part of after) if (part.startsWith('gap')) flow.talk.lines.count('gaps');
+    return this.#say(flow, captured, [words, ...after].join('; '), isRefusal || after.length > 0);
   }
 
   /** Finds the flow that this one answers: of the other direction, with this PSN among those sent, and not answered by another. */
   #join(flow: Flow, psn: number): void {
     if (flow.answeredBy !== undefined) return;
-    const asked = [...this.#flows.values()].filter(
+    const asked = [...(this.#unanswered.get(wayOf(flow.to, flow.from, flow.service)) ?? [])].filter(
       (other) =>
-        other.from === flow.to &&
-        other.to === flow.from &&
-        other.service === flow.service &&
         (other.answeredBy === undefined || other.answeredBy === flow) &&
         other.openPsn !== undefined &&
         psnDistance(psn, other.openPsn) >= 0 &&
         psnDistance(psn, other.nextPsn ?? psn) < other.loosePsns,
     );
-    const [found] = asked;
-    if (found === undefined || asked.length > 1) return;
+    const near = asked.filter(({ network }) => network === flow.network);
+    const [found, another] = near.length > 0 ? near : asked;
+    if (found === undefined || another !== undefined) return;
     flow.answeredBy = found;
     found.answeredBy = flow;
+    for (const one of [flow, found]) this.#unanswered.get(wayOf(one.from, one.to, one.service))?.delete(one);
     const { talk } = found;
     if (talk.second === undefined && talk !== flow.talk) {
       talk.second = flow;
-      for (const utterance of flow.talk.utterances)
-        talk.utterances.push({ ...utterance, isFromFirst: false });
-      for (const [what, count] of Object.entries(flow.talk.counts))
-        talk.counts[what] = (talk.counts[what] ?? 0) + count;
+      talk.lines.absorb(flow.talk.lines, true);
       flow.talk = talk;
     }
   }
 
-  #say(flow: Flow, { number, timePs, note }: CapturedPacket, words: string, isTrouble: boolean): void {
-    const isFromFirst = flow.talk.first === flow;
-    const all = note === '' ? words : `${words} (${note})`;
-    flow.talk.utterances.push({
-      number,
-      timePs,
-      isFromFirst,
-      words: all,
+  #say(flow: Flow, captured: CapturedPacket, words: string, isTrouble: boolean): Said {
+    const { number, timePs, note, packet } = captured;
+    const { talk } = flow;
+    const all = [words, uncheckedWords(packet), note === '' ? '' : ` (${note})`].join('');
+    const line = talk.lines.say({
+      ...{ number, timePs, words: all },
+      isFromFirst: talk.first === flow,
       isTrouble: isTrouble || note !== '',
     });
+    return new SaidLine(talk.lines, line);
   }
 }
 
-/** The least MTU of a path, 9.1.2. */
-const MTU_MIN_BYTES = 256;
+class SaidLine implements Said {
+  readonly #lines: TalkLines;
+  readonly #line: Line;
+
+  constructor(lines: TalkLines, line: Line) {
+    this.#lines = lines;
+    this.#line = line;
+  }
+
+  remark(words: string): void {
+    this.#lines.remark(this.#line, words);
+  }
+}
+
+const keyOf = ({
+  network,
+  from,
+  to,
+  qp,
+  service,
+}: Pick<Flow, 'network' | 'from' | 'to' | 'qp' | 'service'>): string =>
+  `${network} ${from}>${to}>${qp}>${service}`;
+const wayOf = (from: string, to: string, service: string): string => `${from}>${to}>${service}`;
+
+/** Takes a NAK. @returns lines on answers that it shows to be missing */
+function refused(asker: Flow, psn: number): string[] {
+  asker.unseen.refuse(psn);
+  return asker.awaited.refused(psn);
+}
+
+/** Takes an answer. @returns words on its place, and on answers that it shows to be missing */
+function answered(asker: Flow, packet: WirePacket, { talk }: Flow): string[] {
+  const { bth, headers } = packet;
+  const { name } = opcodeRow(bth.opcode)!;
+  const isOwnResponse = name.includes('READ_RESPONSE') || headers.AtomicAckETH !== undefined;
+  learnFromResponse(asker, packet, name);
+  const { gaps, isAsked, place } = isOwnResponse
+    ? asker.awaited.response(bth.psn)
+    : { gaps: asker.awaited.acknowledged(bth.psn), isAsked: false, place: undefined };
+  const isGhost = asker.nextPsn !== undefined && psnDistance(bth.psn, asker.nextPsn) >= asker.loosePsns;
+  const acknowledged = psnAdd(bth.psn, 1);
+  const isOld = asker.openPsn !== undefined && psnDistance(acknowledged, asker.openPsn) <= 0;
+  if (!isOld) asker.openPsn = acknowledged;
+  if (place === 'late') {
+    talk.lines.count('late');
+    return [...gaps, 'late: later responses were seen before it'];
+  }
+  if (isAsked) return place === 'repeated' ? [...gaps, 'answered before'] : [...gaps];
+  if (isGhost) return [...gaps, 'for a request that was not seen'];
+  return isOld ? [...gaps, 'answered before'] : [...gaps];
+}
+
+/** A response shows the MTU of the path, or that it is the only one: then it is known how many PSNs a READ took. */
+function learnFromResponse(asker: Flow, packet: WirePacket, name: string): void {
+  if (!name.includes('READ_RESPONSE')) return;
+  const knewMtu = asker.mtuBytes !== undefined;
+  const mtuBytes = learnedMtu(asker, packet);
+  const next = name.endsWith('ONLY')
+    ? asker.awaited.learnOnly(packet.bth.psn)
+    : knewMtu || mtuBytes === undefined
+      ? undefined
+      : asker.awaited.learnMtu(mtuBytes);
+  if (next === undefined || asker.nextPsn === undefined) return;
+  const ahead = psnDistance(next, asker.nextPsn);
+  if (ahead < 0 || ahead > asker.loosePsns) return;
+  asker.nextPsn = next;
+  asker.loosePsns = 0;
+}
 
 /** PSNs that a request takes, and how many more it may: a READ as many as its answer has packets. */
 function psnsOf(
-  { headers, bth }: WirePacket,
+  packet: WirePacket,
   mtuBytes: number | undefined,
 ): { readonly taken: number; readonly loose: number } {
-  const { RETH: reth } = headers;
-  if (reth === undefined || !opcodeRow(bth.opcode)!.name.endsWith('READ_REQUEST'))
-    return { taken: 1, loose: 0 };
+  if (!isReadRequest(packet)) return { taken: 1, loose: 0 };
+  const { RETH: reth } = packet.headers;
+  if (reth === undefined) return { taken: 1, loose: CUT_READ_PSNS };
   const least = Math.max(1, Math.ceil(reth.dmaLength / (mtuBytes ?? Number.POSITIVE_INFINITY)));
   const most = Math.max(1, Math.ceil(reth.dmaLength / (mtuBytes ?? MTU_MIN_BYTES)));
   return { taken: least, loose: most - least };
 }
 
+const isReadRequest = ({ bth }: WirePacket): boolean => opcodeRow(bth.opcode)!.name.endsWith('READ_REQUEST');
+
+/** The memory that a READ or an atomic names. */
+function rangeOf({ bth, headers }: WirePacket): ReadRange | undefined {
+  const { RETH: reth } = headers;
+  const atomic = headers.AtomicETH ?? headers.MaskedAtomicETH;
+  if (atomic !== undefined) return { address: atomic.virtualAddress, rKey: atomic.rKey, bytes: 0 };
+  if (reth === undefined || !opcodeRow(bth.opcode)!.name.endsWith('READ_REQUEST')) return undefined;
+  return { address: reth.virtualAddress, rKey: reth.rKey, bytes: reth.dmaLength };
+}
+
 /** The MTU of a flow's path, as far as a packet of its connection shows it: all but the last of a message are full. */
-function learnedMtu(flow: Flow, { bth, payload }: WirePacket): number | undefined {
+function learnedMtu(flow: Flow, { bth, payloadBytes }: WirePacket): number | undefined {
   const { endsMessage } = opcodeRow(bth.opcode)!;
-  if (!endsMessage && payload.length >= MTU_MIN_BYTES) flow.mtuBytes = payload.length;
+  if (!endsMessage && payloadBytes >= MTU_MIN_BYTES) flow.mtuBytes = payloadBytes;
   return flow.mtuBytes;
 }
 
-const psnRange = (first: number, count: number): string =>
-  count === 1 ? `PSN ${first}` : `PSN ${first} to ${psnAdd(first, count - 1)}`;
+const countOf = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+
+function uncheckedWords({ unchecked, payload, payloadBytes }: WirePacket): string {
+  if (unchecked === 'cut') {
+    const lost = payloadBytes - payload.length;
+    return lost > 0
+      ? `; cut by the capture: ${payload.length} of ${payloadBytes} bytes`
+      : '; cut by the capture';
+  }
+  return unchecked === undefined ? '' : '; ICRC not checked: IP has options';
+}
 
 /** Words of an opcode: RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE is WRITE only with immediate. */
 function operationWords(opcode: number): string {
@@ -272,13 +417,13 @@ function markWords({ bth, ipv4, ipv6 }: WirePacket): string {
 }
 
 function requestWords(packet: WirePacket): string {
-  const { bth, headers, payload } = packet;
+  const { bth, headers, payloadBytes } = packet;
   const { RETH: reth, ImmDt: immediate, IETH: invalidated, DETH: deth } = headers;
   const atomic = headers.AtomicETH ?? headers.MaskedAtomicETH;
   const parts = [`${operationWords(bth.opcode)}, PSN ${bth.psn}`];
-  const management = deth === undefined ? undefined : cmWords(payload);
+  const management = madWords(packet);
   if (management !== undefined) parts.push(management);
-  if (payload.length > 0) parts.push(`${payload.length} bytes`);
+  if (payloadBytes > 0) parts.push(`${payloadBytes} bytes`);
   if (reth !== undefined)
     parts.push(`${reth.dmaLength} at ${hex(reth.virtualAddress)} key ${hex(reth.rKey)}`);
   if (atomic !== undefined) parts.push(`at ${hex(atomic.virtualAddress)} key ${hex(atomic.rKey)}`);
@@ -289,7 +434,7 @@ function requestWords(packet: WirePacket): string {
   return `${parts.join(', ')}${markWords(packet)}`;
 }
 
-function answerWords({ bth, headers, payload }: WirePacket): string {
+function answerWords({ bth, headers, payloadBytes }: WirePacket): string {
   const { AETH: aeth, AtomicAckETH: result } = headers;
   const psn = `PSN ${bth.psn}`;
   if (aeth !== undefined) {
@@ -300,8 +445,6 @@ function answerWords({ bth, headers, payload }: WirePacket): string {
       return `${nakWords[value] ?? `NAK of reserved code ${value}`}, ${psn}`;
   }
   if (result !== undefined) return `ATOMIC acknowledge, ${psn}, was ${hex(result.originalData)}`;
-  const bytes = payload.length === 0 ? '' : `, ${payload.length} bytes`;
-  return `${bytes === '' ? 'ACK of all to' : operationWords(bth.opcode)}${bytes === '' ? '' : ','} ${psn}${bytes}`;
+  if (opcodeRow(bth.opcode)!.name.endsWith('ACKNOWLEDGE')) return `ACK of all to ${psn}`;
+  return `${operationWords(bth.opcode)}, ${psn}, ${payloadBytes} bytes`;
 }
-
-const hex = (value: number | bigint): string => `0x${value.toString(16)}`;

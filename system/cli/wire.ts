@@ -1,16 +1,23 @@
 /** `hca wire FILE`: a capture of packets as conversations, a connection after the other. */
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import { CaptureError, conversationsOf, packetsIn, readCapture } from '../../analyser/capture/index.ts';
+import { CaptureReading } from '../../analyser/capture/index.ts';
 import { ConfigurationError, codeOf, visible } from '../../base/index.ts';
-import { readRegularFile } from '../../runtime/files.ts';
+import { readPieces } from '../../runtime/pieces.ts';
 import { pageOf, textSection } from '../page/index.ts';
+import { captureNotes } from '../text/capture-notes.ts';
 import { conversationText } from '../text/conversation-text.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
-import { checkWritable, Screen } from './output.ts';
+import { integer } from './options.ts';
+import { checkWritable, exitFailed, Screen } from './output.ts';
+
+/** Lines that are kept unless --lines says otherwise: some 100 MiB. */
+const LINES = 250_000;
+const LINES_MAX = 10_000_000;
 
 interface WireOptions extends HtmlChoice {
   readonly trouble?: boolean;
+  readonly lines?: number;
 }
 
 /** Adds the command with its options. */
@@ -18,41 +25,48 @@ export function addWireCommand(program: Command): void {
   program
     .command('wire')
     .description(
-      'read a capture (pcap, pcapng; InfiniBand, RoCE v1 and v2) as conversations: requests, answers, gaps, what is sent again',
+      'read a capture (pcap, pcapng, also gzipped) as conversations of InfiniBand, RoCE v1 and v2, and iWARP: requests, answers, gaps, retransmissions, management datagrams',
     )
-    .argument('<file>', 'the capture: of --pcap, tcpdump, Wireshark')
+    .argument('<file>', 'the capture: of --pcap, tcpdump, Wireshark; - for standard input')
     .option('--trouble', 'only what went wrong or makes up for it')
+    .option(
+      '--lines <count>',
+      `most lines that are shown; all packets are counted (default ${LINES})`,
+      integer(1, LINES_MAX),
+    )
     .option(...htmlOption)
     .action(readWire);
 }
 
-function readWire(file: string, options: WireOptions, command: Command): void {
+async function readWire(file: string, options: WireOptions, command: Command): Promise<void> {
   checkWritable(options.html);
+  const isTroubleOnly = options.trouble === true;
+  const reading = new CaptureReading({ lines: options.lines ?? LINES, isTroubleOnly });
+  await readFile(file, reading);
   const screen = new Screen(undefined);
-  const { packets, otherFrames, malformed, incomplete } = packetsIn(captureOf(file));
-  const conversations = conversationsOf(packets);
-  const text = conversationText(conversations, options.trouble === true);
+  const text = conversationText(reading.conversations(), isTroubleOnly);
   screen.print(text);
-  const notes = [
-    ...(otherFrames > 0 ? [`${otherFrames} frames of other protocols.`] : []),
-    ...incomplete.map(
-      ({ name, droppedPackets }) =>
-        `${name === '' ? 'The capture' : `The capture at ${visible(name)}`} did not keep ${droppedPackets} packets.`,
-    ),
-    ...malformed.map(({ number, reason }) => `Frame ${number} cannot be read: ${reason}.`),
-  ];
+  const notes = captureNotes(reading);
   for (const note of notes) screen.print(note);
-  const head = headOf(command, { title: basename(file), words: [file], sentences: notes });
+  const title = file === '-' ? 'standard input' : basename(file);
+  const head = headOf(command, { title, words: [file], sentences: notes });
   writePage(options, () => pageOf(head, [textSection('Conversations', text)]), screen);
+  if (!reading.isWhole) process.exitCode = exitFailed;
 }
 
 /** @throws ConfigurationError for a file that is not there or is no capture */
-function captureOf(file: string): ReturnType<typeof readCapture> {
+async function readFile(file: string, { stream }: CaptureReading): Promise<void> {
+  const name = file === '-' ? 'standard input' : visible(file);
   try {
-    return readCapture(readRegularFile(file));
+    const damage = await readPieces(file, (piece) => {
+      stream.push(piece);
+      return stream.isReadable;
+    });
+    stream.end(damage);
   } catch (error) {
-    if (error instanceof CaptureError)
-      throw new ConfigurationError('capture', visible(file), `a file of pcap or pcapng: ${error.message}`);
-    throw new ConfigurationError('capture', visible(file), `a file that can be read (${codeOf(error)})`);
+    throw new ConfigurationError('capture', name, `a file that can be read (${codeOf(error)})`);
   }
+  const [problem] = stream.problems;
+  if (problem?.isNoCapture === true)
+    throw new ConfigurationError('capture', name, `a file of pcap or pcapng: ${problem.reason}`);
 }

@@ -4,20 +4,17 @@ import type { Conversation, Utterance } from '../../analyser/capture/index.ts';
 const PS_PER_NS = 1000n;
 const NS_PER_US = 1000;
 
-/** @param isTroubleOnly leaves out what went as it should */
+/** @param isTroubleOnly leaves out lines of packets that passed as they should */
 export function conversationText(conversations: readonly Conversation[], isTroubleOnly: boolean): string {
-  const origin = conversations
-    .flatMap(({ utterances }) => utterances)
-    .reduce<bigint | undefined>(
-      (least, { timePs }) => (least === undefined || timePs < least ? timePs : least),
-      undefined,
-    );
+  let origin: bigint | undefined;
+  for (const { utterances } of conversations)
+    for (const { timePs } of utterances) if (origin === undefined || timePs < origin) origin = timePs;
   const texts = conversations.map((each) => oneText(each, origin ?? 0n, isTroubleOnly));
-  return texts.length === 0 ? 'No packet of InfiniBand or RoCE.' : texts.join('\n\n');
+  return texts.length === 0 ? 'No packet of InfiniBand, RoCE or iWARP.' : texts.join('\n\n');
 }
 
 function oneText(
-  { service, first, second, utterances, counts }: Conversation,
+  { service, first, second, utterances, unkept, counts }: Conversation,
   originPs: bigint,
   isTroubleOnly: boolean,
 ): string {
@@ -27,7 +24,12 @@ function oneText(
   const lines = utterances
     .filter(({ isTrouble }) => isTrouble || !isTroubleOnly)
     .map((utterance) => lineOf(utterance, originPs));
-  return [`${service}: ${first} and ${second}${summary === '' ? '' : `: ${summary}`}`, ...lines].join('\n');
+  const more = unkept === 0 ? [] : [`       … ${unkept} more lines: --lines shows more`];
+  return [
+    `${service}: ${first} and ${second}${summary === '' ? '' : `: ${summary}`}`,
+    ...lines,
+    ...more,
+  ].join('\n');
 }
 
 function lineOf({ number, timePs, isFromFirst, words, isTrouble }: Utterance, originPs: bigint): string {

@@ -1,0 +1,40 @@
+/** Reads a capture from its bytes to its conversations, in one pass and bounded memory, and keeps account of what it could not read. */
+import { CaptureStream } from './capture-stream.ts';
+import { PacketFeed } from './captured-packets.ts';
+import { PacketListener } from './conversation.ts';
+import { IwarpListener } from './iwarp/iwarp-listener.ts';
+import { type Conversation, LineBudget, type LineChoice } from './talk.ts';
+
+export class CaptureReading {
+  readonly stream: CaptureStream;
+  readonly feed: PacketFeed;
+  readonly #packets: PacketListener;
+  readonly #iwarp: IwarpListener;
+
+  constructor(choice: LineChoice) {
+    const budget = new LineBudget(choice);
+    this.#packets = new PacketListener(budget);
+    this.#iwarp = new IwarpListener(budget);
+    this.feed = new PacketFeed({
+      packet: (packet) => this.#packets.take(packet),
+      segment: (segment) => this.#iwarp.take(segment),
+      joinNetworks: (from, into) => this.#packets.joinNetworks(from, into),
+    });
+    this.stream = new CaptureStream((frame, from) => this.feed.take(frame, from));
+  }
+
+  /** Packets of more connections than are followed. */
+  get unfollowed(): number {
+    return this.#packets.unfollowed;
+  }
+
+  /** In the order in which they began. */
+  conversations(): Conversation[] {
+    return [...this.#packets.conversations(), ...this.#iwarp.conversations()];
+  }
+
+  /** False when bytes of the file, or frames that it has, were not read. */
+  get isWhole(): boolean {
+    return this.stream.problemCount === 0 && this.feed.unread.length === 0;
+  }
+}

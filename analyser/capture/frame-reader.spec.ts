@@ -1,0 +1,216 @@
+/**
+ * Packets of stock Linux within the link types and tunnels in which others capture them. The bytes ahead of a packet are written out as
+ * their standards have them; what must be read is what was captured on Ethernet.
+ */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { readCapture, readFrame } from './index.ts';
+
+const folder = new URL('../../reference/wire/', import.meta.url);
+const framesOf = (name: string): Uint8Array[] =>
+  readCapture(readFileSync(new URL(name, folder))).frames.map(({ bytes }) => bytes);
+
+/** A WRITE of 1024 bytes over IPv4, and a READ request over IPv6. */
+const [, , overIpv4] = framesOf('rc-write-ipv4.pcap');
+const overIpv6 = framesOf('rc-read-ipv6.pcap').find((bytes) => bytes.length > 70 && bytes[62] === 12)!;
+const sample = framesOf('ib-ibta-sample-packet.pcap')[0]!;
+const MACS = 12;
+const ETHERNET = 14;
+const ip4 = overIpv4!.subarray(ETHERNET);
+const ip6 = overIpv6.subarray(ETHERNET);
+
+const bytesOf = (...parts: readonly (string | Uint8Array)[]): Uint8Array =>
+  Uint8Array.from(
+    parts.flatMap((part) =>
+      typeof part === 'string' ? [...Buffer.from(part.replaceAll(' ', ''), 'hex')] : [...part],
+    ),
+  );
+
+/** The packet in a frame. */
+function packetIn(linkType: number, bytes: Uint8Array, wireBytes = bytes.length) {
+  const read = readFrame(linkType, bytes, wireBytes);
+  if (read.kind !== 'packet') throw new Error(JSON.stringify(read));
+  return read;
+}
+
+const plain4 = packetIn(1, overIpv4!);
+const plain6 = packetIn(1, overIpv6);
+const macs = overIpv4!.subarray(0, MACS);
+const outer4 = (protocol: string, payload: Uint8Array): Uint8Array => {
+  const total = (20 + payload.length).toString(16).padStart(4, '0');
+  return bytesOf(`4500 ${total} 0000 0000 40 ${protocol} 0000 c0a80001 c0a80002`, payload);
+};
+const vxlan = (frame: Uint8Array): Uint8Array => {
+  const length = (16 + frame.length).toString(16).padStart(4, '0');
+  return bytesOf(macs, '0800', outer4('11', bytesOf(`c000 12b5 ${length} 0000 08000000 00002a00`, frame)));
+};
+const erf = (
+  type: string,
+  recordBytes: number,
+  wireBytes: number,
+  ...rest: readonly (string | Uint8Array)[]
+) => {
+  const short = (value: number): string => value.toString(16).padStart(4, '0');
+  return bytesOf(`0000000000000000 ${type} 04 ${short(recordBytes)} 0000 ${short(wireBytes)}`, ...rest);
+};
+
+describe('a frame reader', () => {
+  it.each<[string, number, Uint8Array]>([
+    ['LINKTYPE_LINUX_SLL', 113, bytesOf('0000 0001 0006 525400000001 0000 0800', ip4)],
+    ['LINKTYPE_LINUX_SLL with a tag', 113, bytesOf('0004 0001 0006 525400000001 0000 8100 0064 0800', ip4)],
+    ['LINKTYPE_LINUX_SLL2', 276, bytesOf('0800 0000 00000002 0001 00 06 5254000000010000', ip4)],
+    ['LINKTYPE_RAW', 101, ip4],
+    ['DLT_RAW of BSD', 12, ip4],
+    ['DLT_RAW of OpenBSD', 14, ip4],
+    ['LINKTYPE_IPV4', 228, ip4],
+    ['LINKTYPE_NULL, little endian', 0, bytesOf('02000000', ip4)],
+    ['LINKTYPE_NULL, big endian', 0, bytesOf('00000002', ip4)],
+    ['LINKTYPE_LOOP', 108, bytesOf('00000002', ip4)],
+    ['802.1Q', 1, bytesOf(macs, '8100 2064 0800', ip4)],
+    ['802.1ad, with 802.1Q', 1, bytesOf(macs, '88a8 0064 8100 00c8 0800', ip4)],
+    ['tags of 0x9100', 1, bytesOf(macs, '9100 0064 8100 00c8 0800', ip4)],
+    ['a frame check sequence', 1, bytesOf(overIpv4!, 'deadbeef')],
+    ['RFC 7348 VXLAN', 1, vxlan(overIpv4!)],
+    [
+      'VXLAN in LINKTYPE_LINUX_SLL2',
+      276,
+      bytesOf('0800 0000 00000002 0001 00 06 5254000000010000', vxlan(overIpv4!).subarray(ETHERNET)),
+    ],
+    ['VXLAN with a tag within', 1, vxlan(bytesOf(macs, '8100 0064 0800', ip4))],
+    ['ERF of Ethernet', 197, erf('02', 18 + overIpv4!.length, overIpv4!.length, '0000', overIpv4!)],
+    ['ERF of IPv4', 197, erf('16', 16 + ip4.length, ip4.length, ip4)],
+  ])('reads a packet of RoCE v2 over IPv4 in %s', (_name, linkType, bytes) => {
+    const { bth, headers, payload, icrc, isIcrcRight, unchecked } = packetIn(linkType, bytes);
+    expect({ bth, headers, payload, icrc }).toEqual({
+      bth: plain4.bth,
+      headers: plain4.headers,
+      payload: plain4.payload,
+      icrc: plain4.icrc,
+    });
+    expect([isIcrcRight, unchecked]).toEqual([true, undefined]);
+  });
+
+  it.each<[string, number, Uint8Array]>([
+    ['LINKTYPE_LINUX_SLL', 113, bytesOf('0000 0001 0006 525400000001 0000 86dd', ip6)],
+    ['LINKTYPE_RAW', 101, ip6],
+    ['LINKTYPE_IPV6', 229, ip6],
+    ['LINKTYPE_NULL of macOS', 0, bytesOf('1e000000', ip6)],
+    ['LINKTYPE_NULL of FreeBSD', 0, bytesOf('1c000000', ip6)],
+    ['VXLAN', 1, vxlan(overIpv6)],
+  ])('reads a packet of RoCE v2 over IPv6 in %s', (_name, linkType, bytes) => {
+    const { bth, headers, isIcrcRight, unchecked } = packetIn(linkType, bytes);
+    expect([bth, headers]).toEqual([plain6.bth, plain6.headers]);
+    expect([isIcrcRight, unchecked]).toEqual([true, undefined]);
+  });
+
+  it.each<[string, number, Uint8Array]>([
+    ['LINKTYPE_INFINIBAND', 247, sample],
+    ['ERF', 197, erf('15', 16 + sample.length, sample.length, sample)],
+    ['ERF, padded to 8 bytes', 197, erf('15', 24 + sample.length, sample.length, sample, '0000000000000000')],
+    [
+      'ERF with two extension headers',
+      197,
+      erf('95', 32 + sample.length, sample.length, '8300000000000000 0300000000000000', sample),
+    ],
+  ])("reads the specification's sample packet in %s", (_name, linkType, bytes) => {
+    // Its ICRC is 0x9625b75a (reference/wire/README.md), of which 0x96 is sent first.
+    const { icrc, isIcrcRight, isVcrcRight } = packetIn(linkType, bytes);
+    expect([icrc, isIcrcRight, isVcrcRight]).toEqual([0x5ab7_2596, true, true]);
+  });
+
+  it('RFC 791, 3.1: reads a packet after IPv4 options, for which no ICRC is defined', () => {
+    const longer = (ip4.length + 4).toString(16).padStart(4, '0');
+    const options = bytesOf(
+      macs,
+      '0800',
+      `46 ${Buffer.from(ip4.subarray(1, 2)).toString('hex')} ${longer}`,
+      ip4.subarray(4, 20),
+      '01010100',
+      ip4.subarray(20),
+    );
+    const { bth, payload, isIcrcRight, unchecked } = packetIn(1, options);
+    expect([bth, payload]).toEqual([plain4.bth, plain4.payload]);
+    expect([isIcrcRight, unchecked]).toEqual([true, 'IP options']);
+  });
+
+  it('RFC 8200, 4: reads a packet after extension headers of IPv6', () => {
+    const longer = (ip6.length - 40 + 24).toString(16).padStart(4, '0');
+    const extended = bytesOf(
+      macs,
+      '86dd',
+      ip6.subarray(0, 4),
+      longer,
+      '00',
+      ip6.subarray(7, 40),
+      '3c00010400000000 11010104000000000000000000000000',
+      ip6.subarray(40),
+    );
+    const { bth, headers, unchecked } = packetIn(1, extended);
+    expect([bth, headers, unchecked]).toEqual([plain6.bth, plain6.headers, 'IP options']);
+  });
+
+  it('reads what a snap length left of a packet, and never calls it damaged or malformed', () => {
+    const cases: [number, Uint8Array][] = [
+      [1, overIpv4!],
+      [1, overIpv6],
+      [1, vxlan(overIpv4!)],
+      [113, bytesOf('0000 0001 0006 525400000001 0000 0800', ip4)],
+      [276, bytesOf('0800 0000 00000002 0001 00 06 5254000000010000', ip4)],
+      [101, ip4],
+      [0, bytesOf('02000000', ip4)],
+      [247, sample],
+    ];
+    for (const [linkType, bytes] of cases)
+      for (let length = 0; length < bytes.length; length++) {
+        const read = readFrame(linkType, bytes.subarray(0, length), bytes.length);
+        if (read.kind === 'packet')
+          expect([read.isIcrcRight, read.isVcrcRight, read.unchecked].slice(0, 2)).toEqual([true, true]);
+        else
+          expect([linkType, length, read]).toEqual([
+            linkType,
+            length,
+            expect.objectContaining({ kind: 'cut' }),
+          ]);
+      }
+    // 96 bytes: Ethernet, IPv4, UDP, BTH and RETH are 70.
+    const { headers, payload, payloadBytes, unchecked } = packetIn(
+      1,
+      overIpv4!.subarray(0, 96),
+      overIpv4!.length,
+    );
+    expect([headers, payload, payloadBytes, unchecked]).toEqual([
+      plain4.headers,
+      plain4.payload.subarray(0, 26),
+      plain4.payload.length,
+      'cut',
+    ]);
+  });
+
+  it('calls frames of other protocols by their names', () => {
+    const named: [string, number, Uint8Array][] = [
+      ['ARP', 1, bytesOf(macs, '0806', new Uint8Array(28))],
+      ['IEEE 802.2', 1, bytesOf(macs, '0026', new Uint8Array(38))],
+      ['EtherType 0x88cc', 1, bytesOf(macs, '88cc', new Uint8Array(38))],
+      ['TCP', 101, outer4('06', new Uint8Array(20))],
+      ['ICMP', 101, outer4('01', new Uint8Array(8))],
+      ['IP protocol 89', 101, outer4('59', new Uint8Array(8))],
+      ['UDP to port 53', 101, outer4('11', bytesOf('c000 0035 0008 0000'))],
+      // An offset of 8 bytes: no header of UDP is there.
+      ['IP fragment', 101, bytesOf('4500 001c 0000 0001 40 11 0000 c0a80001 c0a80002', new Uint8Array(8))],
+    ];
+    for (const [protocol, linkType, bytes] of named)
+      expect(readFrame(linkType, bytes)).toMatchObject({ kind: 'other', protocol });
+  });
+
+  it('has no reader for other link types and records, and says so', () => {
+    expect(readFrame(105, overIpv4!)).toEqual({ kind: 'unread', reason: 'link type 105' });
+    expect(readFrame(197, erf('07', 16, 0))).toEqual({ kind: 'unread', reason: 'ERF record of type 7' });
+  });
+
+  it('follows tunnels within tunnels to a bounded depth', () => {
+    let frame = overIpv4!;
+    for (let depth = 0; depth < 4; depth++) frame = vxlan(frame);
+    expect(packetIn(1, frame).bth).toEqual(plain4.bth);
+    expect(readFrame(1, vxlan(frame))).toMatchObject({ kind: 'other', protocol: 'UDP to port 4789' });
+  });
+});

@@ -1,0 +1,279 @@
+/**
+ * Connections of iWARP in a capture: RDMAP over DDP over MPA over TCP. A connection is found by its MPA request or reply, or, where a
+ * capture begins later, by a segment of TCP that begins with an FPDU of a right CRC. Source: RFC 5040, 5041, 5044.
+ */
+import type { CapturedSegment } from '../captured-packets.ts';
+import type { Said } from '../conversation.ts';
+import { type Conversation, type Line, type LineBudget, TalkLines } from '../talk.ts';
+import {
+  beginsHandshake,
+  fpduLengths,
+  type Handshake,
+  readFpdu,
+  readHandshake,
+  segmentStart,
+} from './mpa.ts';
+import { isRdmap, rdmapWords } from './rdmap-words.ts';
+import { type NextBytes, SegmentStream } from './segment-stream.ts';
+
+const FPDU_LENGTH_BYTES = 2;
+/** Connections that are followed. */
+const CONNECTIONS_MAX = 10_000;
+
+/** A direction of a connection. */
+class Direction {
+  readonly stream = new SegmentStream();
+  /** Bytes of a message that is not there whole. */
+  bytes = new Uint8Array(0);
+  /** Bytes that the capture lacks before the next message. */
+  skipBytes = 0;
+  hasHandshake = false;
+  /** Markers lie in this direction, as its receiver wants. */
+  hasMarkers = false;
+  /** Bytes of the stream from the handshake to {@link bytes}. */
+  offset = 0;
+  /** No FPDU began where one should. */
+  isLost = false;
+}
+
+class Connection {
+  readonly lines: TalkLines;
+  readonly firstName: string;
+  readonly secondName: string;
+  readonly first = new Direction();
+  readonly second = new Direction();
+  /** Undefined: a handshake was not seen. */
+  usesCrc: boolean | undefined;
+
+  constructor({ from, fromPort, to, toPort }: CapturedSegment, budget: LineBudget) {
+    this.firstName = `${from} port ${fromPort}`;
+    this.secondName = `${to} port ${toPort}`;
+    this.lines = new TalkLines(budget);
+  }
+}
+
+const nothingSaid: Said = { remark: () => undefined };
+
+export class IwarpListener {
+  readonly #budget: LineBudget;
+  readonly #connections = new Map<string, Connection>();
+  readonly #all: Connection[] = [];
+
+  constructor(budget: LineBudget) {
+    this.#budget = budget;
+  }
+
+  /** @returns undefined for a segment of no connection of iWARP */
+  take(segment: CapturedSegment): Said | undefined {
+    const { from, fromPort, to, toPort, isSyn, payloadBytes, network } = segment;
+    const own = `${network} ${from} ${fromPort}>${to} ${toPort}`;
+    const opposite = `${network} ${to} ${toPort}>${from} ${fromPort}`;
+    if (isSyn) {
+      this.#connections.delete(own);
+      this.#connections.delete(opposite);
+      return undefined;
+    }
+    const answered = this.#connections.get(opposite);
+    const connection = answered ?? this.#connections.get(own) ?? this.#begin(own, segment);
+    if (connection === undefined) return undefined;
+    if (payloadBytes === 0) return nothingSaid;
+    return new Hearing(connection, segment, answered === undefined).listen();
+  }
+
+  conversations(): Conversation[] {
+    return this.#all.map(({ lines, firstName, secondName }) => ({
+      service: 'iWARP',
+      first: firstName,
+      second: secondName,
+      utterances: lines.sorted(),
+      unkept: lines.unkept,
+      counts: lines.counts,
+    }));
+  }
+
+  #begin(key: string, segment: CapturedSegment): Connection | undefined {
+    const { payload } = segment;
+    if (!beginsHandshake(payload) && !isFpduAt(payload)) return undefined;
+    if (this.#all.length >= CONNECTIONS_MAX) return undefined;
+    const connection = new Connection(segment, this.#budget);
+    this.#connections.set(key, connection);
+    this.#all.push(connection);
+    return connection;
+  }
+}
+
+/** Whether a segment of TCP begins with an FPDU, as its CRC proves. */
+function isFpduAt(payload: Uint8Array): boolean {
+  if (!isRdmap(payload.subarray(FPDU_LENGTH_BYTES))) return false;
+  return readFpdu(payload, undefined)?.isCrcRight === true;
+}
+
+/** One segment of TCP as its connection takes it. */
+class Hearing {
+  readonly #connection: Connection;
+  readonly #segment: CapturedSegment;
+  readonly #isFromFirst: boolean;
+  readonly #direction: Direction;
+  readonly #peer: Direction;
+  #said: Line | undefined;
+
+  constructor(connection: Connection, segment: CapturedSegment, isFromFirst: boolean) {
+    this.#connection = connection;
+    this.#segment = segment;
+    this.#isFromFirst = isFromFirst;
+    this.#direction = isFromFirst ? connection.first : connection.second;
+    this.#peer = isFromFirst ? connection.second : connection.first;
+  }
+
+  listen(): Said {
+    const { lines } = this.#connection;
+    const { payloadBytes, note } = this.#segment;
+    const { place, gapBytes, next } = this.#direction.stream.take(this.#segment);
+    const what = `TCP segment of ${payloadBytes} bytes`;
+    if (place === 'repeated') {
+      lines.count('sent again');
+      this.#say(this.#segment, `${what}; sent again`, true);
+    } else if (place === 'early') {
+      if (gapBytes > 0) lines.count('gaps');
+      const gap = gapBytes > 0 ? `; gap: ${gapBytes} bytes of TCP not seen` : '; waits for bytes before it';
+      this.#say(this.#segment, `${what}${gap}`, true);
+    } else if (place === 'late') {
+      lines.count('late');
+      this.#say(this.#segment, `${what}; late: later segments were seen before it`, true);
+    }
+    for (const bytes of next) this.#advance(bytes);
+    if (this.#said === undefined && note !== '') this.#say(this.#segment, what, true);
+    const said = this.#said;
+    return said === undefined ? nothingSaid : { remark: (words) => lines.remark(said, words) };
+  }
+
+  #advance(next: NextBytes): void {
+    const direction = this.#direction;
+    if (next.lostBytes > 0) {
+      direction.bytes = new Uint8Array(0);
+      direction.offset += next.lostBytes;
+      direction.isLost = true;
+    }
+    if (direction.isLost && !this.#resumes(next)) {
+      direction.offset += next.bytes.length + next.cutBytes;
+      return;
+    }
+    const skipped = Math.min(direction.skipBytes, next.bytes.length);
+    direction.skipBytes -= skipped;
+    direction.offset += skipped;
+    direction.bytes = joined(direction.bytes, next.bytes.subarray(skipped));
+    for (let isMore = true; isMore; ) isMore = this.#message(next.segment);
+    if (next.cutBytes > 0) this.#passCut(next);
+  }
+
+  /** After bytes that are not there, a segment of TCP that begins with an FPDU tells where the next one begins. */
+  #resumes({ bytes, segment }: NextBytes): boolean {
+    const direction = this.#direction;
+    const isWhole = bytes.length === segment.payload.length;
+    if (direction.hasMarkers || !isWhole || !isRdmap(bytes.subarray(FPDU_LENGTH_BYTES))) return false;
+    direction.isLost = false;
+    direction.skipBytes = 0;
+    return true;
+  }
+
+  /** The rest of a segment was cut off by the capture: what began in it is shown as far as it is there. */
+  #passCut({ cutBytes, segment }: NextBytes): void {
+    const direction = this.#direction;
+    const begun = direction.bytes;
+    const lengths = fpduLengths(begun, this.#markerOffset);
+    const start = segmentStart(begun, this.#markerOffset);
+    // Of a message that began earlier, all bytes here were passed over.
+    const rest = begun.length > 0 ? (lengths?.streamBytes ?? 0) - begun.length : direction.skipBytes;
+    if (begun.length > 0 && lengths !== undefined && isRdmap(start))
+      this.#sayMessage(start, lengths.segmentBytes, segment, '; cut by the capture');
+    direction.bytes = new Uint8Array(0);
+    direction.offset += begun.length + cutBytes;
+    direction.skipBytes = Math.max(0, rest - cutBytes);
+    direction.isLost = direction.isLost || rest < cutBytes;
+  }
+
+  get #markerOffset(): number | undefined {
+    return this.#direction.hasMarkers ? this.#direction.offset : undefined;
+  }
+
+  /** Takes a message off the bytes. @returns whether there was one */
+  #message(segment: CapturedSegment): boolean {
+    const direction = this.#direction;
+    if (direction.bytes.length === 0) return false;
+    if (!direction.hasHandshake && beginsHandshake(direction.bytes)) return this.#handshake(segment);
+    direction.hasHandshake = true;
+    const fpdu = readFpdu(direction.bytes, this.#markerOffset);
+    if (fpdu === undefined) return false;
+    if (!isRdmap(fpdu.segment)) {
+      this.#say(segment, 'no FPDU where one begins', true);
+      direction.isLost = true;
+      direction.bytes = new Uint8Array(0);
+      return false;
+    }
+    const usesCrc = this.#connection.usesCrc ?? fpdu.crc !== 0;
+    if (usesCrc && !fpdu.isCrcRight) {
+      this.#connection.lines.count('damaged');
+      this.#say(segment, 'damaged: wrong CRC32c; a receiver ends the connection', true);
+    } else this.#sayMessage(fpdu.segment, fpdu.segment.length, segment, '');
+    this.#take(fpdu.streamBytes);
+    direction.offset += fpdu.streamBytes;
+    return true;
+  }
+
+  #handshake(segment: CapturedSegment): boolean {
+    const handshake = readHandshake(this.#direction.bytes);
+    if (handshake === undefined) return false;
+    this.#direction.hasHandshake = true;
+    this.#direction.offset = 0;
+    this.#peer.hasMarkers = handshake.wantsMarkers;
+    this.#connection.usesCrc = handshake.usesCrc || this.#connection.usesCrc === true;
+    this.#say(segment, handshakeWords(handshake), handshake.isReject);
+    this.#take(handshake.lengthBytes);
+    return true;
+  }
+
+  #take(bytes: number): void {
+    this.#direction.bytes = this.#direction.bytes.slice(bytes);
+  }
+
+  #sayMessage(ddp: Uint8Array, ddpBytes: number, segment: CapturedSegment, after: string): void {
+    const { name, words, isTrouble } = rdmapWords(ddp, ddpBytes);
+    this.#connection.lines.count(name);
+    this.#say(segment, `${words}${after}`, isTrouble);
+  }
+
+  #say({ number, timePs, note }: CapturedSegment, words: string, isTrouble: boolean): void {
+    const hasNote = note !== '' && number === this.#segment.number && this.#said === undefined;
+    const line = this.#connection.lines.say({
+      ...{ number, timePs },
+      isFromFirst: this.#isFromFirst,
+      words: hasNote ? `${words} (${note})` : words,
+      isTrouble: isTrouble || hasNote,
+    });
+    this.#said ??= line;
+  }
+}
+
+function handshakeWords({
+  isReply,
+  isReject,
+  usesCrc,
+  wantsMarkers,
+  revision,
+  privateBytes,
+}: Handshake): string {
+  const parts = [
+    `MPA ${isReply ? (isReject ? 'reject' : 'reply') : 'request'}, revision ${revision}`,
+    usesCrc ? 'CRC' : 'no CRC',
+    ...(wantsMarkers ? ['markers'] : []),
+    ...(privateBytes > 0 ? [`${privateBytes} bytes of private data`] : []),
+  ];
+  return parts.join(', ');
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(first.length + second.length);
+  bytes.set(first);
+  bytes.set(second, first.length);
+  return bytes;
+}

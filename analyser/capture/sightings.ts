@@ -1,0 +1,72 @@
+/**
+ * Tells packets that a capture has seen at several places, such as the two ends of a cable or the devices of a host, from packets that
+ * were sent several times. A packet counts where it was seen first.
+ *
+ * Two sightings are one packet if their bytes agree, but for what a switch may change, and their places differ. Packets that are
+ * seen twice at one place were sent twice. Of two captures that were merged and have the same name and direction, no packet
+ * can be the same: a packet leaves its sender once.
+ */
+
+/** A place at which a capture saw packets. */
+export interface Place {
+  /** Number of the interface in the file, and its name; empty for none. */
+  readonly interface: number;
+  readonly name: string;
+  /** Of a capture of all devices of a host, which. */
+  readonly device: number;
+  readonly direction: 'unknown' | 'inbound' | 'outbound';
+}
+
+/** Packets that are remembered. */
+const REMEMBERED_MAX = 65_536;
+
+/** A packet that was seen, and what is kept of it. */
+export class Sighting<Kept> {
+  readonly key: string;
+  readonly places: Place[];
+  kept: Kept | undefined = undefined;
+
+  constructor(key: string, place: Place) {
+    this.key = key;
+    this.places = [place];
+  }
+}
+
+export class Sightings<Kept> {
+  readonly #byKey = new Map<string, Sighting<Kept>[]>();
+  /** In a circle, the oldest is forgotten. */
+  readonly #remembered: Sighting<Kept>[] = [];
+  #next = 0;
+
+  /** @returns the packet, of which `place` is the last, and perhaps not the first, place */
+  see(key: string, place: Place): Sighting<Kept> {
+    const known = this.#byKey.get(key);
+    const found = known?.find(({ places }) => places.every((other) => canShowSame(other, place)));
+    if (found !== undefined) {
+      found.places.push(place);
+      return found;
+    }
+    const sighting = new Sighting<Kept>(key, place);
+    if (known === undefined) this.#byKey.set(key, [sighting]);
+    else known.push(sighting);
+    this.#remember(sighting);
+    return sighting;
+  }
+
+  #remember(sighting: Sighting<Kept>): void {
+    const oldest = this.#remembered[this.#next];
+    if (oldest !== undefined) {
+      const same = this.#byKey.get(oldest.key)!;
+      if (same.length === 1) this.#byKey.delete(oldest.key);
+      else same.splice(same.indexOf(oldest), 1);
+    }
+    this.#remembered[this.#next] = sighting;
+    this.#next = (this.#next + 1) % REMEMBERED_MAX;
+  }
+}
+
+function canShowSame(one: Place, other: Place): boolean {
+  const isSameDirection = one.direction === other.direction;
+  if (one.interface === other.interface) return one.device !== other.device || !isSameDirection;
+  return !isSameDirection || one.direction === 'unknown' || one.name !== other.name;
+}
