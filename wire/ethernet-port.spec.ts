@@ -116,9 +116,13 @@ describe('an Ethernet cable', () => {
     const bench = new EthernetBench({ mtuBytes: 9000 });
     bench.a.at(0, () => bench.a.send(100));
     const upPs = await bench.bringUp();
-    bench.a.at(upPs, () => bench.a.send(9014));
+    bench.a.at(upPs, () => {
+      bench.a.send(9014);
+      bench.a.port.isOpen = false;
+      bench.a.send(100);
+    });
     await bench.runTo(upPs + 20 * US);
-    expect(bench.a.port.transmitted).toMatchObject({ discardedFrames: 1, frames: 1, bytes: 9018 });
+    expect(bench.a.port.transmitted).toMatchObject({ discardedFrames: 2, frames: 1, bytes: 9018 });
     expect(bench.b.arrivals.map(({ bytes }) => bytes.length)).toEqual([9014]);
     expect(() => bench.a.send(9015)).toThrow('9014');
   });

@@ -168,6 +168,8 @@ export class EthernetPort {
   readonly #heldEvent: number;
   /** When one of {@link #held} is due at the earliest. */
   #heldDuePs = NEVER;
+  /** Whether frames may leave: the station has opened its port. Others are discarded. */
+  isOpen = true;
   #isLinkUp = false;
   #changedPs = -1;
   /** Bytes of a slot of the receive fifo, those of the frame in each, and the slots that are free. */
@@ -311,7 +313,7 @@ export class EthernetPort {
     }
     const { transmitted, faults } = this;
     this.#catchUp();
-    if (!this.isUp) {
+    if (!this.isUp || !this.isOpen) {
       transmitted.discardedFrames++;
       return;
     }

@@ -426,6 +426,25 @@ describe('a wire port', () => {
     expect(bench.b.port.received.linkDownDrops).toBe(0);
   });
 
+  it('IBTA 7.2: discards packets of data lanes while the port is not Active, and sends those of subnet management', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    const { port } = bench.a;
+    bench.a.at(upPs, () => {
+      port.isOpen = false;
+      expect(port.sendPacket(Opcode.RC_SEND_ONLY, 64, 0, upPs)).not.toBe(NOT_SENT);
+      port.sendPacket(Opcode.UD_SEND_ONLY, 256, 0, upPs, MANAGEMENT_LANE);
+      port.isOpen = true;
+      port.sendPacket(Opcode.RC_ACKNOWLEDGE, 0, 0, upPs);
+    });
+    await bench.runTo(upPs + 5_000_000);
+    expect(port.transmitted).toMatchObject({ discardedCount: 1, packetCount: 2 });
+    expect(bench.b.arrivals.map(({ opcode }) => opcode)).toEqual([
+      Opcode.UD_SEND_ONLY,
+      Opcode.RC_ACKNOWLEDGE,
+    ]);
+  });
+
   it('refuses credits too coarse for the longest packet', () => {
     expect(() => new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 8448 })).toThrow(
       ConfigurationError,

@@ -30,6 +30,7 @@ import type { LinkTraining } from './link-training.ts';
 import {
   FLOW_CONTROL,
   LINK_TRAINING,
+  MANAGEMENT_LANE,
   PACKET,
   packetBytesIn,
   WORD_FC_CREDIT_LIMIT,
@@ -106,6 +107,8 @@ export class WirePort implements LateSender {
   readonly #buffers: ReceiveBuffers;
   readonly #observer: PacketObserver;
   readonly #referenced: ReferencedRecords | undefined;
+  /** Whether packets of the data lanes may leave: the port is in the state Active. Others are discarded (IBTA vol 1, 7.2). */
+  isOpen = true;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   #receiver!: PacketReceiver;
@@ -230,7 +233,7 @@ export class WirePort implements LateSender {
   ): number {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
-    return this.#isOnWire
+    return this.#isOnWire && (this.isOpen || virtualLane === MANAGEMENT_LANE)
       ? this.#sender.send(opcode, payloadBytes, flags, atPs, virtualLane)
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }

@@ -359,6 +359,12 @@ const linkOf = (port: EthernetPort): LinkStateSource => ({
     return port.isUp;
   },
   setEnabled: (isEnabled) => port.setEnabled(isEnabled),
+  get isOpen() {
+    return port.isOpen;
+  },
+  set isOpen(isOpen) {
+    port.isOpen = isOpen;
+  },
 });
 
 /** Memory of the HCA, handed out once. */

@@ -59,10 +59,10 @@ describe('a port', () => {
       portState: PortState.INIT,
       portPhysicalState: PortPhysicalState.LINK_UP,
     });
-    expect(bench.dataPath.calls).toEqual([]);
+    expect([bench.dataPath.calls, bench.cable.isOpen]).toEqual([[], false]);
     bench.run();
     expect(infoOf(bench)).toMatchObject({ portState: PortState.ACTIVE, lid: 1, masterSmLid: 0xbfff });
-    expect(bench.dataPath.calls).toEqual(['portUp']);
+    expect([bench.dataPath.calls, bench.cable.isOpen]).toEqual([['portUp'], true]);
     const answer = must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 256 }).outBox;
     expect(queryPort.decode(answer).linkUp).toBe(1);
   });

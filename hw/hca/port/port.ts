@@ -33,6 +33,8 @@ export interface LinkStateSource {
   readonly isLinkUp: boolean;
   /** Switches the port's transmitter and receiver on or off: a cable comes up when both its ends are on. */
   setEnabled(isEnabled: boolean): void;
+  /** Whether packets of the data lanes may leave: in the state Active only (IBTA vol 1, 7.2). */
+  isOpen: boolean;
 }
 
 /** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
@@ -177,6 +179,7 @@ export class HcaPort implements PortAddress {
     this.roce = this.ethernet?.roce;
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();
+    this.#openLink();
     this.#isLinkUp = setup.link?.isLinkUp ?? false;
   }
 
@@ -307,6 +310,7 @@ export class HcaPort implements PortAddress {
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];
     this.#setDefaults();
+    this.#openLink();
     this.ethernet?.reset();
     if (wasActive) this.#ports.dataPath.portChanged(false);
   }
@@ -377,9 +381,15 @@ export class HcaPort implements PortAddress {
     const wasActive = this.isActive;
     fields.portState.set(this.view, 0, state);
     if (wasActive === this.isActive) return;
+    this.#openLink();
     const subtype = this.isActive ? PortChange.ACTIVE : PortChange.DOWN;
     this.#ports.dataPath.portChanged(this.isActive);
     this.#post(cycle, { kind: 'state', subtype });
+  }
+
+  #openLink(): void {
+    const { link } = this.setup;
+    if (link !== undefined) link.isOpen = this.isActive;
   }
 
   #goDown(physicalState: number, cycle: Cycles): void {

@@ -135,6 +135,7 @@ class Cable implements LinkStateSource, LinkTraffic {
   };
   isLinkUp = false;
   isEnabled = false;
+  isOpen = false;
   #isPlugged = false;
   readonly #nowPs: () => number;
   #port: Pick<HcaPort, 'linkChanged'> | undefined;
