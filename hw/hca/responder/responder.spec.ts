@@ -368,6 +368,17 @@ describe('packets that should not come', () => {
       expect([a.state, b.state]).toEqual([QpState.RTS, QpState.ERR]);
     });
 
+  it('IBTA 9.7.5.1: sends no NAK of a request that came again and was answered before the NAK left', async () => {
+    const given = await scene();
+    const request = { opcode: Opcode.RC_RDMA_READ_REQUEST, payload: undefined, dmaBytes: 12 * 1024 };
+    // While the first READ is answered its successor is missed, and then comes.
+    await inject(given, ...[0, 13, 12].map((index) => only(given, psnA(index), request)));
+    expect(given.bench.a.port.packets.map(({ psn }) => psn)).toEqual(
+      Array.from({ length: 24 }, (_, index) => psnA(index)),
+    );
+    expect(given.bench.b.dataPath.core.transport.report()).toEqual({ requestOutOfSequence: 1 });
+  });
+
   it('IBTA 9.7.4.1: refuses more READs than the QP has resources for', async () => {
     const given = await scene({ b: { fields: { logMaxResponderReads: 1 } } });
     const { bench } = given;

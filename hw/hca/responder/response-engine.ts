@@ -424,10 +424,14 @@ export class ResponseEngine {
     return isTurnOver ? this.#endTurn(pending, cycle, busyCycles) : busyCycles;
   }
 
-  /** The answer just made acknowledges all before it: an ACK of an earlier request would be behind it (9.7.5.1). */
+  /**
+   * The answer just made acknowledges all before it: an ACK of an earlier request would be behind it (9.7.5.1). So would a NAK of the
+   * request just answered, which came again and was accepted before its NAK had left.
+   */
   #coalesce(pending: PendingResponses): void {
     const { hasAck, ackSyndrome, ackPsn } = pending;
-    if (hasAck === 0 || ackSyndrome !== -1 || psnDistance(ackPsn, this.#packets.packet.psn) >= 0) return;
+    const distance = psnDistance(ackPsn, this.#packets.packet.psn);
+    if (hasAck === 0 || distance > 0 || (distance === 0 && ackSyndrome === -1)) return;
     pending.hasAck = 0;
     this.coalescedCount++;
   }
