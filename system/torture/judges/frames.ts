@@ -176,13 +176,14 @@ interface Tally {
 /** Each packet is what the annexes say; and the report has as many of each opcode, of as many bytes. */
 function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
   const { story, report } = played;
-  if (isDamaging(story.faults)) return [];
+  const hasDamage = isDamaging(story.faults);
   const found: string[] = [];
   const seen = new Map<string, Tally>();
   const macs = macsOf(near, far);
   for (const { bytes, atPs, note } of near.sent) {
     if (isControl(bytes)) continue;
     const packet = packetIn(bytes);
+    if (hasDamage && packet?.isIcrcRight !== true && !isOfNeighbours(bytes)) continue;
     const wrong =
       packet === undefined
         ? isOfNeighbours(bytes)
@@ -198,8 +199,8 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
     tally.bytes += Math.max(bytes.length, frameBytesMin) + fcsBytes;
     seen.set(packet.opcode, tally);
   }
-  // What the link's going down kept from leaving was counted before.
-  if (story.climate === 'broken' || played.error !== undefined) return found;
+  // What the link's going down kept from leaving was counted before; a damaged opcode is counted as what it was.
+  if (story.climate === 'broken' || hasDamage || played.error !== undefined) return found;
   const wire = report.wire.find(({ from }) => from === near.node);
   for (const name of new Set([
     ...seen.keys(),

@@ -48,14 +48,14 @@ export const isAtomic = (operation: number): boolean =>
 /** LAST and ONLY of SENDs and WRITEs, with or without more, and what is one packet. */
 export const endsMessage = (operation: number): boolean => ![0, 1, 6, 7].includes(operation);
 
-/** @returns undefined of what is no packet of RC or XRC */
+/** @returns undefined of what is no packet of RC or XRC, and of a frame whose ICRC is wrong: a fault has damaged it, and its receiver drops it */
 export function transportPacketIn(bytes: Uint8Array, isEthernet: boolean): TransportPacket | undefined {
   return isEthernet ? inFrame(bytes) : inRecord(bytes);
 }
 
 function inFrame(bytes: Uint8Array): TransportPacket | undefined {
   const packet = packetIn(bytes);
-  if (packet?.opcode === undefined) return undefined;
+  if (packet?.opcode === undefined || !packet.isIcrcRight) return undefined;
   return packetAt(bytes, packet.base, Buffer.from(bytes.subarray(0, 6)).toString('hex'));
 }
 
