@@ -17,7 +17,6 @@ import {
   ethernetPaths,
   type Finding,
   firstDifference,
-  firstFreshSeed,
   joinCoverage,
   lastMoments,
   noCoverage,
@@ -212,7 +211,7 @@ interface Tally {
 
 async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const { seeds, scene, jobs, json, shortcuts } = options;
-  const first = seeds?.first ?? firstFreshSeed + randomInt(2 ** 40);
+  const first = seeds?.first ?? randomInt(2 ** 40);
   const limitMs =
     seeds !== undefined && options.minutes === undefined
       ? Number.POSITIVE_INFINITY

@@ -4,7 +4,6 @@
  * numbers of its own.
  */
 import type { Random } from '../../sim/index.ts';
-import { withBearableRnr } from './patience.ts';
 import type { Story } from './story.ts';
 
 const share = 0.2;
@@ -18,7 +17,7 @@ export function withCardTimers(random: Random, story: Story): Story {
   if (random.chance(0.6)) set['hca.ackTimeoutUnitNs'] = logUniform(random, isLossy ? 100 : 4096, 100_000);
   if (random.chance(0.6)) set['hca.ackTimeoutCodeMin'] = 1 + random.below(random.chance(0.8) ? 16 : 31);
   if (random.chance(0.6)) set['hca.rnrTimerUnitNs'] = logUniform(random, 1000, 1_000_000);
-  return withBearableRnr({ ...story, set: { ...story.set, ...set } });
+  return { ...story, set: { ...story.set, ...set } };
 }
 
 const logUniform = (random: Random, min: number, max: number): number =>

@@ -22,17 +22,12 @@ const share = { lossy: 0.5, broken: 0.3 };
 /** Of the stories with such rules, how many have the packets of their cable as bytes. */
 const bytesShare = 0.3;
 
-/**
- * @param of opcodes that rules name: of any packets, or of such as the story's requests are sent in
- * @returns the story, in some cases with rules
- */
-export function withPacketRules(random: Random, story: Story, of: 'any' | 'sent' = 'any'): Story {
+/** @returns the story, in some cases with rules; opcodes that these name are of such packets as its requests are sent in */
+export function withPacketRules(random: Random, story: Story): Story {
   const { climate, faults, set } = story;
   if (climate !== 'lossy' && climate !== 'broken') return story;
   if (!random.chance(share[climate])) return story;
-  const rules = Array.from({ length: 1 + random.below(3) }, () =>
-    drawRule(random, of === 'any' ? opcodes : opcodesSent(story)),
-  );
+  const rules = Array.from({ length: 1 + random.below(3) }, () => drawRule(random, opcodesSent(story)));
   const isBytes = random.chance(bytesShare) && !('wire.packetForm' in set);
   return {
     ...story,

@@ -23,7 +23,6 @@ import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';
 import { withKnots } from './draw-knots.ts';
 import { withOnDemand } from './draw-on-demand.ts';
-import { withBearableRnr } from './patience.ts';
 import {
   type Again,
   type AreaKind,
@@ -66,9 +65,7 @@ export function drawStory(seed: number): Story {
     ...(turns.length > 0 ? { turns } : {}),
   };
   const onDemand = withOnDemand(new Random(seed, 'on demand'), story);
-  return withBearableRnr(
-    withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand)),
-  );
+  return withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand));
 }
 
 /** Of the stories that are played again: threads that wait for each other take ten times as long where cores are busy. */

@@ -1,5 +1,4 @@
 /** Stories of hosts on Ethernet: what is drawn, what is asked of their frames, and that a falsified cable is found. */
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../../analyser/capture/index.ts';
@@ -8,12 +7,12 @@ import { hasHeadroom, isOnEthernet, mayDropFrames, roceHeaderBytesMax } from './
 import { packetIn } from './judges/ethernet/frame.ts';
 import { judgeFrames } from './judges/frames.ts';
 import { type Frame, withFrames } from './judges/testing/altered-capture.ts';
-import { type Played, playStory, runStory } from './run-story.ts';
+import { type Played, playStory } from './run-story.ts';
 import { mtuBytes, type Story } from './story.ts';
-import { firstFreshSeed, storyOfSeed } from './story-of-seed.ts';
+import { storyOfSeed } from './story-of-seed.ts';
 
 const wire = new URL('../../reference/wire/', import.meta.url);
-const drawn: readonly Story[] = Array.from({ length: 1500 }, (_, at) => storyOfSeed(firstFreshSeed + at));
+const drawn: readonly Story[] = Array.from({ length: 1500 }, (_, at) => storyOfSeed(at));
 const onEthernet = drawn.filter(isOnEthernet);
 const ofPlayers = onEthernet.filter(({ scene }) => scene === undefined);
 
@@ -51,33 +50,6 @@ describe('stories on Ethernet', () => {
     expect(isLossless.filter(mayDropFrames)).toEqual([]);
     for (const { set } of isLossless) expect(hasHeadroom(configurationOf({ set }))).toBe(true);
     expect(ofPlayers.filter(({ set }) => set['driver.usesPause'] === false).length).toBeGreaterThan(5);
-  });
-
-  it('leave the stories of earlier seeds as they were', () => {
-    const hashOf = (first: number): string => {
-      const hash = createHash('sha256');
-      for (let seed = first; seed < first + 500; seed++) hash.update(JSON.stringify(storyOfSeed(seed)));
-      return hash.digest('hex').slice(0, 16);
-    };
-    // As of the commit before there were any on Ethernet.
-    expect(
-      [0, 5_000_000, 1_700_000_000, 2_000_000_000, 1e12, 3_792_395_080_815, 28_733e9].map(hashOf),
-    ).toEqual([
-      '820db4ef22652b98',
-      'dbd88fa8e61217d8',
-      '760937e72ee30af6',
-      '791190602531595c',
-      '4cd4e89e2020bce5',
-      '744489f5728021bd',
-      '30c489fb3058c475',
-    ]);
-  });
-
-  // A frame that was held back left while its port was stopped; XRC by version 2; frames dropped by both ports; a port
-  // that went down while it answered READs; a READ's copy that came when its area had been made anew.
-  const found = [1e14 + 183, 1e14 + 122, 1e14 + 519, 1e14 + 584, 100_077_838_939_156];
-  it.each(found)('of seed %i are played without a finding', { timeout: 120_000 }, async (seed) => {
-    expect((await runStory(storyOfSeed(seed))).findings).toEqual([]);
   });
 });
 

@@ -10,5 +10,5 @@ export { runStory } from './run-story.ts';
 export { sceneNames } from './scenes/index.ts';
 export { shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
-export { firstFreshSeed, plain, storyOfSeed } from './story-of-seed.ts';
+export { plain, storyOfSeed } from './story-of-seed.ts';
 export type { StoryOutcome } from './torture-worker.ts';

@@ -72,25 +72,35 @@ function messagePagesMax(story: Story): number {
 
 /** A program may wait so many times as long for its peers as for its own requests. */
 export const peerPatienceFactor = 16;
-/** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million. */
+/** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million … */
 const rnrNaksMax = 500_000;
+/** … and three thousand where long requests follow the one that is put off, and are sent again with it. */
+const longRnrNaksMax = 4000;
 
 /**
  * Where packets come twice or operations are refused, a receive may be missing for good, and a peer whose RNR retries have no
- * end then asks for it until the programs lose patience: in stories of long time-outs it asks less often.
+ * end then asks for it until the programs lose patience; where packets get lost it asks for as long as a time-out of the program that
+ * is to post the receive. In stories of long time-outs it asks less often.
  */
 export function withBearableRnr(story: Story): Story {
-  if (story.climate !== 'broken') return story;
-  const leastPs = (peerPatienceFactor * patienceOf(story)) / rnrNaksMax;
-  const isEndless = story.programs.some(({ qps }) =>
+  const { climate, programs, set } = story;
+  if (climate !== 'broken' && climate !== 'lossy') return story;
+  const longestPs = Math.max(
+    ...programs.flatMap(({ qps }) =>
+      qps.map(({ transport, timeout }) => (transport === 'RC' ? 4 * ackTimeoutPs(timeout, set) : 0)),
+    ),
+  );
+  const forGoodPs = climate === 'broken' ? (peerPatienceFactor * patienceOf(story)) / rnrNaksMax : 0;
+  const leastPs = Math.max(forGoodPs, longestPs / longRnrNaksMax);
+  const isEndless = programs.some(({ qps }) =>
     qps.some(({ transport, rnrRetry }) => transport === 'RC' && rnrRetry === 7),
   );
   if (!isEndless) return story;
   const slowed = (qp: QpPlan): QpPlan =>
-    rnrDelayPs(qp.rnrTimer, story.set) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs, story) };
+    rnrDelayPs(qp.rnrTimer, set) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs, story) };
   return {
     ...story,
-    programs: story.programs.map((program) => ({ ...program, qps: program.qps.map(slowed) })),
+    programs: programs.map((program) => ({ ...program, qps: program.qps.map(slowed) })),
   };
 }
 

@@ -1,4 +1,6 @@
-/** Which story a seed is: one of players, or a scene. */
+/**
+ * Which story a seed is: one of players, or a scene. A seed is the same story in one commit only: stories to keep are files (kept/).
+ */
 import { Random } from '../../sim/index.ts';
 import { withBadCable } from './draw-bad-cable.ts';
 import { withCardTimers } from './draw-card-timers.ts';
@@ -10,6 +12,7 @@ import { withSendContexts } from './draw-send-contexts.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { withWindows } from './draw-windows.ts';
 import { withWqeBuffer } from './draw-wqe-buffer.ts';
+import { withBearableRnr } from './patience.ts';
 import { type Scene, sceneOf, scenes } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
 
@@ -28,68 +31,24 @@ export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
   if (!random.chance(sceneShare)) return orLookedAtAgain(playersOfSeed(seed));
-  const told = scenesOfSeed(seed);
-  const drawn = told[random.below(told.length)]!;
+  const anyScene = (): Scene => scenes[random.below(scenes.length)]!;
+  const drawn = anyScene();
   const isTaken = drawn.isSlow !== true || random.chance(slowShare);
-  return orLookedAtAgain(drawScene(seed, isTaken ? drawn : told[random.below(told.length)]!));
+  return orLookedAtAgain(drawScene(seed, isTaken ? drawn : anyScene()));
 }
 
-/** From here on stories of players have what came later; a seed below stays the story that commits and pages name. */
-const firstNewerSeed = 1_700_000_000;
-/** From here on they have card timers as well. */
-const firstNewestSeed = 1_800_000_000;
-
-function playersOfSeed(seed: number): Story {
-  if (seed < firstNewerSeed) return drawStory(seed);
-  if (seed < firstNewestSeed) return newerStory(seed);
-  const story = newestStory(seed);
-  if (seed < firstExtendedSeed) return story;
-  const extended = withBadCable(new Random(seed, 'bad cable'), story);
-  if (seed < firstEthernetSeed) return extended;
-  const onEthernet = withEthernet(new Random(seed, 'ethernet'), extended);
-  return requesterOfSeed(seed, onEthernet);
+/** A story of players with all that there is, each part from a stream of its own. */
+export function playersOfSeed(seed: number): Story {
+  const of = (name: string): Random => new Random(seed, name);
+  const withRules = withPacketRules(of('packet rules'), withWindows(of('windows'), drawStory(seed)));
+  const received = withReceivePath(of('receiving'), withCardTimers(of('card timers'), withRules));
+  const onCable = withEthernet(of('ethernet'), withBadCable(of('bad cable'), received));
+  return withBearableRnr(withRequester(seed, onCable));
 }
 
-function requesterOfSeed(seed: number, story: Story): Story {
-  if (seed < firstContextSeed) return story;
-  const withContexts = withSendContexts(new Random(seed, 'send contexts'), story);
-  return seed < firstBufferSeed ? withContexts : withWqeBuffer(new Random(seed, 'WQE buffer'), withContexts);
-}
-
-/** From here on stories of players may have a bad cable. */
-const firstExtendedSeed = 1e12;
-/** From here on stories may be of hosts on Ethernet. Above what earlier versions took fresh seeds from, of the clock, too. */
-const firstEthernetSeed = 1e14;
-/** From here on stories, of scenes too, may have a requester with contexts of its own. */
-const firstContextSeed = 2e14;
-/** From here on it may hold few lines of a WQE. */
-const firstBufferSeed = 3e14;
-/** Fresh seeds begin here, so that they are of all that there is. */
-export const firstFreshSeed: number = firstBufferSeed;
-
-const scenesOfSeed = (seed: number): readonly Scene[] =>
-  scenes.filter(({ toldFrom = 0 }) => seed >= toldFrom);
-
-/** A story of players with all that there is: time-outs and RNR delays of other cards, too. */
-export const newestStory = (seed: number): Story =>
-  withReceivePath(
-    new Random(seed, 'receiving'),
-    withCardTimers(
-      new Random(seed, 'card timers'),
-      withPacketRules(
-        new Random(seed, 'packet rules'),
-        withWindows(new Random(seed, 'windows'), drawStory(seed)),
-        'sent',
-      ),
-    ),
-  );
-
-/** A story of players with what came later: windows, and faults by rule. Each from a stream of its own: the rest stays as it was. */
-export const newerStory = (seed: number): Story =>
-  withPacketRules(
-    new Random(seed, 'packet rules'),
-    withWindows(new Random(seed, 'windows'), drawStory(seed)),
-  );
+/** Some stories, of scenes too, have a requester with contexts and WQE lines of its own. */
+const withRequester = (seed: number, story: Story): Story =>
+  withWqeBuffer(new Random(seed, 'WQE buffer'), withSendContexts(new Random(seed, 'send contexts'), story));
 
 /** Of the stories that are not played again otherwise. */
 const plainShare = 0.15;
@@ -128,10 +87,8 @@ export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
     : { 'host.memory.sizeMib': 64 };
   const stop = new Random(seed, 'stop');
   const ethernet =
-    seed < firstEthernetSeed || cable !== undefined
-      ? undefined
-      : ethernetForScene(new Random(seed, 'ethernet'), hardware, set);
-  return requesterOfSeed(seed, {
+    cable !== undefined ? undefined : ethernetForScene(new Random(seed, 'ethernet'), hardware, set);
+  return withRequester(seed, {
     seed,
     climate,
     ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),

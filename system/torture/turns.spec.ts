@@ -5,8 +5,7 @@ import { drawStory } from './draw-story.ts';
 import { judges } from './judges/index.ts';
 import type { CompletionSeen } from './observations.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
-import { isCurrent, type SendPlan, type Story, sendsOf } from './story.ts';
-import { storyOfSeed } from './story-of-seed.ts';
+import { isCurrent, type SendPlan, sendsOf } from './story.ts';
 
 const verdict = (name: string, played: Played): string[] =>
   judges.find((judge) => judge.name === name)!.judge(played);
@@ -111,13 +110,6 @@ describe('a story whose requests use keys from before a turn', () => {
     expect(failed).toBeDefined();
     const wrong = told(played, failed.end, [{ ...failed.end, status: IBV_WC_SUCCESS }]);
     expect(verdict('completions', wrong).join()).toContain(`in spite of its flaw: ${flaw}`);
-  });
-});
-
-describe('a story in which the last request is refused for want of a page', () => {
-  it('demands no answer for it', async () => {
-    const story = { ...storyOfSeed(3620974005473), again: undefined } as Story;
-    expect((await runStory(story)).findings).toEqual([]);
   });
 });
 

@@ -15,7 +15,6 @@ import type { CompletionSeen } from './observations.ts';
 import { renderStory } from './render-story.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
 import { type ProgramPlan, type SendPlan, type Story, sendsOf } from './story.ts';
-import { storyOfSeed } from './story-of-seed.ts';
 
 const windowed = (seed: number): Story => withWindows(new Random(seed, 'windows'), drawStory(seed));
 const hasWindows = ({ programs }: Story): boolean => programs.some(({ windows }) => windows !== undefined);
@@ -51,18 +50,6 @@ describe('windows in stories', () => {
     }
   });
 
-  // A region that was gone; an atomic's answer behind a READ that came again; a peer without a device for longer than the story; a window
-  // bound again though what was to invalidate it had failed.
-  const found = [720_566_810_061, 513_058_770_906, 513_058_772_911, 3_792_395_086_969];
-  it.each(found)(
-    'of seed %i, which found something, are played without a finding',
-    { timeout: 120_000 },
-    async (seed) => {
-      const { findings } = await runStory(storyOfSeed(seed));
-      expect(findings).toEqual([]);
-    },
-  );
-
   it('are never waited for while a send queue is stopped', () => {
     for (const { programs } of drawn.filter(hasWindows))
       for (const { steps } of programs)
@@ -87,12 +74,6 @@ describe('windows in stories', () => {
     const story = { ...windowed(seed), again: undefined };
     const { findings } = await runStory(story);
     expect(findings, renderStory(story).join('\n')).toEqual([]);
-  });
-
-  it('are without a finding where a packet comes when its sender has given up and its window is gone', async () => {
-    const story = storyOfSeed(3620973988080);
-    const { findings } = await runStory({ ...story, again: undefined } as Story);
-    expect(findings).toEqual([]);
   });
 });
 

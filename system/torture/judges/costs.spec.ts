@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drawStory } from '../draw-story.ts';
 import { type Played, playStory, textOf } from '../run-story.ts';
-import { storyOfSeed } from '../story-of-seed.ts';
+import { keptStory } from '../testing/kept-story.ts';
 import { judgeCosts } from './costs.ts';
 
 /** Calm: a program sends to itself. */
@@ -36,7 +36,7 @@ describe('a story with all observers', () => {
   });
 
   it('may own more reads than its link has counted where reads are given up, and nowhere else', async () => {
-    const story = storyOfSeed(241_522_769_639);
+    const story = keptStory('reads-given-up');
     const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;
     const { costs, ...played } = await playStory(story, how);
     expect(judgeCosts({ ...played, costs })).toEqual([]);
@@ -47,7 +47,7 @@ describe('a story with all observers', () => {
   });
 
   it('may own more writes than its link has counted where a device is reset, and nowhere else', async () => {
-    const story = storyOfSeed(720_566_808_823);
+    const story = keptStory('reset-with-writes-under-way');
     const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;
     const { costs, ...played } = await playStory(story, how);
     expect(judgeCosts({ ...played, costs })).toEqual([]);

@@ -419,7 +419,6 @@ export const connections: Scene = {
     { node: 0, exportName: 'client' },
     { node: 1, exportName: 'server' },
   ],
-  toldFrom: 1_800_000_000,
   draw,
   judge: ({ results }) => wrongOf(results),
 };

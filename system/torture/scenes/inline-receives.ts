@@ -188,7 +188,6 @@ export const inlineReceives: Scene = {
     'messages that come in their receive WQE, and others of about their size, with losses and late receives',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  toldFrom: 3e12,
   draw,
   judge,
 };

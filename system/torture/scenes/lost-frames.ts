@@ -211,7 +211,6 @@ export const lostFrames: Scene = {
     { node: 0, exportName: 'player' },
     { node: 1, exportName: 'player' },
   ],
-  toldFrom: 1e14,
   cable: 'ethernet',
   draw,
   judge,

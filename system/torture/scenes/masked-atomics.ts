@@ -256,7 +256,6 @@ export const maskedAtomics: Scene = {
     'masked compares, swaps and additions of several connections, of which packets are lost and come twice',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  toldFrom: 3e12,
   draw,
   judge,
 };

@@ -412,7 +412,6 @@ export const namedQueues: Scene = {
     'initiators of extended reliable connections send to the queues of several owners through shared targets',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  toldFrom: 1e12,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

@@ -88,7 +88,6 @@ export const oneMessageInFrames: Scene = {
   about: 'one message, small or long, alone on a quiet machine with ports of Ethernet',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  toldFrom: 1e14,
   cable: 'ethernet',
   draw,
   judge,

@@ -184,7 +184,6 @@ export const pausedFrames: Scene = {
     'many queue pairs write over Ethernet to a host that is slower than its cable, and is spared by pauses',
   module: import.meta.url,
   programs: askerAndAnswerer,
-  toldFrom: 1e14,
   cable: 'ethernet',
   draw,
   judge,

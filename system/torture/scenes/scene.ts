@@ -63,8 +63,6 @@ export interface Scene {
   readonly programs: readonly SceneProgram[];
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
-  /** It came after seeds that pages and tables name: only those from here on tell it. */
-  readonly toldFrom?: number;
   /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
   readonly cable?: 'infiniband' | 'ethernet';
   draw(random: Random): SceneDraft;
