@@ -38,12 +38,15 @@ export function judgeAnswers({ story, capture, connections, error }: Played): st
   });
 }
 
-function rulesOf({ climate, faults, scene }: Story): AnswerRules {
+function rulesOf(story: Story): AnswerRules {
+  const { climate, faults, scene } = story;
   const fields = ['port', 'cable', 'device', 'reset', 'catastrophic'];
   const isBroken = climate === 'broken' || faults.some((fault) => fields.some((field) => field in fault));
+  // A frame that is damaged before it leaves is read by no judge.
+  const hasDamage = isOnEthernet(story) && faults.some(({ crc }) => crc === 'icrc');
   return {
     isDisordered: faults.some((fault) => fault['packet'] === 'reordered'),
-    hasGaps: isBroken || (scene !== undefined && sceneOf(scene).hasResets === true),
+    hasGaps: isBroken || hasDamage || (scene !== undefined && sceneOf(scene).hasResets === true),
   };
 }
 
