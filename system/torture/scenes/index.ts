@@ -1,6 +1,7 @@
 /** All scenes, in the order of their names; each file's first comment describes its scene. */
 import { ConfigurationError } from '../../../base/index.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
+import { armedInAnyOrder } from './armed-in-any-order.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { boundWindows } from './bound-windows.ts';
 import { connections } from './connections.ts';
@@ -36,6 +37,7 @@ import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
 import { pausedFrames } from './paused-frames.ts';
 import { polledBytes } from './polled-bytes.ts';
+import { postedInAnyState } from './posted-in-any-state.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
@@ -60,6 +62,7 @@ import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   abandonedQueues,
+  armedInAnyOrder,
   attributesChanged,
   boundWindows,
   connections,
@@ -95,6 +98,7 @@ export const scenes: readonly Scene[] = [
   pagesTakenBack,
   pausedFrames,
   polledBytes,
+  postedInAnyState,
   readBack,
   refusedRegistrations,
   requestLists,

@@ -37,6 +37,7 @@ import {
   createBuffer,
   createRcQps,
   openEndpoint,
+  type PeerAddress,
   peerFrom,
   type RcAddress,
   type RcAttributes,
@@ -88,6 +89,8 @@ export interface Side {
 export interface PeerSide {
   readonly address: number;
   readonly rkey: number;
+  /** Its port. */
+  readonly path: PeerAddress;
 }
 
 /** What a scene's programs saw of a completion. */
@@ -100,7 +103,8 @@ export interface Ended {
   readonly atPs: number;
 }
 
-const usual: RcAttributes = {
+/** Attributes of a connection, where a scene has no others. */
+export const usual: RcAttributes = {
   pathMtu: 5 as PortAttr['activeMtu'],
   readAtomicMax: 16,
   timeoutCode: 18,
@@ -147,9 +151,9 @@ export async function connectWithPeer(program: ProgramContext, options: PairOpti
   };
   await program.exchange.put('pair', own as unknown as JsonValue);
   const there = (await program.exchange.take('pair')) as unknown as typeof own;
+  const path = peerFrom(endpoint.own, there);
   for (const [index, qp] of qps.entries()) {
-    const found = peerFrom(endpoint.own, there);
-    const address: RcAddress = { ...found, qpNum: there.qpNums[index]!, psn: there.psn };
+    const address: RcAddress = { ...path, qpNum: there.qpNums[index]!, psn: there.psn };
     await toRtr(qp, address, attributes);
     const isLast = index === qps.length - 1;
     await (isLast && options.mayDieWhenReady
@@ -157,7 +161,7 @@ export async function connectWithPeer(program: ProgramContext, options: PairOpti
       : toRts(qp, firstPsn, attributes));
   }
   await barrier(program, 'pair is ready');
-  return { endpoint, cq, qps, area, peer: { address: there.address, rkey: there.rkey } };
+  return { endpoint, cq, qps, area, peer: { address: there.address, rkey: there.rkey, path } };
 }
 
 /** Waits for a call that a dead device answers with EIO. */

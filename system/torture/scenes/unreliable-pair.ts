@@ -75,7 +75,7 @@ export async function connectUnreliable(
   beforeReady?.({ endpoint, cq, qps, area });
   const ah = transport === 'UD' ? await handleTo(endpoint.pd, found) : undefined;
   await barrier(program, 'pair is ready');
-  const peer = { address: there.address, rkey: there.rkey };
+  const peer = { address: there.address, rkey: there.rkey, path: found };
   return { endpoint, cq, qps, area, peer, transport, ah, remoteQpn: there.qpNum };
 }
 
