@@ -235,8 +235,10 @@ export function machineOf(story: Story, how: Again, options: PlayOptions = {}): 
         : {
             lint: true,
             packets: true,
-            ...(isObserved === true ? observers(partition) : {}),
-            ...(isCaptured(how, options) ? { capture: { ends: bothEnds, sizeBytes: captureBytes } } : {}),
+            ...(isObserved === true && !isOfNics(set) ? observers(partition) : {}),
+            ...(isCaptured(story, how, options)
+              ? { capture: { ends: bothEnds, sizeBytes: captureBytes } }
+              : {}),
           }),
   });
 }
@@ -275,7 +277,7 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   // Behind the report: its ledgers count what has not arrived.
   const packets = await machine.packets();
   const connections = await machine.connections();
-  const capture = isCaptured(how, options) ? await machine.capture() : undefined;
+  const capture = isCaptured(story, how, options) ? await machine.capture() : undefined;
   const lastPs = BigInt(machine.instantPs);
   const costs = how.isObserved === true ? await costsOf(machine) : undefined;
   const { config } = machine;
@@ -283,9 +285,11 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   return { story, endPs, seen, results, report, leftovers, held, ...looks, config, error };
 }
 
-/** Frames and answers are judged one by one. */
-const isCaptured = ({ isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
-  isUnwatched !== true && analysis === undefined;
+/** Frames and answers are judged one by one; NICs have no ends of a capture. */
+const isCaptured = ({ set }: Story, { isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
+  isUnwatched !== true && analysis === undefined && !isOfNics(set);
+
+const isOfNics = (set: Story['set']): boolean => set['machine.adapter'] === 'nic';
 
 async function costsOf(machine: Machine): Promise<Costs | undefined> {
   try {

@@ -79,6 +79,7 @@ export {
 } from './rc-endpoint.ts';
 export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
 export { readyWorkloadNames } from './ready-workloads.ts';
+export { acceptFrom, connectTo, listenAt, type SocketStream, socketsOf } from './socket-stream.ts';
 export {
   checkedTest,
   checkedWorkload,

@@ -49,6 +49,7 @@ import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
 import { sleepers } from './sleepers.ts';
 import { slowHost } from './slow-host.ts';
+import { socketStreams } from './socket-streams.ts';
 import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
@@ -109,6 +110,7 @@ export const scenes: readonly Scene[] = [
   shortEpochs,
   sleepers,
   slowHost,
+  socketStreams,
   solicitedEvents,
   squeezed,
   takenAway,
