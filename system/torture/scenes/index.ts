@@ -16,6 +16,7 @@ import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
 import { fullReceiveBuffers } from './full-receive-buffers.ts';
+import { highAddresses } from './high-addresses.ts';
 import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
@@ -78,6 +79,7 @@ export const scenes: readonly Scene[] = [
   framesOutOfOrder,
   fullCompletionQueue,
   fullReceiveBuffers,
+  highAddresses,
   inlineReceives,
   interruptsInService,
   lateAnswers,
