@@ -1,4 +1,5 @@
 /** All seeded mistakes, by area of the code. */
+import { blindSpotMistakes } from './blind-spots.ts';
 import { dmaMistakes } from './dma.ts';
 import { driverMistakes } from './driver.ts';
 import { ethernetMistakes } from './ethernet.ts';
@@ -22,6 +23,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   driver: driverMistakes,
   userlib: userlibMistakes,
   onceFound: onceFoundMistakes,
+  blindSpots: blindSpotMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();

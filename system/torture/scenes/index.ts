@@ -9,6 +9,7 @@ import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
 import { crowdOfQueues } from './crowd-of-queues.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
+import { endsOfRanges } from './ends-of-ranges.ts';
 import { extremeAttributes } from './extreme-attributes.ts';
 import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
@@ -72,6 +73,7 @@ export const scenes: readonly Scene[] = [
   credits,
   crowdOfQueues,
   crowdedEventQueues,
+  endsOfRanges,
   extremeAttributes,
   failedReads,
   fewCredits,

@@ -69,8 +69,8 @@ interface Visit {
 interface Args {
   /** By QP, and by state. */
   readonly rounds: readonly (readonly Visit[])[];
-  /** Requests that are still under way when the QP is brought to ERR. */
-  readonly isHasty: boolean;
+  /** SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end. */
+  readonly waiting: number;
   readonly lateUs: number;
 }
 
@@ -88,7 +88,7 @@ function draw(random: Random): SceneDraft {
     }));
   const args: Args = {
     rounds: Array.from({ length: 1 + random.below(3) }, round),
-    isHasty: random.chance(0.3),
+    waiting: some(),
     lateUs: random.chance(0.5) ? random.below(1000) : 100_000 + random.below(400_000),
   };
   return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.3) };
@@ -96,7 +96,7 @@ function draw(random: Random): SceneDraft {
 
 /** Takes one QP after the other through all states. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, isHasty, lateUs } = program.args as unknown as Args;
+  const { rounds, waiting, lateUs } = program.args as unknown as Args;
   const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
   const wrong: string[] = [];
   for (const [number, visits] of rounds.entries()) {
@@ -112,7 +112,8 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       if (state === 'SQD') await walk.stop();
       if (state === 'RTS again') await modifyQp(qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
       if (state === 'ERR') {
-        if (!isHasty) await walk.drain();
+        await walk.drain();
+        walk.postSends('RTS again', waiting, IBV_WR_SEND);
         await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
       }
       if (state === 'ERR later') await program.cpu.sleep(lateUs * psPerUs);
@@ -192,10 +193,10 @@ class Walk {
     }
   }
 
-  postSends(state: State, count: number): void {
+  postSends(state: State, count: number, opcode: number = IBV_WR_RDMA_WRITE): void {
     for (let left = count; left > 0; left--) {
       const wrId = 2 * this.#nextId++;
-      const request = requestOf(this.#side, wrId, IBV_WR_RDMA_WRITE, {
+      const request = requestOf(this.#side, wrId, opcode, {
         offset: 0,
         lengthBytes: messageBytes,
       });

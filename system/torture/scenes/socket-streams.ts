@@ -32,6 +32,8 @@ interface Args {
   /** From the asker, and from the answerer, which may answer before it has read all. */
   readonly connections: readonly (readonly [Stream, Stream])[];
   readonly readsFirst: boolean;
+  /** Messages that each connection begins with: the next is sent when the one before has come back. */
+  readonly echoes: readonly number[];
 }
 
 const port = 7000;
@@ -51,6 +53,7 @@ function draw(random: Random): SceneDraft {
   const args: Args = {
     connections: Array.from({ length: 1 + random.below(4) }, () => [stream(), stream()] as const),
     readsFirst: random.chance(0.5),
+    echoes: Array.from({ length: random.below(5) }, () => 1 + random.below(random.chance(0.5) ? 10 : 3000)),
   };
   const set = {
     'machine.adapter': 'nic',
@@ -106,12 +109,16 @@ async function readToEnd(from: SocketStream, { readBytes }: Stream): Promise<Uin
 
 /** Connects, and sends before it reads. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { connections } = program.args as unknown as Args;
+  const { connections, echoes } = program.args as unknown as Args;
   const wrong: string[] = [];
   const vlan = program.configuration.net.stack.vlanId;
   await barrier(program, 'listening');
   for (const [number, [own, other]] of connections.entries()) {
     const stream = await connectTo(program, addressOf(1, vlan), port);
+    for (const length of echoes) {
+      await stream.write(patternOf(length, length));
+      wrong.push(...differencesOf(`an echo`, await stream.readAll(length), patternOf(length, length)));
+    }
     await write(program, stream, bytesOf(number, 0, own), own);
     const came = await readToEnd(stream, other);
     wrong.push(...differencesOf(`connection ${number}`, came, bytesOf(number, 1, other)));
@@ -125,12 +132,13 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
 
 /** Listens; answers before or after it has read. */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { connections, readsFirst } = program.args as unknown as Args;
+  const { connections, readsFirst, echoes } = program.args as unknown as Args;
   const wrong: string[] = [];
   const listening = await listenAt(program, port);
   await barrier(program, 'listening');
   for (const [number, [other, own]] of connections.entries()) {
     const stream = await acceptFrom(program, listening);
+    for (const length of echoes) await stream.write(await stream.readAll(length));
     const bytes = bytesOf(number, 1, own);
     // Before it reads it sends no more than buffers hold: the asker does not read yet.
     const isEarly = !readsFirst && bytes.length < 16_384;

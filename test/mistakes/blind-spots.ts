@@ -1,0 +1,665 @@
+/**
+ * Mistakes where stories were blind until now: queue pairs in every state, arm requests, addresses with high bits, PSNs and retries,
+ * partitions, sockets.
+ */
+import type { Mistake } from './mistake.ts';
+
+export const blindSpotMistakes: readonly Mistake[] = [
+  {
+    name: 'receive-taken-in-reset',
+    what: 'A receive is taken in RESET, as in INIT.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'userlib/post-recv.ts',
+    find: 'let error = ring === null || qp.state === QpStateVerb.IBV_QPS_RESET ? EINVAL : 0;',
+    replace: 'let error = ring === null ? EINVAL : 0;',
+  },
+  {
+    name: 'send-taken-in-rtr',
+    what: 'A send is taken as soon as the queue pair is ready to receive.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'userlib/post-send.ts',
+    find: 'if (state !== IBV_QPS_RTS && state !== IBV_QPS_SQD',
+    replace: 'if (state !== QpStateVerb.IBV_QPS_RTR && state !== IBV_QPS_RTS && state !== IBV_QPS_SQD',
+  },
+  {
+    name: 'send-refused-in-error',
+    what: 'A send is refused in ERR, where it is to be flushed.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'userlib/post-send.ts',
+    find: 'state !== IBV_QPS_SQE && state !== IBV_QPS_ERR) {',
+    replace: 'state !== IBV_QPS_SQE) {',
+  },
+  {
+    name: 'send-refused-in-sqd',
+    what: 'A send is refused while the send queue is drained.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'userlib/post-send.ts',
+    find: 'state !== IBV_QPS_RTS && state !== IBV_QPS_SQD &&',
+    replace: 'state !== IBV_QPS_RTS &&',
+  },
+  {
+    name: 'sqd-sends-on',
+    what: 'A send queue that is to stand still goes on with what is posted.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'hw/hca/requester/requester.ts',
+    find: `    if (pair.state === SQD) return PARKED_DRAINING;
+`,
+    replace: '',
+  },
+  {
+    name: 'sqd-work-forgotten',
+    what: 'Requests posted while the send queue stood still are not begun when it is started again.',
+    kind: 'lost event',
+    scene: 'posted-in-any-state',
+    file: 'hw/hca/lifecycle/data-path-objects.ts',
+    find: `    if (pair.parkedFor === PARKED_DRAINING) this.#ports.scheduler.unpark(pair, cycle + 1);
+`,
+    replace: '',
+  },
+  {
+    name: 'doorbell-in-error-unheard',
+    what: 'A doorbell of a queue pair in error flushes nothing.',
+    kind: 'lost event',
+    scene: 'posted-in-any-state',
+    file: 'hw/hca/doorbells/work-arrivals.ts',
+    find: `    if (isFlushed(pair)) this.#ports.flusher.resume(pair.slot, cycle);
+`,
+    replace: '',
+  },
+  {
+    name: 'flushed-as-local-error',
+    what: 'Flushed requests have the syndrome of a local length error.',
+    kind: 'wrong status',
+    scene: 'posted-in-any-state',
+    file: 'hw/hca/lifecycle/flusher.ts',
+    find: 'completion.syndrome = CqeSyndrome.WR_FLUSH_ERR;',
+    replace: 'completion.syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;',
+  },
+  {
+    name: 'error-waits-for-answers',
+    what: 'A queue pair that software brings to ERR goes on sending until its peer answers.',
+    kind: 'check skipped',
+    scene: 'posted-in-any-state',
+    file: 'hw/hca/lifecycle/data-path-objects.ts',
+    find: `    this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    this.#ports.responses`,
+    replace: `    if (this.#core.qps.rows[slot]!.recordHead === noRecord) this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    this.#ports.responses`,
+  },
+  {
+    name: 'reset-keeps-send-ring',
+    what: 'The library begins a queue pair anew with the send counters from before.',
+    kind: 'counter not reset',
+    scene: 'attributes-changed',
+    file: 'userlib/qp.ts',
+    find: `  qp.sendRing.reset();
+`,
+    replace: '',
+  },
+  {
+    name: 'reset-keeps-record',
+    what: 'The doorbell record keeps the receives that were posted before a reset.',
+    kind: 'counter not reset',
+    scene: 'attributes-changed',
+    file: 'userlib/qp.ts',
+    find: `  receiveRecord.fields.postedCounter.set(memory.view, qp.receiveRing.record.physicalAddress, 0);
+`,
+    replace: '',
+  },
+  {
+    name: 'ownership-not-initialised',
+    what: 'WQEs of the life before look posted after a reset.',
+    kind: 'counter not reset',
+    scene: 'posted-in-any-state',
+    file: 'userlib/qp.ts',
+    find: `      qp.sendRing.initialiseOwnership(context.platform.memory);
+`,
+    replace: '',
+  },
+  {
+    name: 'first-psn-not-taken',
+    what: 'The responder expects the PSN of its life before at RTR.',
+    kind: 'counter not reset',
+    scene: 'extreme-attributes',
+    file: 'hw/hca/objects/qp-table.ts',
+    find: `      pair.expectedPsn = f.nextReceivePsn.get(view, at);
+      pair.unanswered`,
+    replace: `      pair.expectedPsn = previousState === QpState.RTR ? 0 : (f.nextReceivePsn.get(view, at) + 1) & 0xffffff;
+      pair.unanswered`,
+  },
+  {
+    name: 'awaited-psn-one-early',
+    what: 'The first packet of a connection counts as answered from the beginning on.',
+    kind: 'comparison off by one',
+    scene: 'unanswered',
+    file: 'hw/hca/objects/qp-table.ts',
+    find: '      pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;',
+    replace: '      pair.lastAckedPsn = pair.nextPsn;',
+  },
+  {
+    name: 'retries-not-loaded',
+    what: 'RNR retries are as many as those of time-outs.',
+    kind: 'counter not reset',
+    scene: 'late-receives',
+    file: 'hw/hca/objects/qp-table.ts',
+    find: `    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
+    pair.ackTimeoutCode`,
+    replace: `    pair.rnrRetriesLeft = pair.retryCountMax;
+    pair.ackTimeoutCode`,
+  },
+  {
+    name: 'plain-raises-solicited',
+    what: 'A CQ armed for solicited completions reports any.',
+    kind: 'check skipped',
+    scene: 'armed-in-any-order',
+    file: 'hw/hca/completion/cq-arm.ts',
+    find: '(queue.armState === CQ_ARMED_SOLICITED && counts);',
+    replace: 'queue.armState === CQ_ARMED_SOLICITED;',
+  },
+  {
+    name: 'event-leaves-cq-armed',
+    what: 'A CQ stays armed when its event has fired.',
+    kind: 'counter not reset',
+    scene: 'armed-in-any-order',
+    file: 'hw/hca/completion/cq-arm.ts',
+    find: `    queue.armState = CQ_NOT_ARMED;
+    queue.lastNotified`,
+    replace: '    queue.lastNotified',
+  },
+  {
+    name: 'failure-is-not-solicited',
+    what: 'A CQ armed for solicited completions does not report a failure.',
+    kind: 'check skipped',
+    scene: 'armed-in-any-order',
+    file: 'hw/hca/completion/completion-writer.ts',
+    find: 'posted.isSolicited === 1 || posted.syndrome !== 0, cycle);',
+    replace: 'posted.isSolicited === 1, cycle);',
+  },
+  {
+    name: 'arm-commands-exchanged',
+    what: 'The library asks for any completion where solicited ones are wanted, and the other way round.',
+    kind: 'wrong status',
+    scene: 'armed-in-any-order',
+    file: 'userlib/poll-cq.ts',
+    find: 'solicitedOnly !== 0 ? CqArmCommand.SOLICITED : CqArmCommand.NEXT;',
+    replace: 'solicitedOnly === 0 ? CqArmCommand.SOLICITED : CqArmCommand.NEXT;',
+  },
+  {
+    name: 'arm-sequence-stands',
+    what: 'The sequence number of arm requests does not move with the events.',
+    kind: 'counter not reset',
+    scene: 'armed-in-any-order',
+    file: 'userlib/events.ts',
+    find: `    cq.ring.armSequence++;
+`,
+    replace: '',
+  },
+  {
+    name: 'solicited-by-fence-bit',
+    what: 'The library sets no solicited bit in fenced requests, nor in others.',
+    kind: 'wrong status',
+    scene: 'armed-in-any-order',
+    file: 'userlib/wqe-writer.ts',
+    find: '((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0)',
+    replace: '((flags & IBV_SEND_FENCE) !== 0 ? solicitedBit : 0)',
+  },
+  {
+    name: 'solicited-on-first-packet',
+    what: 'The solicited event is asked for by the first packet of a message.',
+    kind: 'wrong stage',
+    scene: 'solicited-events',
+    file: 'hw/hca/requester/request-packets.ts',
+    find: 'const solicited = isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;',
+    replace: 'const solicited = !isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;',
+  },
+  {
+    name: 'seen-event-fires-again',
+    what: 'An arm request finds what an earlier event reported.',
+    kind: 'check skipped',
+    scene: 'armed-in-any-order',
+    file: 'hw/hca/completion/cq-arm.ts',
+    find: 'isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)',
+    replace: 'isBeyond(latest, consumer)',
+  },
+  {
+    name: 'region-begins-in-page',
+    what: 'A region is open from the beginning of its first page on.',
+    kind: 'comparison off by one',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translator.ts',
+    find: 'if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;',
+    replace:
+      'if (offset < -cache.startInPage[line]! || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;',
+  },
+  {
+    name: 'bounds-by-low-word',
+    what: 'Bounds of a region are checked by the lower 32 bits of the address.',
+    kind: 'wrong address',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translator.ts',
+    find: 'const offset = addressDistance(cache.start[line]!, cache.startTop[line]!, address, addressTop);',
+    replace: 'const offset = (address - cache.start[line]!) % 2 ** 32;',
+  },
+  {
+    name: 'bounds-by-40-bits',
+    what: 'Bounds of a region are checked by the lower 40 bits of the address.',
+    kind: 'wrong address',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translator.ts',
+    find: `    const offset = addressDistance(cache.start[line]!, cache.startTop[line]!, address, addressTop);
+    if`,
+    replace: `    const offset = addressDistance(cache.start[line]! % 2 ** 40, cache.startTop[line]!, address % 2 ** 40, addressTop);
+    if`,
+  },
+  {
+    name: 'remote-address-masked',
+    what: 'Bit 46 of a remote address is lost when its WQE is decoded.',
+    kind: 'wrong address',
+    scene: 'high-addresses',
+    file: 'hw/hca/send-queue/wqe-decoder.ts',
+    find: '    request.remoteAddress = addressAt(view, at + next + remoteAddressPlace);',
+    replace: '    request.remoteAddress = addressAt(view, at + next + remoteAddressPlace) % 2 ** 46;',
+  },
+  {
+    name: 'page-remembered-below-start',
+    what: 'A page that was looked up before is open in front of the region.',
+    kind: 'check skipped',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translation-port.ts',
+    find: `      address < this.firstByte ||
+`,
+    replace: '',
+  },
+  {
+    name: 'mtt-entry-of-eight',
+    what: 'The page of a region is taken from a line of four entries.',
+    kind: 'wrong address',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translator.ts',
+    find: '[line * 8 + ((entryOffset / 8) & 7)]!',
+    replace: '[line * 8 + ((entryOffset / 8) & 3)]!',
+  },
+  {
+    name: 'last-byte-not-of-region',
+    what: 'A region is one byte shorter than it was registered.',
+    kind: 'comparison off by one',
+    scene: 'high-addresses',
+    file: 'hw/hca/memory/translator.ts',
+    find: 'offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;',
+    replace: 'offset + lengthBytes >= cache.length[line]!) return OUT_OF_BOUNDS;',
+  },
+  {
+    name: 'nak-acknowledges-itself',
+    what: 'A NAK acknowledges the request that it refuses.',
+    kind: 'comparison off by one',
+    scene: 'lost-packets',
+    file: 'hw/hca/requester/acknowledgements.ts',
+    find: `if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+    // Behind`,
+    replace: `if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
+    // Behind`,
+  },
+  {
+    name: 'stale-answer-taken',
+    what: 'An acknowledgement of a PSN that was never sent is taken.',
+    kind: 'check skipped',
+    scene: 'unanswered',
+    file: 'hw/hca/requester/acknowledgements.ts',
+    find: 'if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {',
+    replace: 'if (pair.recordHead === noRecord || oldest <= 0) {',
+  },
+  {
+    name: 'response-length-unchecked',
+    what: 'A READ response of another length than was asked for is taken.',
+    kind: 'check skipped',
+    scene: 'extreme-attributes',
+    file: 'hw/hca/requester/acknowledgements.ts',
+    find: 'return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;',
+    replace: 'return endsMessage(opcode) === isLast;',
+  },
+  {
+    name: 'rnr-retries-not-refilled',
+    what: 'RNR retries are not full again after progress.',
+    kind: 'counter not reset',
+    scene: 'late-receives',
+    file: 'hw/hca/requester/retry-timers.ts',
+    find: `    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
+  }`,
+    replace: '  }',
+  },
+  {
+    name: 'retries-not-refilled',
+    what: 'Retries are not full again after progress.',
+    kind: 'counter not reset',
+    scene: 'lost-packets',
+    file: 'hw/hca/requester/retry-timers.ts',
+    find: `    pair.retriesLeft = pair.retryCountMax;
+    pair.rnr`,
+    replace: '    pair.rnr',
+  },
+  {
+    name: 'one-retry-too-many',
+    what: 'A connection gives up after one attempt more than its retry count.',
+    kind: 'comparison off by one',
+    scene: 'unanswered',
+    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
+    find: `    if (pair.retriesLeft === 0) {
+      pair.recordHead`,
+    replace: `    if (pair.retriesLeft < 0) {
+      pair.recordHead`,
+  },
+  {
+    name: 'retry-from-the-acknowledged',
+    what: 'After a time-out the last acknowledged packet is sent again first.',
+    kind: 'comparison off by one',
+    scene: 'lost-packets',
+    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
+    find: 'const psn = (pair.lastAckedPsn + 1) & 0xffffff;',
+    replace: 'const psn = pair.lastAckedPsn;',
+  },
+  {
+    name: 'error-keeps-timers',
+    what: 'Timers of a queue pair go on when it fails.',
+    kind: 'generation not raised',
+    scene: 'unanswered',
+    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
+    find: `    this.#ports.scheduler.remove(pair);
+    this.#ports.timers.forget(pair.slot);
+`,
+    replace: `    this.#ports.scheduler.remove(pair);
+`,
+  },
+  {
+    name: 'duplicate-by-absolute-psn',
+    what: 'A PSN below the expected one is a duplicate, also where they count around.',
+    kind: 'comparison off by one',
+    scene: 'lost-packets',
+    file: 'hw/hca/responder/request-checks.ts',
+    find: `const distance = psnDistance(psn, pair.expectedPsn);
+    if (pair.opcodeBase`,
+    replace: `const distance = psn - pair.expectedPsn;
+    if (pair.opcodeBase`,
+  },
+  {
+    name: 'gap-nak-after-its-answer',
+    what: 'A NAK of a gap leaves after the answer of what it asked for.',
+    kind: 'wrong order',
+    scene: 'masked-atomics',
+    file: 'hw/hca/responder/response-engine.ts',
+    find: 'if (hasAck === 0 || distance > 0 || (distance === 0 && ackSyndrome === -1)) return;',
+    replace: 'if (hasAck === 0 || ackSyndrome !== -1 || distance >= 0) return;',
+  },
+  {
+    name: 'closed-port-sends',
+    what: 'A port sends data while it is not Active.',
+    kind: 'check skipped',
+    scene: 'link-down',
+    file: 'wire/wire-port.ts',
+    find: `return this.#isOnWire && (this.isOpen || virtualLane === MANAGEMENT_LANE)
+      ? this.#sender.send(`,
+    replace: `return this.#isOnWire
+      ? this.#sender.send(`,
+  },
+  {
+    name: 'limited-members-meet',
+    what: 'Two limited members of a partition reach each other.',
+    kind: 'check skipped',
+    scene: 'other-partitions',
+    file: 'hw/hca/packets/port-address.ts',
+    find: `    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK) &&
+    ((left | right) & PKEY_FULL_MEMBER) !== 0`,
+    replace: '    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK)',
+  },
+  {
+    name: 'no-partition-is-one',
+    what: 'A P_Key of zero is a partition.',
+    kind: 'check skipped',
+    scene: 'other-partitions',
+    file: 'hw/hca/packets/port-address.ts',
+    find: `    (left & PKEY_BASE_MASK) !== 0 &&
+`,
+    replace: '',
+  },
+  {
+    name: 'partition-by-index-zero',
+    what: 'Packets carry the first P_Key of the table, whatever the queue pair names.',
+    kind: 'wrong address',
+    scene: 'other-partitions',
+    file: 'hw/hca/packets/transmitter.ts',
+    find: 'const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;',
+    replace: 'const pkey = this.#address.pkeys[0]! | pair.serviceLevelBits;',
+  },
+  {
+    name: 'partition-violations-uncounted',
+    what: 'Packets with a wrong P_Key are dropped and not counted.',
+    kind: 'counter not reset',
+    scene: 'other-partitions',
+    file: 'hw/hca/receiver/receiver.ts',
+    find: `    this.#address.countPkeyViolation();
+    return false;`,
+    replace: '    return false;',
+  },
+  {
+    name: 'fin-behind-a-gap',
+    what: 'A FIN behind a gap ends the stream.',
+    kind: 'check skipped',
+    scene: 'socket-streams',
+    file: 'net/stack/segment-input.ts',
+    find: 'if (connection.hasFin || end !== connection.received.next) return;',
+    replace: 'if (connection.hasFin) return;',
+  },
+  {
+    name: 'fin-not-acknowledged',
+    what: 'The acknowledgement of a FIN does not count it.',
+    kind: 'comparison off by one',
+    scene: 'socket-streams',
+    file: 'net/stack/output.ts',
+    find: 'fields.acknowledgement = sequenceAdd(received.next, connection.hasFin ? 1 : 0);',
+    replace: 'fields.acknowledgement = received.next;',
+  },
+  {
+    name: 'retransmission-not-armed',
+    what: 'After an acknowledgement of a part the rest has no timer.',
+    kind: 'lost event',
+    scene: 'socket-streams',
+    file: 'net/stack/segment-input.ts',
+    find: `  if (isBefore(acknowledgement, connection.sendMax)) connection.armRetransmit();
+  return freed;`,
+    replace: '  return freed;',
+  },
+  {
+    name: 'resend-from-the-middle',
+    what: 'After a time-out sending goes on behind the segment that was lost.',
+    kind: 'wrong order',
+    scene: 'socket-streams',
+    file: 'net/stack/connection-timers.ts',
+    find: `    connection.sendNext = connection.sendUnacknowledged;
+    connection.sendIndex = 0;
+`,
+    replace: `    connection.sendNext = connection.sendUnacknowledged;
+`,
+  },
+  {
+    name: 'nagle-waits-for-ever',
+    what: 'A short segment waits although nothing is under way.',
+    kind: 'check skipped',
+    scene: 'socket-streams',
+    file: 'net/stack/output.ts',
+    find: '  return isAfter(connection.smallEnd, connection.sendUnacknowledged);',
+    replace: '  return !isBefore(connection.smallEnd, connection.sendUnacknowledged);',
+  },
+  {
+    name: 'lost-syn-stays-lost',
+    what: 'A SYN is not sent again.',
+    kind: 'lost event',
+    scene: 'socket-streams',
+    file: 'net/stack/connection-timers.ts',
+    find: `  if (isOpening) sendSyn(cpu, connection);
+  else if`,
+    replace: `  if (isOpening) connection.isAckDue = false;
+  else if`,
+  },
+  {
+    name: 'half-closed-takes-nothing',
+    what: 'What comes after the own FIN was acknowledged is dropped.',
+    kind: 'check skipped',
+    scene: 'socket-streams',
+    file: 'net/stack/segment-input.ts',
+    find: `    connection.state === 'FIN_WAIT_1' ||
+    connection.state === 'FIN_WAIT_2';`,
+    replace: "    connection.state === 'FIN_WAIT_1';",
+  },
+  {
+    name: 'room-not-given-back',
+    what: 'Bytes that were read still take room in the receive buffer.',
+    kind: 'resource not returned',
+    scene: 'socket-streams',
+    file: 'net/stack/receive-queue.ts',
+    find: `    this.readableBytes -= bytes;
+`,
+    replace: '',
+  },
+  {
+    name: 'covered-bytes-twice',
+    what: 'Bytes behind a gap that overlap are delivered twice.',
+    kind: 'wrong length',
+    scene: 'socket-streams',
+    file: 'net/stack/receive-queue.ts',
+    find: `        trimFront(buffer, sequenceDistance(this.next, buffer.sequence));
+        this.#append(buffer);`,
+    replace: '        this.#append(buffer);',
+  },
+  {
+    name: 'gap-closed-too-early',
+    what: 'Segments behind a gap are delivered while the gap is there.',
+    kind: 'wrong order',
+    scene: 'socket-streams',
+    file: 'net/stack/receive-queue.ts',
+    find: `    if (old < 0) return this.#keep(buffer);
+    trimFront(buffer, old);`,
+    replace: `    if (old < -65_535) return this.#keep(buffer);
+    trimFront(buffer, Math.max(0, old));`,
+  },
+  {
+    name: 'closed-port-is-silent',
+    what: 'A SYN to a port without a listener is dropped.',
+    kind: 'lost event',
+    scene: 'socket-streams',
+    file: 'net/stack/stack.ts',
+    find: `      this.#refuse(cpu, segment, route);
+      return;
+    }
+    // No room`,
+    replace: `      return;
+    }
+    // No room`,
+  },
+  {
+    name: 'buffer-lost-at-each-read',
+    what: 'A buffer that was read whole is not given back.',
+    kind: 'resource not returned',
+    scene: 'socket-streams',
+    file: 'net/stack/receive-queue.ts',
+    find: `      this.#inOrder.shift();
+      this.#buffers.give(buffer);
+      emptied++;`,
+    replace: `      this.#inOrder.shift();
+      emptied++;`,
+  },
+  {
+    name: 'refused-buffer-kept',
+    what: 'The buffer of a duplicate segment is not given back.',
+    kind: 'resource not returned',
+    scene: 'socket-streams',
+    file: 'net/stack/receive-queue.ts',
+    find: `  #refuse(buffer: PacketBuffer, why: Arrival): Arrival {
+    this.#buffers.give(buffer);
+`,
+    replace: `  #refuse(_buffer: PacketBuffer, why: Arrival): Arrival {
+`,
+  },
+  {
+    name: 'transmit-ring-one-more',
+    what: 'The transmit ring takes as many frames as it has descriptors.',
+    kind: 'comparison off by one',
+    scene: 'socket-streams',
+    file: 'net/driver/transmit-ring.ts',
+    find: '    return this.entries - 1 - this.outstanding;',
+    replace: '    return this.entries - this.outstanding;',
+  },
+  {
+    name: 'tag-not-inserted',
+    what: 'Frames of a VLAN leave without their tag.',
+    kind: 'check skipped',
+    scene: 'socket-streams',
+    file: 'net/driver/transmit-ring.ts',
+    find: `      fields.insertTag.set(view, at, 1);
+`,
+    replace: '',
+  },
+  {
+    name: 'checksum-from-the-start',
+    what: 'The NIC sums from the first byte of the frame on.',
+    kind: 'wrong address',
+    scene: 'socket-streams',
+    file: 'net/driver/transmit-ring.ts',
+    find: `      fields.checksumStart.set(view, at, checksum.start);
+`,
+    replace: '',
+  },
+  {
+    name: 'done-bit-stays',
+    what: 'The descriptor of a frame keeps its done bit when it is given back.',
+    kind: 'counter not reset',
+    scene: 'socket-streams',
+    file: 'net/driver/receive-ring.ts',
+    find: `    bytes.fill(0, at, at + nicDescriptorBytes);
+    fields.bufferAddress.setNumber(view, at, buffer.address);
+    this.#held`,
+    replace: `    fields.bufferAddress.setNumber(view, at, buffer.address);
+    this.#held`,
+  },
+  {
+    name: 'tries-add-up',
+    what: 'Losses of a connection add up until it is given up, however much arrives between them.',
+    kind: 'counter not reset',
+    scene: 'socket-streams',
+    file: 'net/stack/segment-input.ts',
+    find: `  connection.roundTrip.backoff = 0;
+  connection.tries = 0;
+  connection.retransmitPs = never;
+  if (isBefore`,
+    replace: `  connection.roundTrip.backoff = 0;
+  connection.retransmitPs = never;
+  if (isBefore`,
+  },
+  {
+    name: 'window-update-not-sent',
+    what: 'Room that reading has made is never announced.',
+    kind: 'lost event',
+    scene: 'socket-streams',
+    file: 'net/socket/transfer.ts',
+    find: `    connection.isAckDue = true;
+    output(cpu, connection);
+  }
+  await environment`,
+    replace: `  }
+  await environment`,
+  },
+  {
+    name: 'stream-ends-with-the-fin',
+    what: 'A FIN hides the bytes in front of it that were not read.',
+    kind: 'wrong order',
+    scene: 'socket-streams',
+    file: 'net/socket/transfer.ts',
+    find: `    if (connection.received.readableBytes > 0) return connection;
+    const error`,
+    replace: `    if (connection.received.readableBytes > 0 && !connection.hasFin) return connection;
+    const error`,
+  },
+];
