@@ -51,6 +51,7 @@ export async function createCq(
         eqn: eq.eqn,
         buffer,
         recordAddress: record.physicalAddress,
+        hasTimestamps: request.hasTimestamps === true,
       });
     } catch (error) {
       device.router.cqs.delete(cqn);
@@ -159,12 +160,14 @@ interface NewCq {
   readonly eqn: number;
   readonly buffer: UserBuffer;
   readonly recordAddress: number;
+  readonly hasTimestamps: boolean;
 }
 
 async function handOver(cpu: Cpu, device: Device, cqn: number, cq: NewCq): Promise<void> {
   await device.commands.executeWithMailbox(cpu, 'SW2HW_CQ', { inputModifier: cqn }, (bytes, address) => {
     cqc.encodeInto(
       {
+        timestamps: cq.hasTimestamps ? 1 : 0,
         logEntries: cq.logEntries,
         uarPage: cq.uarPage,
         eqn: cq.eqn,

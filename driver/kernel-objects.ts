@@ -65,6 +65,12 @@ export function unused<T extends Counted>(object: T, kind: string): T {
   return object;
 }
 
+/** As Linux shows it: only where the device says that programs may see the page. */
+function coreClockBusAddressOf({ limits, firmware, platform }: Device): number {
+  if (limits.cqeTimestamps === 0 || limits.clockPageInUserSpace === 0) return -1;
+  return platform.pci.bars[firmware.clockBar * 2]!.address + Number(firmware.clockOffset);
+}
+
 /** What a library must know of the device and of its own doorbell page. */
 export function contextInfo(device: Device, uar: UserUar): ContextInfo {
   return {
@@ -75,6 +81,7 @@ export function contextInfo(device: Device, uar: UserUar): ContextInfo {
     uarBusAddress: uar.busAddress,
     blueFlameRegisterBytes: uar.blueFlameRegisterBytes,
     blueFlameBusAddress: uar.blueFlameBusAddress,
+    coreClockBusAddress: coreClockBusAddressOf(device),
     cqeBytes,
     completionVectors: device.completionEqs.length,
     linkLayers: device.ports.map(({ linkLayer }) => linkLayer),

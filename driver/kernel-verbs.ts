@@ -36,6 +36,8 @@ export interface ContextInfo {
   /** One BlueFlame register; its halves are used in turn. 0: the device has none. */
   readonly blueFlameRegisterBytes: number;
   readonly blueFlameBusAddress: number;
+  /** Of the two dwords of the core clock, the high one first; -1: the device does not show them to programs. */
+  readonly coreClockBusAddress: number;
   /** Single requests go by BlueFlame whatever they carry, as MLNX_OFED's library posts them; else short ones, as upstream's does. */
   readonly isBlueFlameForAll?: boolean;
   readonly cqeBytes: number;
@@ -73,6 +75,8 @@ export interface CreateCq {
   /** Completion channel, or -1. */
   readonly channel: Handle;
   readonly completionVector: number;
+  /** Successful completions carry the core clock (IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION). */
+  readonly hasTimestamps?: boolean;
 }
 
 export interface ResizeCq {

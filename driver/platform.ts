@@ -33,8 +33,8 @@ export interface Cpu {
   keepCore(): void;
   /** Gives the core up for at least this long. */
   sleep(durationPs: number): Promise<void>;
-  /** Uncached 32-bit load from device space: a non-posted read, the core stalls for its completion. */
-  mmioRead32(address: number): Promise<number>;
+  /** Uncached 32-bit load from device space: a non-posted read, the core stalls for its completion. The cause is the driver by default. */
+  mmioRead32(address: number, cause?: CpuCause): Promise<number>;
   /**
    * Uncached 32-bit store to device space; `value` is the little-endian value on the bus. Posted: it leaves
    * the core in program order at the core's own time, behind all memory stores issued before.

@@ -418,9 +418,9 @@ export class CoreThread {
     return this.wakeResult;
   }
 
-  mmioRead32(address: number): Promise<number> {
+  mmioRead32(address: number, cause: CpuCause = 'driver'): Promise<number> {
     if (this.operation !== undefined) this.operation.mmioReads++;
-    return this.access('driver', this.core.cost.mmioLoad, (done) =>
+    return this.access(cause, this.core.cost.mmioLoad, (done) =>
       this.core.target.port.cpuLoad(address, 4, done),
     );
   }

@@ -7,7 +7,7 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
-import type { Cycles, Picoseconds } from '../base/index.ts';
+import type { Cycles, Picoseconds, Wide } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
@@ -43,6 +43,8 @@ export class ClockDomain {
   cycle: Cycles = 0;
   /** Edges at which something was due. */
   activeEdgeCount = 0;
+  /** Edges of the epochs before: with {@link cycle} it makes the cycles since power-on. */
+  epochCycles: Wide = 0;
 
   readonly #stages: OwnedStage[] = [];
   readonly #keepers: EdgeKeeper[] = [];
@@ -139,6 +141,7 @@ export class ClockDomain {
       left &= ~(FIRST_STAGE >>> stage);
     }
     this.cycle -= cycles;
+    this.epochCycles += cycles;
     if (this.nextPs !== NEVER) this.#setNext(this.#nextCycle - cycles, this.#dueStages);
     for (const keeper of this.#keepers) keeper.rebase(ps, cycles);
   }

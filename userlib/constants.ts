@@ -201,6 +201,10 @@ export const {
 export const WcFlag = { IBV_WC_GRH: 1, IBV_WC_WITH_IMM: 2, IBV_WC_WITH_INV: 8 } as const;
 export const { IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV } = WcFlag;
 
+/** Values that queryRtValuesEx reads (ibv_values_mask). */
+export const ValuesMask = { IBV_VALUES_MASK_RAW_CLOCK: 1 } as const;
+export const { IBV_VALUES_MASK_RAW_CLOCK } = ValuesMask;
+
 /** The status in words, as ibv_wc_status_str gives it. */
 export function wcStatusStr(status: number): string {
   const found = Object.entries(WcStatus).find(([, code]) => code === status);

@@ -18,6 +18,7 @@ export type {
 } from '../driver/index.ts';
 export { bindMw } from './bind-mw.ts';
 export * from './constants.ts';
+export { queryRtValuesEx } from './core-clock.ts';
 export { createCompChannel, createCq, destroyCompChannel, destroyCq, modifyCq, resizeCq } from './cq.ts';
 export {
   closeDevice,
@@ -67,6 +68,7 @@ export {
   type IbvSge,
   type IbvSrq,
   type IbvTargetQp,
+  type IbvValuesEx,
   IbvWc,
   type IbvXrcd,
 } from './objects.ts';

@@ -132,6 +132,14 @@ export interface IbvCq {
   eventsUnacked: number;
 }
 
+/** What queryRtValuesEx reads (ibv_values_ex). */
+export interface IbvValuesEx {
+  /** Mask of IBV_VALUES_MASK_…: asked for, and returned as read. */
+  compMask: number;
+  /** Cycles of the HCA's core clock since power-on; libmlx4 returns them as tv_nsec of raw_clock. */
+  rawClock: number;
+}
+
 export interface IbvSrq {
   readonly context: IbvContext;
   readonly srqContext: unknown;

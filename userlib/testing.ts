@@ -243,6 +243,7 @@ const defaultInfo: ContextInfo = {
   uarBusAddress,
   blueFlameRegisterBytes: 512,
   blueFlameBusAddress,
+  coreClockBusAddress: -1,
   cqeBytes: 32,
   completionVectors: 2,
   linkLayers: [LinkLayerVerb.IBV_LINK_LAYER_INFINIBAND],

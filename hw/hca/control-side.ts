@@ -120,9 +120,8 @@ export class ControlSide {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    const { processor, registers, events, ports } = this.blocks;
+    const { processor, events, ports } = this.blocks;
     processor.rebase(cycles);
-    registers.epochCycles += cycles;
     events.rebase(cycles);
     ports.rebase(cycles);
   }

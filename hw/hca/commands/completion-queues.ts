@@ -31,7 +31,6 @@ export function* createCompletionQueue(device: DeviceState, request: CommandRequ
   const view = viewOf(context);
   const buffer = bufferOf(view);
   checkBuffer(buffer, capabilities.logMaxCqEntries);
-  demand(fields.timestamps.get(view, 0) === 0, CommandStatus.BAD_PARAM);
   demand(fields.uarPage.get(view, 0) < uarPageCount(capabilities), CommandStatus.BAD_PARAM);
   demand(eqs.slotOf(fields.eqn.get(view, 0)) >= 0, CommandStatus.BAD_RESOURCE);
   if ((request.opcodeModifier & 1) === 0) {

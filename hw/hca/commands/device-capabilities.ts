@@ -331,6 +331,8 @@ const otherLimits = (config: CapabilityConfig) => ({
   logUarAreaMib: config.logUarAreaMib,
   logMinPageBytes: config.logMinPageBytes,
   blueFlame: 1,
+  cqeTimestamps: 1,
+  clockPageInUserSpace: 1,
   logBlueFlameRegisterBytes: config.logBlueFlameRegisterBytes,
   logBlueFlameRegistersPerPage: config.logBlueFlameRegistersPerPage,
   logMaxBlueFlamePages: Math.min(config.logUarAreaMib + 8, 63),

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { cqc, QueueStatus } from '../../../abi/cqc.ts';
 import { CqeOpcode, cqeBytes } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
@@ -37,6 +37,34 @@ describe('CQEs', () => {
     // QPN, then zeros up to the WQE counter at 0x18; byte 0x1f: owner, send side, opcode 0.
     expect(bytes(1)).toBe(`${qpn}${'00'.repeat(20)}0001${'00'.repeat(5)}40`);
     expect(bytes(0)).toBe(`${qpn}${'00'.repeat(20)}0002${'00'.repeat(5)}c0`);
+  });
+
+  it('sheet 6.6: carry 48 bits of the core clock in a CQ with timestamps, over service level and source LID', async () => {
+    const { bench } = await scene();
+    const cq = new Cq(bench.a, 1, { timestamps: 1 });
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    await bench.run(2);
+    const { domain, dmaWrite } = bench.a.dataPath.core;
+    // Bits 47 to 16 lie in the dword at 0c, 15 to 0 at 1d; bit 49 is in neither.
+    domain.epochCycles = 0x2_8765_4321_0000 - 0x2_0000;
+    const issuedAt: number[] = [];
+    const request = vi.spyOn(dmaWrite, 'request').mockImplementation((...write) => {
+      if (write[2] === cqeBytes) issuedAt.push(domain.cycle);
+      request.mockRestore();
+      dmaWrite.request(...write);
+    });
+    const first = domain.cycle;
+    qp.send(nop);
+    await bench.run(5);
+    const hex = Buffer.from(bench.a.memory.bytes.subarray(cq.bufferAddress).subarray(0, 32)).toString('hex');
+    expect(issuedAt).toHaveLength(1);
+    expect(issuedAt[0]).toBeGreaterThan(first);
+    const stamp = (0x8765_4321_0000n - 0x2_0000n + BigInt(issuedAt[0]!)).toString(16).padStart(12, '0');
+    const qpn = qp.qpn.toString(16).padStart(8, '0');
+    expect(hex).toBe(
+      `${qpn}${'00'.repeat(8)}${stamp.slice(0, 8)}${'00'.repeat(8)}00000000${'00'}${stamp.slice(8)}40`,
+    );
   });
 
   it('sheet 6.6: of errors have syndrome and opcode 0x1e', async () => {

@@ -11,6 +11,7 @@ import {
   errorCqe,
   ethernetCqe,
   roceUdCqe,
+  timestampCqe,
 } from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
@@ -76,7 +77,10 @@ export class CqeStaging {
     if (isError) {
       this.#core.diagnostics.completionFailed(completion.isSend, completion.syndrome);
       this.#fillError(completion, offset);
-    } else this.#fill(completion, offset);
+    } else {
+      this.#fill(completion, offset);
+      if (queue.hasTimestamps === 1) this.#stamp(offset);
+    }
     this.#write(slot, address);
   }
 
@@ -116,6 +120,12 @@ export class CqeStaging {
     if (completion.tag !== 0) return this.#fillTag(completion, offset);
     sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
     f.serviceLevel.set(sramView, offset, completion.serviceLevel);
+  }
+
+  /** Writes the low 48 bits of the core clock over the fields that a CQE with a timestamp does not have. */
+  #stamp(offset: number): void {
+    const { sramView, domain } = this.#core;
+    timestampCqe.fields.timestamp.set(sramView, offset, domain.epochCycles + domain.cycle);
   }
 
   #fillTag({ tag }: PostedCompletion, offset: number): void {

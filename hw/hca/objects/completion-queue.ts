@@ -21,6 +21,8 @@ export class CompletionQueue {
   uarPage = 0;
   doorbellRecord: Wide = 0;
   ignoreOverrun = 0;
+  /** CQEs carry the core clock. */
+  hasTimestamps = 0;
   moderationCount = 0;
   moderationPeriodPs = 0;
   /** 24-bit counters. */

@@ -36,6 +36,7 @@ export class CqTable extends ContextTable<'CQ', 'notifier'> {
     queue.eqn = f.eqn.get(view, at);
     queue.uarPage = f.uarPage.get(view, at);
     queue.doorbellRecord = f.doorbellRecordAddress.getNumber(view, at);
+    queue.hasTimestamps = f.timestamps.get(view, at);
     queue.ignoreOverrun = f.ignoreOverrun.get(view, at);
     queue.moderationCount = f.moderationCount.get(view, at);
     queue.moderationPeriodPs = f.moderationPeriodUs.get(view, at) * 1_000_000;

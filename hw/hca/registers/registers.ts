@@ -9,7 +9,7 @@
 
 import { bar0 } from '../../../abi/index.ts';
 import { type Cycles, fieldOf, type PlacedBank, RegisterFile } from '../../../base/index.ts';
-import type { BlockState } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';
 
@@ -48,10 +48,14 @@ export class ControlRegisters {
   isOwnerStuck = false;
   isSemaphoreStuck = false;
   #resetObserver: ResetObserver | undefined;
-  /** Cycles before the epoch, which the clock register counts too. */
-  epochCycles = 0;
+  readonly #domain: Pick<ClockDomain, 'epochCycles'>;
 
-  constructor(violations: ProtocolViolations, interruptPin: number) {
+  constructor(
+    domain: Pick<ClockDomain, 'epochCycles'>,
+    violations: ProtocolViolations,
+    interruptPin: number,
+  ) {
+    this.#domain = domain;
     this.#violations = violations;
     this.#interruptPin = interruptPin;
     this.#registers = this.#file.place(bar0, 0, {
@@ -118,7 +122,7 @@ export class ControlRegisters {
   }
 
   #clock(at: number, cycle: Cycles): number {
-    const cycles = this.epochCycles + cycle;
+    const cycles = this.#domain.epochCycles + cycle;
     return at === 0 ? Math.floor(cycles / 0x1_0000_0000) : cycles >>> 0;
   }
 

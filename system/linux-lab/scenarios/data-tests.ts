@@ -55,6 +55,7 @@ export function plainPingPongSteps(route: Route): Step[] {
   return [
     stepOf(route, 'ibv_rc_pingpong: polling', [`${rc} -n 100`]),
     stepOf(route, 'ibv_rc_pingpong: events, data checked', [`${rc} -e -c -n 100`]),
+    stepOf(route, 'ibv_rc_pingpong: timestamps of completions', [`${rc} -t -c -n 100`]),
     stepOf(route, 'ibv_rc_pingpong: by GID, with a GRH', [`${rc} -c -n 50 -g 0`]),
   ];
 }
