@@ -6,12 +6,13 @@
 import { cqc, cqeBytes, cqRecord, icmPageBytes } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
+import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
 import type { EventQueue } from './eq.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateCq } from './kernel-verbs.ts';
-import type { Cpu, ProcessMemory } from './platform.ts';
-import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
+import type { Cpu } from './platform.ts';
+import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
 export interface CompletionQueue {
   readonly cqn: number;
@@ -27,7 +28,7 @@ const logPage4k = log2Exact(icmPageBytes);
 export async function createCq(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   uarPage: number,
   request: CreateCq,
   sink: EventSink,
@@ -36,11 +37,17 @@ export async function createCq(
   const eq = device.completionEqs[request.completionVector];
   require(eq !==
     undefined, `completionVector is ${request.completionVector}, expected 0 to ${device.completionEqs.length - 1}`);
-  const buffer = await mapBuffer(cpu, device, process, request.bufferAddress, request.entries * cqeBytes);
+  const buffer = await mapBuffer(
+    cpu,
+    device,
+    memory.process,
+    request.bufferAddress,
+    request.entries * cqeBytes,
+  );
   let record: UserRecord | undefined;
   const cqn = device.numbers.cqs.allocate();
   try {
-    record = mapRecord(cpu, process, request.doorbellRecordAddress, cqRecord.sizeBytes);
+    record = memory.mapRecord(cpu, request.doorbellRecordAddress, cqRecord.sizeBytes);
     if (cqn < 0) throw new KernelError('ENOMEM', 'no CQ number is left');
     await useContext(cpu, device, cqn);
     device.router.cqs.set(cqn, sink);
@@ -61,8 +68,8 @@ export async function createCq(
     return { cqn, eq, buffer, record };
   } catch (error) {
     if (cqn >= 0) device.numbers.cqs.release(cqn);
-    if (record !== undefined) process.unpin(cpu, record.pages);
-    await unmapBuffer(cpu, device, process, buffer);
+    if (record !== undefined) memory.unmapRecord(cpu, record);
+    await unmapBuffer(cpu, device, memory.process, buffer);
     throw error;
   }
 }
@@ -71,13 +78,13 @@ export async function createCq(
 export async function resizeCq(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   cq: CompletionQueue,
   entries: number,
   bufferAddress: number,
 ): Promise<void> {
   checkEntries(device, entries);
-  const buffer = await mapBuffer(cpu, device, process, bufferAddress, entries * cqeBytes);
+  const buffer = await mapBuffer(cpu, device, memory.process, bufferAddress, entries * cqeBytes);
   const command = { inputModifier: cq.cqn, opcodeModifier: modify.resize };
   try {
     await device.commands.executeWithMailbox(cpu, 'MODIFY_CQ', command, (bytes, address) => {
@@ -92,12 +99,12 @@ export async function resizeCq(
       );
     });
   } catch (error) {
-    await unmapBuffer(cpu, device, process, buffer);
+    await unmapBuffer(cpu, device, memory.process, buffer);
     throw error;
   }
   const old = cq.buffer;
   cq.buffer = buffer;
-  await unmapBuffer(cpu, device, process, old);
+  await unmapBuffer(cpu, device, memory.process, old);
 }
 
 /** Moderates events: at most one per `count` completions or `periodUs` µs. */
@@ -119,7 +126,7 @@ export async function moderateCq(
 export async function destroyCq(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   cq: CompletionQueue,
 ): Promise<void> {
   await device.commands.execute(cpu, 'HW2SW_CQ', { inputModifier: cq.cqn, opcodeModifier: 1 });
@@ -129,8 +136,8 @@ export async function destroyCq(
   device.router.cqs.delete(cq.cqn);
   await releaseContext(cpu, device, cq.cqn);
   device.numbers.cqs.release(cq.cqn);
-  process.unpin(cpu, cq.record.pages);
-  await unmapBuffer(cpu, device, process, cq.buffer);
+  memory.unmapRecord(cpu, cq.record);
+  await unmapBuffer(cpu, device, memory.process, cq.buffer);
 }
 
 function checkEntries(device: Device, entries: number): void {

@@ -2,6 +2,7 @@
 import { CqArmCommand, cqArm, cqe, cqeBytes, cqRecord, uarOffset } from '../abi/index.ts';
 import { log2Exact, passBit, viewOf } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
+import { ContextMemory } from './context-memory.ts';
 import { type CompletionQueue, createCq, destroyCq } from './cq.ts';
 import type { Device } from './device.ts';
 import { kernelProcess } from './kernel-process.ts';
@@ -24,13 +25,20 @@ export class KernelCompletions {
   readonly cqn: number;
   readonly #device: Device;
   readonly #cq: CompletionQueue;
+  readonly #memory: ContextMemory;
   readonly #place: KernelCompletionsPlace;
   #consumerCounter = 0;
   #armSequence = 0;
 
-  private constructor(device: Device, cq: CompletionQueue, place: KernelCompletionsPlace) {
+  private constructor(
+    device: Device,
+    cq: CompletionQueue,
+    memory: ContextMemory,
+    place: KernelCompletionsPlace,
+  ) {
     this.#device = device;
     this.#cq = cq;
+    this.#memory = memory;
     this.#place = place;
     this.cqn = cq.cqn;
   }
@@ -52,12 +60,13 @@ export class KernelCompletions {
       channel: -1,
       completionVector: 0,
     };
-    const cq = await createCq(cpu, device, kernelProcess, uar.page, request, sink);
-    return new KernelCompletions(device, cq, place);
+    const memory = new ContextMemory(kernelProcess);
+    const cq = await createCq(cpu, device, memory, uar.page, request, sink);
+    return new KernelCompletions(device, cq, memory, place);
   }
 
   close(cpu: Cpu): Promise<void> {
-    return destroyCq(cpu, this.#device, kernelProcess, this.#cq);
+    return destroyCq(cpu, this.#device, this.#memory, this.#cq);
   }
 
   /** Takes the oldest entry. @returns its physical address, or -1 when there is none */

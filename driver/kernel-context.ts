@@ -6,6 +6,7 @@
  * (completion and asynchronous events) are not.
  */
 import { ContextEvents } from './context-events.ts';
+import { ContextMemory } from './context-memory.ts';
 import * as cqs from './cq.ts';
 import type { Device } from './device.ts';
 import { deviceAttributes } from './device-attributes.ts';
@@ -62,6 +63,7 @@ export class ProcessContext implements KernelContext {
   readonly info: ContextInfo;
   private readonly device: Device;
   private readonly process: ProcessMemory;
+  private readonly memory: ContextMemory;
   private readonly uar: UserUar;
   private readonly lock: Mutex;
   private readonly pds = new HandleTable<PdObject>('PD');
@@ -81,6 +83,7 @@ export class ProcessContext implements KernelContext {
   constructor(device: Device, process: ProcessMemory, onClose: (context: ProcessContext) => void) {
     this.device = device;
     this.process = process;
+    this.memory = new ContextMemory(process);
     this.onClose = onClose;
     this.lock = new Mutex(() => device.platform.newSignal());
     this.uar = mapUar(device, process);
@@ -240,7 +243,7 @@ export class ProcessContext implements KernelContext {
       const channel = request.channel < 0 ? undefined : this.channels.get(request.channel);
       const handle = this.cqs.reserve();
       const sink = this.events.sinkOf('cq', handle, channel);
-      const cq = await cqs.createCq(cpu, this.device, this.process, this.uar.page, request, sink);
+      const cq = await cqs.createCq(cpu, this.device, this.memory, this.uar.page, request, sink);
       this.cqs.set(handle, { cq, channel, reportedEvents: 0, users: 0 });
       if (channel !== undefined) channel.users++;
       return { handle, cqn: cq.cqn };
@@ -250,7 +253,7 @@ export class ProcessContext implements KernelContext {
   async resizeCq(cpu: Cpu, request: ResizeCq): Promise<void> {
     const { cq, entries, bufferAddress } = request;
     return this.call(cpu, 'ibv_resize_cq', () =>
-      cqs.resizeCq(cpu, this.device, this.process, this.cqs.get(cq).cq, entries, bufferAddress),
+      cqs.resizeCq(cpu, this.device, this.memory, this.cqs.get(cq).cq, entries, bufferAddress),
     );
   }
 
@@ -263,7 +266,7 @@ export class ProcessContext implements KernelContext {
   async destroyCq(cpu: Cpu, handle: Handle): Promise<number> {
     return this.call(cpu, 'ibv_destroy_cq', async () => {
       const object = unused(this.cqs.get(handle), 'CQ');
-      if (!this.isCutOff) await cqs.destroyCq(cpu, this.device, this.process, object.cq);
+      if (!this.isCutOff) await cqs.destroyCq(cpu, this.device, this.memory, object.cq);
       object.channel?.events.drop((event) => event === handle);
       if (object.channel !== undefined) object.channel.users--;
       this.events.forget('cq', handle);
@@ -283,7 +286,7 @@ export class ProcessContext implements KernelContext {
       const objects = { pdn: pd.pdn, xrcdn, cqn: cq?.cq.cqn ?? 0 };
       const handle = this.srqs.reserve();
       const sink = this.events.sinkOf('srq', handle);
-      const srq = await srqs.createSrq(cpu, this.device, this.process, objects, request, sink);
+      const srq = await srqs.createSrq(cpu, this.device, this.memory, objects, request, sink);
       const parts: Counted[] = [pd, ...(xrcd === undefined ? [] : [xrcd]), ...(cq === undefined ? [] : [cq])];
       for (const part of parts) part.users++;
       this.srqs.set(handle, { srq, parts, limit: 0, users: 0 });
@@ -310,7 +313,7 @@ export class ProcessContext implements KernelContext {
   async destroySrq(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_destroy_srq', async () => {
       const object = unused(this.srqs.get(handle), 'SRQ');
-      if (!this.isCutOff) await srqs.destroySrq(cpu, this.device, this.process, object.srq);
+      if (!this.isCutOff) await srqs.destroySrq(cpu, this.device, this.memory, object.srq);
       for (const part of object.parts) part.users--;
       this.events.forget('srq', handle);
       this.srqs.delete(handle);
@@ -333,7 +336,7 @@ export class ProcessContext implements KernelContext {
       };
       const handle = this.qps.reserve();
       const sink = this.events.sinkOf('qp', handle);
-      const qp = await qps.createQp(cpu, this.device, this.process, objects, request, sink);
+      const qp = await qps.createQp(cpu, this.device, this.memory, objects, request, sink);
       const parts: Counted[] = [pd, sendCq, receiveCq];
       if (srq !== undefined) parts.push(srq);
       for (const part of parts) part.users++;
@@ -401,12 +404,12 @@ export class ProcessContext implements KernelContext {
 
   /** Ends a QP; a target that others have open stays. */
   private async letGoOf(cpu: Cpu, { qp, target }: QpObject): Promise<void> {
-    const { device, process } = this;
-    if (target === undefined) return qps.destroyQp(cpu, device, process, qp);
+    const { device, memory } = this;
+    if (target === undefined) return qps.destroyQp(cpu, device, memory, qp);
     const { shared, sink, domain } = target;
     if (!shared.letGo(sink)) return;
     domain.targets.delete(qp.qpn);
-    await shared.lock.run(cpu, () => qps.destroyQp(cpu, device, process, qp));
+    await shared.lock.run(cpu, () => qps.destroyQp(cpu, device, memory, qp));
   }
 
   /** QPs, SRQs, XRC domains, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
@@ -439,14 +442,14 @@ export class ProcessContext implements KernelContext {
   async disassociate(cpu: Cpu): Promise<void> {
     await this.lock.run(cpu, async () => {
       if (this.isClosed) return;
-      const { device, process } = this;
+      const { device, memory, process } = this;
       for (const handle of this.qps.handles()) await this.letGoOf(cpu, this.qps.get(handle));
       for (const handle of this.srqs.handles())
-        await srqs.destroySrq(cpu, device, process, this.srqs.get(handle).srq);
+        await srqs.destroySrq(cpu, device, memory, this.srqs.get(handle).srq);
       for (const handle of this.xrcds.handles())
         await device.xrcDomains.close(cpu, device, this.xrcds.get(handle).domain);
       for (const handle of this.cqs.handles())
-        await cqs.destroyCq(cpu, device, process, this.cqs.get(handle).cq);
+        await cqs.destroyCq(cpu, device, memory, this.cqs.get(handle).cq);
       for (const handle of this.windows.handles())
         await windows.releaseWindow(cpu, device, this.windows.get(handle).window);
       for (const handle of this.regions.handles())

@@ -21,13 +21,14 @@ import {
 } from '../abi/index.ts';
 import type { Decoded } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
+import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
 import { inlineReceiveBytesMax } from './device-attributes.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
 import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
-import type { Cpu, ProcessMemory } from './platform.ts';
+import type { Cpu } from './platform.ts';
 import { commandForTransition } from './qp-attributes.ts';
 import { type EthernetSettings, type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
 import { releaseContext, useContext } from './qp-tables.ts';
@@ -40,7 +41,7 @@ import {
   QpStateVerb,
   QpTypeVerb,
 } from './uapi.ts';
-import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
+import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 import { type IdleSendQueue, makeIdleQueue, releaseIdleQueue, type XrcDomain } from './xrc-domain.ts';
 
 export interface QueuePair {
@@ -84,25 +85,25 @@ const counterMax = { psn: 0xff_ffff, retry: 7, timeout: 31 } as const;
 export async function createQp(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   objects: QpObjects,
   request: CreateQp,
   sink: EventSink,
 ): Promise<QueuePair> {
   checkSizes(device, request);
-  const buffer = await mapBuffer(cpu, device, process, request.bufferAddress, request.bufferBytes);
+  const buffer = await mapBuffer(cpu, device, memory.process, request.bufferAddress, request.bufferBytes);
   let record: UserRecord | undefined;
   const qpn = device.numbers.qps.allocate();
   try {
     if (request.receiveWqes > 0) {
-      record = mapRecord(cpu, process, request.doorbellRecordAddress, receiveRecord.sizeBytes);
+      record = memory.mapRecord(cpu, request.doorbellRecordAddress, receiveRecord.sizeBytes);
     }
     if (qpn < 0) throw new KernelError('ENOMEM', 'no QP number is left');
     await useContext(cpu, device, qpn);
   } catch (error) {
     if (qpn >= 0) device.numbers.qps.release(qpn);
-    if (record !== undefined) process.unpin(cpu, record.pages);
-    await unmapBuffer(cpu, device, process, buffer);
+    if (record !== undefined) memory.unmapRecord(cpu, record);
+    await unmapBuffer(cpu, device, memory.process, buffer);
     throw error;
   }
   device.router.qps.set(qpn, sink);
@@ -236,7 +237,7 @@ export function queryQp(cpu: Cpu, device: Device, qp: QueuePair): Promise<QpAttr
 export async function destroyQp(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   qp: QueuePair,
 ): Promise<void> {
   if (qp.state !== QpStateVerb.IBV_QPS_RESET) {
@@ -248,8 +249,8 @@ export async function destroyQp(
   device.router.qps.delete(qp.qpn);
   await releaseContext(cpu, device, qp.qpn);
   device.numbers.qps.release(qp.qpn);
-  if (qp.record !== undefined) process.unpin(cpu, qp.record.pages);
-  if (qp.idleQueue === undefined) await unmapBuffer(cpu, device, process, qp.buffer);
+  if (qp.record !== undefined) memory.unmapRecord(cpu, qp.record);
+  if (qp.idleQueue === undefined) await unmapBuffer(cpu, device, memory.process, qp.buffer);
   else await releaseIdleQueue(cpu, device, qp.idleQueue);
 }
 

@@ -5,11 +5,12 @@
 import { icmPageBytes, receiveRecord, srqc, srqNextSegment } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
+import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateSrq } from './kernel-verbs.ts';
-import type { Cpu, ProcessMemory } from './platform.ts';
-import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
+import type { Cpu } from './platform.ts';
+import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
 /** Numbers of what an SRQ belongs to: domain and CQ of one for XRC; of another the domain that is none, and 0. */
 export interface SrqObjects {
@@ -31,18 +32,24 @@ const dataPointerBytes = 16;
 export async function createSrq(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   objects: SrqObjects,
   request: CreateSrq,
   sink: EventSink,
 ): Promise<SharedReceiveQueue> {
   checkSize(device, request);
   const { wqeCount, wqeStrideBytes } = request;
-  const buffer = await mapBuffer(cpu, device, process, request.bufferAddress, wqeCount * wqeStrideBytes);
+  const buffer = await mapBuffer(
+    cpu,
+    device,
+    memory.process,
+    request.bufferAddress,
+    wqeCount * wqeStrideBytes,
+  );
   let record: UserRecord | undefined;
   const srqn = device.numbers.srqs.allocate();
   try {
-    record = mapRecord(cpu, process, request.doorbellRecordAddress, receiveRecord.sizeBytes);
+    record = memory.mapRecord(cpu, request.doorbellRecordAddress, receiveRecord.sizeBytes);
     if (srqn < 0) throw new KernelError('ENOMEM', 'no SRQ number is left');
     await useContext(cpu, device, srqn);
     device.router.srqs.set(srqn, sink);
@@ -55,8 +62,8 @@ export async function createSrq(
     }
   } catch (error) {
     if (srqn >= 0) device.numbers.srqs.release(srqn);
-    if (record !== undefined) process.unpin(cpu, record.pages);
-    await unmapBuffer(cpu, device, process, buffer);
+    if (record !== undefined) memory.unmapRecord(cpu, record);
+    await unmapBuffer(cpu, device, memory.process, buffer);
     throw error;
   }
   const maxSge = (wqeStrideBytes - srqNextSegment.sizeBytes) / dataPointerBytes;
@@ -86,15 +93,15 @@ export const querySrqLimit = (cpu: Cpu, device: Device, srq: SharedReceiveQueue)
 export async function destroySrq(
   cpu: Cpu,
   device: Device,
-  process: ProcessMemory,
+  memory: ContextMemory,
   srq: SharedReceiveQueue,
 ): Promise<void> {
   await device.commands.execute(cpu, 'HW2SW_SRQ', { inputModifier: srq.srqn, opcodeModifier: 1 });
   device.router.srqs.delete(srq.srqn);
   await releaseContext(cpu, device, srq.srqn);
   device.numbers.srqs.release(srq.srqn);
-  process.unpin(cpu, srq.record.pages);
-  await unmapBuffer(cpu, device, process, srq.buffer);
+  memory.unmapRecord(cpu, srq.record);
+  await unmapBuffer(cpu, device, memory.process, srq.buffer);
 }
 
 function checkSize(device: Device, request: CreateSrq): void {

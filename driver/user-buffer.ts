@@ -1,7 +1,4 @@
-/**
- * A queue's memory: pages of the process that the kernel has pinned and, for rings, translated for the device. A doorbell
- * record is pinned only; its context holds the physical address.
- */
+/** A queue's memory: pages of the process that the kernel has pinned and translated for the device. */
 import { highWordOf } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
@@ -13,11 +10,6 @@ const pageBytes = 4096;
 export interface UserBuffer {
   readonly pages: PinnedPages;
   readonly translation: Translation;
-}
-
-export interface UserRecord {
-  readonly pages: PinnedPages;
-  readonly physicalAddress: number;
 }
 
 /** A range that could be memory. Throws EINVAL. */
@@ -80,17 +72,4 @@ export async function unmapBuffer(
 ): Promise<void> {
   await device.mtts.release(cpu, buffer.translation);
   process.unpin(cpu, buffer.pages);
-}
-
-/** Pins the page of a doorbell record, which must not cross a page. */
-export function mapRecord(
-  cpu: Cpu,
-  process: ProcessMemory,
-  address: number,
-  lengthBytes: number,
-): UserRecord {
-  require(address % lengthBytes ===
-    0, `the doorbell record is at 0x${address.toString(16)}, expected a multiple of ${lengthBytes}`);
-  const pages = pinPages(cpu, process, address, lengthBytes);
-  return { pages, physicalAddress: pages.pages[0]! + (address % pageBytes) };
 }

@@ -8,6 +8,7 @@
  * (ib_uverbs_open_xrcd); golden captures, x-xrc-pingpong.
  */
 import { CapabilityFlag, controlSegment, hasCapability, icmPageBytes } from '../abi/index.ts';
+import { ContextMemory } from './context-memory.ts';
 import { type CompletionQueue, createCq, destroyCq } from './cq.ts';
 import type { Device } from './device.ts';
 import { givePages, takePages } from './donation.ts';
@@ -52,6 +53,7 @@ interface Parts {
 export class XrcDomains {
   readonly #parts = new Map<XrcDomain, Parts>();
   readonly #lock: Mutex;
+  readonly #memory = new ContextMemory(kernelProcess);
 
   constructor(newSignal: () => Signal) {
     this.#lock = new Mutex(newSignal);
@@ -89,7 +91,7 @@ export class XrcDomains {
     domain.openers--;
     if (domain.openers > 0) return;
     const { page, cq } = this.#parts.get(domain)!;
-    await destroyCq(cpu, device, kernelProcess, cq);
+    await destroyCq(cpu, device, this.#memory, cq);
     device.platform.memory.freeFrames(page, 1);
     device.numbers.pds.release(domain.pdn);
     device.numbers.xrcds.release(domain.xrcdn);
@@ -110,7 +112,7 @@ export class XrcDomains {
         channel: -1,
         completionVector: 0,
       };
-      const cq = await createCq(cpu, device, kernelProcess, uarPage, request, { asyncEvent: () => {} });
+      const cq = await createCq(cpu, device, this.#memory, uarPage, request, { asyncEvent: () => {} });
       const domain = { xrcdn, pdn, cqn: cq.cqn, file, openers: 1, targets: new Map<number, TargetEntry>() };
       this.#parts.set(domain, { page, cq });
       return domain;

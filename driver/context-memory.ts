@@ -1,0 +1,57 @@
+/**
+ * Memory of a process as one open device (context) has pinned it. Rings and regions are pinned one by one; doorbell records lie
+ * many to a page, and the page is pinned once for as long as an object of the context has a record in it.
+ * Source: Linux 6.1, drivers/infiniband/hw/mlx4/doorbell.c, mlx4_ib_db_map_user: a list of pages by user address in each context.
+ */
+import { require } from './kernel-error.ts';
+import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
+import { pinPages } from './user-buffer.ts';
+
+const pageBytes = 4096;
+
+interface DoorbellPage {
+  readonly pages: PinnedPages;
+  /** Records in it; with the last one the page is unpinned. */
+  users: number;
+}
+
+/** A doorbell record that an object of the device uses. */
+export interface UserRecord {
+  /** User address of its page. */
+  readonly page: number;
+  readonly physicalAddress: number;
+}
+
+export class ContextMemory {
+  readonly process: ProcessMemory;
+  /** By user address. */
+  readonly #doorbellPages = new Map<number, DoorbellPage>();
+
+  constructor(process: ProcessMemory) {
+    this.process = process;
+  }
+
+  /** Takes a record into use; it must not cross a page. Throws what a system call returns. */
+  mapRecord(cpu: Cpu, address: number, lengthBytes: number): UserRecord {
+    require(address % lengthBytes ===
+      0, `the doorbell record is at 0x${address.toString(16)}, expected a multiple of ${lengthBytes}`);
+    const offset = address % pageBytes;
+    const page = address - offset;
+    let pinned = this.#doorbellPages.get(page);
+    if (pinned === undefined) {
+      pinned = { pages: pinPages(cpu, this.process, page, pageBytes), users: 0 };
+      this.#doorbellPages.set(page, pinned);
+    }
+    pinned.users++;
+    return { page, physicalAddress: pinned.pages.pages[0]! + offset };
+  }
+
+  /** Ends the use of a record. */
+  unmapRecord(cpu: Cpu, { page }: UserRecord): void {
+    const pinned = this.#doorbellPages.get(page)!;
+    pinned.users--;
+    if (pinned.users > 0) return;
+    this.#doorbellPages.delete(page);
+    this.process.unpin(cpu, pinned.pages);
+  }
+}
