@@ -101,6 +101,7 @@ it.skipIf(nativeUnavailableReason() !== undefined)(
       deviceCount: 1234,
       guestCount: 1233,
       isEqual: false,
+      isServed: false,
     };
     const ran = {
       guest: 0,

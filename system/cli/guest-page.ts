@@ -28,12 +28,12 @@ const interruptSection = (interrupts: GuestReport['interrupts']): Html =>
   tableSection({
     title: "Interrupts since the driver was loaded: the device's count beside /proc/interrupts",
     head: ['vector', 'name in the guest', 'device', 'guest', ''],
-    rows: interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual }) => [
+    rows: interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual, isServed }) => [
       `hca ${adapter} vector ${vector}`,
       name,
       countText(deviceCount),
       countText(guestCount),
-      isEqual ? 'equal' : 'DIFFERENT',
+      isEqual ? 'equal' : isServed ? 'merged' : 'DIFFERENT',
     ]),
   });
 

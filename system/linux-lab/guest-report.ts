@@ -67,7 +67,7 @@ export function peerFaultsOf({ peer }: Pick<ServeReport, 'peer'>): string[] {
 /** Vectors on which device and guest disagree, a line each. */
 export function differencesOf(interrupts: readonly VectorComparison[]): string[] {
   return interrupts
-    .filter(({ isEqual }) => !isEqual)
+    .filter(({ isServed }) => !isServed)
     .map(
       ({ adapter, name, deviceCount, guestCount }) =>
         `HCA ${adapter}, ${name}: ${deviceCount} interrupts by the device, ${guestCount} by the guest`,
@@ -89,11 +89,11 @@ const interruptTable = (interrupts: readonly VectorComparison[]): string =>
   tableOf(
     "Interrupts since the driver was loaded: the device's count beside /proc/interrupts",
     ['vector', 'name in the guest', 'device', 'guest', ''],
-    interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual }) => [
+    interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual, isServed }) => [
       `hca ${adapter} vector ${vector}`,
       name,
       deviceCount,
       guestCount,
-      isEqual ? '' : 'DIFFERENT',
+      isEqual ? '' : isServed ? `${deviceCount - guestCount} merged` : 'DIFFERENT',
     ]),
   );

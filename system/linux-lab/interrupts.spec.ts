@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareVectors, parseInterrupts } from './interrupts.ts';
+import { compareVectors, type DeviceVector, parseInterrupts } from './interrupts.ts';
 
 /** As Debian's 6.1 prints it, with two vectors of the adapter. */
 const olderText = `           CPU0       CPU1
@@ -18,7 +18,8 @@ const newerText = `           CPU0       CPU1
  30:          1          0 PCI-MSI-0000:00:1f.2    0-edge      ahci[0000:00:1f.2]
 `;
 
-const counts = (...byVector: number[]): Map<number, number> => new Map(byVector.entries());
+const counts = (...byVector: number[]): Map<number, DeviceVector> =>
+  new Map(byVector.map((raised, vector) => [vector, { raised, unservedQueues: 0 }]));
 
 describe('interrupts as the guest counted them', () => {
   it('are summed over processors, their vectors taken from a number shared by all functions', () => {
@@ -40,14 +41,34 @@ describe('interrupts as the guest counted them', () => {
     expect(compared.map(({ isEqual }) => isEqual)).toEqual([true, true]);
   });
 
-  it('differ when the device sent one more', () => {
+  it('merge when the device sent one more and no event queue of the vector waits', () => {
     const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 41, 0));
-    expect(compared[1]).toMatchObject({ vector: 1, deviceCount: 41, guestCount: 40, isEqual: false });
+    expect(compared[1]).toMatchObject({
+      ...{ vector: 1, deviceCount: 41, guestCount: 40 },
+      ...{ isEqual: false, isServed: true },
+    });
+  });
+
+  it('differ when the device sent one more and an event queue of the vector waits', () => {
+    const sent = counts(12, 41, 0).set(1, { raised: 41, unservedQueues: 1 });
+    const compared = compareVectors(0, parseInterrupts(olderText), sent);
+    expect(compared[1]).toMatchObject({ deviceCount: 41, isEqual: false, isServed: false });
+  });
+
+  it('differ when the guest ran a handler more than the device sent messages', () => {
+    const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 39, 0));
+    expect(compared[1]).toMatchObject({ deviceCount: 39, guestCount: 40, isServed: false });
   });
 
   it('differ when the device sent some for a vector without a handler', () => {
     const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 40, 3));
-    expect(compared[2]).toMatchObject({ vector: 2, name: '(no handler)', guestCount: 0, isEqual: false });
+    expect(compared[2]).toMatchObject({
+      vector: 2,
+      name: '(no handler)',
+      guestCount: 0,
+      isEqual: false,
+      isServed: false,
+    });
   });
 
   it('are not compared when the driver has given its vectors back', () => {

@@ -326,7 +326,7 @@ export class GuestSession implements AsyncDisposable {
   async compareInterrupts(): Promise<VectorComparison[]> {
     for (let attempt = 1; ; attempt++) {
       const compared = await this.#compareOnce();
-      if (attempt === interruptAttempts || compared.every(({ isEqual }) => isEqual)) return compared;
+      if (attempt === interruptAttempts || compared.every(({ isServed }) => isServed)) return compared;
       await delay(interruptPauseMs);
     }
   }
@@ -384,8 +384,11 @@ export class GuestSession implements AsyncDisposable {
         ({ function: address, name }) =>
           name.startsWith('mlx4') && address === functionAddress(hasAll ? adapter : 0),
       );
-      const counts = new Map(interrupts.map((row) => [row.vector, row.raisedSinceEnabled]));
-      return compareVectors(adapter, vectors, counts);
+      const counted = interrupts.map(
+        ({ vector, raisedSinceEnabled: raised, unservedQueues }) =>
+          [vector, { raised, unservedQueues }] as const,
+      );
+      return compareVectors(adapter, vectors, new Map(counted));
     });
   }
 }

@@ -83,6 +83,8 @@ export interface ServedInterruptRow extends DeviceInterruptRow {
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
   readonly raisedSinceEnabled: number;
+  /** Event queues of the vector that hold events, or were not armed since their last message: the guest has still to serve them. */
+  readonly unservedQueues: number;
 }
 
 export interface CommandRow {
@@ -382,6 +384,7 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
         delivered: line?.arrived ?? 0,
         raised: line?.raised ?? 0,
         raisedSinceEnabled: line?.raisedSinceEnabled ?? 0,
+        unservedQueues: line?.unservedQueues ?? 0,
       };
     });
 }

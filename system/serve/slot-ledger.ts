@@ -21,6 +21,8 @@ interface LineLedger {
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X. */
   readonly raisedSinceEnabled: number;
+  /** Event queues of the vector that the guest has still to serve. */
+  readonly unservedQueues: number;
 }
 
 /** What the guest's software asked of the device that the model does not have: a real card may. */
@@ -82,7 +84,7 @@ export function slotLedgerOf(slot: Slot, guest: GuestNode, hca: HcaNode): SlotLe
     sessions: slot.sessionCount,
     resets: slot.resetCount,
     accesses: accessesOf(slot),
-    vectors: linesOf(guest),
+    vectors: linesOf(guest, hca),
     pin: { asserted: interrupts.pinAssertedCount, raised: interrupts.pinRaisedCount },
     messages: {
       arrived: interruptGate.messageCount,
@@ -117,13 +119,14 @@ function accessesOf({ accesses, access, combiner, tableWriteCount }: Slot): Slot
   };
 }
 
-function linesOf({ interrupts }: GuestNode): LineLedger[] {
+function linesOf({ interrupts }: GuestNode, { hca }: HcaNode): LineLedger[] {
   const { arrived, raised, raisedBefore } = interrupts.counters;
   const rows = Array.from(arrived, (count, vector) => ({
     vector,
     arrived: count,
     raised: raised[vector]!,
     raisedSinceEnabled: raised[vector]! - raisedBefore[vector]!,
+    unservedQueues: count === 0 ? 0 : hca.control.eqs.unservedOf(vector),
   }));
   return rows.filter((row) => row.arrived > 0);
 }

@@ -85,7 +85,7 @@ async function guestPageOf(): Promise<string> {
     const command = `pair '${'ib_write_bw --all '.repeat(20)}' 'ib_write_bw'`;
     const output = `${'1234567890'.repeat(40)}\n`.repeat(20);
     const ran = { guest: 0, command, output, exitStatus: 0, hasTimedOut: false, elapsedMs: 1 };
-    const vector = { adapter: 0, vector: 1, name: 'mlx4-1@0000:01:00.0', isEqual: true };
+    const vector = { adapter: 0, vector: 1, name: 'mlx4-1@0000:01:00.0', isEqual: true, isServed: true };
     const interrupts = [{ ...vector, deviceCount: 5000, guestCount: 5000 }];
     const budget = [{ run: command, hca: 0, figure: 'toHost.wqeRead', budget: 10, counted: 9, holds: true }];
     const versions = { kernel: '6.1.0-44-amd64', qemu: '10.1', rdmaCore: '44', perftest: '4.5' };

@@ -90,6 +90,13 @@ export class EqTable extends ContextTable<'EQ'> {
     eqc.fields.producerCounter.set(view, base, this.producerCounter[slot]!);
   }
 
+  /** Queues of a vector that software has still to serve: with entries that it has not consumed, or not armed since their last message. */
+  unservedOf(vector: number): number {
+    const waits = (slot: EqSlot): boolean =>
+      this.vector[slot] === vector && (this.unconsumed(slot) > 0 || this.armState[slot] === EqArmState.FIRED);
+    return this.liveSlots().filter(waits).length;
+  }
+
   /** Entries written and not yet consumed. */
   unconsumed(slot: EqSlot): number {
     return (this.producerCounter[slot]! - this.consumerCounter[slot]!) & 0xff_ffff;
