@@ -24,4 +24,6 @@ export {
   type OperationStage,
   operationNames,
   operationStages,
+  type RefusalKind,
+  refusalKindOf,
 } from './statistics/index.ts';

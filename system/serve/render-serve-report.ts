@@ -1,4 +1,5 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
+import { refusalKindOf } from '../../hw/hca/index.ts';
 import { countText, timeText } from '../text/format.ts';
 import {
   cacheTable,
@@ -6,6 +7,7 @@ import {
   faultLines,
   nicTable,
   pcieTable,
+  refusalTitles,
   transportTable,
   wireTable,
 } from '../text/render.ts';
@@ -181,20 +183,44 @@ function notModelled(nodes: readonly ServedNodeReport[]): string {
   return lines.length === 0 ? '' : `Not modelled, but asked for by the guest   ${lines.join(';  ')}`;
 }
 
-/** What a well-behaved guest never brings about. */
+/** What a well-behaved guest never brings about; then what the device refused to nobody's blame, a line for each kind. */
 function oddities(nodes: readonly ServedNodeReport[]): string {
-  const lines = nodes.flatMap(({ accesses, hca, deviceFaults }, node) => {
-    const { failedLoads, givenUpLoads, droppedStores, tableStores } = accesses;
-    const counts = { failedLoads, givenUpLoads, droppedStores, tableStores };
-    const all = [
-      ...Object.entries(counts),
-      ...Object.entries(hca.violations),
-      ...Object.entries(deviceFaults),
-    ];
-    const some = all.filter(([, count]) => count > 0).map(([name, count]) => `${name} ${countText(count)}`);
-    return some.length === 0 ? [] : [`hca ${node}: ${some.join(', ')}`];
+  const { rule, ...blameless } = refusalTitles;
+  const lines = [
+    countLine(`${capitalised(rule)}, by guest or peer`, nodes, ({ accesses, hca, deviceFaults }) => {
+      const { failedLoads, givenUpLoads, droppedStores, tableStores } = accesses;
+      const counts = { failedLoads, givenUpLoads, droppedStores, tableStores };
+      return [
+        ...Object.entries(counts),
+        ...refusalsOf(hca.violations, 'rule'),
+        ...Object.entries(deviceFaults),
+      ];
+    }),
+    ...Object.entries(blameless).map(([kind, title]) =>
+      countLine(capitalised(title), nodes, ({ hca }) => refusalsOf(hca.violations, kind)),
+    ),
+  ];
+  return lines.filter((line) => line !== '').join('\n');
+}
+
+const refusalsOf = (counts: Readonly<Record<string, number>>, kind: string): [string, number][] =>
+  Object.entries(counts).filter(([name]) => refusalKindOf(name) === kind);
+
+const capitalised = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`;
+
+/** A line with the counts of each HCA that are not zero; empty when all are. */
+function countLine(
+  title: string,
+  nodes: readonly ServedNodeReport[],
+  countsOf: (node: ServedNodeReport) => readonly (readonly [name: string, count: number])[],
+): string {
+  const parts = nodes.flatMap((node, at) => {
+    const some = countsOf(node).filter(([, count]) => count > 0);
+    return some.length === 0
+      ? []
+      : [`hca ${at}: ${some.map(([name, count]) => `${name} ${countText(count)}`).join(', ')}`];
   });
-  return lines.length === 0 ? '' : `Against the rules, by guest or peer   ${lines.join(';  ')}`;
+  return parts.length === 0 ? '' : `${title}   ${parts.join(';  ')}`;
 }
 
 function timeLines({ elapsedPs, followedPs, timeScale, meaning, run }: ServeReport): string {

@@ -3,6 +3,7 @@
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the ledgers balance.
  */
 import type { MemoryStatistics } from '../../host/index.ts';
+import { type RefusalKind, refusalKindOf } from '../../hw/hca/index.ts';
 import {
   type CheckReport,
   type FaultReport,
@@ -203,19 +204,31 @@ export function cacheTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'
   );
 }
 
-/** What the transport did to recover, and what broke a rule; nothing when neither happened. */
+/** Titles of the refusals of each kind, broken rules first. */
+export const refusalTitles: Readonly<Record<RefusalKind, string>> = {
+  rule: 'against the rules',
+  packet: 'packet discarded',
+  lawful: 'lawful, without effect',
+};
+
+/** What the transport did to recover, and what the device refused; nothing when neither happened. */
 export function transportTable(
   nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'transport' | 'violations'> }[],
 ): string[] {
-  const parts = ['transport', 'violations'] as const;
-  const rows = parts.flatMap((part) => {
-    const names = new Set(nodes.flatMap(({ hca }) => Object.keys(hca[part])));
-    const title = part === 'transport' ? '' : 'against the rules: ';
-    return [...names].map((name) => [
-      `${title}${name}`,
-      ...nodes.map(({ hca }) => countText(hca[part][name] ?? 0)),
-    ]);
-  });
+  const namesOf = (part: 'transport' | 'violations'): Set<string> =>
+    new Set(nodes.flatMap(({ hca }) => Object.keys(hca[part])));
+  const rowOf = (part: 'transport' | 'violations', name: string, title: string): string[] => [
+    title,
+    ...nodes.map(({ hca }) => countText(hca[part][name] ?? 0)),
+  ];
+  const rows = [
+    ...[...namesOf('transport')].map((name) => rowOf('transport', name, name)),
+    ...Object.entries(refusalTitles).flatMap(([kind, title]) =>
+      [...namesOf('violations')]
+        .filter((name) => refusalKindOf(name) === kind)
+        .map((name) => rowOf('violations', name, `${title}: ${name}`)),
+    ),
+  ];
   if (rows.length === 0) return [];
   return [tableOf('What the transport did to recover', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
 }

@@ -57,11 +57,9 @@ describe('the event writer', () => {
 
   it('counts the queues of a vector that software has not served since their last message', () => {
     const unserved = (): number[] => [0, 1].map((vector) => bench.control.eqs.unservedOf(vector));
-
     createEq(bench, 1, 7, { interruptNumber: 1 });
     const arm = (queue: number, consumed: number, isArmed: boolean): void =>
       events().eqDoorbell(queue, consumed, isArmed, bench.cycle);
-
     expect(unserved()).toEqual([0, 0]);
     post(128);
     expect(unserved()).toEqual([1, 0]); // an entry, and its message

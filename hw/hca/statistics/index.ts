@@ -10,4 +10,9 @@ export {
   operationStages,
 } from './operations.ts';
 export { ProtocolViolations, violation } from './protocol-violations.ts';
-export { type DataPathViolation, ViolationCounters } from './violation-counters.ts';
+export {
+  type DataPathViolation,
+  type RefusalKind,
+  refusalKindOf,
+  ViolationCounters,
+} from './violation-counters.ts';

@@ -1,52 +1,68 @@
-/** Violations of the interface or the protocol that the data path answers by refusing, counted by name. */
-const dataPathViolations = {
-  /** A send doorbell or BlueFlame post for a QP that does not exist. */
-  doorbellUnknownQp: 0,
-  /** A send doorbell on a UAR page that is not the QP's. */
-  doorbellForeignUar: 1,
-  /** A doorbell for a QP in a state that sends nothing. */
-  doorbellQpState: 2,
-  /** A CQ arm for a CQ that does not exist, or on a UAR page that is not the CQ's. */
-  armUnknownCq: 3,
-  armForeignUar: 4,
-  /** A CQ arm of a round that has already fired. */
-  armStale: 5,
-  /** A write of BAR2 that hits no register, or with the wrong size. */
-  doorbellOffset: 6,
-  /** A BlueFlame post overtaken by another one in the same register half: executed from memory instead. */
-  blueFlameTorn: 7,
-  /** Packets dropped: QP unknown, in the wrong state, or of a service that is not there. */
-  packetUnknownQp: 8,
-  packetQpState: 9,
-  packetOpcode: 10,
-  /** A packet for another port's LID. */
-  packetForeignLid: 11,
-  /** A packet whose GRH is for another port, or is not the one that the QP's path demands. */
-  packetForeignGid: 12,
-  /** Datagrams dropped for their Q_Key or P_Key. */
-  datagramQkey: 13,
-  datagramPkey: 14,
-  /** Packets of connections dropped for their P_Key. */
-  packetPkey: 15,
-  /** A frame that its tag made longer than the port sends. */
-  frameTooLong: 16,
-} as const;
+/** Refusals of the data path, counted by name, and whom each accuses. */
 
-export type DataPathViolation = keyof typeof dataPathViolations;
+/**
+ * `rule`: software broke a rule of the interface. `lawful`: correct software is refused so as well, and loses nothing. `packet`: a packet
+ * was discarded for which this port has no use; its sender may be wrong, or it may be late.
+ */
+export type RefusalKind = 'rule' | 'lawful' | 'packet';
+
+/** By name: its place among the counters, and its kind. */
+const refusals = {
+  /** A send doorbell or BlueFlame post for a QP that does not exist. */
+  doorbellUnknownQp: [0, 'rule'],
+  /** A send doorbell on a UAR page that is not the QP's. */
+  doorbellForeignUar: [1, 'rule'],
+  /** A doorbell for a QP in a state that sends nothing. */
+  doorbellQpState: [2, 'rule'],
+  /** A CQ arm for a CQ that does not exist, or on a UAR page that is not the CQ's. */
+  armUnknownCq: [3, 'rule'],
+  armForeignUar: [4, 'rule'],
+  /**
+   * A CQ arm of a round that has fired: software that has not read the round's event yet arms by the same sequence number
+   * (sheet 6.10; libmlx4 counts it up in ibv_get_cq_event). The event that is on its way serves both.
+   */
+  armStale: [5, 'lawful'],
+  /** A write of BAR2 that hits no register, or with the wrong size. */
+  doorbellOffset: [6, 'rule'],
+  /** A BlueFlame post overtaken by another one in the same register half: executed from memory instead. */
+  blueFlameTorn: [7, 'rule'],
+  /** Packets for an unknown QP, one in the wrong state, or a service that does not exist (IBTA 9.6.1.1: discarded silently). */
+  packetUnknownQp: [8, 'packet'],
+  packetQpState: [9, 'packet'],
+  packetOpcode: [10, 'packet'],
+  /** A packet for another port's LID. */
+  packetForeignLid: [11, 'packet'],
+  /** A packet whose GRH is for another port, or is not the one that the QP's path demands. */
+  packetForeignGid: [12, 'packet'],
+  /** Datagrams discarded for their Q_Key or P_Key. */
+  datagramQkey: [13, 'packet'],
+  datagramPkey: [14, 'packet'],
+  /** Packets of connections discarded for their P_Key. */
+  packetPkey: [15, 'packet'],
+  /** A frame that its tag made longer than the port sends. */
+  frameTooLong: [16, 'rule'],
+} as const satisfies Record<string, readonly [index: number, kind: RefusalKind]>;
+
+export type DataPathViolation = keyof typeof refusals;
+
+const kinds: ReadonlyMap<string, RefusalKind> = new Map(
+  Object.entries(refusals).map(([name, [, kind]]) => [name, kind]),
+);
+
+/** Whom a counter of violations accuses; those of the control side all count broken rules. */
+export const refusalKindOf = (name: string): RefusalKind => kinds.get(name) ?? 'rule';
 
 export class ViolationCounters {
-  readonly counts = new Float64Array(Object.keys(dataPathViolations).length);
+  readonly counts = new Float64Array(Object.keys(refusals).length);
 
   count(name: DataPathViolation): void {
-    const index = dataPathViolations[name];
+    const [index] = refusals[name];
     this.counts[index] = this.counts[index]! + 1;
   }
 
   /** The counters that are not zero, by name. */
   report(): Record<string, number> {
-    const entries = Object.entries(dataPathViolations).map(
-      ([name, index]) => [name, this.counts[index]!] as const,
-    );
+    const entries = Object.entries(refusals).map(([name, [index]]) => [name, this.counts[index]!] as const);
     return Object.fromEntries(entries.filter(([, count]) => count > 0));
   }
 }

@@ -162,7 +162,7 @@ export interface HcaLedger {
   readonly inlineReceives: InlineReceiveLedger;
   /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
   readonly transport: Readonly<Record<string, number>>;
-  /** What software or the peer did against the interface, by name. */
+  /** What the device refused, by name. */
   readonly violations: Readonly<Record<string, number>>;
 }
 

@@ -114,7 +114,7 @@ export interface NodeReport {
     readonly inlineReceives?: InlineReceiveLedger;
     /** What the transport did to recover: NAKs by kind and direction, timeouts, what was left over; zeros left out. */
     readonly transport: Readonly<Record<string, number>>;
-    /** What software or the peer did against the interface, by name; empty when nothing. */
+    /** What the device refused, by name: rules that software broke, packets it discarded, and lawful requests without effect; empty when nothing. */
     readonly violations: Readonly<Record<string, number>>;
   };
   /** What the root complex refused of the device, by reason; empty when nothing. */
