@@ -6,7 +6,7 @@
  *                                    └ evaluate here: the round that began before the write does not see it
  *
  * The condition can only have changed after a write to the page, so it is evaluated at the end of the round into
- * which a write falls, and nowhere else. A round that is interrupted is finished later; the rounds after it begin
+ * which a write falls, and nowhere else. A spin with a deadline ends at the end of the round into which that falls. A round that is interrupted is finished later; the rounds after it begin
  * there. Polling is charged when the spin ends or is interrupted, as the interval it lasted.
  */
 import type { Cycles } from '../base/index.ts';
@@ -71,7 +71,8 @@ export class CoreSpins {
     const core = this.#core;
     if (core.losesCore(thread)) return;
     thread.evaluateRef = 0;
-    if (!thread.spinIsReady()) return;
+    if (!thread.isSpinOver && !thread.spinIsReady()) return;
+    if (thread.deadlineRef !== 0) thread.deadlineRef = core.cancel(thread.deadlineRef);
     this.#chargeUntil(thread, thread.evaluateCycle);
     for (let left = thread.spinPageCount; left > 0; left--) core.target.memory.unwatch(thread);
     core.drain(thread);

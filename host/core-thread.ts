@@ -97,6 +97,8 @@ export class CoreThread {
   spinTake: () => unknown = nothing;
   evaluateCycle = 0;
   isSpinHit = false;
+  /** The time that it may take is over. */
+  isSpinOver = false;
   /** Pages that it watches. */
   spinPageCount = 1;
 
@@ -327,24 +329,27 @@ export class CoreThread {
    * Settles, spins until `isReady` holds, and ends with what `take` returns. `take` runs at the instant at which the
    * condition is found to hold, as part of the thread's code: so a program that waits and then polls is resumed once, not
    * for each of its steps.
+   * @param timeoutPs after so long of its own time it ends at the end of a round, whether the condition holds or not
    */
   spinThen<T>(
     physicalAddress: number,
     roundCycles: number,
     isReady: () => boolean,
     take: () => T | Promise<T>,
+    timeoutPs: Picoseconds = never,
   ): Promise<T> {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
     const isAhead = this.ownPs > core.process.nowPs;
     // Work is later by what the bus was away for, spinning is not.
     if (isAhead && core.memoryBus !== undefined)
-      return this.settle().then(() => this.spinThen(physicalAddress, roundCycles, isReady, take));
+      return this.settle().then(() => this.spinThen(physicalAddress, roundCycles, isReady, take, timeoutPs));
     if (!isAhead) void this.settle();
     const mayHold = isReady();
     if (mayHold && !isAhead) return new Promise((resolve) => resolve(take()));
     const promise = this.#spin(physicalAddress, roundCycles, isReady, take);
     if (mayHold) core.spinHit(this);
+    else if (timeoutPs !== never) core.waits.setTimeout(this, Math.max(0, Math.ceil(timeoutPs)));
     return promise;
   }
 
@@ -367,6 +372,7 @@ export class CoreThread {
     this.spinIsReady = isReady;
     this.spinTake = take;
     this.isSpinHit = false;
+    this.isSpinOver = false;
     this.spinPageCount = 1;
     core.target.memory.watch(physicalAddress, this);
     return promise;

@@ -4,6 +4,7 @@
  *     sleep, signal.wait ──> waiting ──┬─ signal at its raiser's own time ──> true  ─┐
  *                                      └─ deadline ─────────────────────────> false ─┴─> ready: competes for the core
  *
+ * The deadline of a thread that spins ends its spin.
  * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
  */
 import type { Picoseconds } from '../base/index.ts';
@@ -58,6 +59,11 @@ export class CoreWaits {
       return;
     }
     thread.deadlineRef = 0;
+    if (thread.mode === 'spinning' || thread.isSpinPending) {
+      thread.isSpinOver = true;
+      this.#core.spinHit(thread);
+      return;
+    }
     // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
     if (thread.signalRef === 0) this.#wake(thread, false);
   }

@@ -137,6 +137,36 @@ describe('spin', () => {
     await fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
+  it('with a deadline, ends as the loop that checks the clock in each round, too', async () => {
+    const timed = fc.tuple(scenario, fc.integer({ min: 1, max: 60_000 }));
+    const property = fc.asyncProperty(timed, async ([given, timeoutPs]) => {
+      const ends: [number[], number[]] = [[], []];
+      const { process: _spun, ...spun } = await run(given, async (cpu, roundCycles, isReady) => {
+        while (!isReady()) {
+          await cpu.spinThen(page, roundCycles, isReady, () => ends[0].push(cpu.ownPs), timeoutPs);
+          // What the program does before it waits again.
+          cpu.charge('application', 3);
+        }
+      });
+      const { process: _polled, ...polled } = await run(given, async (cpu, roundCycles, isReady) => {
+        while (!isReady()) {
+          const endPs = cpu.ownPs + timeoutPs;
+          await cpu.settle();
+          while (!isReady() && cpu.ownPs < endPs) {
+            cpu.charge('poll', roundCycles);
+            await cpu.settle();
+          }
+          ends[1].push(cpu.ownPs);
+          cpu.charge('application', 3);
+        }
+      });
+      expect(ends[0]).toEqual(ends[1]);
+      expect(spun).toEqual(polled);
+      expect(spun.isBalanced).toBe(true);
+    });
+    await fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
   it('hands over what is taken at the instant at which the condition holds, or why that failed', async () => {
     const { host, process, runToEnd } = newTestHost();
     at(process, 1_000_000, () => host.memory.write(page, 1, one, 0));

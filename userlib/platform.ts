@@ -46,6 +46,7 @@ export interface UserCpu {
   spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void>;
   /**
    * `settle`, then `spin`, then `take` at the instant at which the condition is found to hold.
+   * @param timeoutPs ends the spin after that time even if the condition does not hold
    * @returns what `take` returns
    */
   spinThen<T>(
@@ -53,6 +54,7 @@ export interface UserCpu {
     roundCycles: number,
     isReady: () => boolean,
     take: () => T | Promise<T>,
+    timeoutPs?: number,
   ): Promise<T>;
   /** Which call the thread waits in from now on, and for what object: for the error of a run that cannot go on; undefined: none. */
   waitsIn(describe: (() => string) | undefined): void;

@@ -72,18 +72,36 @@ export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Prom
   return pollSettled(cq, max, wc);
 }
 
-/** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many. @throws VerbsError EINVAL */
-export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
+/**
+ * Repeats ibv_poll_cq until it finds at least one; costs what the loop would.
+ * @param timeoutPs ends the loop after that time
+ * @returns how many, 0 only when the time has passed. @throws VerbsError EINVAL
+ */
+export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs?: number): Promise<number> {
   if (!(max > 0))
     throw new VerbsError('ibv_poll_cq', 'EINVAL', `max is ${max}, expected at least 1 for a call that waits`);
   const { cpu, ring, context } = cq;
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
   cpu.waitsIn(ring.pollText);
+  if (timeoutPs !== undefined) return spinCqFor(cq, max, wc, timeoutPs);
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
     const count = pollSettled(cq, max, wc);
     // An entry that is no completion: on to the next.
     return count > 0 ? count : spinCq(cq, max, wc);
   });
+}
+
+function spinCqFor(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs: number): Promise<number> {
+  const { cpu, ring, context } = cq;
+  const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
+  const endPs = cpu.localPs + timeoutPs;
+  const take = (): number | Promise<number> => {
+    // The last round has polled: what it did not find is not there.
+    if (!ring.isReady()) return 0;
+    const count = pollSettled(cq, max, wc);
+    return count > 0 ? count : spinCq(cq, max, wc, Math.max(0, endPs - cpu.localPs));
+  };
+  return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, take, timeoutPs);
 }
 
 /**

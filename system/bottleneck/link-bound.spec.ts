@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { withoutEffect } from '../cli/perf-options.ts';
 import { configurationOf } from '../machine/profile/index.ts';
-import { resultOf } from '../workloads/perf-bandwidth.ts';
+import { resultOf } from '../workloads/perf-rates.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
 import { isWithinLink, linkBound } from './link-bound.ts';
 

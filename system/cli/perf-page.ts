@@ -3,6 +3,7 @@ import { type PageHead, type PageTable, reportSections, textSection } from '../p
 import { bytesText, countText, timeText } from '../text/format.ts';
 import type { LatencyResult } from '../workloads/index.ts';
 import { type Chart, chartPage } from './chart/index.ts';
+import type { LoadedRates, LoadOutcome } from './perf-loaded.ts';
 import type { BandwidthRates, KvRates, PerfRow, ReportedRow } from './perf-run.ts';
 
 /** Fewer sizes are no curve. */
@@ -100,7 +101,44 @@ const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
 /** With perftest's digits: of the longest messages there are a few hundred a second. */
 const millionsText = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
 
+type LoadedRow = PerfRow & { readonly result: LoadedRates; readonly load: LoadOutcome };
+const isLoaded = (row: PerfRow): row is LoadedRow => row.load !== undefined;
+
+const loadedFigures = (rows: readonly LoadedRow[]): PageTable => ({
+  title: 'Under an offered load, from the arrival of a message until its completion or answer',
+  head: [
+    ...[
+      'size',
+      'messages',
+      'dropped',
+      'M/s offered',
+      'M/s delivered',
+      '50 %',
+      '90 %',
+      '99 %',
+      '99.9 %',
+      'most',
+    ],
+    ...['interrupts/s', 'busy cores'],
+  ],
+  rows: rows.map((row) => {
+    const { result, load } = row;
+    const { typicalPs, p90Ps, p99Ps, p999Ps, maxPs } = result;
+    return [
+      nameOf(row),
+      countText(load.arrivedCount),
+      countText(load.droppedCount),
+      millionsText(load.offeredPerSecond),
+      millionsText(result.messagesPerSecond),
+      ...[typicalPs, p90Ps, p99Ps, p999Ps, maxPs].map(timeText),
+      load.interruptsPerSecond.map((rate) => countText(Math.round(rate))).join(' / '),
+      load.busyCores.map((cores) => cores.toFixed(2)).join(' / '),
+    ];
+  }),
+});
+
 function figuresOf(rows: readonly PerfRow[]): PageTable {
+  if (rows.every(isLoaded)) return loadedFigures(rows);
   if (rows.every(isKv))
     return {
       title: 'Requests of all clients together, from before one is made until its answer is taken',

@@ -37,6 +37,7 @@ import {
   startLeadPs,
 } from '../workloads/index.ts';
 import { writeCapture } from './capture-output.ts';
+import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-options.ts';
@@ -61,9 +62,12 @@ type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerS
 export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
 
 /** What the clients of a key-value store measured. */
-export interface KvRates extends WithPeakIfAny<KvResult> {}
+export interface KvRates extends WithPeakIfAny<KvResult> {
+  /** Under an offered load. */
+  readonly p90Ps?: number;
+}
 
-type PerfResult = LatencyResult | BandwidthRates | KvRates;
+type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
 
 interface Received {
   readonly count: number;
@@ -79,7 +83,9 @@ export interface PerfRow {
   readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
   /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
   readonly received?: Received;
-  /** What binds a bandwidth test, and what would bind next. */
+  /** What an offered load came to. */
+  readonly load?: LoadOutcome;
+  /** What binds a bandwidth test, and what would bind next; left out under an offered load that all goes through. */
   readonly bottleneck?: Bottleneck;
   /** Where the time of the operations of a latency test went, those of a warm-up among them. */
   readonly stages?: readonly StageShare[];
@@ -133,7 +139,8 @@ export default async function runPerf(
     return programsOf(args);
   });
   const { machine } = lease;
-  const before = args.warmupIterations === undefined ? undefined : await runToStart(machine);
+  const isFromStart = args.warmupIterations !== undefined || args.load !== undefined;
+  const before = isFromStart ? await runToStart(machine) : undefined;
   await runMachine(machine);
   const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
   const report = await machine.report();
@@ -144,11 +151,17 @@ export default async function runPerf(
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
   const measured = withLosses(resultOf(args, sides), figures);
   const { config } = machine;
+  const load =
+    args.load === undefined ? undefined : loadOutcomeOf(args, sides as PerfSide[], nodesOf(args), config);
   const row = {
     args,
     ...measured,
+    ...(load === undefined ? {} : { load }),
     ...(args.isLatency
       ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
+      : {}),
+    ...(args.isLatency || load?.isOverload === false
+      ? {}
       : { bottleneck: bottleneckIn({ config, args, figures, mttLines: mttLinesOf(report) }, measured) }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
@@ -248,6 +261,9 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
   return programs;
 }
 
+/** The host of each program. */
+const nodesOf = (args: PerfArgs): number[] => programsOf(args).map(({ node }) => node);
+
 /** Clients at host 0, each a process of its own; threads of one server at host 1. */
 function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
   const of = (node: number, role: string, thread: number): ProgramOptions => ({
@@ -293,10 +309,13 @@ function resultOf(
     counts.reduce((total, side) => total + pick(side), 0);
   const received = { count: sum(({ count }) => count), expected: sum(({ expected }) => expected) };
   const together = combined(all.flatMap((side) => side.result ?? []));
-  const result = args.sizes === undefined ? together : withoutPeak(together);
-  const nodes = programsOf(args).map(({ node }) => node);
+  const result = args.sizes === undefined && args.load === undefined ? together : withoutPeak(together);
+  const nodes = nodesOf(args);
   return {
-    result: args.kv === undefined ? result : kvResultOf(result, all),
+    result: {
+      ...(args.kv === undefined ? result : kvResultOf(result, all)),
+      ...(args.load === undefined ? {} : loadedTimes(all)),
+    },
     cores: all.map(({ cycles }, index) => ({ node: nodes[index]!, cycles })),
     ...(counts.length === 0 ? {} : { received }),
   };

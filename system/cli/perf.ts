@@ -17,6 +17,7 @@ import { type HtmlChoice, headOf, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
+import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from './perf-loaded.ts';
 import { parameterNotes, stretchNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
@@ -97,6 +98,8 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     ...stretchNotes(results),
     ...lossNotes(results),
   ];
+  for (const { args, load, result } of results)
+    if (load !== undefined) notes.push(...loadNotes(args, load, (result as LoadedRates).messagesPerSecond));
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);
@@ -130,6 +133,8 @@ export async function perf(name: string, options: PerfOptions, command: Command)
 /** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
 function bottleneckText(rows: readonly PerfRow[]): string[] {
   const [first] = rows;
+  if (rows.every(({ load }) => load?.isOverload === false))
+    return ['What binds: nothing; all that is offered goes through.'];
   if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages, eventTimesOf(first));
   if (rows.length === 1 && first?.bottleneck !== undefined) return bottleneckLines(first.bottleneck);
   const lines = rows.flatMap(({ args, bottleneck }) =>
@@ -233,7 +238,8 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
 }
 
 /** The head of perftest's table. */
-function headerOf({ isLatency, kv }: PerfArgs): string {
+function headerOf({ isLatency, kv, load }: PerfArgs): string {
+  if (load !== undefined) return loadedHeader();
   if (kv !== undefined)
     return ' #value #requests     GETs[%]  MsgRate[Mpps]    t_min[usec]  t_typical[usec]    t_avg[usec]  99%[usec]  99.9%[usec]  t_max[usec]';
   return isLatency
@@ -241,7 +247,11 @@ function headerOf({ isLatency, kv }: PerfArgs): string {
     : ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]';
 }
 
-function lineOf({ args, result }: PerfRow): string {
+function lineOf({ args, result, load }: PerfRow): string {
+  if (load !== undefined) {
+    const bytes = args.kv === undefined ? meanBytesOf(args) : String(args.kv.valueBytes);
+    return loadedLine(bytes, load.arrivedCount - load.droppedCount, result as LoadedRates, load);
+  }
   if (args.kv !== undefined) return kvLine(result as KvRates, args.kv.valueBytes);
   return args.isLatency
     ? latencyLine(args, result as LatencyResult)

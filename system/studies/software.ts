@@ -1,34 +1,53 @@
 /** Studies of what programs choose: sleeping or polling, one side or two. */
+import { countText } from '../text/format.ts';
 import { percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
 const rate = 'messagesPerSecond';
-const calls = 16;
+const interrupts = 'load.interruptsPerSecond.0';
 
 export const moderation: Study = {
   name: 'moderation',
   question: 'What does moderation of interrupts save, and what latency does it cost?',
   spec: {
-    workload: `send-bw,echo,events,size=64,inline=64,qps=1,txDepth=${calls},cqMod=1,iters=400,warmup=50`,
-    vary: { moderation: '1:1,2:10,4:20,8:40,16:80' },
+    workload: 'send-bw,echo,events,size=64,inline=64,qps=1,cqMod=64,rate=10000,iters=1000,warmup=100',
+    vary: { rate: '10k,100k,1M', moderation: '1:1,4:8,16:32,64:128' },
   },
-  reduced: { moderation: '1:1,8:40' },
-  plots: [{ x: 'interrupts.0', y: [rate], by: 'moderation' }],
+  reduced: { rate: '100k', moderation: '1:1,64:128' },
+  plots: [
+    ...['typicalPs', 'p90Ps', 'p99Ps', 'p999Ps', 'load.busyCores.0'].map((figure) => ({
+      ...{ x: interrupts, y: [figure], by: 'rate' },
+    })),
+  ],
   answer(figures) {
+    const rates = figures.numbersOf('rate');
     const values = figures.valuesOf('moderation').map(String);
-    const perMessage = (value: string): number =>
-      figures.at('interrupts.0', { moderation: value }) / figures.messagesAt({ moderation: value });
-    const latencyUs = (value: string): number => (calls / figures.at(rate, { moderation: value })) * 1e6;
-    const fixed = (value: number): string => String(Number(value.toPrecision(3)));
-    const rising = values.toSorted((left, right) => perMessage(right) - perMessage(left));
-    const [most, least] = [rising[0]!, rising.at(-1)!];
-    const fastest = values.toSorted((left, right) => latencyUs(left) - latencyUs(right))[0]!;
+    const most = rates.at(-1)!;
+    const [weak, strong] = [values[0]!, values.at(-1)!];
+    const at = (count: number, value: string) => ({ rate: count, moderation: value });
+    const perSecond = (count: number, value: string): string =>
+      countText(Math.round(figures.at(interrupts, at(count, value))));
+    const saved = (count: number): number =>
+      1 - figures.at(interrupts, at(count, strong)) / figures.at(interrupts, at(count, weak));
+    const words = rates.map(
+      (count) =>
+        `${percentText(saved(count))} at ${countText(count)} calls a second, for ${latenciesText(figures, at(count, strong))} instead of ${latenciesText(figures, at(count, weak))}`,
+    );
+    const points = values.map(
+      (value) =>
+        `${value} has ${perSecond(most, value)} interrupts and 99 % of the calls within ${figures.text('p99Ps', at(most, value))}`,
+    );
+    const busy = (value: string): string => figures.at('load.busyCores.0', at(most, value)).toFixed(2);
     return [
-      `With ${calls} calls in flight, moderation ${most} (completions:microseconds) interrupts the client ${fixed(perMessage(most))} times a call, ${least} ${fixed(perMessage(least))} times.`,
-      `A call takes ${fixed(latencyUs(most))} µs with ${most}, ${fixed(latencyUs(least))} µs with ${least}, whose interrupts are ${percentText(perMessage(least) / perMessage(most))} of those.`,
-      `The shortest time of a call, ${fixed(latencyUs(fastest))} µs, is that of ${fastest}.`,
+      `Moderation ${strong} instead of ${weak} (completions:microseconds) saves of the client's interrupts ${words.join('; ')} (median and 99th percentile of a call, from its arrival to its answer).`,
+      `At ${countText(most)} calls a second ${points.join('; ')}.`,
+      `There the client's core is busy ${busy(weak)} of the time with ${weak} and ${busy(strong)} with ${strong}: calls arrive at random, whether or not earlier ones have been answered.`,
     ];
   },
 };
+
+/** Median and 99th percentile. */
+const latenciesText = (figures: StudyFigures, place: Readonly<Record<string, number | string>>): string =>
+  `${figures.text('typicalPs', place)} and ${figures.text('p99Ps', place)}`;
 
 export const sides: Study = {
   name: 'sides',

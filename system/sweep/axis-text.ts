@@ -3,7 +3,7 @@
  *
  *     16..4096*2      16, 32 … 4096       a range by a factor
  *     0..100+25       0, 25, 50, 75, 100  a range by a step
- *     64,4K,1Mi       a list; K, M and G, with or without i, are powers of 1024
+ *     64,4K,1Mi       a list; K, M and G, with or without i, are powers of 1024; of a rate without i, powers of 1000
  *     SDR,QDR,true    words
  *     16..64*2,1000   parts of any of these kinds
  *     1..1000         a span: every whole number is equally likely in a Latin hypercube
@@ -11,6 +11,7 @@
  * A range ends at the largest value that is not above its end.
  */
 import { ConfigurationError } from '../../base/index.ts';
+import { isRateField } from './workload-field.ts';
 
 /** Whole numbers from `from` to `to`. */
 export interface Span {
@@ -27,13 +28,16 @@ const rangePattern = new RegExp(
   'i',
 );
 const wholePattern = new RegExp(`^${numberPattern}$`, 'i');
-const unitBytes: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
+const units = ['', 'K', 'M', 'G'];
 
-/** The whole number that a text is; undefined for anything else. */
-export function wholeNumberOf(text: string): number | undefined {
+/** The whole number that a text is on this axis; undefined for anything else. */
+export function wholeNumberOf(path: string, text: string): number | undefined {
   if (!wholePattern.test(text)) return undefined;
-  const [, digits, unit] = /^(.*?)(?:([KMG])i?)?$/i.exec(text)!;
-  const value = Number(digits!.replaceAll('_', '')) * (unitBytes[unit?.toUpperCase() ?? ''] ?? 1);
+  const [, digits, unit = '', binary] = /^(.*?)(?:([KMG])(i)?)?$/i.exec(text)!;
+  const isRate = isRateField(path);
+  if (isRate && binary !== undefined) return undefined;
+  const value =
+    Number(digits!.replaceAll('_', '')) * (isRate ? 1000 : 1024) ** units.indexOf(unit.toUpperCase());
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
@@ -92,7 +96,7 @@ function valuesOfPart(path: string, part: string): string[] {
 }
 
 function endOf(path: string, text: string, range: string): number {
-  const value = wholeNumberOf(text);
+  const value = wholeNumberOf(path, text);
   if (value !== undefined) return value;
   throw new ConfigurationError(axisName(path), range, 'whole numbers below 2^53');
 }

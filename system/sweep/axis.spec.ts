@@ -25,6 +25,9 @@ describe('an axis', () => {
     ['pcie.iommu.isEnabled', [true], [true]],
     ['wire.speed', 'QDR, FDR', ['QDR', 'FDR']],
     ['size', '64,4Ki,1M', [64, 4096, 2 ** 20]],
+    // Messages a second are counted in thousands.
+    ['rate', '500,10k,1M', [500, 10_000, 1_000_000]],
+    ['rate', '1k..100K*10', [1000, 10_000, 100_000]],
     ['size', ['2..8*2', 100], [2, 4, 8, 100]],
     ['txDepth', '0x10..0x40+16', [16, 32, 48, 64]],
     ['events', 'true,false', [true, false]],

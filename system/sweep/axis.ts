@@ -94,6 +94,6 @@ export function checkedAxisValue(path: string, value: unknown): AxisValue {
   }
   if (typeof value !== 'string') return checkedValue(path, value);
   const isNumber = parametersByPath.get(path)?.kind === 'number';
-  const number = isNumber ? wholeNumberOf(value) : undefined;
+  const number = isNumber ? wholeNumberOf(path, value) : undefined;
   return number === undefined ? parsedAssignment(`${path}=${value}`)[1] : checkedValue(path, number);
 }

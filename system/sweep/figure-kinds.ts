@@ -13,6 +13,9 @@ export interface FigureKind {
 const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
   [/BytesPerSecond$/, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
   [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],
+  [/^load\.(offered|arrived)PerSecond$/, { unit: 'Mmsg/s', divisor: 1e6 }],
+  [/^load\.interruptsPerSecond\.\d+$/, { unit: '/s', divisor: 1, isMoreBetter: false }],
+  [/^load\.(busyCores\.\d+|droppedCount|backlog\w+)$/, { unit: '', divisor: 1, isMoreBetter: false }],
   [/PerSecond$/, { unit: '/s', divisor: 1, isMoreBetter: true }],
   [/Ps$/, { unit: 'µs', divisor: 1e6, isMoreBetter: false }],
   [

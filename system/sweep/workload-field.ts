@@ -29,6 +29,12 @@ export const workloadFieldNames: readonly string[] = ['test', ...namesOfTable];
 
 export const isWorkloadField = (name: string): boolean => workloadFieldNames.includes(name);
 
+/** Whether K, M and G are powers of 1000 in values of this axis. */
+export function isRateField(name: string): boolean {
+  const field: WorkloadField | undefined = workloadFields[name as WorkloadFieldName];
+  return field?.kind === 'integer' && field.unit === 'msg/s';
+}
+
 /** One value of a field, of JSON or as text. @throws ConfigurationError naming field, value and range */
 export function checkedFieldValue(name: string, value: unknown): FieldValue {
   if (name === 'test') return checkedTest(value);

@@ -36,21 +36,28 @@ export class CompletionPoller {
     return this.checked(await this.arrival());
   }
 
-  /** {@link wait} for a program that calls {@link checked} itself: where it polls, this is one wait without another around it. */
-  arrival(): Promise<number> {
-    return this.#channel === undefined
-      ? spinCq(this.#cq, this.taken.length, this.taken)
-      : this.#sleepUntilArrival(this.#channel);
+  /**
+   * {@link wait} for a program that calls {@link checked} itself: where it polls, this is one wait without another around it.
+   * @param untilPs ends the wait at this instant of the program's own time, with 0 completions
+   */
+  arrival(untilPs?: number): Promise<number> {
+    if (this.#channel !== undefined) return this.#sleepUntilArrival(this.#channel, untilPs);
+    if (untilPs === undefined) return spinCq(this.#cq, this.taken.length, this.taken);
+    return spinCq(this.#cq, this.taken.length, this.taken, Math.max(0, untilPs - this.#cq.cpu.localPs));
   }
 
-  async #sleepUntilArrival(channel: IbvCompChannel): Promise<number> {
+  async #sleepUntilArrival(channel: IbvCompChannel, untilPs = Number.POSITIVE_INFINITY): Promise<number> {
     for (;;) {
       await this.#cq.cpu.settle();
       const count = pollSettled(this.#cq, this.taken.length, this.taken);
       if (count > 0) return count;
       if (this.#isArmed) {
-        const cq = await getCqEvent(channel);
-        if (cq !== undefined) ackCqEvents(cq, 1);
+        const leftPs = untilPs - this.#cq.cpu.localPs;
+        if (leftPs <= 0) return 0;
+        const cq = await getCqEvent(channel, leftPs === Number.POSITIVE_INFINITY ? undefined : leftPs);
+        // The CQ stays armed for the next wait.
+        if (cq === undefined) return 0;
+        ackCqEvents(cq, 1);
         this.#isArmed = false;
       } else {
         // Armed before the last poll, so that no completion falls between poll and sleep.

@@ -35,14 +35,16 @@ export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel }
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
 export { perfBufferBytes } from './perf-buffer.ts';
-export { distributionOf, latencyClient, latencyServer } from './perf-latency.ts';
+export { distributionOf, latencyClient, latencyServer, percentileOf } from './perf-latency.ts';
 export {
   type BandwidthResult,
+  type HostWork,
   isKvTest,
   isLatencyTest,
   isReliable,
   type KvResult,
   type LatencyResult,
+  type LoadedResult,
   type PerfArgs,
   type PerfConnection,
   type PerfPattern,
@@ -54,7 +56,7 @@ export {
   type SizeShare,
   verbOf,
 } from './perf-plan.ts';
-export { announcedStart, startLeadPs } from './perf-start.ts';
+export { announcedStart, startLeadPs, startsTogether } from './perf-start.ts';
 export {
   announcedOf,
   handleTo,

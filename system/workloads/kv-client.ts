@@ -17,6 +17,7 @@ import {
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { countCycles } from './core-cycles.ts';
+import { endOwnWork, hostWorkOf } from './host-work.ts';
 import { checkAnswer, putStamp, serverOfItem, writeKey, writeValue } from './kv-items.ts';
 import {
   answerBytes,
@@ -31,11 +32,12 @@ import {
 import { SparselySignalled } from './kv-requests.ts';
 import type { AnswerQp } from './kv-server.ts';
 import { clientBegins } from './kv-start.ts';
-import { resultOf } from './perf-bandwidth.ts';
+import { OfferedLoad } from './offered-load.ts';
 import { grhBytes } from './perf-buffer.ts';
 import { openPerfEndpoint, postReceive, ucSteps } from './perf-link.ts';
 import { Places } from './perf-places.ts';
 import type { PerfSide } from './perf-plan.ts';
+import { resultOf } from './perf-rates.ts';
 import { announcedOf } from './port-address.ts';
 import { connectQps, createBuffer, type RcBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd } from './unreliable-states.ts';
@@ -49,7 +51,11 @@ export async function kvClient(program: ProgramContext): Promise<JsonValue> {
   if (args.warmupIterations !== undefined) await client.ask(args.warmupIterations);
   await clientBegins(program);
   const cyclesSpent = countCycles(program);
-  const side: PerfSide = { ...(await client.ask(args.iterations)), cycles: cyclesSpent() };
+  const side: PerfSide = {
+    ...(await client.ask(args.iterations)),
+    cycles: cyclesSpent(),
+    ...hostWorkOf(program),
+  };
   return side as unknown as JsonValue;
 }
 
@@ -126,10 +132,12 @@ class Client {
   }
 
   /** So many requests, with their answers; then every thread of the server is told that no more come. */
-  async ask(count: number): Promise<Pick<PerfSide, 'result' | 'requests'>> {
+  async ask(count: number): Promise<Pick<PerfSide, 'result' | 'requests' | 'load'>> {
     const { program, parts } = { program: this.#program, parts: this.#parts };
     const { cpu } = program;
     const { window, valueBytes } = this.#args.kv;
+    const load = this.#offeredLoad(count);
+    const startPs = cpu.localPs;
     const [postedPs, doneCounts, donePs, timesPs]: [number[], number[], number[], number[]] = [
       [],
       [],
@@ -138,28 +146,45 @@ class Client {
     ];
     const putsBefore = this.#putCount;
     while (timesPs.length < count) {
+      load?.admit(cpu.localPs);
       while (postedPs.length < count && postedPs.length - timesPs.length < window) {
+        if (load?.waitingCount === 0) break;
         postedPs.push(cpu.localPs);
-        await this.#post();
+        await this.#post(load?.take() ?? cpu.localPs);
+        load?.admit(cpu.localPs);
       }
       const { answers } = parts;
-      const taken = answers.checked(await answers.arrival());
+      const untilPs = load?.waitingCount === 0 ? load.nextPs : undefined;
+      const taken = answers.checked(await answers.arrival(untilPs));
       for (let at = 0; at < taken; at++) timesPs.push(this.#take(answers.taken[at]!));
       doneCounts.push(timesPs.length);
       donePs.push(cpu.localPs);
       program.progress(timesPs.length, count);
     }
     const putCount = this.#putCount - putsBefore;
+    if (load !== undefined) await endOwnWork(program);
     await this.#end();
     return {
-      result: resultOf(valueBytes, count, postedPs, doneCounts, donePs, 1),
+      result:
+        load === undefined
+          ? resultOf(valueBytes, count, postedPs, doneCounts, donePs, 1)
+          : resultOf(valueBytes, count, [startPs], [count], [donePs.at(-1)!], 1),
       requests: { getCount: count - putCount, putCount, timesPs },
+      ...(load === undefined ? {} : { load: { ...load.counts(), timesPs } }),
     };
   }
 
-  /** Draws a request and writes it into the server's memory. */
-  async #post(): Promise<void> {
+  #offeredLoad(count: number): OfferedLoad | undefined {
+    const { load, threads = 1, thread = 0 } = this.#args;
     const { random, cpu } = this.#program;
+    return load === undefined
+      ? undefined
+      : new OfferedLoad(load, count, random, cpu.localPs, { thread, threads });
+  }
+
+  /** Draws a request, which is due since `startPs`, and writes it into the server's memory. */
+  async #post(startPs: number): Promise<void> {
+    const { random } = this.#program;
     const { kv } = this.#args;
     const item = this.#keys.take();
     const isGet = random.below(100) < kv.getPercent;
@@ -168,7 +193,7 @@ class Client {
     const asked = server.asked[place]!;
     asked.item = item;
     asked.isGet = isGet;
-    asked.startPs = cpu.localPs;
+    asked.startPs = startPs;
     if (!isGet) this.#ownStamps.set(item, putStamp(this.#number, ++this.#putCount));
     asked.ownStamp = this.#ownStamps.get(item) ?? 0;
     const request = this.#request;

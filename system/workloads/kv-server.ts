@@ -14,6 +14,7 @@ import {
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { CompletionPoller } from './completions.ts';
 import { countCycles } from './core-cycles.ts';
+import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
 import { ItemTable } from './kv-items.ts';
 import {
   endLength,
@@ -54,11 +55,20 @@ export async function kvServer(program: ProgramContext): Promise<JsonValue> {
       : ((await program.exchange.take(`kv.region.${thread}`)) as number);
   const server = new Server(endpoint, args, region, await openAnswers(endpoint, args));
   if (args.warmupIterations !== undefined) await server.serve();
+  if (args.warmupIterations !== undefined) await clientsEnd(program, args);
   await serverBegins(program);
   const cyclesSpent = countCycles(program);
   const requests = await server.serve();
-  const side: PerfSide = { cycles: cyclesSpent(), requests };
+  const cycles = cyclesSpent();
+  await clientsEnd(program, args);
+  const side: PerfSide = { cycles, requests, ...hostWorkOf(program) };
   return side as unknown as JsonValue;
+}
+
+/** Under an offered load every client says when its last answer has come; the first thread hears it. */
+async function clientsEnd(program: ProgramContext, { load, threads = 1, thread = 0 }: KvArgs): Promise<void> {
+  if (load === undefined || thread !== 0) return;
+  for (let client = 0; client < threads; client++) await awaitPeerEnd(program);
 }
 
 /** The request region of all threads, which clients write over a UC QP each: all of that is the first thread's. */

@@ -20,6 +20,7 @@ export async function clientBegins(program: ProgramContext): Promise<void> {
   const startPs = (await exchange.take(`kv.go.${thread}`)) as number;
   if (thread === 0)
     for (let server = 1; server < kv.servers; server++) await exchange.put(`kv.serve.${server}`, startPs);
+  meterFrom(program, startPs);
   await sleepUntil(program, startPs);
 }
 
@@ -37,7 +38,12 @@ export async function serverBegins(program: ProgramContext): Promise<void> {
   const startPs = Number(cpu.instantPs) + startLeadPs;
   announceStart(program, startPs);
   for (let client = 0; client < threads; client++) await exchange.put(`kv.go.${client}`, startPs);
+  meterFrom(program, startPs);
   await sleepUntil(program, startPs);
+}
+
+function meterFrom({ args, meter }: ProgramContext, startPs: number): void {
+  if ((args as unknown as KvArgs).load !== undefined) meter.beginAt(startPs);
 }
 
 const sleepUntil = ({ cpu }: ProgramContext, startPs: number): Promise<void> =>

@@ -3,11 +3,15 @@
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
 import { psPerMs } from '../../base/index.ts';
-import { IBV_WC_WITH_IMM, type IbvWc, WcOpcode } from '../../userlib/index.ts';
+import type { IbvWc } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { countCycles } from './core-cycles.ts';
+import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
 import { labelOf, openPerfLink, type PerfLink } from './perf-link.ts';
+import { offerAll } from './perf-load.ts';
 import { type BandwidthResult, isReliable, type PerfArgs, type PerfSide } from './perf-plan.ts';
+import { resultOf } from './perf-rates.ts';
+import { isReceive, Receiver } from './perf-receiver.ts';
 import { startsTogether, startTogether } from './perf-start.ts';
 import type { PerfStream } from './perf-stream.ts';
 import { barrier } from './rc-endpoint.ts';
@@ -30,11 +34,27 @@ async function runSide(program: ProgramContext, isClient: boolean): Promise<Json
   return side as unknown as JsonValue;
 }
 
-/** So many messages of each QP, in the direction or directions of the test. */
+/** So many messages of each QP, in the direction or directions of the test; under an offered load with the work of the host. */
 async function runPhase(link: PerfLink, isClient: boolean, iterations: number): Promise<Partial<PerfSide>> {
-  const { verb, isBidirectional, isEchoed, connection } = link.args;
-  if (isEchoed === true) return isClient ? askAll(link, iterations) : answerAll(link, iterations);
-  if (isBidirectional === true) return exchangeAll(link, iterations);
+  const { program, args } = link;
+  if (args.load === undefined) return runMessages(link, isClient, iterations);
+  const cyclesSpent = countCycles(program);
+  const done = await runMessages(link, isClient, iterations);
+  const cycles = done.cycles ?? cyclesSpent();
+  if (!isClient || args.isBidirectional === true) await awaitPeerEnd(program);
+  return { ...done, cycles, ...hostWorkOf(program) };
+}
+
+async function runMessages(
+  link: PerfLink,
+  isClient: boolean,
+  iterations: number,
+): Promise<Partial<PerfSide>> {
+  const { verb, isBidirectional, isEchoed, connection, load } = link.args;
+  const isLoaded = load !== undefined;
+  if (isEchoed === true && !isClient) return answerAll(link, iterations);
+  if (isEchoed === true) return isLoaded ? offerAll(link, iterations) : askAll(link, iterations);
+  if (isBidirectional === true) return isLoaded ? offerAll(link, iterations) : exchangeAll(link, iterations);
   if (!isClient) {
     if (verb !== 'send') return {};
     return isReliable(connection)
@@ -42,10 +62,10 @@ async function runPhase(link: PerfLink, isClient: boolean, iterations: number): 
       : await receiveUntilEnd(link, iterations);
   }
   const cyclesSpent = countCycles(link.program);
-  const result = await sendAll(link, iterations);
+  const sent = isLoaded ? await offerAll(link, iterations) : { result: await sendAll(link, iterations) };
   const cycles = cyclesSpent();
   if (verb === 'send' && !isReliable(connection)) await sendEnd(link);
-  return { result, cycles };
+  return { ...sent, cycles };
 }
 
 async function sendAll(link: PerfLink, iterations: number): Promise<BandwidthResult> {
@@ -104,8 +124,6 @@ async function answerAll(link: PerfLink, iterations: number): Promise<Partial<Pe
   }
   return { received: { count: receiver.count, expected: answers.total } };
 }
-
-const isReceive = ({ opcode }: IbvWc): boolean => (opcode & WcOpcode.IBV_WC_RECV) !== 0;
 
 /** The messages of a side that sends: how many are in flight, and the instants that its result is made of. */
 class Messages {
@@ -220,28 +238,6 @@ class Messages {
   }
 }
 
-/** Takes messages and gives their receives back. */
-class Receiver {
-  count = 0;
-  /** The sender has announced the end. */
-  isEnded = false;
-  readonly #link: PerfLink;
-
-  constructor(link: PerfLink) {
-    this.#link = link;
-  }
-
-  take(count: number, taken: readonly IbvWc[]): void {
-    for (let at = 0; at < count; at++) {
-      const wc = taken[at]!;
-      if (!isReceive(wc)) continue;
-      this.#link.repost(wc.qpNum);
-      if ((wc.wcFlags & IBV_WC_WITH_IMM) !== 0) this.isEnded = true;
-      else this.count++;
-    }
-  }
-}
-
 type Received = NonNullable<PerfSide['received']>;
 
 async function receiveAll(link: PerfLink, iterations: number): Promise<Received> {
@@ -277,62 +273,3 @@ async function sendEnd({ program, streams, sends }: PerfLink): Promise<void> {
 
 /** Longer than the other side takes for all that it has received. */
 const endPausePs = 10 * psPerMs;
-
-/**
- * The peak is the best rate of all pairs of a post and a completion, counted over all QPs in the order of both, as perftest
- * has it (perftest_parameters.c, print_report_bw): when as many have completed as had been posted before message `i`, and
- * `m` more, then `m` messages posted since have gone through the link. So the peak never beats the link.
- */
-export function resultOf(
-  sizeBytes: number,
-  total: number,
-  postedPs: readonly number[],
-  doneCounts: readonly number[],
-  donePs: readonly number[],
-  qpCount: number,
-): BandwidthResult {
-  const durationPs = donePs[donePs.length - 1]! - postedPs[0]!;
-  const peak = steepest(postedPs, doneCounts, donePs);
-  const messagesPerSecond = (total / durationPs) * 1e12;
-  return {
-    iterations: total / qpCount,
-    durationPs,
-    peakBytesPerSecond: peak * 1e12 * sizeBytes,
-    averageBytesPerSecond: messagesPerSecond * sizeBytes,
-    messagesPerSecond,
-  };
-}
-
-/**
- * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to a later
- * one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion rises and then falls,
- * and where it is greatest is near the place for the completion before.
- */
-function steepest(
-  postedPs: readonly number[],
-  doneCounts: readonly number[],
-  donePs: readonly number[],
-): number {
-  const hull: number[] = [];
-  let [best, added, place] = [0, 0, 0];
-  for (let index = 0; index < doneCounts.length; index++) {
-    const [done, atPs] = [doneCounts[index]!, donePs[index]!];
-    for (; added < done; added++) {
-      while (hull.length > 1 && !isBelow(postedPs, hull.at(-2)!, hull.at(-1)!, added)) hull.pop();
-      hull.push(added);
-    }
-    place = Math.min(place, hull.length - 1);
-    const slopeFrom = (at: number): number => (done - hull[at]!) / (atPs - postedPs[hull[at]!]!);
-    let slope = slopeFrom(place);
-    for (; place + 1 < hull.length && slopeFrom(place + 1) >= slope; place++) slope = slopeFrom(place + 1);
-    for (; place > 0 && slopeFrom(place - 1) > slope; place--) slope = slopeFrom(place - 1);
-    if (slope > best) best = slope;
-  }
-  return best;
-}
-
-/** Whether post `middle` lies below the line from post `from` to post `to`. */
-function isBelow(postedPs: readonly number[], from: number, middle: number, to: number): boolean {
-  const [fromPs, middlePs, toPs] = [postedPs[from]!, postedPs[middle]!, postedPs[to]!];
-  return (middle - from) * (toPs - fromPs) < (to - from) * (middlePs - fromPs);
-}

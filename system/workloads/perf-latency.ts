@@ -125,8 +125,7 @@ export function distributionOf(times: Float64Array): Omit<LatencyResult, 'firstP
   const iterations = sorted.length;
   const average = sorted.reduce((sum, ps) => sum + ps, 0) / iterations;
   const variance = sorted.reduce((sum, ps) => sum + (ps - average) ** 2, 0) / iterations;
-  const rank = (share: number): number =>
-    sorted[Math.min(iterations - 1, Math.ceil(iterations * share) - 1)]!;
+  const rank = (share: number): number => rankOf(sorted, share);
   return {
     iterations,
     minPs: sorted[0]!,
@@ -138,3 +137,9 @@ export function distributionOf(times: Float64Array): Omit<LatencyResult, 'firstP
     p999Ps: rank(0.999),
   };
 }
+
+/** Of any times, by nearest rank. */
+export const percentileOf = (times: Float64Array, share: number): number => rankOf(times.toSorted(), share);
+
+const rankOf = (sorted: Float64Array, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!;

@@ -1,5 +1,6 @@
 /** Arguments of the two programs of `perf` and what the client returns; perftest's tests and defaults. */
 import type { KvPlan, KvRequests } from './kv-plan.ts';
+import type { LoadCounts, LoadPlan } from './offered-load.ts';
 import type { RouteChoice } from './port-address.ts';
 
 export const perfTestNames = [
@@ -75,6 +76,8 @@ export interface PerfArgs {
   readonly usesBlueFlame?: boolean;
   /** One event for so many completions, or after so many microseconds. */
   readonly eventModeration?: { readonly count: number; readonly microseconds: number };
+  /** Messages are posted as they arrive; left out where the next one is posted as soon as there is room. */
+  readonly load?: LoadPlan;
   /** The store of kv-rpc: `threads` clients ask, `sizeBytes` is a value's, the other verbs' arguments are those of WRITE. */
   readonly kv?: KvPlan;
 }
@@ -128,12 +131,28 @@ export interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs'
   readonly putCount: number;
 }
 
+/** A bandwidth test's result under an offered load: rates, and how long a message took from its arrival on, in picoseconds. */
+export interface LoadedResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
+  readonly p90Ps: number;
+}
+
+/** Interrupts that a host has served in a time, and cycles that its cores were at work. */
+export interface HostWork {
+  readonly spanPs: number;
+  readonly interrupts: number;
+  readonly cycles: number;
+}
+
 /** What one program of a bandwidth test has done. */
 export interface PerfSide {
   /** Of a side that sends. */
   readonly result?: BandwidthResult;
   /** Messages taken by a side that receives, and those that were sent to it. */
   readonly received?: { readonly count: number; readonly expected: number };
+  /** Of a side that sends under an offered load, with the time of each message from its arrival to its completion. */
+  readonly load?: LoadCounts & { readonly timesPs: readonly number[] };
+  /** Under an offered load: the work of its whole host from the start to the last completion of the client. */
+  readonly host?: HostWork;
   /** Of a program of a key-value store. */
   readonly requests?: KvRequests;
   /** Cycles of the program's core by cause while it measured; zeros left out. */

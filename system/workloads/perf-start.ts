@@ -1,5 +1,6 @@
 /**
- * How the programs of a test begin to measure at one instant, where there are several or where messages have gone before:
+ * How the programs of a test begin to measure at one instant, where there are several, where messages have gone before, or under
+ * an offered load:
  *
  *     client i ── ready ──► server i ── ready ──► client 0 ── instant × threads ──► server i ── instant ──► client i
  *
@@ -16,13 +17,14 @@ export const startLeadPs = 2 * psPerMs;
 /** What client 0 adds to the machine's log once the instant is agreed. */
 const announcement = 'measures from ';
 
-export const startsTogether = ({ threads = 1, isBidirectional, warmupIterations = 0 }: PerfArgs): boolean =>
-  threads > 1 || isBidirectional === true || warmupIterations > 0;
+export const startsTogether = ({ threads = 1, isBidirectional, load, ...args }: PerfArgs): boolean =>
+  threads > 1 || isBidirectional === true || load !== undefined || (args.warmupIterations ?? 0) > 0;
 
 /** Waits for the instant at which all programs of the test begin. */
 export async function startTogether(program: ProgramContext, isClient: boolean): Promise<void> {
   const args = program.args as unknown as PerfArgs;
   const startPs = isClient ? await clientStart(program, args) : await serverStart(program, args);
+  if (args.load !== undefined) program.meter.beginAt(startPs);
   await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
 }
 

@@ -4,6 +4,7 @@
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { kvDefaults } from './kv-plan.ts';
+import { arrivalKinds, loadDefaults } from './offered-load.ts';
 import { strideDefaultBytes } from './perf-places.ts';
 import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
@@ -15,10 +16,10 @@ export interface FieldWords {
   readonly letter?: string;
 }
 
-/** A whole number. As text decimal or 0x, with optional K, M or G, or Ki, Mi, Gi: powers of 1024. */
+/** A whole number. As text decimal or 0x, with optional K, M or G, or Ki, Mi, Gi: powers of 1024; of a rate k, M, G: of 1000. */
 export interface IntegerField extends FieldWords {
   readonly kind: 'integer';
-  readonly unit: 'bytes' | 'n';
+  readonly unit: 'bytes' | 'n' | 'msg/s';
   readonly min: number;
   readonly max: number;
 }
@@ -146,6 +147,27 @@ export const workloadFields = {
     1e8,
     'messages of a QP before the measured ones: rates and counters are from then on',
   ),
+  rate: {
+    ...count(
+      undefined,
+      1,
+      1e9,
+      'offered load in messages a second, whether or not earlier ones have completed: 10k, 1M (default: as fast as they complete)',
+    ),
+    unit: 'msg/s',
+  },
+  arrivals: choice(
+    undefined,
+    'how',
+    arrivalKinds,
+    `with --rate, at random times or at even distances (default ${loadDefaults.arrivals})`,
+  ),
+  backlog: count(
+    undefined,
+    1,
+    2 ** 20,
+    `with --rate, messages of a program that may wait to be posted; more are dropped and counted (default ${loadDefaults.backlog})`,
+  ),
   onDemand: flag(undefined, 'the buffer is registered on demand instead of pinned'),
   servers: count(
     undefined,
@@ -226,7 +248,7 @@ function meantBy(field: WorkloadField, text: string): FieldValue | undefined {
   if (field.kind === 'flag') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (field.kind === 'choice') return field.choices.find((candidate) => String(candidate) === text);
   if (field.kind === 'text') return text;
-  return parsedInteger(text);
+  return field.unit === 'msg/s' ? parsedRate(text) : parsedInteger(text);
 }
 
 const powers = ['', 'K', 'M', 'G'] as const;
@@ -236,6 +258,13 @@ export function parsedInteger(text: string): number | undefined {
   const match = /^(0x[0-9a-f]+|\d+)(?:([KMG])i?)?$/i.exec(text);
   if (match === null) return;
   return Number(match[1]) * 1024 ** powers.indexOf((match[2] ?? '').toUpperCase() as 'K');
+}
+
+/** A rate as users write it: with optional k, M or G for powers of 1000. */
+function parsedRate(text: string): number | undefined {
+  const match = /^(\d+)([KMG])?$/i.exec(text);
+  if (match === null) return;
+  return Number(match[1]) * 1000 ** powers.indexOf((match[2] ?? '').toUpperCase() as 'K');
 }
 
 /** The one text of a value: bytes in the largest power of 1024 that leaves a whole number. */

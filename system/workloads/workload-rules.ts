@@ -26,6 +26,10 @@ const sizeMax = 2 ** 30;
 /** Random numbers that lengths are drawn by. */
 const weightSumMax = 2 ** 32;
 const moderationMax = 2 ** 16 - 1;
+/** Bytes a bandwidth test moves when the iterations are left out: enough for a steady state. */
+const bandwidthBytes = 64 * 1024 ** 2;
+/** The clock of a program is a number of picoseconds: exact for 2.5 hours. */
+const arrivalSecondsMax = 3600;
 /** A datagram is one packet: so long by default, and so long at most where the port's MTU is not known here. */
 const datagramDefaultBytes = 2048;
 const mtuMax = 4096;
@@ -51,6 +55,14 @@ export function sizeOf({ test, size, sizes, connection, mtu, valueSize }: Asked)
 
 /** QPs of all threads: one of each, unless the workload names more. */
 export const qpsOf = ({ qps, threads = 1 }: Asked): number => qps ?? threads;
+
+/** Messages of a QP, of a client of a store: perftest's counts; of large messages as many as show the steady state. */
+export function iterationsOf(asked: Asked): number {
+  if (asked.iters !== undefined) return asked.iters;
+  const { latencyIterations, bandwidthIterations } = perfDefaults;
+  const preset = isLatencyTest(asked.test) ? latencyIterations : bandwidthIterations;
+  return Math.min(preset, Math.max(10, Math.ceil(bandwidthBytes / sizeOf(asked))));
+}
 
 /** @throws ConfigurationError naming the field that does not fit the others */
 export function checkFit(asked: Asked, named: FieldNaming): void {
@@ -194,6 +206,25 @@ const rules: readonly Rule[] = [
     if (events !== true) return ['moderation', `left out without ${named('events')}`];
     return moderation.split(':').some((part) => Number(part) > moderationMax)
       ? ['moderation', 'completions and microseconds up to 65535']
+      : undefined;
+  },
+  ({ rate, arrivals, backlog }, named) => {
+    if (rate !== undefined) return;
+    const found = arrivals === undefined ? (backlog === undefined ? undefined : 'backlog') : 'arrivals';
+    return found === undefined ? undefined : [found, `left out without ${named('rate')}`];
+  },
+  (asked, named) => {
+    const { test, rate, postList = 1, cqMod = 1, echo } = asked;
+    if (rate === undefined) return;
+    if (isLatencyTest(test))
+      return ['rate', `left out: ${test} has one message in flight; bandwidth tests take an offered load`];
+    if (postList !== 1) return ['postList', `left out with ${named('rate')}: messages arrive one by one`];
+    if (cqMod !== 1 && echo !== true && !isKvTest(test))
+      return ['cqMod', `1 with ${named('rate')}: the time of each message is measured`];
+    const messages = iterationsOf(asked) * (isKvTest(test) ? (asked.threads ?? 1) : qpsOf(asked));
+    const rateMin = Math.ceil(messages / arrivalSecondsMax);
+    return rate < rateMin
+      ? ['rate', `at least ${rateMin}, at which ${messages} messages arrive within ${arrivalSecondsMax} s`]
       : undefined;
   },
   ({ postList = 1, txDepth = perfDefaults.txDepth, cqMod }, named) => {

@@ -9,6 +9,7 @@
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../machine/profile/index.ts';
 import { type KvPlan, kvDefaults } from './kv-plan.ts';
+import { loadDefaults } from './offered-load.ts';
 import {
   isKvTest,
   isLatencyTest,
@@ -30,14 +31,11 @@ import {
   workloadFieldNames,
   workloadFields,
 } from './workload-fields.ts';
-import { checkFit, type FieldNaming, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
+import { checkFit, type FieldNaming, iterationsOf, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
 
 export interface Workload extends WorkloadValues {
   readonly test: PerfTestName;
 }
-
-/** Bytes a bandwidth test moves when the iterations are left out: enough for a steady state. */
-const bandwidthBytes = 64 * 1024 ** 2;
 
 const byField: FieldNaming = (field) => field;
 
@@ -120,7 +118,7 @@ export function workloadText(workload: Workload): string {
 /** The programs' arguments. @throws ConfigurationError for a workload that does not fit */
 export function perfArgsOf(workload: Workload): PerfArgs {
   const asked = checkedWorkload(workload);
-  const { test, iters, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
+  const { test, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
   const verb = verbOf(test);
   const isLatency = isLatencyTest(test);
   const sizeBytes = sizeOf(asked);
@@ -128,7 +126,7 @@ export function perfArgsOf(workload: Workload): PerfArgs {
     verb,
     isLatency,
     sizeBytes,
-    iterations: iters ?? iterationsOf(isLatency, sizeBytes),
+    iterations: iterationsOf(asked),
     qpCount: qpsOf(asked),
     txDepth: txDepth ?? perfDefaults.txDepth,
     rxDepth: rxDepth ?? perfDefaults.rxDepth,
@@ -163,8 +161,10 @@ const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, patter
 });
 
 /** One completion for so many requests, where the workload does not say. */
-function moderationOf({ test, postList = 1 }: Workload): number {
+function moderationOf({ test, postList = 1, rate }: Workload): number {
   if (isKvTest(test)) return kvDefaults.cqModeration;
+  // The time of each message is measured.
+  if (rate !== undefined) return 1;
   return postList === 1 ? perfDefaults.cqModeration : postList;
 }
 
@@ -199,6 +199,15 @@ function extrasOf(asked: Workload): Partial<PerfArgs> {
     ...(pageSize === '2M' ? { pageBytes: 2 ** 21 } : {}),
     ...(blueflame === 'off' ? { usesBlueFlame: false } : {}),
     ...(moderation === undefined ? {} : { eventModeration: { count, microseconds } }),
+    ...(asked.rate === undefined
+      ? {}
+      : {
+          load: {
+            perSecond: asked.rate,
+            arrivals: asked.arrivals ?? loadDefaults.arrivals,
+            backlog: asked.backlog ?? loadDefaults.backlog,
+          },
+        }),
   };
 }
 
@@ -208,10 +217,3 @@ const regionOf = (bytes: number, { pattern = 'sequential', stride, keys = 1 }: W
   ...(stride === undefined ? {} : { strideBytes: stride }),
   ...(keys === 1 ? {} : { keys }),
 });
-
-/** perftest's counts; of large messages as many as show the steady state. */
-function iterationsOf(isLatency: boolean, sizeBytes: number): number {
-  const preset = isLatency ? perfDefaults.latencyIterations : perfDefaults.bandwidthIterations;
-  const enough = Math.max(10, Math.ceil(bandwidthBytes / sizeBytes));
-  return Math.min(preset, enough);
-}

@@ -6,6 +6,7 @@
  *
  * The other side's end is the arrival of the exchanged value {@link endLabel}: the statistics are read before anyone wakes.
  */
+import { psPerUs } from '../../../base/index.ts';
 import { type CpuCause, cpuCauses } from '../../../host/index.ts';
 import { PHASE_HARDWARE } from '../../../sim/index.ts';
 import type { HostNode } from './host-node.ts';
@@ -36,11 +37,14 @@ export class TransferMeter {
   readonly #beginHandler: number;
   #begin: HostSpent | undefined;
   #end: HostSpent | undefined;
+  #beginPs = 0;
+  #endPs = 0;
 
   constructor(node: HostNode) {
     this.#node = node;
     this.#beginHandler = node.lp.queue.addHandler(() => {
       this.#begin = this.#read();
+      this.#beginPs = this.#nowPs;
       this.#end = undefined;
     }, PHASE_HARDWARE);
   }
@@ -48,23 +52,36 @@ export class TransferMeter {
   /** Has the statistics read at an instant to come. */
   beginAt(atPs: number): void {
     this.#begin = undefined;
-    this.#node.lp.queue.schedule(atPs, this.#beginHandler);
+    const { lp } = this.#node;
+    lp.queue.schedule(atPs - lp.epochUs * psPerUs, this.#beginHandler);
   }
 
   /** This side has ended, now. */
   end(): void {
     this.#end = this.#read();
+    this.#endPs = this.#nowPs;
   }
 
   /** A value has arrived from another host. */
   arrived(label: string): void {
-    if (label === endLabel && this.#begin !== undefined) this.#end = this.#read();
+    if (label === endLabel && this.#begin !== undefined) this.end();
+  }
+
+  /** From begin to end. */
+  get spanPs(): number {
+    return this.#endPs - this.#beginPs;
   }
 
   /** Between begin and end; undefined when there was no transfer. */
   spent(): HostSpent | undefined {
     if (this.#begin === undefined || this.#end === undefined) return undefined;
     return differenceOf(this.#end, this.#begin);
+  }
+
+  /** Since power-on. */
+  get #nowPs(): number {
+    const { epochUs, nowPs } = this.#node.lp;
+    return epochUs * psPerUs + nowPs;
   }
 
   #read(): HostSpent {

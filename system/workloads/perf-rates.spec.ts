@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Random } from '../../sim/index.ts';
-import { resultOf } from './perf-bandwidth.ts';
+import { resultOf } from './perf-rates.ts';
 
 it('takes as peak the best rate of all pairs of a post and a completion, and as average that of the whole run', () => {
   // Best are the first two messages in 450 ps; the last pair, one message in 800 ps, is far worse.
