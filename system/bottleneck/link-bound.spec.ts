@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { withoutEffect } from '../cli/perf-options.ts';
 import { configurationOf } from '../machine/profile/index.ts';
-import { resultOf } from '../workloads/perf-rates.ts';
 import type { PerfArgs } from '../workloads/perf-plan.ts';
+import { resultOf } from '../workloads/perf-rates.ts';
 import { isWithinLink, linkBound } from './link-bound.ts';
 
 const args = (more: Partial<PerfArgs>): PerfArgs => ({
