@@ -15,7 +15,7 @@ import {
 import { countText } from '../text/format.ts';
 import type { Chart, ChartLine, HeatMap, Scale } from './chart/index.ts';
 import type { Plot } from './plot-choice.ts';
-import { placeText } from './sweep-summary.ts';
+import { kneeAtEndText, placeText } from './sweep-summary.ts';
 
 /** More lines than anyone can tell apart; and more maps than anyone compares. */
 export const linesMax = 24;
@@ -115,7 +115,8 @@ function kneeTexts(figure: string, x: string, lines: readonly Line[]): string[] 
     const names = group.slice(0, namesMax).map(({ name }) => name);
     const more = group.length - names.length;
     const which = `${names.join('; ')}${more === 0 ? '' : `; and ${more} more`}`;
-    return `${figure} has its knee at ${x} ${knee}${lines.length === 1 ? '' : `: ${which}`}.`;
+    const beyond = group.some(({ points }) => points.at(-1)![0] === knee) ? kneeAtEndText : '';
+    return `${figure} has its knee at ${x} ${knee}${beyond}${lines.length === 1 ? '' : `: ${which}`}.`;
   });
 }
 
@@ -153,7 +154,7 @@ function linesOf(
           Number(figures[figure]) / divisor,
         ],
       );
-      const knee = words === undefined ? kneeOf(points) : undefined;
+      const knee = words === undefined ? kneeOf(points, figureKindOf(figure).isMoreBetter) : undefined;
       return points.length === 0 ? [] : [{ name: place === '' ? figure : place, points, reports, knee }];
     });
 }

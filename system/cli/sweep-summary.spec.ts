@@ -26,3 +26,22 @@ it('says of what way latencies are, where tests of both kinds are beside each ot
   expect(text('write-lat', 'send-lat')).not.toContain('round trip');
   expect(text('read-lat', 'atomic-lat')).not.toContain('round trip');
 });
+
+it('says where a figure has its knee, that it may lie beyond the range, and that there is none', () => {
+  const textOf = (...rates: readonly number[]): string =>
+    sweepSummary(
+      rates.map((rate, index) => ({
+        ...{ hash: `${index}`, index, status: 'done', axes: { lines: 64 * 2 ** index } },
+        figures: { messagesPerSecond: rate * 1e6 },
+      })),
+      ['lines'],
+      rates.length,
+    ).join('\n');
+  expect(textOf(2, 5, 9, 9.1, 9.1)).toContain('messagesPerSecond has its knee over lines at 256.');
+  // The issue's example: 64 to 1024 lines of the context cache.
+  expect(textOf(2.02, 2.2, 2.49, 3.71, 10.72)).toContain(
+    'messagesPerSecond has its knee over lines at 1024, where the range ends, or beyond.',
+  );
+  expect(textOf(1, 2, 4, 8, 16)).toContain('messagesPerSecond has no knee over lines.');
+  expect(textOf(5, 5, 5, 5, 5)).not.toContain('knee');
+});

@@ -19,6 +19,7 @@ export function sweepSummary(
   const done = rows.filter(({ status }) => status === 'done');
   const all = summaryOf(done, axes);
   const varying = all.filter(({ best, worst }) => best.value !== worst.value);
+  const idle = idleAxesOf(done, axes);
   const same = all.filter((summary) => !varying.includes(summary));
   return [
     ...(varying.length === 0
@@ -31,8 +32,10 @@ export function sweepSummary(
           ),
         ]),
     ...same.map(({ figure, best }) => `${figure} is ${figureText(figure, best.value)} at every point.`),
-    ...varying.flatMap(({ figure, knees }) => knees.map((knee) => kneeText(figure, knee))),
-    ...idleAxesOf(done, axes).map((axis) => `${axis} changes none of these figures, at any point.`),
+    ...varying.flatMap(({ figure, knees }) =>
+      knees.filter(({ axis }) => !idle.includes(axis)).map((knee) => kneeText(figure, knee)),
+    ),
+    ...idle.map((axis) => `${axis} changes none of these figures, at any point.`),
     ...roundTripText(done),
     ...lossText(done),
     countsText(rows, pointCount),
@@ -57,12 +60,17 @@ export function placeText({ axes: values }: SweepRow, axes: readonly string[], s
   return axes.map((path, at) => `${isApart ? lastNames[at] : path}=${values[path] ?? '-'}`).join(separator);
 }
 
-function kneeText(figure: string, { axis, lineCount, at }: KneeSummary): string {
+/** Added to a knee at the last point of a line. */
+export const kneeAtEndText = ', where the range ends, or beyond';
+
+function kneeText(figure: string, { axis, lineCount, at, end }: KneeSummary): string {
+  if (at.length === 0) return `${figure} has no knee over ${axis}.`;
   const [low, high] = [at[0]!, at.at(-1)!];
   const middle = at[Math.floor((at.length - 1) / 2)]!;
   const where = low === high ? `at ${low}` : `around ${middle} (${low} to ${high})`;
   const lines = lineCount === 1 ? '' : `, in ${at.length} of ${lineCount} lines`;
-  return `${figure} has its knee over ${axis} ${where}${lines}.`;
+  const beyond = high === end ? kneeAtEndText : '';
+  return `${figure} has its knee over ${axis} ${where}${lines}${beyond}.`;
 }
 
 /** Latencies over tests of both kinds are not of the same way. */

@@ -19,24 +19,127 @@ const rowOf = (index: number, axes: SweepRow['axes'], figures: SweepRow['figures
 /** Powers of two from 1 on, with these values. */
 const over = (...ys: readonly number[]): Point[] => ys.map((y, at) => [2 ** at, y]);
 
+/**
+ * The knee of a concave curve that rises, by the steps of the paper (Satopää and others 2011, section III) without smoothing: the
+ * first local maximum of the difference curve behind which it falls below its threshold, the mean step of x less than it.
+ */
+function kneedle(points: readonly Point[]): number | undefined {
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  const unit = (values: readonly number[]): number[] => {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    return values.map((value) => (value - low) / (high - low));
+  };
+  const normal = unit(xs);
+  const difference = unit(ys).map((y, at) => y - normal[at]!);
+  let threshold: number | undefined;
+  let candidate = 0;
+  for (let at = 1; at < xs.length; at++) {
+    const [before, here, after = -1] = difference.slice(at - 1, at + 2) as [number, number, number?];
+    if (threshold !== undefined && here < threshold) return xs[candidate];
+    if (at < xs.length - 1 && here > before && here >= after) {
+      candidate = at;
+      threshold = here - 1 / (xs.length - 1);
+    }
+  }
+  return undefined;
+}
+
+/** Points of a function from 0 to 1. */
+const sampled = (count: number, of: (x: number) => number): Point[] =>
+  Array.from({ length: count }, (_, at) => at / (count - 1)).map((x) => [x, of(x)]);
+
+/** WRITEs of 1024 QPs on a machine whose context cache has 64 lines and more, in messages a second: all fit from 1024 on. */
+const contexts: readonly Point[] = [
+  [64, 2_022_730],
+  [128, 2_196_345],
+  [256, 2_490_250],
+  [512, 3_712_539],
+  [1024, 10_724_349],
+  [2048, 10_724_349],
+  [4096, 10_724_349],
+];
+
 describe('the knee of a line', () => {
   test.each([
     ['where it begins to be flat', over(1, 2, 4, 8, 8, 8, 8), 8],
     ['where a flat one begins to fall', over(8, 8, 8, 4, 2, 1), 4],
     ['where a falling one begins to be flat', over(9, 5, 1, 1, 1), 4],
     ['at the top of a peak', over(1, 5, 9, 5, 1), 4],
+    ['where a steep rise ends, not at its foot', contexts, 1024],
+    ['where the range ends while the rise steepens', contexts.slice(0, 5), 1024],
+    ['where a cliff begins', over(100, 99, 98, 97, 30, 29), 8],
   ])('is %s', (_what, points, knee) => {
     expect(kneeOf(points)).toBe(knee);
   });
 
+  it('of a figure to be low is where it is low enough, or begins to grow', () => {
+    expect(kneeOf(over(900, 500, 110, 105, 100, 100), false)).toBe(4);
+    expect(kneeOf(over(5, 5, 5.2, 6, 60, 90), false)).toBe(8);
+  });
+
+  it('is that of the function in the paper: −1/(x + 0.1) + 5 at ten points has it at 0.22', () => {
+    const points = sampled(10, (x) => 5 - 1 / (x + 0.1));
+    expect(kneeOf(points)).toBeCloseTo(0.2222, 4);
+    expect(kneedle(points)).toBe(kneeOf(points));
+  });
+
+  it('is where the slope is that between both ends, of curves with a derivative', () => {
+    for (const k of [0.02, 0.1, 0.3]) {
+      const saturating = (x: number): number => x / (x + k);
+      // k / (x + k)² = 1 / (1 + k)
+      expect(kneeOf(sampled(401, saturating))).toBeCloseTo(Math.sqrt(k * (1 + k)) - k, 2);
+      expect(kneeOf(sampled(401, (x) => -saturating(x)))).toBeCloseTo(Math.sqrt(k * (1 + k)) - k, 2);
+      expect(kneeOf(sampled(401, (x) => saturating(1 - x)))).toBeCloseTo(1 - Math.sqrt(k * (1 + k)) + k, 2);
+    }
+  });
+
+  it('is the one that the steps of the paper find, of random curves that saturate', () => {
+    const shape = fc.record({
+      count: fc.integer({ min: 6, max: 40 }),
+      bend: fc.integer({ min: 1, max: 30 }).map((each) => each / 100),
+      scale: fc.integer({ min: 1, max: 1e6 }),
+    });
+    fc.assert(
+      fc.property(shape, ({ count, bend, scale }) => {
+        const points = sampled(count, (x) => (scale * x) / (x + bend));
+        expect(kneeOf(points)).toBe(kneedle(points));
+        // Turned over and counted from the other end it falls, and the knee is the same point.
+        const falling = points.map(([x, y]): Point => [1 - x, y]).toReversed();
+        expect(kneeOf(falling)).toBe(1 - kneeOf(points)!);
+        expect(
+          kneeOf(
+            points.map(([x, y]): Point => [x, -y]),
+            false,
+          ),
+        ).toBe(kneeOf(points));
+      }),
+    );
+  });
+
   test.each([
-    ['straight', over(1, 2, 3, 4, 5)],
+    ['straight over the logarithm', over(1, 2, 3, 4, 5)],
+    ['straight', over(1, 2, 4, 8, 16)],
+    ['straight and falls', over(16, 15, 13, 9, 1)],
     ['flat', over(5, 5, 5, 5, 5)],
     ['nearly flat', over(100, 103, 104, 104, 104)],
+    ['noise', over(5, 9, 6, 10, 5, 8, 9, 5)],
+    ['straight but for noise', over(10, 21, 29, 41, 49, 61, 69, 81)],
     ['short', over(1, 9, 9)],
     ['empty', []],
   ])('is not there where the line is %s', (_what, points) => {
     expect(kneeOf(points)).toBeUndefined();
+  });
+
+  it('is found in hardly any sequence of random numbers', () => {
+    let state = 1;
+    const next = (): number => {
+      state = (state * 48_271) % 2_147_483_647;
+      return state / 2_147_483_647;
+    };
+    const found = Array.from({ length: 1000 }, () => sampled(10, next)).filter(
+      (points) => kneeOf(points) !== undefined,
+    );
+    expect(found.length).toBeLessThan(150);
   });
 
   it('does not depend on units, and is one of the points', () => {
@@ -84,7 +187,7 @@ describe('a summary', () => {
   it('has the best and the worst of each figure, of equal ones the first, and knees by line', () => {
     const [rate, latency] = summaryOf(rows, ['lines', 'generation']);
     expect([rate!.best.value, rate!.best.row.index, rate!.worst.row.index]).toEqual([64, 4, 0]);
-    expect(rate!.knees).toEqual([{ axis: 'lines', lineCount: 2, at: [64, 64] }]);
+    expect(rate!.knees).toEqual([{ axis: 'lines', lineCount: 2, at: [64, 64], end: 256 }]);
     expect([latency!.best.row.axes['lines'], latency!.worst.row.axes['lines']]).toEqual([256, 16]);
   });
 

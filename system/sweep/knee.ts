@@ -1,38 +1,107 @@
 /**
- * The knee of a line: the point that lies farthest from the straight line between both ends, each axis taken from 0 to 1. There a
- * curve that rises or falls begins to be flat, or a flat one to fall. After V. Satopää and others, Finding a "Kneedle" in a
- * Haystack, 2011, without its smoothing: simulated figures have no noise.
+ * The knee of a line, as V. Satopää and others define it in "Finding a 'Kneedle' in a Haystack" (2011), without smoothing: both
+ * axes go from 0 to 1, and the knee is where the curve is farthest on one side of the line between its ends. The side follows
+ * from what the curve does; a figure of which less is better is turned over first.
+ *
+ *     rises    ── above the line: it has risen, and saturates; the foot of a rise is no knee
+ *     falls    ── above the line: it was flat, and begins to fall; below the line: it has fallen, and is flat
+ *
+ * A candidate is a local maximum of the distance behind which the distance drops by the mean step of x (the paper's threshold
+ * with its sensitivity 1). A range of x that spans a factor of 8 is taken by its logarithm, on which a straight line looks bent:
+ * the curve has to be bent in x itself, too.
+ *
+ * Where a rising curve only steepens up to its end, what it reaches is reached there: the knee is that end, or beyond.
  */
 
 /** Below, a line has no knee: it has too few points, changes too little, or is too straight. */
 const pointsMin = 4;
 const changeMin = 0.05;
-const distanceMin = 0.15;
-/** A range of x that spans so much is taken by its logarithm. */
+const distanceMin = 0.1;
+/** It has none either if it goes to and fro: all its changes together, in units of its range. */
+const wanderingMax = 2.5;
+/** How far a curve has to be bent in x itself. */
+const bentMin = 0.02;
 const logarithmicRatio = 8;
+const rounding = 1e-9;
 
 export type Point = readonly [x: number, y: number];
 
-/** @param points by rising x @returns the x of the knee, or undefined when there is none */
-export function kneeOf(points: readonly Point[]): number | undefined {
+/**
+ * @param points by rising x
+ * @param isMoreBetter false for a figure to be low
+ * @returns the x of the knee, which for the last point means "there or beyond", or undefined when there is none
+ */
+export function kneeOf(points: readonly Point[], isMoreBetter = true): number | undefined {
   if (points.length < pointsMin) return undefined;
-  const xs = scaled(points.map(([x]) => x));
-  const ys = points.map(([, y]) => y);
+  const heights = heightsOf(points, isMoreBetter);
+  if (heights === undefined) return undefined;
+  const xs = points.map(([x]) => x);
+  const isLogarithmic = xs[0]! > 0 && xs.at(-1)! / xs[0]! >= logarithmicRatio;
+  const places = fromZeroToOne(isLogarithmic ? xs.map(Math.log) : xs);
+  const plain = fromZeroToOne(xs);
+  const isRising = heights.at(-1)! >= heights[0]!;
+  const sides = isRising ? [aboveRising] : [aboveFalling, belowFalling];
+  const found = sides.flatMap((side) => {
+    const distances = heights.map((height, at) => side(places[at]!, height));
+    const at = farthest(distances, (each) => side(plain[each]!, heights[each]!) >= bentMin);
+    return at === undefined ? [] : [{ at, distance: distances[at]! }];
+  });
+  const best = found.toSorted((left, right) => right.distance - left.distance)[0];
+  if (best !== undefined) return xs[best.at];
+  return isRising && steepens(plain, heights)
+    ? xs[heights.findIndex((height) => height >= 1 - changeMin)]
+    : undefined;
+}
+
+/** Distance from the line between the ends, along y. */
+type Side = (place: number, height: number) => number;
+const aboveRising: Side = (place, height) => height - place;
+const aboveFalling: Side = (place, height) => height - (1 - place);
+const belowFalling: Side = (place, height) => 1 - place - height;
+
+/** The figure from 0, its worst, to 1; undefined when it changes too little or wanders. */
+function heightsOf(points: readonly Point[], isMoreBetter: boolean): number[] | undefined {
+  const ys = points.map(([, y]) => (isMoreBetter ? y : -y));
   const low = Math.min(...ys);
   const high = Math.max(...ys);
   if (high - low <= changeMin * Math.max(Math.abs(low), Math.abs(high))) return undefined;
-  const heights = ys.map((y) => (y - low) / (high - low));
-  const first = heights[0]!;
-  const last = heights.at(-1)!;
-  const distances = heights.map((height, at) => Math.abs(height - (first + (last - first) * xs[at]!)));
-  const most = Math.max(...distances);
-  return most < distanceMin ? undefined : points[distances.indexOf(most)]![0];
+  const heights = fromZeroToOne(ys);
+  const changes = heights.reduce(
+    (sum, height, at) => sum + Math.abs(height - (heights[at - 1] ?? height)),
+    0,
+  );
+  return changes > wanderingMax ? undefined : heights;
 }
 
-/** From 0 to 1, by value or by logarithm. */
-function scaled(xs: readonly number[]): number[] {
-  const isLogarithmic = xs[0]! > 0 && xs.at(-1)! / xs[0]! >= logarithmicRatio;
-  const places = isLogarithmic ? xs.map(Math.log) : xs;
-  const [low, high] = [places[0]!, places.at(-1)!];
-  return places.map((place) => (place - low) / (high - low));
+/** The knee that is farthest, of those that are bent enough. */
+function farthest(distances: readonly number[], isBent: (at: number) => boolean): number | undefined {
+  const step = 1 / (distances.length - 1);
+  let best: number | undefined;
+  for (let at = 1; at < distances.length - 1; at++) {
+    const distance = distances[at]!;
+    if (distance < distanceMin - rounding || distance <= (distances[best ?? -1] ?? 0) || !isBent(at))
+      continue;
+    const isPeak = distance > distances[at - 1]! && distance >= distances[at + 1]!;
+    if (isPeak && dropsBelow(distances, at, distance - step)) best = at;
+  }
+  return best;
+}
+
+/** Whether the distance falls to the threshold before it rises above what it was. */
+function dropsBelow(distances: readonly number[], from: number, threshold: number): boolean {
+  for (const distance of distances.slice(from + 1)) {
+    if (distance <= threshold + rounding) return true;
+    if (distance > distances[from]!) return false;
+  }
+  return false;
+}
+
+/** Whether a rising curve is below the line between its ends: by x itself, for a straight line does not steepen. */
+const steepens = (plain: readonly number[], heights: readonly number[]): boolean =>
+  Math.max(...plain.map((place, at) => -aboveRising(place, heights[at]!))) >= distanceMin;
+
+function fromZeroToOne(values: readonly number[]): number[] {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  return values.map((value) => (value - low) / (high - low));
 }

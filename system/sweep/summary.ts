@@ -22,10 +22,12 @@ export interface FigureSummary {
 /** Knees of a figure over an axis, one line for each choice of the other axes. */
 export interface KneeSummary {
   readonly axis: string;
-  /** Lines that have points enough, and those of them that have a knee. */
+  /** Lines that have points enough. */
   readonly lineCount: number;
-  /** Where they are, rising. */
+  /** Where those that have a knee have it, rising. */
   readonly at: readonly number[];
+  /** Where the longest of them end: a knee there may lie beyond. */
+  readonly end: number;
 }
 
 export function summaryOf(
@@ -63,8 +65,13 @@ function kneesOver(
 ): KneeSummary[] {
   const lines = linesOver(rows, axes, axis, figure);
   const long = lines.filter(({ points }) => points.length >= 4);
-  const at = long.flatMap(({ points }) => kneeOf(points) ?? []).toSorted((left, right) => left - right);
-  return at.length === 0 ? [] : [{ axis, lineCount: long.length, at }];
+  if (long.length === 0) return [];
+  const { isMoreBetter } = figureKindOf(figure);
+  const at = long
+    .flatMap(({ points }) => kneeOf(points, isMoreBetter) ?? [])
+    .toSorted((left, right) => left - right);
+  const end = Math.max(...long.map(({ points }) => points.at(-1)![0]));
+  return [{ axis, lineCount: long.length, at, end }];
 }
 
 /** Axes along which none of these figures ever changes, whatever the other axes are. */
