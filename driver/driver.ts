@@ -118,6 +118,7 @@ export class Driver implements KernelDevice, Patient {
     device.commands.onPosted(() => this.health.used());
     for (const page of this.staleUars) device.numbers.uars.take(page);
     this.health.start();
+    await this.connections.deviceAdded(cpu, device, this.teardown);
   }
 
   /** Closes every context that is still open and gives everything back. Rejects with the first step that failed. */
@@ -162,9 +163,7 @@ export class Driver implements KernelDevice, Patient {
     if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
     platform.kernelEntered?.(cpu);
     try {
-      const channel = await this.connections.open(cpu, this.device, (stop) =>
-        this.teardown.push('QP1', stop),
-      );
+      const channel = await this.connections.open(cpu, this.device, this.teardown);
       await cpu.settle();
       return channel;
     } finally {
@@ -206,6 +205,11 @@ export class Driver implements KernelDevice, Patient {
     };
   }
 
+  /** Contexts of the device as it is now: others were cut off when it died before, and their programs have not closed them yet. */
+  private get contextsOfDevice(): ProcessContext[] {
+    return [...this.contexts].filter(({ isUsable }) => isUsable);
+  }
+
   /** The device has died; the thread that found out goes on, and a kernel thread does the rest. */
   private died(device: Device): void {
     if (this.probed !== device || this.isRestarting) return;
@@ -215,14 +219,14 @@ export class Driver implements KernelDevice, Patient {
     this.lastReason = device.lifecycle.reason;
     this.log(`dead: ${this.lastReason}`);
     this.health.stop();
-    for (const context of this.contexts) context.deviceFatal();
+    for (const context of this.contextsOfDevice) context.deviceFatal();
     this.platform.spawn('restart', (cpu) => this.restart(cpu, device));
   }
 
   private async restart(cpu: Cpu, device: Device): Promise<void> {
     // Reset comes first: from then on the device reaches no memory that is about to be given back.
     if (await this.hasRegisters(cpu)) await ignoring(resetDevice(cpu, this.platform, this.config));
-    for (const context of this.contexts) {
+    for (const context of this.contextsOfDevice) {
       this.staleUars.add(context.info.uarPage);
       await context.disassociate(cpu);
     }

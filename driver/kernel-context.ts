@@ -78,7 +78,7 @@ export class ProcessContext implements KernelContext {
   private readonly onClose: (context: ProcessContext) => void;
   private isClosed = false;
   /** The device died, and what this context had of it is gone. */
-  isCutOff = false;
+  private isCutOff = false;
 
   constructor(device: Device, process: ProcessMemory, onClose: (context: ProcessContext) => void) {
     this.device = device;
@@ -89,6 +89,10 @@ export class ProcessContext implements KernelContext {
     this.uar = mapUar(device, process);
     this.events = new ContextEvents(device);
     this.info = contextInfo(device, this.uar);
+  }
+
+  get isUsable(): boolean {
+    return !this.isClosed && !this.isCutOff;
   }
 
   /** Objects alive, for the driver's counts. */

@@ -140,6 +140,8 @@ export interface ResourceCounts {
 
 export interface KernelContext {
   readonly info: ContextInfo;
+  /** False once the device died or the file was closed: only destroying and closing succeed. */
+  readonly isUsable: boolean;
   queryDevice(cpu: Cpu): Promise<DeviceAttr>;
   queryPort(cpu: Cpu, port: number): Promise<PortAttr>;
   /** @returns 16 bytes */

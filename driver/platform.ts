@@ -201,6 +201,8 @@ export interface DriverPlatform {
   readonly memory: KernelMemory;
   readonly interrupts: InterruptLines;
   readonly costs: DriverCosts;
+  /** 32 random bits, by the seed of the machine (get_random_u32). */
+  randomBits(): number;
   newSignal(): Signal;
   /**
    * Counts one system call that this thread makes, and charges its entry and return. The driver calls it once at the

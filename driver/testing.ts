@@ -223,6 +223,7 @@ export class TestMachine {
         interruptHandler: 50,
         eventDispatch: 5,
       },
+      randomBits: () => 0,
       newSignal: () => new TestSignal(this),
       stopwatch: () => {
         const startPs = this.time;

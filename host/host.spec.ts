@@ -27,9 +27,9 @@ describe('the host fits its neighbours', () => {
     expect(Object.keys(fits)).toHaveLength(6);
   });
 
-  it('gives the driver all of its platform', async () => {
+  it('gives the driver all of its platform but random bits, which are of the machine', async () => {
     const { host, runToEnd } = newTestHost({ cost: { systemCallEntry: 100, systemCallExit: 50 } });
-    const platform: DriverPlatform = driverPlatformOf(host, 0x100, [
+    const platform: Omit<DriverPlatform, 'randomBits'> = driverPlatformOf(host, 0x100, [
       { address: 2 ** 35, sizeBytes: 1 << 20 },
     ]);
     host.runProgram('p', 0, async ({ cpu, process }) => {

@@ -32,8 +32,8 @@ export interface RdmaEventChannel {
   cpu: VerbsCpu;
   /** @internal */
   readonly kernel: KernelEventChannel;
-  /** @internal The device that its IDs are bound to. */
-  readonly verbs: IbvContext;
+  /** @internal Opened for its IDs: the last one is of the device as it is now, others of what it was before a reset. */
+  readonly contexts: IbvContext[];
   /** @internal */
   readonly ids: Map<Handle, RdmaCmId>;
   /** @internal Takes back the exit hook. */
@@ -79,7 +79,7 @@ export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<R
       () => closeDevice(verbs),
     );
     const forgetExit = platform.onExit?.((cpu) => kernel.close(cpu)) ?? (() => {});
-    return { cpu: platform.cpu, kernel, verbs, ids: new Map(), forgetExit };
+    return { cpu: platform.cpu, kernel, contexts: [verbs], ids: new Map(), forgetExit };
   });
 }
 
@@ -92,7 +92,7 @@ export async function rdmaDestroyEventChannel(channel: RdmaEventChannel): Promis
     await channel.kernel.destroy(channel.cpu);
     channel.forgetExit();
   });
-  await closeDevice(channel.verbs);
+  for (const context of channel.contexts) await closeDevice(context);
 }
 
 /** Makes an ID (rdma_create_id). @throws VerbsError EOPNOTSUPP for a port space that is not RDMA_PS_TCP */
@@ -237,7 +237,7 @@ async function takenEvent(
   channel: RdmaEventChannel,
   record: CmEventRecord,
 ): Promise<RdmaCmEvent | undefined> {
-  const id = channel.ids.get(record.id) ?? requestedId(channel, record);
+  const id = channel.ids.get(record.id) ?? (await requestedId(channel, record));
   switch (record.event) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       return id.qp === null ? eventOf(channel, id, record) : answered(channel, id, id.qp, record);
@@ -336,10 +336,10 @@ function idOf(channel: RdmaEventChannel, handle: Handle, context: unknown, ps: R
 }
 
 /** The ID that a request makes: it has its listener's context, and a device. */
-function requestedId(channel: RdmaEventChannel, record: CmEventRecord): RdmaCmId {
+async function requestedId(channel: RdmaEventChannel, record: CmEventRecord): Promise<RdmaCmId> {
   const listener = channel.ids.get(record.listenId);
   const id = idOf(channel, record.id, listener?.context ?? null, RdmaPortSpace.RDMA_PS_TCP);
-  id.verbs = channel.verbs;
+  id.verbs = await contextOf(channel);
   id.portNum = 1;
   return id;
 }
@@ -356,8 +356,17 @@ function eventOf(channel: RdmaEventChannel, id: RdmaCmId, record: CmEventRecord)
 async function learnDevice(id: RdmaCmId): Promise<void> {
   const { portNum } = await id.channel.kernel.queryAddresses(id.channel.cpu, id.handle);
   if (portNum === 0) return;
-  id.verbs = id.channel.verbs;
+  id.verbs = await contextOf(id.channel);
   id.portNum = portNum;
+}
+
+/** The channel's open device. It is opened again when it died and returned (librdmacm: ucma_get_device). */
+async function contextOf({ contexts }: RdmaEventChannel): Promise<IbvContext> {
+  const last = contexts.at(-1)!;
+  if (last.kernel.isUsable) return last;
+  const context = await openDevice(last.device);
+  contexts.push(context);
+  return context;
 }
 
 /** INIT with the rights that the kernel has found out, then RTR and RTS, as librdmacm's ucma_modify_qp_rtr and _rts. */

@@ -1,6 +1,8 @@
 /**
  * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
- * channel (as modprobe rdma_ucm would), taken down with the device; and what IDs need of it: addresses, ports, paths.
+ * channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it; and what IDs need of it:
+ * addresses, ports, paths. Event channels, ports, listeners and communication IDs belong to the host and outlive the device, as
+ * those of Linux' rdma_cm and ib_cm modules do.
  *
  * On InfiniBand addresses are those of the host's table, which stands for IPoIB's interface and its neighbours, and the subnet
  * administration gives the path to a port; on Ethernet the port's own interface finds neighbours (../network), and a path is a MAC. Own
@@ -16,9 +18,11 @@ import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
 import type { Port } from '../port.ts';
+import type { Teardown } from '../remove.ts';
 import { errnoNumbers } from '../uapi.ts';
+import { CommunicationIds } from './communication-ids.ts';
 import type { CmDrop } from './connection.ts';
-import { ConnectionManager } from './connection-manager.ts';
+import { type CmListener, ConnectionManager } from './connection-manager.ts';
 import { EventChannel } from './event-channel.ts';
 import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { MadAgent, type MadConsumers } from './mad-agent.ts';
@@ -72,12 +76,15 @@ export class CmService {
   readonly #lock: Mutex;
   readonly #channels = new Set<EventChannel>();
   readonly #ports = new Set<number>();
+  readonly #ids: CommunicationIds;
+  readonly #listeners = new Map<bigint, CmListener>();
   #running: Running | undefined;
   #nextPort = firstFreePort;
 
   constructor(platform: DriverPlatform) {
     this.#platform = platform;
     this.#lock = new Mutex(() => platform.newSignal());
+    this.#ids = new CommunicationIds(platform.randomBits());
   }
 
   /** The CM. @throws KernelError ENODEV when the device is gone */
@@ -108,22 +115,36 @@ export class CmService {
 
   /**
    * Opens an event channel.
-   * @param started takes what is to be done before the device goes
+   * @param teardown takes the step that stops connection management before the device is removed
    * @throws KernelError EOPNOTSUPP on a host without a table of neighbours, ENODEV when this port is not in it
    */
-  async open(
-    cpu: Cpu,
-    device: Device,
-    started: (stop: (cpu: Cpu) => Promise<void>) => void,
-  ): Promise<EventChannel> {
-    await this.#lock.run(cpu, async () => {
-      if (this.#running !== undefined) return;
-      this.#running = await this.#start(cpu, device);
-      started((thread) => this.#stop(thread));
-    });
+  async open(cpu: Cpu, device: Device, teardown: Teardown): Promise<EventChannel> {
+    await this.#bringUp(cpu, device, teardown);
     const channel = new EventChannel(this.#platform, this, () => this.#channels.delete(channel));
     this.#channels.add(channel);
     return channel;
+  }
+
+  /** Brings the CM up on a device that returned, if a program has an event channel: its listeners at any address take requests again. */
+  async deviceAdded(cpu: Cpu, device: Device, teardown: Teardown): Promise<void> {
+    if (this.#channels.size === 0) return;
+    try {
+      await this.#bringUp(cpu, device, teardown);
+    } catch (error) {
+      if (!(error instanceof KernelError)) throw error;
+      this.#platform.log?.(`rdma_cm: ${error.message}`);
+    }
+  }
+
+  /** Takes requests for a service ID, on each device that is or will be there. @returns false when the service ID has a listener */
+  listen(serviceId: bigint, listener: CmListener): boolean {
+    if (this.#listeners.has(serviceId)) return false;
+    this.#listeners.set(serviceId, listener);
+    return true;
+  }
+
+  stopListening(serviceId: bigint): void {
+    this.#listeners.delete(serviceId);
   }
 
   /** Takes a port; 0 takes one that is free. @throws KernelError EADDRINUSE */
@@ -191,6 +212,14 @@ export class CmService {
     return this.#running;
   }
 
+  async #bringUp(cpu: Cpu, device: Device, teardown: Teardown): Promise<void> {
+    await this.#lock.run(cpu, async () => {
+      if (this.#running !== undefined) return;
+      this.#running = await this.#start(cpu, device);
+      teardown.push('QP1', (thread) => this.#stop(thread));
+    });
+  }
+
   async #start(cpu: Cpu, device: Device): Promise<Running> {
     const { neighbours } = this.#platform;
     if (neighbours === undefined)
@@ -202,6 +231,8 @@ export class CmService {
     const manager: ConnectionManager = new ConnectionManager({
       platform: this.#platform,
       caGuid: device.nodeGuid,
+      ids: this.#ids,
+      listeners: this.#listeners,
       gidIndexTo: ethernet && ((gid, isRoutable) => ethernet.gidIndexTo(gid, isRoutable)),
       send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
@@ -225,7 +256,7 @@ export class CmService {
     this.#running = undefined;
     manager.close();
     paths.close();
-    for (const channel of this.#channels) channel.deviceRemoved();
+    for (const channel of this.#channels) channel.deviceRemoved(cpu);
     await agent.close(cpu);
   }
 }

@@ -256,7 +256,7 @@ describe('a stale connection', () => {
     expect(taken).toHaveLength(1);
   });
 
-  it('IBTA 12.9.8.3.1: a REP for a QP that has a connection is refused with reason 10, and nothing is left of it', async () => {
+  it('IBTA 12.9.8.3.1: a REP for a QP that has a connection is refused with reason 10, and a DREQ ends the old one', async () => {
     await bench.established([0x48, 0x52]);
     const taken = bench.listen();
     const second = bench.connect(0x49);
@@ -264,9 +264,144 @@ describe('a stale connection', () => {
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
     await bench.deliver();
     expect([second.events, taken[0]!.events]).toEqual([['rejected 10'], ['rejected 10']]);
-    expect(bench.managers[0]!.connectionCount).toBe(1);
+    expect(bench.conversation.at(-1)).toBe('DREQ >');
     await bench.elapse(hourPs);
-    expect(bench.managers.map(({ connectionCount }) => connectionCount)).toEqual([1, 1]);
+    // The peer's program has not answered the DREQ yet.
+    expect(bench.managers.map(({ connectionCount }) => connectionCount)).toEqual([0, 1]);
+  });
+});
+
+describe('a peer that was reset', () => {
+  /** States of both sides, the active one first, and how programs bring them about. */
+  const pairs: readonly (readonly [CmState, CmState])[] = [
+    ['ReqSent', 'ReqRcvd'],
+    ['MraReqRcvd', 'MraReqSent'],
+    ['RepRcvd', 'RepSent'],
+    ['MraRepSent', 'MraRepRcvd'],
+    ['Established', 'Established'],
+    ['DreqSent', 'DreqRcvd'],
+    ['DreqRcvd', 'DreqSent'],
+    ['Timewait', 'Timewait'],
+  ];
+  const [active, passive] = [0x48, 0x52];
+
+  async function broughtTo(wanted: readonly [CmState, CmState]): Promise<[Program, Program]> {
+    const taken = bench.listen();
+    const asker = bench.connect(active);
+    await bench.deliver();
+    const asked = taken[0]!;
+    const isThere = (): boolean => stateOf(asker) === wanted[0] && stateOf(asked) === wanted[1];
+    const steps = [
+      () => bench.elapse(wanted[0] === 'MraReqRcvd' ? answerPs : 0),
+      () => asked.connection!.reply(bench.cpu, parameters(passive)),
+      () => bench.elapse(wanted[0] === 'MraRepSent' ? answerPs : 0),
+      () => asker.connection!.readyToUse(bench.cpu),
+      () => (wanted[0] === 'DreqRcvd' ? asked : asker).connection!.disconnect(bench.cpu),
+      () => asked.connection!.disconnect(bench.cpu),
+    ];
+    for (const step of steps) {
+      if (isThere()) break;
+      await step();
+      await bench.deliver();
+    }
+    expect([stateOf(asker), stateOf(asked)]).toEqual(wanted);
+    bench.stopListening();
+    return [asker, asked];
+  }
+
+  /** Asks until the peer takes the request. @returns what each attempt was told */
+  async function connectedAgain(...qpns: readonly [number, number]): Promise<string[][]> {
+    const attempts: string[][] = [];
+    const taken = bench.listen();
+    while (attempts.length < 3 && attempts.at(-1)?.[0] !== 'replied') {
+      const program = bench.connect(qpns[0]);
+      await bench.deliver();
+      for (const { connection } of taken.slice(-1)) connection!.reply(bench.cpu, parameters(qpns[1]));
+      await bench.deliver();
+      attempts.push(program.events);
+    }
+    return attempts;
+  }
+
+  const firstRefused = [['rejected 10'], ['replied']];
+  /** An old connection of the passive side, by its state: what its program is told because of the new REQ. */
+  const endings: Readonly<Partial<Record<CmState, string>>> = {
+    ReqRcvd: 'rejected 10',
+    MraReqSent: 'rejected 10',
+    RepSent: 'disconnected',
+    MraRepRcvd: 'disconnected',
+    Established: 'disconnected',
+    DreqSent: 'disconnected',
+    DreqRcvd: 'disconnected',
+    Timewait: 'disconnected',
+  };
+
+  describe.each([
+    ['with the IDs that follow and its first QP again', false, active],
+    ['with the same ID for another QP, as after a restart of its host', true, active + 7],
+    ['with the same ID and QP, and another Starting PSN', true, active],
+  ])('IBTA 12.9.8.3.1: the active one, %s', (_how, isRebooted, qpn) => {
+    it.each(pairs)(
+      'from %s to %s: REJ 10 ends the old connection, and the next REQ is taken',
+      async (...wanted) => {
+        const [, asked] = await broughtTo(wanted);
+        const before = bench.sent.length;
+        bench.reset(0, isRebooted);
+        const attempts = await connectedAgain(qpn, passive + 1);
+        const sent = bench.sent.slice(before);
+        const refusals = sent.filter(({ name }) => name === 'REJ');
+        if (wanted[1] === 'Timewait') expect([attempts, refusals]).toEqual([[['replied']], []]);
+        else {
+          expect(attempts).toEqual(firstRefused);
+          expect(refusals).toHaveLength(1);
+          const { localCommId: remoteCommId } = decodeCm(CmAttribute.REQ, sent[0]!.bytes);
+          expect(decodeCm(CmAttribute.REJ, refusals[0]!.bytes)).toMatchObject({
+            localCommId: 0,
+            remoteCommId,
+            messageRejected: 0,
+            reason: 10,
+          });
+        }
+        await bench.elapse(hourPs);
+        expect(asked.events).toContain(endings[wanted[1]]);
+        expect(bench.managers[1]!.dropped.duplicate).toBeLessThanOrEqual(1);
+      },
+    );
+  });
+
+  it.each(pairs)(
+    'from %s to %s: the passive one is found by its REP with the QP of before',
+    async (...wanted) => {
+      const [asker] = await broughtTo(wanted);
+      bench.reset(1);
+      const remembers = !['ReqSent', 'MraReqRcvd', 'Timewait'].includes(wanted[0]);
+      const attempts = await connectedAgain(active + 1, passive);
+      expect(attempts).toEqual(remembers ? firstRefused : [['replied']]);
+      await bench.elapse(hourPs);
+      const ends = asker.events.filter((event) => /rejected|disconnected|unreachable/.test(event));
+      expect(ends).toHaveLength(1);
+    },
+  );
+
+  it('many times, finds its peer each time with two REQs', async () => {
+    await bench.established([active, passive]);
+    for (let time = 0; time < 20; time++) {
+      bench.reset(0, time % 2 === 1);
+      expect(await connectedAgain(active, passive + time + 1)).toEqual(firstRefused);
+      bench.stopListening();
+    }
+    await bench.elapse(hourPs);
+    expect(bench.managers[1]!.connectionCount).toBeLessThanOrEqual(1);
+  });
+
+  it('IDs of a host do not return with its device (cm.c: cm.local_id_table is of the module)', async () => {
+    const ids = new Set<number>();
+    for (let time = 0; time < 50; time++) {
+      ids.add(bench.connect().connection!.localId);
+      bench.reset(0);
+    }
+    expect(ids.size).toBe(50);
+    expect(ids.has(0)).toBe(false);
   });
 });
 

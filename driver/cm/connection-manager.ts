@@ -2,8 +2,10 @@
  * The CM of a device, as ib_cm: finds the connection that a message is for, makes one for each new REQ that has a listener,
  * and answers for connections that do not exist.
  *
- * A peer's connection is known by its CA's GUID with its communication ID, and by the GUID with its QP: a REQ that has both
- * is a duplicate, one that has only the QP has replaced the old connection, which is stale (IBTA vol 1, 12.9.8.3.1).
+ * A peer's connection is known by its CA's GUID with its communication ID, and by the GUID with its QP. A REQ that repeats ID, QP
+ * and Starting PSN is a duplicate. A REQ with the ID or the QP of a connection that is otherwise another one comes from a peer that
+ * has lost the old connection, e.g. by a reset of its device: the old one is stale (IBTA vol 1, 12.9.8.3.1). Linux compares the ID
+ * alone, for its own IDs do not return within a life of the kernel; those of another CM may.
  * Source: IBTA vol 1, 12.9; Linux 6.1, drivers/infiniband/core/cm.c, for what the standard leaves open.
  */
 import { RejectReason } from '../../abi/index.ts';
@@ -18,6 +20,7 @@ import {
   decodeCm,
   transactionIdOf,
 } from './cm-mad.ts';
+import type { CommunicationIds } from './communication-ids.ts';
 import { type CmCore, type CmDrop, Connection } from './connection.ts';
 import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
 import type { Path } from './path.ts';
@@ -37,6 +40,9 @@ export interface CmListener {
 export interface ConnectionManagerSetup {
   readonly platform: DriverPlatform;
   readonly caGuid: bigint;
+  readonly ids: CommunicationIds;
+  /** Listeners by service ID: they belong to the host, and outlive this device. */
+  readonly listeners: ReadonlyMap<bigint, CmListener>;
   /** Place of the GID from which packets go to another by a version of RoCE; left out on InfiniBand. */
   readonly gidIndexTo?: ((destinationGid: Uint8Array, isRoutable: boolean) => number) | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
@@ -61,8 +67,6 @@ export class ConnectionManager implements CmCore {
   readonly #connections = new Map<number, Connection>();
   readonly #byRemoteId = new Map<string, Connection>();
   readonly #byRemoteQp = new Map<string, Connection>();
-  readonly #listeners = new Map<bigint, CmListener>();
-  #lastId = 0;
 
   constructor(setup: ConnectionManagerSetup) {
     this.#setup = setup;
@@ -81,32 +85,25 @@ export class ConnectionManager implements CmCore {
     return this.#add(new Connection(this, 'active', localId, path, transactionIdOf(localId)));
   }
 
-  /** @returns false when the service ID has a listener */
-  listen(serviceId: bigint, listener: CmListener): boolean {
-    if (this.#listeners.has(serviceId)) return false;
-    this.#listeners.set(serviceId, listener);
-    return true;
-  }
-
-  stopListening(serviceId: bigint): void {
-    this.#listeners.delete(serviceId);
-  }
-
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void {
     this.#setup.send(cpu, bytes, to);
+  }
+
+  randomBits(): number {
+    return this.#setup.platform.randomBits();
   }
 
   count(reason: CmDrop): void {
     this.dropped[reason]++;
   }
 
-  remember(connection: Connection): boolean {
+  remember(connection: Connection): Connection | undefined {
     const { remoteGuid, remoteId, remoteQpn } = connection;
-    const [byId, byQp] = [keyOf(remoteGuid, remoteId), keyOf(remoteGuid, remoteQpn)];
-    if (this.#byRemoteId.has(byId) || this.#byRemoteQp.has(byQp)) return false;
-    this.#byRemoteId.set(byId, connection);
-    this.#byRemoteQp.set(byQp, connection);
-    return true;
+    const old = this.#holderOf(remoteGuid, remoteId, remoteQpn);
+    if (old !== undefined) return old;
+    this.#byRemoteId.set(keyOf(remoteGuid, remoteId), connection);
+    this.#byRemoteQp.set(keyOf(remoteGuid, remoteQpn), connection);
+    return undefined;
   }
 
   forget(connection: Connection): void {
@@ -123,7 +120,6 @@ export class ConnectionManager implements CmCore {
     this.#connections.clear();
     this.#byRemoteId.clear();
     this.#byRemoteQp.clear();
-    this.#listeners.clear();
   }
 
   /** Takes a MAD of class 7 that has arrived. */
@@ -152,9 +148,18 @@ export class ConnectionManager implements CmCore {
   }
 
   #newId(): number {
-    do this.#lastId = (this.#lastId + 1) >>> 0;
-    while (this.#lastId === 0 || this.#connections.has(this.#lastId));
-    return this.#lastId;
+    return this.#setup.ids.next((id) => this.#connections.has(id));
+  }
+
+  /**
+   * The connection that uses a peer's communication ID or QP. One in Timewait does not: its peer may use both again
+   * (Linux 6.1, cm.c: cm_enter_timewait removes them from its tables).
+   */
+  #holderOf(guid: bigint, remoteId: number, remoteQpn: number): Connection | undefined {
+    const byId = this.#byRemoteId.get(keyOf(guid, remoteId));
+    if (byId !== undefined && byId.state !== 'Timewait') return byId;
+    const byQp = this.#byRemoteQp.get(keyOf(guid, remoteQpn));
+    return byQp?.state === 'Timewait' ? undefined : byQp;
   }
 
   #add(connection: Connection): Connection {
@@ -189,15 +194,15 @@ export class ConnectionManager implements CmCore {
     const { from } = received;
     const { localCaGuid, localCommId, localQpn, serviceId } = request;
     const known = this.#byRemoteId.get(keyOf(localCaGuid, localCommId));
-    if (known !== undefined) return known.requestAgain(cpu);
-    const old = this.#byRemoteQp.get(keyOf(localCaGuid, localQpn));
+    if (known?.isAskedBy(request)) return known.requestAgain(cpu);
+    const old = this.#holderOf(localCaGuid, localCommId, localQpn);
     const refuse = (reason: number): void => this.#refuse(cpu, localCommId, reason, transactionId, from);
     if (old !== undefined) {
       this.count('stale');
       refuse(RejectReason.STALE_CONN);
       return old.becomeStale(cpu);
     }
-    const listener = this.#listeners.get(serviceId);
+    const listener = this.#setup.listeners.get(serviceId);
     if (listener === undefined) {
       this.count('noListener');
       return refuse(RejectReason.INVALID_SERVICE_ID);

@@ -68,11 +68,12 @@ export interface ConnectionOwner {
 export interface CmCore {
   readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
+  randomBits(): number;
   /** What was dropped, by reason. */
   count(reason: CmDrop): void;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
-  /** False when the peer already has a connection with this ID or this QP. */
-  remember(connection: Connection): boolean;
+  /** @returns the connection that already uses this ID or this QP of the peer; then the new one is not remembered */
+  remember(connection: Connection): Connection | undefined;
   forget(connection: Connection): void;
 }
 
@@ -142,8 +143,8 @@ export class Connection {
     this.#to = madAddressOf(path);
     this.#transactionId = transactionId;
     this.#responsePs = 2 * cmTimePs(path.packetLifeTime) + cmTimePs(cmResponseTimeout);
-    // Any number will do (12.7.31); one that two sides or two connections do not share shows more mistakes.
-    this.rqPsn = (Math.imul(localId, 0x9e37_79b1) ^ Number(core.caGuid & 0xff_ffffn)) & 0xff_ffff;
+    // Any number will do (12.7.31). Linux draws it (cma.c: seq_num): packets of an older connection do not fit by chance.
+    this.rqPsn = core.randomBits() & 0xff_ffff;
   }
 
   /** The code of the QP's local ACK time-out. */
@@ -285,10 +286,36 @@ export class Connection {
     this.#endAtOnce();
   }
 
-  /** The peer's QP has another connection now: it has forgotten this one. IBTA 12.9.8.3.1. */
+  /**
+   * The peer uses this connection's ID or QP for another one: it has lost this one (IBTA 12.9.8.3.1). A DREQ ends what was agreed on
+   * (Linux 6.1, cm.c: cm_match_req, cm_rep_handler), and a request or a response that still waits for its program is void.
+   */
   becomeStale(cpu: Cpu): void {
-    if (this.state === 'Established' || this.state === 'RepSent' || this.state === 'MraRepRcvd')
-      this.disconnect(cpu);
+    switch (this.state) {
+      case 'Established':
+      case 'RepSent':
+      case 'MraRepRcvd':
+      case 'DreqRcvd':
+        this.disconnect(cpu);
+        break;
+      case 'DreqSent':
+        this.#wait();
+        this.owner?.disconnected(cpu);
+        break;
+      case 'ReqRcvd':
+      case 'MraReqSent':
+      case 'RepRcvd':
+      case 'MraRepSent':
+        this.#endAtOnce();
+        this.owner?.rejected(cpu, RejectReason.STALE_CONN, new Uint8Array());
+        break;
+      default:
+    }
+  }
+
+  /** Whether a REQ with this connection's ID is the one that asked for it. */
+  isAskedBy({ localQpn, startingPsn }: CmMessage<typeof CmAttribute.REQ>): boolean {
+    return this.side === 'passive' && localQpn === this.remoteQpn && startingPsn === this.sqPsn;
   }
 
   /** The REQ has come again. */
@@ -316,13 +343,14 @@ export class Connection {
     this.remoteId = reply.localCommId;
     this.remoteGuid = reply.localCaGuid;
     this.remoteQpn = reply.localQpn;
-    if (!this.#core.remember(this)) {
+    const old = this.#core.remember(this);
+    if (old !== undefined) {
       // A peer that has this connection's QP in another one: 12.9.8.3.1.
       this.#core.count('stale');
       this.#sendReject(cpu, RejectReason.STALE_CONN, new Uint8Array());
       this.#endAtOnce();
       this.owner?.rejected(cpu, RejectReason.STALE_CONN, new Uint8Array());
-      return;
+      return old.becomeStale(cpu);
     }
     this.#stopTimer();
     this.state = 'RepRcvd';

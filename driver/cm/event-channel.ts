@@ -30,6 +30,9 @@ import { serviceIdOf } from './service-id.ts';
 const backlogMax = 1024;
 const timeoutMsMax = 2 ** 31 - 1;
 
+/** Whether an ID is bound to an address of a device. */
+const isBound = ({ src }: RdmaId): boolean => src !== undefined && !isAny(src.sinAddr);
+
 const isAny = (address: string): boolean => address === anyIpv4 || address === anyIpv6;
 
 /** A listener at any address of IPv6 takes requests of IPv4, too (Linux: net.ipv6.bindv6only 0), not the other way round. */
@@ -119,7 +122,7 @@ export class EventChannel implements KernelEventChannel {
       const serviceId = serviceIdOf(id.src!.sinPort);
       const requested = (_cpu: Cpu, request: CmMessage<typeof CmAttribute.REQ>, connection: Connection) =>
         this.#requested(id, request, connection);
-      if (!this.#service.manager.listen(serviceId, { requested }))
+      if (!this.#service.listen(serviceId, { requested }))
         throw new KernelError('EADDRINUSE', `port ${id.src!.sinPort} has a listener`);
       id.serviceId = serviceId;
       id.backlog = backlog <= 0 || backlog > backlogMax ? backlogMax : backlog;
@@ -154,9 +157,9 @@ export class EventChannel implements KernelEventChannel {
 
   async queryAddresses(cpu: Cpu, handle: Handle): Promise<IdAddresses> {
     return this.#call(cpu, 'rdma_query_route', () => {
-      const { src, dst } = this.#ids.get(handle);
-      const isBound = src !== undefined && !isAny(src.sinAddr);
-      return { src: src ?? { sinAddr: anyIpv4, sinPort: 0 }, dst, portNum: isBound ? 1 : 0 };
+      const id = this.#ids.get(handle);
+      const { src, dst } = id;
+      return { src: src ?? { sinAddr: anyIpv4, sinPort: 0 }, dst, portNum: isBound(id) ? 1 : 0 };
     });
   }
 
@@ -185,9 +188,18 @@ export class EventChannel implements KernelEventChannel {
     await cpu.settle();
   }
 
-  /** The device goes: every ID gets its event; requests that were not fetched are gone. */
-  deviceRemoved(): void {
-    for (const id of this.#ids.values()) id.deviceRemoved();
+  /**
+   * The device is removed: each ID that is bound to it gets an event, and requests that no program has fetched are dropped. An ID without
+   * an address, or at any address, belongs to no device: such a listener takes requests again when a device is added (Linux 6.1, cma.c:
+   * cma_process_remove, listen_any_list and cma_add_one; ucma.c: ucma_removal_event_handler).
+   */
+  deviceRemoved(cpu: Cpu): void {
+    for (const id of this.#ids.values()) if (id.state === 'Listening') this.#dropRequests(cpu, id.handle);
+    for (const id of this.#ids.values()) {
+      if (!isBound(id)) continue;
+      if (id.state === 'Listening') this.#service.stopListening(id.serviceId);
+      id.deviceRemoved();
+    }
   }
 
   #shut(): void {
@@ -238,8 +250,8 @@ export class EventChannel implements KernelEventChannel {
   /** Ends an ID with what it has: its connection, its port, requests that wait at it, and its events. */
   #end(cpu: Cpu, id: RdmaId): void {
     if (id.state === 'Listening') {
-      this.#service.manager.stopListening(id.serviceId);
-      this.#dropRequests(cpu, id);
+      this.#service.stopListening(id.serviceId);
+      this.#dropRequests(cpu, id.handle);
     }
     if (id.ownPort >= 0) this.#service.givePort(id.ownPort);
     id.state = 'Disconnected';
@@ -248,13 +260,14 @@ export class EventChannel implements KernelEventChannel {
     this.#ids.delete(id.handle);
   }
 
-  #dropRequests(cpu: Cpu, listener: RdmaId): void {
+  #dropRequests(cpu: Cpu, listener: Handle): void {
     const handles: Handle[] = [];
     this.#events.drop((event) => {
-      const isRequest = event.listenId === listener.handle;
+      const isRequest = event.listenId === listener;
       if (isRequest) handles.push(event.id);
       return isRequest;
     });
+    this.#ids.get(listener).backlog += handles.length;
     for (const handle of handles) this.#end(cpu, this.#ids.get(handle));
   }
 

@@ -132,7 +132,7 @@ class Scene {
 
   /** Nobody listens any more, all programs let go, and so much time passes that no packet and no timer of theirs can be left. */
   async end(): Promise<void> {
-    this.bench.managers[1]!.stopListening(7n);
+    this.bench.stopListening();
     for (const { connection } of this.programs) connection!.abandon(this.bench.cpu);
     await this.bench.elapse(dayPs);
   }

@@ -4,7 +4,8 @@ import { fromHex } from '../../base/bytes.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
 import { openEthernet } from '../testing-ethernet.ts';
 import { CmAttribute, cmMad } from './cm-mad.ts';
-import { ConnectionManager } from './connection-manager.ts';
+import { CommunicationIds } from './communication-ids.ts';
+import { type CmListener, ConnectionManager } from './connection-manager.ts';
 import type { Path } from './path.ts';
 import { isRoutableHeader } from './roce-headers.ts';
 
@@ -18,18 +19,20 @@ const mac = fromHex('0002c9654321');
 async function pathAsked(gid: Uint8Array, isRoutable: boolean): Promise<Path> {
   const { machine, driver } = await openEthernet(true);
   const port = ethernetPortOf(driver.device.ports[0])!;
-  const manager = new ConnectionManager({
-    platform: machine.platform,
-    caGuid: 1n,
-    gidIndexTo: (remote, isVersion2) => port.gidIndexTo(remote, isVersion2),
-    send: () => {},
-  });
   const paths: Path[] = [];
-  manager.listen(7n, {
+  const listener: CmListener = {
     requested(_cpu, _request, connection) {
       paths.push(connection.path);
       return 'taken';
     },
+  };
+  const manager = new ConnectionManager({
+    platform: machine.platform,
+    caGuid: 1n,
+    ids: new CommunicationIds(0),
+    listeners: new Map([[7n, listener]]),
+    gidIndexTo: (remote, isVersion2) => port.gidIndexTo(remote, isVersion2),
+    send: () => {},
   });
   const bytes = cmMad(CmAttribute.REQ, 9n, {
     localCommId: 5,

@@ -5,6 +5,7 @@
 import { fromHex } from '../../base/bytes.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
 import { CmAttribute, cmHeaderOf } from './cm-mad.ts';
+import { CommunicationIds } from './communication-ids.ts';
 import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
 import { type CmListener, ConnectionManager } from './connection-manager.ts';
 import type { Path } from './path.ts';
@@ -56,8 +57,13 @@ export class CmBench {
   readonly sent: Sent[] = [];
   /** Whether a message arrives; a number: so many times. */
   pass: (message: Sent) => boolean | number = () => true;
-  readonly managers: readonly ConnectionManager[];
+  readonly managers: ConnectionManager[];
   readonly cpu: Cpu;
+  /** Of each node: they outlive its device. */
+  private readonly ids = [new CommunicationIds(0), new CommunicationIds(0)];
+  private readonly listeners = [new Map<bigint, CmListener>(), new Map<bigint, CmListener>()];
+  private readonly platform: DriverPlatform;
+  private drawn = 1;
   private readonly running: Promise<void>[] = [];
   private readonly wire: Sent[] = [];
   private readonly timers: { readonly duePs: number; readonly due: () => void }[] = [];
@@ -65,7 +71,7 @@ export class CmBench {
   constructor() {
     const bench = this;
     this.cpu = { coreIndex: 0, charge: () => undefined, settle: async () => undefined } as unknown as Cpu;
-    const platform = {
+    this.platform = {
       startTimer: (delayPs: number, due: () => void) => {
         if (!(delayPs >= 0 && delayPs < 2 ** 52)) throw new Error(`a timer of ${delayPs} ps`);
         bench.timers.push({ duePs: bench.nowPs + delayPs, due });
@@ -78,16 +84,31 @@ export class CmBench {
           },
         };
       },
+      randomBits: () => (bench.drawn = (Math.imul(bench.drawn, 0x41c6_4e6d) + 12_345) >>> 0),
       spawn: (_name: string, body: (cpu: Cpu) => Promise<void>) => void bench.running.push(body(bench.cpu)),
     } as unknown as DriverPlatform;
-    this.managers = [0, 1].map(
-      (from) =>
-        new ConnectionManager({
-          platform,
-          caGuid: BigInt(0xca00 + from),
-          send: (_cpu, bytes) => this.transmit(from, bytes),
-        }),
-    );
+    this.managers = [0, 1].map((node) => this.newManager(node));
+  }
+
+  /** The device of a node is reset: it forgets all connections. With `isRebooted` its host does, too, and begins with the same IDs. */
+  reset(node: number, isRebooted = false): void {
+    this.managers[node]!.close();
+    if (isRebooted) this.ids[node] = new CommunicationIds(0);
+    this.managers[node] = this.newManager(node);
+  }
+
+  stopListening(): void {
+    this.listeners[1]!.clear();
+  }
+
+  private newManager(node: number): ConnectionManager {
+    return new ConnectionManager({
+      platform: this.platform,
+      caGuid: BigInt(0xca00 + node),
+      ids: this.ids[node]!,
+      listeners: this.listeners[node]!,
+      send: (_cpu, bytes) => this.transmit(node, bytes),
+    });
   }
 
   /** Timers of the kernel that are still to come. */
@@ -128,7 +149,7 @@ export class CmBench {
         return result;
       },
     };
-    this.managers[1]!.listen(7n, listener);
+    this.listeners[1]!.set(7n, listener);
     return programs;
   }
 
@@ -142,7 +163,7 @@ export class CmBench {
     await this.deliver();
     active.connection!.readyToUse(this.cpu);
     await this.deliver();
-    this.managers[1]!.stopListening(7n);
+    this.stopListening();
     return [active, passive];
   }
 

@@ -1,5 +1,6 @@
 /** Programs that connect by rdma_cm, for test/connections.spec.ts. */
 
+import type { Driver } from '../../driver/index.ts';
 import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 
@@ -12,12 +13,20 @@ async function next(channel: ibv.RdmaEventChannel): Promise<ibv.RdmaCmEvent> {
   return event;
 }
 
+/** The next event of an ID; those of others are of connections that have ended. */
+async function nextOf(id: ibv.RdmaCmId): Promise<ibv.RdmaCmEvent> {
+  for (;;) {
+    const event = await next(id.channel);
+    if (event.id === id) return event;
+  }
+}
+
 async function resolved(channel: ibv.RdmaEventChannel, to: ibv.SocketAddress): Promise<ibv.RdmaCmId> {
   const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
   await ibv.rdmaResolveAddr(id, null, to, 100);
-  await next(channel);
+  await nextOf(id);
   await ibv.rdmaResolveRoute(id, 100);
-  await next(channel);
+  await nextOf(id);
   return id;
 }
 
@@ -165,4 +174,104 @@ export async function isPatient({ verbs }: ProgramContext): Promise<JsonValue> {
   await ibv.rdmaResolveAddr(id, null, { sinAddr: '10.0.0.77', sinPort }, 2 ** 31 - 1);
   const { event, status } = await next(channel);
   return [ibv.rdmaEventStr(event), status];
+}
+
+export interface ResetArgs {
+  readonly rounds: number;
+  /** The node whose device is reset after each round. */
+  readonly resets: 0 | 1;
+}
+
+/** Has the driver reset its device, as a program finds it: by what Linux does for an internal error. */
+async function resetDevice({ verbs, cpu }: ProgramContext): Promise<void> {
+  const [driver] = verbs.devices as Driver[];
+  driver!.device.lifecycle.die('a test wants it');
+  while (!driver!.isProbed) await cpu.sleep(1e9);
+}
+
+interface Talk {
+  readonly id: ibv.RdmaCmId;
+  readonly pd: ibv.IbvPd;
+  readonly qp: ibv.IbvQp;
+  readonly addr: number;
+  readonly lkey: number;
+}
+
+async function talkOver(id: ibv.RdmaCmId, { memory }: ProgramContext): Promise<Talk> {
+  const qp = await withQp(id);
+  const addr = memory.map(4096);
+  const { lkey } = await ibv.regMr(qp.pd, addr, 64, ibv.IBV_ACCESS_LOCAL_WRITE);
+  return { id, pd: qp.pd, qp, addr, lkey };
+}
+
+const segmentsOf = ({ addr, lkey }: Talk) => ({ sgList: [{ addr, length: 8, lkey }], numSge: 1 });
+
+/** Connects, sends the number of the round, and has a device reset, again and again. @returns what it was told in each round */
+export async function reconnects(context: ProgramContext): Promise<JsonValue> {
+  const { verbs, exchange, memory, args } = context;
+  const { rounds, resets } = args as unknown as ResetArgs;
+  const told: string[][] = [];
+  await exchange.take('listening');
+  let channel = await ibv.rdmaCreateEventChannel(verbs);
+  for (let round = 0; round < rounds; round++) {
+    const events: string[] = [];
+    let talk: Talk;
+    let event: ibv.RdmaCmEvent;
+    do {
+      talk = await talkOver(await resolved(channel, dst), context);
+      await ibv.rdmaConnect(talk.id);
+      event = await nextOf(talk.id);
+      events.push(`${ibv.rdmaEventStr(event.event).slice('RDMA_CM_EVENT_'.length)} ${event.status}`);
+    } while (event.event !== ibv.RDMA_CM_EVENT_ESTABLISHED && events.length < 4);
+    memory.write(talk.addr, Uint8Array.of(round, 1, 2, 3, 4, 5, 6, 7));
+    ibv.postSend(talk.qp, {
+      wrId: 1,
+      opcode: ibv.IBV_WR_SEND,
+      sendFlags: ibv.IBV_SEND_SIGNALED,
+      ...segmentsOf(talk),
+    });
+    const wc = [new ibv.IbvWc()];
+    await ibv.spinCq(talk.qp.sendCq, 1, wc);
+    events.push(ibv.wcStatusStr(wc[0]!.status));
+    if (resets === 0) {
+      await resetDevice(context);
+      while ((await next(channel)).event !== ibv.RDMA_CM_EVENT_DEVICE_REMOVAL);
+      channel = await ibv.rdmaCreateEventChannel(verbs);
+    } else {
+      await exchange.put('reset', true);
+      await exchange.take('was reset');
+    }
+    told.push(events);
+  }
+  return told;
+}
+
+/** Takes connections by one listener at any address, however often a device is reset. @returns first bytes received, and events */
+export async function staysListening(context: ProgramContext): Promise<JsonValue> {
+  const { exchange, memory, args } = context;
+  const { rounds, resets } = args as unknown as ResetArgs;
+  const channel = await listening(context);
+  const told: JsonValue[] = [];
+  const talks = new Map<ibv.RdmaCmId, Talk>();
+  for (let round = 0; round < rounds; ) {
+    const { event, id, status } = await next(channel);
+    told.push(`${ibv.rdmaEventStr(event).slice('RDMA_CM_EVENT_'.length)} ${status}`);
+    if (event === ibv.RDMA_CM_EVENT_CONNECT_REQUEST) {
+      const talk = await talkOver(id, context);
+      talks.set(id, talk);
+      ibv.postRecv(talk.qp, { wrId: 1, ...segmentsOf(talk) });
+      await ibv.rdmaAccept(id);
+    }
+    if (event !== ibv.RDMA_CM_EVENT_ESTABLISHED) continue;
+    const talk = talks.get(id)!;
+    const wc = [new ibv.IbvWc()];
+    await ibv.spinCq(talk.qp.recvCq, 1, wc);
+    told.push(memory.read(talk.addr, 1)[0]!);
+    round++;
+    if (resets !== 1) continue;
+    await exchange.take('reset');
+    await resetDevice(context);
+    await exchange.put('was reset', true);
+  }
+  return told;
 }

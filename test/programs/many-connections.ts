@@ -19,7 +19,7 @@ interface Side {
 
 async function sideOf({ verbs, memory }: ProgramContext, count: number): Promise<Side> {
   const channel = await ibv.rdmaCreateEventChannel(verbs);
-  const context = channel.verbs;
+  const [context] = channel.contexts as [ibv.IbvContext];
   const pd = await ibv.allocPd(context);
   const addr = memory.map(count * numberBytes);
   const { lkey } = await ibv.regMr(pd, addr, count * numberBytes, ibv.IBV_ACCESS_LOCAL_WRITE);

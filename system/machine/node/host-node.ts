@@ -115,6 +115,7 @@ export class HostNode implements BusMap {
   // Fields, since an image of the machine has what fields lead to.
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
+  readonly #kernelRandom: Random;
   readonly #timers = new Map<number, () => void>();
   /** Those of them that only check the HCA's health. */
   readonly #healthTimers = new Set<number>();
@@ -122,6 +123,7 @@ export class HostNode implements BusMap {
   readonly #kernel = {
     startTimer: (delayPs: number, due: () => void, purpose?: 'health' | 'protocol') =>
       this.#startTimer(delayPs, due, purpose === 'health'),
+    randomBits: () => this.#kernelRandom.uint32(),
     log: (text: string) =>
       void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
   };
@@ -145,6 +147,7 @@ export class HostNode implements BusMap {
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
     this.#framePlaces = new Random(config.machine.seed, `${name}.frames`);
+    this.#kernelRandom = new Random(config.machine.seed, `${name}.kernel`);
     const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
     let accesses: AccessWatch | undefined;
     this.host = new Host({

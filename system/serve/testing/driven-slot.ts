@@ -161,6 +161,7 @@ export class DrivenSlot {
         interruptHandler: cost,
         eventDispatch: cost,
       },
+      randomBits: () => 0,
       newSignal: () => new SlotSignal(this),
       stopwatch: () => this.#stopwatch(),
       spawn: (_name, body) => void body(this.cpu),
