@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/// <reference lib="esnext.float16" preserve="true" />
 /**
  * hca-emulator in a page: the library without Node.js. The same machine, programs and reports as `hca-emulator`, in the partition
  * `single`; nothing is served, no file is read, and traces go to a sink that the caller gives.
@@ -100,6 +102,8 @@ export {
   type RaceSide,
   type RocePacketLedger,
   type RunFacts,
+  type RunLimits,
+  type RunSignal,
   type TransferMeter,
   type UnownedAccess,
   type Verbs,

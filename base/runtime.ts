@@ -3,7 +3,6 @@
  * answers in runtime/node.ts. Where nothing has been set, as in a page, only what every runtime has is there, and the rest is
  * refused in words.
  */
-import type { Endpoint } from 'comlink';
 import { ConfigurationError } from './assert.ts';
 
 /** Takes the text of a log, piece by piece. */
@@ -15,8 +14,8 @@ export interface TextSink {
 
 /** A thread that runs one part of a machine. */
 export interface RuntimeThread {
-  /** What comlink speaks to. */
-  readonly endpoint: Endpoint;
+  /** A comlink Endpoint: not by its type, which needs that of a page's messages. */
+  readonly endpoint: unknown;
   once(event: 'error', listener: (error: Error) => void): unknown;
   once(event: 'exit', listener: (exitCode: number) => void): unknown;
   /** Ends it, whatever it does. */

@@ -49,6 +49,7 @@ const NO_DOMAIN = new ClockDomain(new Clock(1));
 const microtaskTurns = 10_000;
 const immediateTurns = 1000;
 const timerTurnMs = 2;
+const never = (): boolean => false;
 
 export class LogicalProcess {
   readonly name: string;
@@ -82,6 +83,8 @@ export class LogicalProcess {
   failure: unknown;
   /** How long {@link settle} waits for programs by the wall clock before it has {@link stuckError} end the run; Infinity: for ever. */
   patienceMs = NEVER;
+  /** Whether the run was called off: then {@link settle} does not wait for programs any longer. */
+  isCalledOff: () => boolean = never;
   /** The failure of programs that did not end within the patience. */
   stuckError: () => unknown = () => new RunError(`programs of ${this.name} wait for what is not simulated`);
 
@@ -429,7 +432,7 @@ export class LogicalProcess {
       if (turn < microtaskTurns) await null;
       else if (turn < microtaskTurns + immediateTurns)
         await new Promise<void>((resolve) => runtime().defer(resolve));
-      else if (this.failure !== undefined) return;
+      else if (this.failure !== undefined || this.isCalledOff()) return;
       else if (waitedMs >= this.patienceMs) {
         this.failure = this.stuckError();
         return;

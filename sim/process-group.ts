@@ -21,9 +21,13 @@ import type { LogicalProcess } from './logical-process.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
+const PAUSE = -2;
 const QUICK_SETTLE_TURNS = 64;
 /** Processes that are compared without a loop; a group has places for as many at least. */
 const QUICK_PLACES = 4;
+/** Turns between two pauses: a few milliseconds. A turn in which programs run may take longer, and counts for as many. */
+const PAUSE_TURNS = 1024;
+const PROGRAM_TURNS = 16;
 /** Awaited, it lets everything run that was about to: unlike other values it needs no promise of its own. */
 const SETTLED = Promise.resolve();
 
@@ -49,6 +53,8 @@ export class ProcessGroup {
   windowPs = NEVER;
   /** Turns taken so far. */
   turnCount = 0;
+  /** Number of turns after which {@link runToStop} pauses; Infinity: it never does. */
+  pauseTurn = NEVER;
   /** Index of the process that ran last: whose code threw, when something was thrown. */
   current = 0;
 
@@ -97,11 +103,21 @@ export class ProcessGroup {
     }
   }
 
-  /** Takes turns until nothing more may be run, letting resumed programs run in between. */
-  async runToStop(): Promise<void> {
+  /**
+   * Takes turns until nothing more may be run, letting resumed programs run in between.
+   * @param pause is called now and then between two turns, and awaited where it gives something to await; pauses change nothing of what happens
+   */
+  async runToStop(pause: () => Promise<void> | undefined): Promise<void> {
     for (;;) {
       const resumed = this.runTurns();
       if (resumed === NONE) return;
+      if (resumed === PAUSE) {
+        this.pauseTurn = this.turnCount + PAUSE_TURNS;
+        const paused = pause();
+        if (paused !== undefined) await paused;
+        continue;
+      }
+      this.pauseTurn -= PROGRAM_TURNS;
       // Most programs wait again after a few microtasks: let them pass here, without a promise of an async call each.
       const process = this.processes[resumed]!;
       for (let turn = 0; process.runningProgramCount > 0 && turn < QUICK_SETTLE_TURNS; turn++) await SETTLED;
@@ -111,12 +127,13 @@ export class ProcessGroup {
   }
 
   /**
-   * Takes turns until nothing is due below any limit: then returns -1. Returns the index of a process whose
-   * programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and goes on.
+   * Takes turns until nothing is due below any limit: then returns -1; or -2 at {@link pauseTurn}. Returns the index of a process whose
+   * programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and continues.
    */
   runTurns(): number {
     const { processes, nextPs } = this;
     for (;;) {
+      if (this.turnCount >= this.pauseTurn) return PAUSE;
       const index = this.pick();
       if (index === NONE) return NONE;
       const process = processes[index]!;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
 import { LogicalProcess } from './logical-process.ts';
-import { DeadlockError, ProcessFailedError } from './run-errors.ts';
+import { DeadlockError, ProcessFailedError, RunAbortedError } from './run-errors.ts';
 import { SingleRunner } from './single-runner.ts';
 import { Toy, toyConfigs } from './toy-process.ts';
 
@@ -16,7 +16,7 @@ function start(...args: Parameters<typeof toyConfigs>): { toys: Toy[]; runner: S
 const digestsOf = (toys: readonly Toy[]): string[] => toys.map((toy) => toy.digest);
 
 /** Two processes that answer one another's records after `latencyPs`, and the instants at which they did. */
-function pair(latencyPs: number) {
+function pair(latencyPs: number, pause?: () => Promise<void> | undefined) {
   const instants: number[] = [];
   const buffers = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(4096)));
   const processes = ['left', 'right'].map((name) => new LogicalProcess(name));
@@ -34,7 +34,7 @@ function pair(latencyPs: number) {
       writer.words[(answer >> 2) + 4] = leftCount - 1;
     });
   });
-  return { processes, writers, instants, runner: new SingleRunner(processes) };
+  return { processes, writers, instants, runner: new SingleRunner(processes, pause) };
 }
 
 describe('single runner', () => {
@@ -48,6 +48,37 @@ describe('single runner', () => {
     await runner.runTo(10_000);
     expect(instants).toEqual([1150, 1300, 1450, 1600]);
     expect(processes.map(({ nowPs }) => nowPs)).toEqual([10_000, 10_000]);
+  });
+
+  /** Ten thousand records to and fro, each of which takes a turn. */
+  function volley(pause: () => Promise<void> | undefined) {
+    const { processes, writers, instants, runner } = pair(150, pause);
+    const serve = processes[0]!.queue.addHandler(() => {
+      const offset = writers[0]!.append(1000 + 150, 1, 0);
+      writers[0]!.words[(offset >> 2) + 4] = 10_000;
+    });
+    processes[0]!.queue.schedule(1000, serve);
+    return { instants, runner };
+  }
+
+  it('pauses every thousand turns or so within one run, and what happens is the same', async () => {
+    let pauseCount = 0;
+    const paused = volley(() => (pauseCount++ % 2 === 0 ? Promise.resolve() : undefined));
+    const plain = volley(() => undefined);
+    for (const { runner } of [paused, plain]) await runner.runTo(1e9);
+    expect(paused.instants).toEqual(plain.instants);
+    expect(pauseCount).toBe(1 + Math.floor(paused.runner.turnCount / 1024));
+    expect(pauseCount).toBeGreaterThan(9);
+  });
+
+  it('ends a run that is called off at its next pause, and runs no more', async () => {
+    const { instants, runner } = volley(() => {
+      if (runner.turnCount > 5000) runner.abort('enough');
+      return undefined;
+    });
+    await expect(runner.runTo(1e9)).rejects.toThrow('enough');
+    expect(instants.length).toBeLessThan(7000);
+    await expect(runner.runTo(1e9)).rejects.toBeInstanceOf(RunAbortedError);
   });
 
   it('executes what lies strictly before the limit, and stands at it', async () => {

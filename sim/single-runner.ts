@@ -12,7 +12,7 @@
 import { ConfigurationError, type Picoseconds } from '../base/index.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
-import { DeadlockError, processFailure, type RunError } from './run-errors.ts';
+import { DeadlockError, processFailure, RunAbortedError, type RunError } from './run-errors.ts';
 
 /** How a run ended. */
 export interface RunOutcome {
@@ -41,14 +41,22 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 export class SingleRunner implements Runner {
   readonly #group: ProcessGroup;
+  readonly #pause: () => Promise<void> | undefined;
   #failure: RunError | undefined;
+  #abortReason: string | undefined;
 
   /**
    * @param processes all of the machine, completely wired
+   * @param pause gives the thread to what else waits for it, if that has waited long: called every few milliseconds of a run
    * @throws ConfigurationError when a channel leads elsewhere
    */
-  constructor(processes: readonly LogicalProcess[]) {
+  constructor(
+    processes: readonly LogicalProcess[],
+    pause: () => Promise<void> | undefined = () => undefined,
+  ) {
     this.#group = new ProcessGroup(processes);
+    this.#pause = pause;
+    for (const process of processes) process.isCalledOff = () => this.#abortReason !== undefined;
     const { outward, inward } = this.#group;
     if (outward.length + inward.length > 0) {
       const open = processes[(outward[0] ?? inward[0])!.process]!;
@@ -78,6 +86,12 @@ export class SingleRunner implements Runner {
     for (const process of this.#group.processes) process.rebase(ps);
   }
 
+  /** Ends the run that is under way with a RunAbortedError, between two turns; the processes do not run again. */
+  abort(reason: string): void {
+    this.#abortReason ??= reason;
+    this.#group.pauseTurn = 0;
+  }
+
   async runTo(limitPs: Picoseconds): Promise<RunOutcome> {
     checkLimit(limitPs, this.nowPs);
     await this.#run(NEVER, limitPs);
@@ -95,6 +109,7 @@ export class SingleRunner implements Runner {
   /** @param drainPs Infinity: members are not waited for */
   async #run(drainPs: Picoseconds, limitPs: Picoseconds): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
+    this.#group.pauseTurn = 0;
     const processes = this.#group.processes;
     try {
       const stopPs = await this.#runTurns(drainPs, limitPs);
@@ -106,6 +121,11 @@ export class SingleRunner implements Runner {
     }
   }
 
+  #paused(): Promise<void> | undefined {
+    if (this.#abortReason !== undefined) throw new RunAbortedError(this.#abortReason);
+    return this.#pause();
+  }
+
   /** Returns the instant before which all is done. */
   async #runTurns(drainPs: Picoseconds, limitPs: Picoseconds): Promise<number> {
     const group = this.#group;
@@ -114,7 +134,7 @@ export class SingleRunner implements Runner {
     for (;;) {
       const isFinal = drainPs === NEVER || group.isEnded;
       group.stopPs = Math.min(limitPs, drainPs === NEVER ? NEVER : group.endBoundPs(startPs) + drainPs);
-      await group.runToStop();
+      await group.runToStop(() => this.#paused());
       if (drainPs !== NEVER && !group.isEnded && group.earliestPs === NEVER)
         throw deadlockOf(group.processes);
       if (isFinal || group.stopPs === limitPs) return group.stopPs;

@@ -81,6 +81,7 @@ export class WorkerRunner implements Runner {
     this.#spinCount = options.spinCount ?? (control.workerCount <= runtime().coreCount ? SPIN_COUNT : 0);
     this.#promisedPs = new Float64Array(processes.length);
     this.#wasEnded = processes.map(() => false);
+    for (const process of processes) process.isCalledOff = () => control.failure !== undefined;
     this.#writers = processes.map((_, process) =>
       this.#group.outward.filter((port) => port.process === process).map(({ end }) => end),
     );

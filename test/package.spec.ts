@@ -152,6 +152,35 @@ describe('the package', () => {
     expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
   });
 
+  it('has types that compile with the strictest compiler where neither the DOM nor Node has any', () => {
+    const main = written(
+      'plain.ts',
+      `import { Machine, type RunSignal } from 'hca-emulator';
+      import { Machine as PageMachine } from 'hca-emulator/browser';
+      export async function last(signal: RunSignal): Promise<bigint | number> {
+        await using machine: Machine = await Machine.create({ seed: 3 });
+        await machine.load({ node: 0, run: { url: 'file:///program.js' } });
+        await machine.run({ limitPs: 5, signal });
+        return machine.instantPs;
+      }
+      export const made: Promise<PageMachine> = PageMachine.create();`,
+    );
+    const plain = [
+      '--target',
+      'es2024',
+      '--lib',
+      'es2024',
+      '--module',
+      'nodenext',
+      '--types',
+      '',
+      '--skipLibCheck',
+      'false',
+    ];
+    const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+    expect(run(process.execPath, [tsc, '--strict', '--noEmit', ...plain, main])).toBe('');
+  });
+
   it('exports every name that its declarations and its pages mention', () => {
     const declarations = new Declarations(join(installed, 'dist', 'package'));
     const names = declarations.exportsOf('index.d.ts');

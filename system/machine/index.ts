@@ -1,6 +1,6 @@
 export type { NodeConnections } from './analysis/index.ts';
 export { BootedMachines, freshMachines, type MachineSource } from './booted-machines.ts';
-export { Machine, type MachineOptions } from './machine.ts';
+export { Machine, type MachineOptions, type RunLimits } from './machine.ts';
 export { effectiveOf, machineHashOf } from './machine-hash.ts';
 export type { UnownedAccess } from './node/access-watch.ts';
 export { checkValue, ExchangeEnd, type ValueTaken } from './node/exchange.ts';
@@ -92,3 +92,4 @@ export type {
   WireReport,
 } from './report/schema.ts';
 export type { RunFacts } from './run-facts.ts';
+export type { RunSignal } from './run-signal.ts';

@@ -32,8 +32,9 @@ import {
 import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
-import { refuseUnknown } from './known-options.ts';
+import { checkOptions, type OptionKind, optionKinds } from './known-options.ts';
 import type { Held } from './node/held.ts';
+import { jsonCopy } from './node/json-value.ts';
 import type { LinkPackets } from './node/packet-log.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import type { WireCapture } from './node/wire-log.ts';
@@ -45,13 +46,21 @@ import { loadProgram } from './partition/program-module.ts';
 import { WorkerParts } from './partition/workers.ts';
 import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
-import type { JsonValue, LogLine, ProgramFunction, ProgramOptions, ProgramState } from './program.ts';
+import {
+  addressOf,
+  type JsonValue,
+  type LogLine,
+  type ProgramFunction,
+  type ProgramOptions,
+  type ProgramState,
+} from './program.ts';
 import { buildReport } from './report/build-report.ts';
 import type { HcaLedger } from './report/hca-ledger.ts';
 import type { HostLedger } from './report/host-ledger.ts';
 import type { NicLedger } from './report/nic-ledger.ts';
 import type { Report } from './report/schema.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
+import { type RunSignal, underSignal } from './run-signal.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from './timeline/index.ts';
 
 export interface MachineOptions {
@@ -105,30 +114,66 @@ export interface MachineOptions {
   readonly stepLimit?: number;
 }
 
-const machineOptions: Readonly<Record<keyof MachineOptions, true>> = {
-  profile: true,
-  set: true,
-  partition: true,
-  seed: true,
-  nodes: true,
-  faults: true,
-  shuffleSeed: true,
-  shortcuts: true,
-  analysis: true,
-  watch: true,
-  programPatienceMs: true,
-  attributesCosts: true,
-  onProgress: true,
-  epochPs: true,
-  stepLimit: true,
+const { text, flag, whole, natural, positive, object, list } = optionKinds;
+
+/** How far a run may go, and what calls it off. */
+export interface RunLimits {
+  /** Simulated time; default none. */
+  readonly limitPs?: ExactPs | undefined;
+  /** An AbortSignal: the run ends with a RunAbortedError within some milliseconds of real time. */
+  readonly signal?: RunSignal | undefined;
+}
+
+const runLimits: Readonly<Record<keyof RunLimits, OptionKind>> = {
+  limitPs: optionKinds.any,
+  signal: optionKinds.any,
 };
 
-const NEVER = Number.POSITIVE_INFINITY;
-
-function checkedPatience(ms: number | undefined): number | undefined {
-  if (ms === undefined || ms > 0) return ms;
-  throw new ConfigurationError('programPatienceMs', ms, 'a number above zero, or Infinity');
+function checkedLimits(limits: ExactPs | RunLimits): RunLimits {
+  if (typeof limits === 'number' || typeof limits === 'bigint') return { limitPs: limits };
+  checkOptions('run', limits, runLimits);
+  return limits;
 }
+
+const machineOptions: Readonly<Record<keyof MachineOptions, OptionKind>> = {
+  profile: text,
+  set: object,
+  partition: text,
+  seed: whole,
+  nodes: whole,
+  faults: list,
+  shuffleSeed: natural,
+  shortcuts: flag,
+  analysis: object,
+  watch: text,
+  programPatienceMs: positive,
+  attributesCosts: flag,
+  onProgress: optionKinds.function,
+  epochPs: whole,
+  stepLimit: positive,
+};
+
+const programOptions: Readonly<Record<keyof ProgramOptions, OptionKind>> = {
+  node: whole,
+  run: optionKinds.any,
+  name: text,
+  core: natural,
+  process: text,
+  args: optionKinds.any,
+};
+
+/** @throws ConfigurationError for what is neither a function nor names one of a module */
+function checkCode(name: string, run: unknown): void {
+  if (typeof run === 'function') return;
+  const { url, exportName } = (run ?? {}) as Readonly<Record<string, unknown>>;
+  const address = typeof url === 'object' && url !== null ? (url as { readonly href?: unknown }).href : url;
+  const isModule =
+    typeof address === 'string' && (exportName === undefined || typeof exportName === 'string');
+  if (!isModule)
+    throw new ConfigurationError(`run of ${name}`, run, 'a function or a module ({ url, exportName })');
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
 
 /** Costs are attributed by the HCA, and the tap of the verbs library has one user. */
 function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig): void {
@@ -179,7 +224,7 @@ export class Machine implements AsyncDisposable {
    * @throws ConfigurationError naming what is wrong with the options
    */
   static async create(options: MachineOptions = {}): Promise<Machine> {
-    refuseUnknown(options, machineOptions);
+    checkOptions('machine', options, machineOptions);
     const set: Record<string, number | string | boolean> = { ...options.set };
     if (options.seed !== undefined) set['machine.seed'] = options.seed;
     if (options.nodes !== undefined) set['machine.nodeCount'] = options.nodes;
@@ -201,7 +246,7 @@ export class Machine implements AsyncDisposable {
       analysis: options.analysis,
       watch: options.watch,
       attributesCosts: options.attributesCosts,
-      programPatienceMs: checkedPatience(options.programPatienceMs),
+      programPatienceMs: options.programPatienceMs,
     });
     if (options.epochPs !== undefined) assertRange('epochPs', options.epochPs, 3 * psPerUs, epochLengthPs);
     const machine = new Machine(plan, partition, options.onProgress, options.epochPs, options.stepLimit);
@@ -237,23 +282,20 @@ export class Machine implements AsyncDisposable {
    */
   async load(options: ProgramOptions): Promise<number> {
     this.#checkIdle('load a program');
+    checkOptions('program', options, programOptions);
     const { node, run, core, process } = options;
     this.#checkNode(node);
     const name = options.name ?? `program${this.#programCount}`;
+    checkCode(name, run);
     const order: ProgramOrder = {
       name,
       core,
       process,
-      args: options.args ?? null,
+      args: jsonCopy('args', options.args ?? null),
       number: this.#programCount,
     };
     if (typeof run !== 'function') {
-      await this.#portOf(hostName(node)).loadModule(
-        node,
-        order,
-        String(run.url),
-        run.exportName ?? 'default',
-      );
+      await this.#portOf(hostName(node)).loadModule(node, order, addressOf(run), run.exportName ?? 'default');
     } else if (this.#local === undefined) {
       throw new ConfigurationError(
         `program ${name}`,
@@ -319,7 +361,7 @@ export class Machine implements AsyncDisposable {
     if (programs.length !== this.#programCount)
       throw new ConfigurationError('programs', programs.length, `${this.#programCount}, as were loaded`);
     for (const [number, { node, args }] of programs.entries())
-      this.#local!.beginAs(node, number, runs[number]!, args ?? null);
+      this.#local!.beginAs(node, number, runs[number]!, jsonCopy('args', args ?? null));
   }
 
   // Time.
@@ -340,35 +382,45 @@ export class Machine implements AsyncDisposable {
    * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way
    * has arrived, or to `limitPs`.
    * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes: also when
-   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time
+   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time; RunAbortedError when `signal` is aborted
+   *
+   * A run that ended with an error, also because it was called off, is the machine's last: the next one throws the same. Results, log,
+   * memory, registers and captures are as they were then; its parts may stand at different instants, so that ledgers need not balance.
    */
-  async run(limitPs: ExactPs = NEVER): Promise<RunOutcome> {
+  async run(limits: ExactPs | RunLimits = {}): Promise<RunOutcome> {
     this.#checkIdle('run');
-    return this.#runs.runUntilEnded(nsToPs(this.config.machine.drainNs), limitPs);
+    const { limitPs = NEVER, signal } = checkedLimits(limits);
+    return this.#underSignal(signal, () =>
+      this.#runs.runUntilEnded(nsToPs(this.config.machine.drainNs), limitPs),
+    );
   }
 
-  /** Runs everything due before `limitPs`; then the machine stands there. */
-  async runTo(limitPs: ExactPs): Promise<RunOutcome> {
+  /** Runs everything due before `limitPs`; then the machine stands there. @throws RunAbortedError as {@link run} */
+  async runTo(limitPs: ExactPs, options: Pick<RunLimits, 'signal'> = {}): Promise<RunOutcome> {
     this.#checkIdle('run');
-    return this.#runs.runTo(limitPs);
+    const { signal } = checkedLimits(options);
+    return this.#underSignal(signal, () => this.#runs.runTo(limitPs));
   }
 
   /**
    * Runs until `predicate` holds, checked every `everyPs`; or to `limitPs`.
    * @returns whether it held
+   * @throws RunAbortedError as {@link run}
    */
   async runUntil(
     predicate: () => boolean | Promise<boolean>,
     everyPs: number,
-    limitPs: ExactPs = NEVER,
+    limits: ExactPs | RunLimits = {},
   ): Promise<boolean> {
+    const { limitPs = NEVER, signal } = checkedLimits(limits);
+    if (typeof predicate !== 'function') throw new ConfigurationError('predicate', predicate, 'a function');
     if (!Number.isSafeInteger(everyPs) || everyPs < 1)
       throw new ConfigurationError('everyPs', everyPs, 'a whole number of at least 1');
     while (!(await predicate())) {
       const { instantPs } = this;
       if (instantPs >= limitPs) return false;
       const nextPs = BigInt(instantPs) + BigInt(everyPs);
-      await this.runTo(nextPs < limitPs ? nextPs : limitPs);
+      await this.runTo(nextPs < limitPs ? nextPs : limitPs, { signal });
     }
     return true;
   }
@@ -426,6 +478,7 @@ export class Machine implements AsyncDisposable {
     lengthBytes: number,
   ): Promise<Uint8Array> {
     const memory = await this.physicalMemory(node);
+    assertRange('address', address, 0, Number.MAX_SAFE_INTEGER);
     assertRange('lengthBytes', lengthBytes, 0, memory.length);
     const port = this.#portOf(hostName(node));
     const copy = new Uint8Array(lengthBytes);
@@ -567,7 +620,7 @@ export class Machine implements AsyncDisposable {
   /** Ends all workers. A run that is under way ends with an error. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#runs.isRunning) this.#workers?.abort('the machine was closed');
+    if (this.#runs.isRunning) this.#abort('the machine was closed');
     else if (this.#plan.analysis !== undefined)
       await Promise.allSettled(this.#ports.map((port) => port.closeAnalysers()));
     await this.#workers?.close();
@@ -584,6 +637,16 @@ export class Machine implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #underSignal<T>(signal: RunSignal | undefined, run: () => Promise<T>): Promise<T> {
+    return underSignal(signal, (reason) => this.#abort(reason), run);
+  }
+
+  /** Ends the run that is under way with a RunAbortedError. */
+  #abort(reason: string): void {
+    this.#local?.abort(reason);
+    this.#workers?.abort(reason);
   }
 
   /** Of the ends of the cable, by node. */
@@ -609,7 +672,7 @@ export class Machine implements AsyncDisposable {
 }
 
 const functionOf = (run: ProgramOptions['run']): ProgramFunction | Promise<ProgramFunction> =>
-  typeof run === 'function' ? run : loadProgram(String(run.url), run.exportName ?? 'default');
+  typeof run === 'function' ? run : loadProgram(addressOf(run), run.exportName ?? 'default');
 
 /**
  * How far a run to the boot may go past it, and so how far its processes may go in one turn. A core takes a microsecond or two to

@@ -7,14 +7,16 @@
 import type { CoreThread, Host, Process } from '../../host/index.ts';
 import type { SocketCalls } from '../../net/index.ts';
 import type { ExactPs, Random } from '../../sim/index.ts';
-import type { Exchange, JsonValue } from './node/exchange.ts';
+import type { Exchange } from './node/exchange.ts';
+import type { JsonValue } from './node/json-value.ts';
 import type { NicSoftware } from './node/nic-software.ts';
 import type { ProgramMemory } from './node/program-memory.ts';
 import type { TransferMeter } from './node/transfer-meter.ts';
 import type { Verbs } from './node/verbs.ts';
 import type { MachineConfig } from './profile/index.ts';
 
-export type { Exchange, JsonValue } from './node/exchange.ts';
+export type { Exchange } from './node/exchange.ts';
+export type { JsonValue } from './node/json-value.ts';
 
 /** Context of a program. */
 export interface ProgramContext {
@@ -53,24 +55,30 @@ export interface ProgramContext {
   operation<T>(name: string, stretch: () => T | Promise<T>): Promise<T>;
   /** Random numbers of this program, from the machine's seed. */
   readonly random: Random;
-  /** Adds a line to the machine's log, with the simulated time. */
+  /** Adds a line to the machine's log, with the simulated time: of what is no string, its text. */
   log(text: string): void;
   /** Reports how far the program has come, in units of its own; nothing else depends on it. */
   progress(done: number, total: number): void;
 }
 
-/** What a program returns is its result: anything JSON can carry, or nothing. */
+/**
+ * What a program returns is its result: anything JSON can carry, or nothing. It is copied. Anything else (bigint, NaN, a Map, a typed array, an
+ * object that contains itself) ends the run with a ProgramFailedError that names the place.
+ */
 export type ProgramFunction =
   | ((context: ProgramContext) => Promise<JsonValue | undefined>)
   | ((context: ProgramContext) => Promise<void>);
 
-/** A function of a module: what can run in any partition. */
+/** A function of a module: what can run in any partition. A URL is an address: its `href` is taken. */
 export interface ProgramModule {
   /** Address of the module, as `import.meta.resolve` or `new URL(…, import.meta.url)` give it. */
-  readonly url: string | URL;
+  readonly url: string | { readonly href: string };
   /** Name under which the module exports the function; `default` when left out. */
   readonly exportName?: string;
 }
+
+/** The address of a module as text. */
+export const addressOf = ({ url }: ProgramModule): string => (typeof url === 'string' ? url : url.href);
 
 export interface ProgramOptions {
   readonly node: number;

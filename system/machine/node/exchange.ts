@@ -17,15 +17,7 @@ import {
   RECORD_WORDS,
 } from '../../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
-
-/** What can be exchanged: anything JSON can carry. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [name: string]: JsonValue };
+import { type JsonValue, jsonCopy } from './json-value.ts';
 
 /** Longest name and value together, as UTF-8 JSON. */
 const exchangeValueBytesMax = 8192;
@@ -166,9 +158,10 @@ export function checkValue(name: string, value: JsonValue): void {
   bytesOf(name, value);
 }
 
-/** @throws ConfigurationError when they are too long */
+/** @throws ConfigurationError when JSON does not carry the value, or they are too long */
 function bytesOf(name: string, value: JsonValue): Uint8Array {
-  const bytes = new TextEncoder().encode(JSON.stringify([name, value]));
+  if (typeof name !== 'string') throw new ConfigurationError('name of an exchanged value', name, 'a text');
+  const bytes = new TextEncoder().encode(JSON.stringify([name, jsonCopy(`exchange ${name}`, value)]));
   if (bytes.length <= exchangeValueBytesMax) return bytes;
   const range = `at most ${exchangeValueBytesMax} bytes of JSON`;
   throw new ConfigurationError(`exchange ${name}`, `${bytes.length} bytes`, range);

@@ -7,6 +7,7 @@ import { Random } from '../../../sim/index.ts';
 import type { MarkedOperations } from '../costs/index.ts';
 import type { JsonValue, LogLine, ProgramContext, ProgramFunction, ProgramState } from '../program.ts';
 import type { HostNode } from './host-node.ts';
+import { jsonCopy } from './json-value.ts';
 import { ProgramMemory } from './program-memory.ts';
 import { verbsOf } from './verbs.ts';
 
@@ -29,18 +30,6 @@ interface Loaded {
   /** Its own code has begun: it no longer waits for the driver. */
   hasBegun: boolean;
   result: JsonValue | undefined;
-}
-
-/**
- * A copy of what a program returned, the same in every partition.
- * @throws ConfigurationError for what cannot be handed to another thread
- */
-function copiedResult(result: JsonValue | undefined): JsonValue | undefined {
-  try {
-    return structuredClone(result);
-  } catch (error) {
-    throw new ConfigurationError("the program's result", textOfThrown(error), 'what JSON can carry');
-  }
 }
 
 export class ProgramRunner {
@@ -88,7 +77,8 @@ export class ProgramRunner {
   async #begin(loaded: Loaded, run: ProgramFunction, args: JsonValue, context: HostContext): Promise<void> {
     loaded.hasBegun = true;
     const own = this.#contextOf({ ...loaded.order, args }, context);
-    loaded.result = copiedResult((await run(own)) ?? undefined);
+    const result: unknown = await run(own);
+    loaded.result = result === undefined ? undefined : jsonCopy("the program's result", result);
   }
 
   /** No program has begun: each waits for the driver, or is on its way on after that. */
@@ -133,7 +123,7 @@ export class ProgramRunner {
           node: this.#host.node,
           atPs: cpu.instantPs,
           program: order.name,
-          text,
+          text: typeof text === 'string' ? text : textOfThrown(text),
         }),
       progress: (done, total) => this.#reportProgress(done, total),
     };

@@ -31,6 +31,7 @@ import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../progr
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
+import { LoopTurns } from './loop-turns.ts';
 import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
 
@@ -74,6 +75,7 @@ export class MachinePart {
   readonly #processes: readonly LogicalProcess[];
   readonly #monitor: PartMonitor;
   readonly #runner: Runner & { readonly turnCount: number };
+  readonly #single: SingleRunner | undefined;
 
   /** @param thread index in the plan's placement */
   constructor(plan: MachinePlan, thread: number) {
@@ -97,10 +99,16 @@ export class MachinePart {
       [...this.hcas, ...this.nics].map(({ lp }) => lp),
     );
     this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
-    this.#runner =
-      plan.control === undefined
-        ? new SingleRunner(this.#processes)
-        : new WorkerRunner(new SharedControl(plan.control), thread, this.#processes);
+    if (plan.control === undefined) {
+      const turns = new LoopTurns();
+      this.#single = new SingleRunner(this.#processes, () => turns.due());
+      this.#runner = this.#single;
+    } else this.#runner = new WorkerRunner(new SharedControl(plan.control), thread, this.#processes);
+  }
+
+  /** Ends the run of a machine that has one part. The run of several is ended in the memory that they share. */
+  abort(reason: string): void {
+    this.#single?.abort(reason);
   }
 
   set onProgress(listener: ProgressListener) {

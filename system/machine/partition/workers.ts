@@ -62,7 +62,7 @@ export class WorkerParts {
   }
 
   #portOf(worker: RuntimeThread, thread: number): PartPort {
-    const remote = Comlink.wrap<PartApi>(worker.endpoint);
+    const remote = Comlink.wrap<PartApi>(worker.endpoint as Comlink.Endpoint);
     const call = async (method: keyof PartPort, args: readonly unknown[]): Promise<unknown> => {
       this.#openCalls[thread]!++;
       try {
