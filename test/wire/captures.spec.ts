@@ -32,7 +32,7 @@ interface Read {
   /** From LRH or MACs on. */
   readonly bytes: Uint8Array;
   readonly isFrame: boolean;
-  readonly read: ReturnType<typeof decodeEthernet>;
+  readonly read: ReturnType<typeof readFrame>;
   readonly independent: ReturnType<typeof readCaptured>;
 }
 

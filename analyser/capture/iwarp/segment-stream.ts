@@ -7,7 +7,7 @@ import type { CapturedSegment } from '../captured-packets.ts';
 const WAITING_BYTES_MAX = 256 * 1024;
 
 /** Place of a segment in its stream. */
-export type SegmentPlace = 'next' | 'early' | 'late' | 'repeated';
+type SegmentPlace = 'next' | 'early' | 'late' | 'repeated';
 
 /** Bytes that are next in the stream. */
 export interface NextBytes {
