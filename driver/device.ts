@@ -12,6 +12,7 @@ import type { EventQueue } from './eq.ts';
 import type { IcmTable } from './icm.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
 import type { MttTable } from './mtt.ts';
+import type { MulticastTable } from './multicast.ts';
 import type { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { SavedConfiguration } from './pci.ts';
@@ -48,6 +49,7 @@ export interface Device {
   readonly mtts: MttTable;
   readonly router: EventRouter;
   readonly xrcDomains: XrcDomains;
+  readonly multicast: MulticastTable;
   /** On-demand regions. */
   readonly pager: Pager;
   /** The queue of asynchronous events and command completions. */

@@ -27,7 +27,16 @@ import {
 import { type DeviceLimits, type PortLimits, queryPortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
 import type { Device } from './device.ts';
-import { gidOfIpv4, gidOfMac, isIpv4Gid, isLinkLocalGid, macBytesOf, macOfGid } from './gid.ts';
+import {
+  gidOfIpv4,
+  gidOfMac,
+  isIpv4Gid,
+  isLinkLocalGid,
+  isMulticastGid,
+  macBytesOf,
+  macOfGid,
+  multicastMacOf,
+} from './gid.ts';
 import { KernelError, requireWithin } from './kernel-error.ts';
 import { macOfGroupGid, type NetworkCounts, NetworkInterface } from './network/index.ts';
 import { frameQpnOf } from './numbers.ts';
@@ -282,6 +291,7 @@ export class EthernetPort extends Port {
     if (isGlobal !== 1 || grh === undefined)
       throw new KernelError('EINVAL', `isGlobal is ${isGlobal ?? 0}, expected 1 on a port of Ethernet`);
     const { dgid, sgidIndex, hopLimit } = grh;
+    if (isMulticastGid(dgid)) return { mac: multicastMacOf(dgid), hopLimit };
     const isVersion2 = this.typeOfGid(sgidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
     if (isLinkLocalGid(dgid) && !isVersion2) return { mac: macBytesOf(macOfGid(dgid)), hopLimit };
     const groupMac = macOfGroupGid(dgid);

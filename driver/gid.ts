@@ -41,6 +41,16 @@ export function gidOfMac(mac: number): Uint8Array {
   return gid;
 }
 
+/** Of a multicast group: an IPv6 address from ff00::, or an IPv4 one of 224.0.0.0/4 (Linux 6.1, rdma_is_multicast_addr). */
+export const isMulticastGid = (gid: Uint8Array): boolean =>
+  gid[0] === 0xff || (isIpv4Gid(gid) && (gid[ipv4At]! & 0xf0) === 0xe0);
+
+/** The MAC of a multicast group: 01:00:5e and 23 bits of the IPv4 address (RFC 1112, 6.4), or 33:33 and 32 bits (RFC 2464, 7). */
+export const multicastMacOf = (gid: Uint8Array): Uint8Array =>
+  isIpv4Gid(gid)
+    ? Uint8Array.of(0x01, 0x00, 0x5e, gid[13]! & 0x7f, gid[14]!, gid[15]!)
+    : Uint8Array.of(0x33, 0x33, ...gid.subarray(ipv4At));
+
 /** The MAC behind a link-local GID: {@link gidOfMac} reversed. */
 export const macOfGid = (gid: Uint8Array): number =>
   macOfBytes(Uint8Array.of(gid[8]! ^ universalBit, gid[9]!, gid[10]!, gid[13]!, gid[14]!, gid[15]!));

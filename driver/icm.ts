@@ -87,15 +87,15 @@ export class IcmTable {
     this.chunks.length = 0;
   }
 
-  /** The driver writes translations itself; what all other tables hold is the device's. */
+  /** The driver writes translations itself, and edits regions that it has taken back; what all other tables hold is the device's. */
   private get isWrittenBySoftware(): boolean {
-    return this.region.name === 'mtt';
+    return this.region.name === 'mtt' || this.region.name === 'dmpt';
   }
 
   /** Host address of an entry that is in use, of the table that software writes to. */
   physicalAddressOf(index: number): number {
     if (!this.isWrittenBySoftware)
-      throw new InvariantError('table written to by the driver', this.region.name, 'mtt');
+      throw new InvariantError('table written to by the driver', this.region.name, 'mtt or dmpt');
     const offset = index * this.region.entryBytes;
     let rest = offset % icmChunkBytes;
     for (const run of this.chunks[this.chunkOf(index)]?.runs ?? []) {

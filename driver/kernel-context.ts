@@ -11,13 +11,15 @@ import * as cqs from './cq.ts';
 import type { Device } from './device.ts';
 import { deviceAttributes } from './device-attributes.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
+import { isMulticastGid } from './gid.ts';
 import { HandleTable } from './handles.ts';
-import { KernelError, require } from './kernel-error.ts';
+import { KernelError, require, requireWithin } from './kernel-error.ts';
 import {
   type ChannelObject,
   type Counted,
   type CqObject,
   contextInfo,
+  type MulticastMember,
   type PdObject,
   type QpObject,
   type RegionObject,
@@ -34,6 +36,7 @@ import type {
   KernelContext,
   RegionKeys,
   RegisterRegion,
+  ReregisterRegion,
   ResizeCq,
   SrqAttr,
 } from './kernel-verbs.ts';
@@ -54,6 +57,7 @@ import {
   type MwType,
   type PortAttr,
   type QpAttr,
+  QpStateVerb,
   QpTypeVerb,
   SrqAttrMask,
 } from './uapi.ts';
@@ -164,6 +168,19 @@ export class ProcessContext implements KernelContext {
       this.regions.set(handle, { region, pd });
       pd.users++;
       return { handle, lkey: region.key, rkey: region.key };
+    });
+  }
+
+  async reregMr(cpu: Cpu, { region: handle, pd, access, translation }: ReregisterRegion): Promise<void> {
+    return this.call(cpu, 'ibv_rereg_mr', async () => {
+      const object = this.regions.get(handle);
+      const newPd = pd < 0 ? undefined : this.pds.get(pd);
+      const changes = { pdn: newPd?.pdn, access, translation };
+      await regions.reregisterRegion(cpu, this.device, this.process, object.region, changes);
+      if (newPd === undefined) return;
+      object.pd.users--;
+      newPd.users++;
+      object.pd = newPd;
     });
   }
 
@@ -344,7 +361,7 @@ export class ProcessContext implements KernelContext {
       const parts: Counted[] = [pd, sendCq, receiveCq];
       if (srq !== undefined) parts.push(srq);
       for (const part of parts) part.users++;
-      this.qps.set(handle, { qp, parts });
+      this.qps.set(handle, { qp, parts, groups: [], blocksLoopback: request.blocksLoopback === true });
       return { handle, qpn: qp.qpn };
     });
   }
@@ -361,7 +378,13 @@ export class ProcessContext implements KernelContext {
       shared.open(sink);
       domain.targets.set(qp.qpn, { qp, shared });
       object.users++;
-      this.qps.set(handle, { qp, parts: [object], target: { shared, sink, domain } });
+      this.qps.set(handle, {
+        qp,
+        parts: [object],
+        groups: [],
+        blocksLoopback: false,
+        target: { shared, sink, domain },
+      });
       return { handle, qpn: qp.qpn };
     });
   }
@@ -379,7 +402,13 @@ export class ProcessContext implements KernelContext {
       const sink = this.events.sinkOf('qp', handle);
       shared.open(sink);
       object.users++;
-      this.qps.set(handle, { qp, parts: [object], target: { shared, sink, domain } });
+      this.qps.set(handle, {
+        qp,
+        parts: [object],
+        groups: [],
+        blocksLoopback: false,
+        target: { shared, sink, domain },
+      });
       return handle;
     });
   }
@@ -399,11 +428,50 @@ export class ProcessContext implements KernelContext {
   async destroyQp(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_destroy_qp', async () => {
       const object = this.qps.get(handle);
+      if (object.groups.length > 0)
+        throw new KernelError('EBUSY', `the QP is in ${object.groups.length} multicast groups`);
       if (!this.isCutOff) await this.letGoOf(cpu, object);
       for (const part of object.parts) part.users--;
       this.events.forget('qp', handle);
       this.qps.delete(handle);
     });
+  }
+
+  async attachMcast(cpu: Cpu, handle: Handle, gid: Uint8Array, lid: number): Promise<void> {
+    return this.call(cpu, 'ibv_attach_mcast', async () => {
+      const object = this.qps.get(handle);
+      const { qp, groups, blocksLoopback } = object;
+      if (memberAt(groups, gid, lid) >= 0) return;
+      require(isMulticastGid(gid), 'the GID is none of a multicast group');
+      require(qp.geometry.type === QpTypeVerb.IBV_QPT_UD, 'the QP is none of unreliable datagrams');
+      const lids = isEthernetQp(this.device, await qps.queryQp(cpu, this.device, qp))
+        ? [0, 0xffff]
+        : [0xc000, 0xfffe];
+      requireWithin('lid', lid, lids[0]!, lids[1]!);
+      await this.device.multicast.attach(cpu, gid, qp.qpn, blocksLoopback);
+      groups.push({ gid: gid.slice(), lid });
+    });
+  }
+
+  async detachMcast(cpu: Cpu, handle: Handle, gid: Uint8Array, lid: number): Promise<void> {
+    return this.call(cpu, 'ibv_detach_mcast', async () => {
+      const { qp, groups } = this.qps.get(handle);
+      const at = memberAt(groups, gid, lid);
+      require(at >= 0, 'the QP was not attached to this GID and LID');
+      if (!this.isCutOff) await this.device.multicast.detach(cpu, gid, qp.qpn);
+      groups.splice(at, 1);
+    });
+  }
+
+  /** A program that ends has its QPs leave their groups; one that left already, by another LID, has left (Linux: ib_uverbs_detach_umcast). */
+  private async leaveGroups(cpu: Cpu, { qp, groups }: QpObject): Promise<void> {
+    for (const { gid } of groups.splice(0)) {
+      try {
+        if (!this.isCutOff) await this.device.multicast.detach(cpu, gid, qp.qpn);
+      } catch (error) {
+        if (!(error instanceof KernelError)) throw error;
+      }
+    }
   }
 
   /** Ends a QP; a target that others have open stays. */
@@ -419,7 +487,10 @@ export class ProcessContext implements KernelContext {
   /** QPs, SRQs, XRC domains, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */
   async close(cpu: Cpu): Promise<void> {
     if (this.isClosed) return;
-    for (const handle of this.qps.handles()) await this.destroyQp(cpu, handle);
+    for (const handle of this.qps.handles()) {
+      await this.leaveGroups(cpu, this.qps.get(handle));
+      await this.destroyQp(cpu, handle);
+    }
     for (const handle of this.srqs.handles()) await this.destroySrq(cpu, handle);
     for (const handle of this.xrcds.handles()) await this.closeXrcd(cpu, handle);
     for (const handle of this.cqs.handles()) await this.destroyCq(cpu, handle);
@@ -498,4 +569,13 @@ export class ProcessContext implements KernelContext {
 }
 
 /** Calls that a program may still make of a device that is gone. */
-const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc|close)_/.test(name);
+const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc|close|detach)_/.test(name);
+
+const memberAt = (groups: readonly MulticastMember[], gid: Uint8Array, lid: number): number =>
+  groups.findIndex((group) => group.lid === lid && group.gid.every((byte, at) => byte === gid[at]));
+
+/** A QP that has a port is of that port, another of any that there is: then the LID does not count (Linux 6.1, is_valid_mcast_lid). */
+const isEthernetQp = ({ ports }: Device, { qpState, portNum }: QpAttr): boolean =>
+  (qpState === QpStateVerb.IBV_QPS_RESET ? ports : [ports[(portNum ?? 1) - 1]]).some(
+    (port) => ethernetPortOf(port) !== undefined,
+  );

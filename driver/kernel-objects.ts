@@ -25,7 +25,7 @@ export interface PdObject extends Counted {
 }
 export interface RegionObject {
   readonly region: MemoryRegion;
-  readonly pd: PdObject;
+  pd: PdObject;
 }
 export interface WindowObject {
   readonly window: MemoryWindow;
@@ -48,9 +48,17 @@ export interface SrqObject extends Counted {
   readonly parts: readonly Counted[];
   limit: number;
 }
+/** A group as a program names it. */
+export interface MulticastMember {
+  readonly gid: Uint8Array;
+  readonly lid: number;
+}
 export interface QpObject {
   readonly qp: QueuePair;
   readonly parts: readonly Counted[];
+  /** Multicast groups that the program has attached it to. */
+  readonly groups: MulticastMember[];
+  readonly blocksLoopback: boolean;
   /** Of an XRC target: what it shares with others who have it open, and where its events go here. */
   readonly target?: {
     readonly shared: SharedTarget;

@@ -67,6 +67,14 @@ export interface RegionKeys {
   readonly rkey: number;
 }
 
+/** Changes of a region: -1 and left out: none. */
+export interface ReregisterRegion {
+  readonly region: Handle;
+  readonly pd: Handle;
+  readonly access: number | undefined;
+  readonly translation: { readonly address: number; readonly lengthBytes: number } | undefined;
+}
+
 export interface CreateCq {
   /** Entries of the ring: a power of two. */
   readonly entries: number;
@@ -116,6 +124,8 @@ export interface CreateQp {
   /** -1 without a receive queue. */
   readonly doorbellRecordAddress: number;
   readonly cap: QpCap;
+  /** Multicast packets that the QP has sent do not come back to it. */
+  readonly blocksLoopback?: boolean;
 }
 
 export interface SrqAttr {
@@ -155,6 +165,8 @@ export interface KernelContext {
   allocPd(cpu: Cpu): Promise<{ readonly handle: Handle; readonly pdn: number }>;
   deallocPd(cpu: Cpu, pd: Handle): Promise<void>;
   regMr(cpu: Cpu, region: RegisterRegion): Promise<RegionKeys>;
+  /** The keys stay. A failure may leave a region that can only be deregistered. */
+  reregMr(cpu: Cpu, request: ReregisterRegion): Promise<void>;
   deregMr(cpu: Cpu, region: Handle): Promise<void>;
   allocMw(cpu: Cpu, pd: Handle, type: MwType): Promise<{ readonly handle: Handle; readonly rkey: number }>;
   deallocMw(cpu: Cpu, window: Handle): Promise<void>;
@@ -191,6 +203,9 @@ export interface KernelContext {
   modifyQp(cpu: Cpu, qp: Handle, attr: QpAttr, mask: number): Promise<void>;
   queryQp(cpu: Cpu, qp: Handle): Promise<QpAttr>;
   destroyQp(cpu: Cpu, qp: Handle): Promise<void>;
+  /** `gid`: 16 bytes. The LID counts on InfiniBand. */
+  attachMcast(cpu: Cpu, qp: Handle, gid: Uint8Array, lid: number): Promise<void>;
+  detachMcast(cpu: Cpu, qp: Handle, gid: Uint8Array, lid: number): Promise<void>;
 
   /** Destroys everything the process still has, in the order that the objects' dependence demands. */
   close(cpu: Cpu): Promise<void>;

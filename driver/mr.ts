@@ -5,6 +5,7 @@
  * generation bits, rotated (interface sheet 7.1); lkey and rkey are the same number.
  */
 import { keyOfIndexForm, MptStatus, mpt } from '../abi/index.ts';
+import { viewOf } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Translation } from './mtt.ts';
@@ -17,9 +18,20 @@ export interface MemoryRegion {
   readonly key: number;
   /** Allocator number: slot plus generation. */
   readonly number: number;
-  /** What is pinned; undefined for an on-demand region. */
-  readonly pages: PinnedPages | undefined;
-  readonly translation: Translation;
+  readonly isOnDemand: boolean;
+  /** Pinned pages; undefined for an on-demand region, or after a re-registration that failed. */
+  pages: PinnedPages | undefined;
+  /** Undefined after a re-registration that failed. */
+  translation: Translation | undefined;
+  /** False after a re-registration that failed: the device does not have it, and it can only be deregistered. */
+  isEnabled: boolean;
+}
+
+/** Changes of a region; what is left out stays (ibv_rereg_mr). */
+export interface RegionChanges {
+  readonly pdn?: number | undefined;
+  readonly access?: number | undefined;
+  readonly translation?: { readonly address: number; readonly lengthBytes: number } | undefined;
 }
 
 const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ } = AccessFlag;
@@ -44,8 +56,7 @@ export async function registerRegion(
   checkAccess(access);
   if ((access & IBV_ACCESS_ON_DEMAND) !== 0)
     return registerOnDemand(cpu, device, process, pdn, address, lengthBytes, access);
-  const writes = (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
-  const pages = pinPages(cpu, process, address, lengthBytes, writes ? 'write' : 'read');
+  const pages = pinPages(cpu, process, address, lengthBytes, isWriting(access) ? 'write' : 'read');
   const { costs } = device.platform;
   cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pageCount);
   const number = device.numbers.mpts.allocate();
@@ -66,7 +77,7 @@ export async function registerRegion(
     process.unpin(cpu, pages);
     throw error;
   }
-  return { key: keyOfIndexForm(number), number, pages, translation };
+  return { key: keyOfIndexForm(number), number, isOnDemand: false, pages, translation, isEnabled: true };
 }
 
 /** Registers without pinning: no translation is present until the device asks for it (driver/on-demand). */
@@ -103,7 +114,7 @@ async function registerOnDemand(
       await icm.dmpt.release(cpu, slotOf(device, number));
       throw error;
     }
-    return { key, number, pages: undefined, translation };
+    return { key, number, isOnDemand: true, pages: undefined, translation, isEnabled: true };
   } catch (error) {
     if (translation !== undefined) await mtts.release(cpu, translation);
     if (number >= 0) numbers.mpts.release(number);
@@ -126,10 +137,10 @@ export async function deregisterRegion(
   region: MemoryRegion,
 ): Promise<void> {
   const slot = slotOf(device, region.number);
-  await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });
-  if (region.pages === undefined) await device.pager.remove(cpu, region.key);
+  if (region.isEnabled) await takeBack(cpu, device, slot);
+  if (region.isOnDemand) await device.pager.remove(cpu, region.key);
   await device.icm.dmpt.release(cpu, slot);
-  await device.mtts.release(cpu, region.translation);
+  if (region.translation !== undefined) await device.mtts.release(cpu, region.translation);
   device.numbers.mpts.release(region.number);
   const { costs } = device.platform;
   if (region.pages === undefined) {
@@ -138,6 +149,105 @@ export async function deregisterRegion(
   }
   cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pageCount);
   process.unpin(cpu, region.pages);
+}
+
+async function takeBack(cpu: Cpu, device: Device, slot: number): Promise<void> {
+  await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });
+}
+
+/**
+ * Changes a region, which keeps its key: takes it back, edits its entry in the page of ICM, clears the status and has the device forget what
+ * it has cached (interface sheet 3.15; golden capture j-rereg-mr; Linux 6.1, mlx4_ib_rereg_user_mr). A failure after the first step leaves a
+ * region that the device does not have.
+ */
+export async function reregisterRegion(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  region: MemoryRegion,
+  { pdn, access, translation }: RegionChanges,
+): Promise<void> {
+  if (access !== undefined) checkAccess(access);
+  if (region.isOnDemand || ((access ?? 0) & IBV_ACCESS_ON_DEMAND) !== 0)
+    throw new KernelError('EOPNOTSUPP', 'an on-demand region cannot be re-registered');
+  require(region.isEnabled, 'an earlier re-registration failed: the region can only be deregistered');
+  const slot = slotOf(device, region.number);
+  await takeBack(cpu, device, slot);
+  region.isEnabled = false;
+  const { memory } = device.platform;
+  const entryAddress = device.icm.dmpt.physicalAddressOf(slot);
+  const entry = memory.bytes.slice(entryAddress, entryAddress + mpt.sizeBytes);
+  const view = viewOf(entry);
+  const { fields } = mpt;
+  if (pdn !== undefined) fields.pd.set(view, 0, pdn);
+  if (access !== undefined) {
+    if (translation === undefined) requireWritable(cpu, process, region, access);
+    for (const [name, flag] of accessFields) fields[name].set(view, 0, (access & flag) !== 0 ? 1 : 0);
+  }
+  if (translation !== undefined) {
+    const { mttAddress, logPageBytes } = await remap(
+      cpu,
+      device,
+      process,
+      region,
+      translation,
+      access ?? accessOf(view),
+    );
+    fields.startAddress.set(view, 0, BigInt(translation.address));
+    fields.lengthBytes.set(view, 0, BigInt(translation.lengthBytes));
+    fields.mttAddress.set(view, 0, mttAddress);
+    fields.logPageSize.set(view, 0, logPageBytes);
+  }
+  fields.status.set(view, 0, MptStatus.VALID);
+  cpu.storeMemory(entryAddress, entry);
+  await device.commands.execute(cpu, 'SYNC_TPT');
+  region.isEnabled = true;
+}
+
+const accessFields = [
+  ['localWriteEnabled', IBV_ACCESS_LOCAL_WRITE],
+  ['remoteReadEnabled', IBV_ACCESS_REMOTE_READ],
+  ['remoteWriteEnabled', IBV_ACCESS_REMOTE_WRITE],
+  ['atomicEnabled', IBV_ACCESS_REMOTE_ATOMIC],
+  ['bindEnabled', IBV_ACCESS_MW_BIND],
+] as const;
+
+const accessOf = (view: DataView): number =>
+  accessFields.reduce((access, [name, flag]) => access | (mpt.fields[name].get(view, 0) === 1 ? flag : 0), 0);
+
+/** Rights to write need pages that are pinned for it; those of memory that the process may write are. @throws KernelError EPERM */
+function requireWritable(cpu: Cpu, process: ProcessMemory, { pages }: MemoryRegion, access: number): void {
+  if (!isWriting(access) || pages === undefined) return;
+  const again = process.pin(cpu, pages.address, pages.lengthBytes, 'write');
+  if (again === 'EFAULT') throw new KernelError('EPERM', 'the memory of the region may only be read');
+  if (again !== 'ENOMEM') process.unpin(cpu, again);
+}
+
+const isWriting = (access: number): boolean => (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
+
+/** Lets the old pages of a region go, and pins and translates others. */
+async function remap(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  region: MemoryRegion,
+  { address, lengthBytes }: { readonly address: number; readonly lengthBytes: number },
+  access: number,
+): Promise<Translation> {
+  const { costs } = device.platform;
+  const { pages: old, translation } = region;
+  region.pages = undefined;
+  region.translation = undefined;
+  if (translation !== undefined) await device.mtts.release(cpu, translation);
+  if (old !== undefined) {
+    cpu.charge('pin', costs.deregisterRegionPerPage * old.pages.length);
+    process.unpin(cpu, old);
+  }
+  const pages = pinPages(cpu, process, address, lengthBytes, isWriting(access) ? 'write' : 'read');
+  region.pages = pages;
+  cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pages.length);
+  region.translation = await device.mtts.translate(cpu, pages.pages, address);
+  return region.translation;
 }
 
 /** Remote writes and atomics need the right to write locally, as InfiniBand demands (10.6.3.1). */

@@ -33,6 +33,7 @@ import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './ic
 import { setUpInterrupts } from './interrupts.ts';
 import { KernelError } from './kernel-error.ts';
 import { MttTable } from './mtt.ts';
+import { MulticastTable } from './multicast.ts';
 import { numberSpacesOf } from './numbers.ts';
 import { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
@@ -120,6 +121,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     mtts,
     router,
     xrcDomains: new XrcDomains(() => platform.newSignal()),
+    multicast: new MulticastTable(platform, commands, profile.counts.mcg),
     pager: new Pager({ platform, config, commands, lifecycle, router, asyncEq }),
     asyncEq,
     completionEqs,

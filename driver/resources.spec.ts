@@ -266,6 +266,17 @@ describe('asynchronous events', () => {
 });
 
 describe('the end of a process', () => {
+  it('golden capture j-rereg-mr: re-registers by HW2SW_MPT, an edit in the page of ICM, and SYNC_TPT', async () => {
+    const pd = (await context.allocPd(machine.cpu)).handle;
+    const address = process.map(8192);
+    const { handle } = await context.regMr(machine.cpu, { pd, address, lengthBytes: 64, access: allLocal });
+    machine.commands.length = 0;
+    const translation = { address: address + 4096, lengthBytes: 128 };
+    await context.reregMr(machine.cpu, { region: handle, pd: -1, access: undefined, translation });
+    expect(machine.names()).toEqual(['HW2SW_MPT', 'SYNC_TPT']);
+    expect(process.pinnedPages).toBe(1);
+  });
+
   it('destroys what is left, users before what they use, and gives all numbers and pages back', async () => {
     const before = driver.resourceCounts();
     const frames = machine.framesTaken;

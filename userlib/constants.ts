@@ -198,6 +198,18 @@ export const {
 } = WcOpcode;
 
 /** Flags of a work completion (ibv_wc_flags). */
+/** Flags of ibv_qp_create_flags that there are. */
+export const IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 2;
+
+/** Changes of ibv_rereg_mr (ibv_rereg_mr_flags). */
+export const ReregMrFlag = {
+  IBV_REREG_MR_CHANGE_TRANSLATION: 1,
+  IBV_REREG_MR_CHANGE_PD: 2,
+  IBV_REREG_MR_CHANGE_ACCESS: 4,
+} as const;
+export const { IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_ACCESS } =
+  ReregMrFlag;
+
 export const WcFlag = { IBV_WC_GRH: 1, IBV_WC_WITH_IMM: 2, IBV_WC_WITH_INV: 8 } as const;
 export const { IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV } = WcFlag;
 

@@ -16,6 +16,7 @@ export type {
   SrqAttr,
   SrqTypeVerb,
 } from '../driver/index.ts';
+export { createAhFromWc, initAhFromWc } from './ah-from-wc.ts';
 export { bindMw } from './bind-mw.ts';
 export * from './constants.ts';
 export { queryRtValuesEx } from './core-clock.ts';
@@ -49,7 +50,9 @@ export {
   destroyAh,
   incRkey,
   regMr,
+  reregMr,
 } from './memory.ts';
+export { attachMcast, detachMcast } from './multicast.ts';
 export {
   type BadWr,
   type IbvAh,

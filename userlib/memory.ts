@@ -2,6 +2,7 @@
 import { addressVector, variantOfKey, withVariant } from '../abi/index.ts';
 import { type AhAttr, LinkLayerVerb, type MwType } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
+import { ReregMrFlag } from './constants.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
@@ -28,6 +29,53 @@ export async function regMr(pd: IbvPd, addr: number, length: number, access: num
   const request = { pd: pd.handle, address: addr, lengthBytes: length, access };
   const keys = await verb('ibv_reg_mr', () => context.kernel.regMr(context.cpu, request));
   return { context, pd, addr, length, ...keys };
+}
+
+const { IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_ACCESS } = ReregMrFlag;
+
+/**
+ * Changes address, protection domain or rights of a region, whose keys stay (ibv_rereg_mr). `flags` of IBV_REREG_MR_CHANGE_…; arguments of what
+ * does not change are ignored, but rights without their flag are refused.
+ * @throws VerbsError EINVAL before anything has happened; EPERM, EFAULT, ENOMEM and others leave a region that can only be deregistered
+ */
+export async function reregMr(
+  mr: IbvMr,
+  flags: number,
+  pd: IbvPd | null,
+  addr: number,
+  length: number,
+  access: number,
+): Promise<void> {
+  const verbName = 'ibv_rereg_mr';
+  const refuse = (reason: string): never => {
+    throw new VerbsError(verbName, 'EINVAL', reason);
+  };
+  const known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  checkArguments(verbName, ['flags', flags, known], ['access', access, uint32Max]);
+  const isMoved = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) !== 0;
+  const hasNewPd = (flags & IBV_REREG_MR_CHANGE_PD) !== 0;
+  const hasNewAccess = (flags & IBV_REREG_MR_CHANGE_ACCESS) !== 0;
+  if (flags === 0) refuse('flags is 0, expected at least one change');
+  if (access !== 0 && !hasNewAccess)
+    refuse(`access is ${access}, expected 0 without IBV_REREG_MR_CHANGE_ACCESS`);
+  if (hasNewPd && pd === null) refuse('pd is null, expected one with IBV_REREG_MR_CHANGE_PD');
+  if (isMoved) {
+    const max = Number.MAX_SAFE_INTEGER;
+    checkArguments(verbName, ['addr', addr, max], ['length', length, max]);
+    if (addr === 0 || length === 0) refuse(`addr is ${addr} and length ${length}, expected neither to be 0`);
+  }
+  await verb(verbName, () =>
+    mr.context.kernel.reregMr(mr.context.cpu, {
+      region: mr.handle,
+      pd: hasNewPd ? pd!.handle : -1,
+      access: hasNewAccess ? access : undefined,
+      translation: isMoved ? { address: addr, lengthBytes: length } : undefined,
+    }),
+  );
+  if (hasNewPd) mr.pd = pd!;
+  if (!isMoved) return;
+  mr.addr = addr;
+  mr.length = length;
 }
 
 /** Takes the memory from the device and unpins it (ibv_dereg_mr). */

@@ -72,9 +72,9 @@ export interface IbvPd {
 
 export interface IbvMr {
   readonly context: IbvContext;
-  readonly pd: IbvPd;
-  readonly addr: number;
-  readonly length: number;
+  pd: IbvPd;
+  addr: number;
+  length: number;
   readonly handle: Handle;
   readonly lkey: number;
   readonly rkey: number;

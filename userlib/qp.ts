@@ -8,6 +8,7 @@ import { dataPointer, receiveRecord, srqNextSegment } from '../abi/index.ts';
 import { asInteger, log2Ceil } from '../base/index.ts';
 import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
+import { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB } from './constants.ts';
 import { cleanCq, freeSharedNow } from './cq.ts';
 import { checkArguments, uint8Max, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq, IbvTargetQp } from './objects.ts';
@@ -26,6 +27,8 @@ export interface IbvQpInitAttr {
   readonly qpType: QpTypeVerb;
   /** 1: every send completes with a completion. */
   readonly sqSigAll?: number;
+  /** IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, or none (of ibv_qp_init_attr_ex). */
+  readonly createFlags?: number;
   /** WQEs have room for a masked compare and swap, as those of the kernel's QPs have. */
   readonly hasMaskedAtomics?: boolean;
   /** Messages of up to so many bytes come in their receive WQE, and are copied when they are polled (mlx4dv_qp_init_attr). */
@@ -49,6 +52,13 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
         'ibv_create_qp',
         'EINVAL',
         `qpType is ${String(init.qpType)}, expected IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD`,
+      );
+    checkArguments('ibv_create_qp', ['createFlags', init.createFlags ?? 0, uint32Max]);
+    if ((init.createFlags ?? 0) & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
+      throw new VerbsError(
+        'ibv_create_qp',
+        'EINVAL',
+        `createFlags is ${init.createFlags}, expected IBV_QP_CREATE_BLOCK_SELF_MCAST_LB or 0`,
       );
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const { qpType, hasMaskedAtomics } = init;
@@ -176,6 +186,7 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
     bufferBytes: layout.bytes,
     doorbellRecordAddress: record?.address ?? -1,
     cap,
+    blocksLoopback: (init.createFlags ?? 0) !== 0,
   });
   init.cap = cap;
   const qp: IbvQp = {

@@ -1,0 +1,29 @@
+/** Multicast groups of QPs for unreliable datagrams. A GID is 16 bytes; on InfiniBand a group has a LID from 0xc000 on, which counts. */
+import { checkArguments, uint16Max } from './numbers.ts';
+import type { IbvQp } from './objects.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+const gidBytes = 16;
+
+/**
+ * Makes a QP a member of a group: it receives what is sent to the GID and its port takes (ibv_attach_mcast). Attached twice, it is a member once.
+ * @throws VerbsError EINVAL for another kind of QP, GID or LID; ENOMEM when the group or the table is full
+ */
+export const attachMcast = (qp: IbvQp, gid: Uint8Array, lid: number): Promise<void> =>
+  verb('ibv_attach_mcast', () => {
+    checkGroup('ibv_attach_mcast', gid, lid);
+    return qp.context.kernel.attachMcast(qp.context.cpu, qp.handle, gid, lid);
+  });
+
+/** Ends a membership (ibv_detach_mcast). A QP with memberships cannot be destroyed. @throws VerbsError EINVAL for one that it does not have */
+export const detachMcast = (qp: IbvQp, gid: Uint8Array, lid: number): Promise<void> =>
+  verb('ibv_detach_mcast', () => {
+    checkGroup('ibv_detach_mcast', gid, lid);
+    return qp.context.kernel.detachMcast(qp.context.cpu, qp.handle, gid, lid);
+  });
+
+function checkGroup(verbName: string, gid: Uint8Array, lid: number): void {
+  if (!(gid instanceof Uint8Array) || gid.length !== gidBytes)
+    throw new VerbsError(verbName, 'EINVAL', `the GID has ${gid?.length} bytes, expected ${gidBytes}`);
+  checkArguments(verbName, ['lid', lid, uint16Max]);
+}
