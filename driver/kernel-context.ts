@@ -129,6 +129,15 @@ export class ProcessContext implements KernelContext {
     return this.call(cpu, 'ibv_query_pkey', () => this.port(port).pkey(cpu, index));
   }
 
+  async setPkeys(cpu: Cpu, number: number, index: number, pkeys: readonly number[]): Promise<void> {
+    return this.call(cpu, 'umad_send', async () => {
+      const port = this.port(number);
+      if (ethernetPortOf(port) !== undefined)
+        throw new KernelError('EOPNOTSUPP', `port ${number} is of Ethernet: its one P_Key is fixed`);
+      await port.setPkeys(cpu, index, pkeys);
+    });
+  }
+
   async queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]> {
     return this.call(cpu, 'ibv_query_gid_table', () => this.port(port).gidTable(cpu));
   }

@@ -157,6 +157,8 @@ export interface KernelContext {
   /** @returns 16 bytes */
   queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array>;
   queryPkey(cpu: Cpu, port: number, index: number): Promise<number>;
+  /** As a subnet manager of this host does by umad. */
+  setPkeys(cpu: Cpu, port: number, index: number, pkeys: readonly number[]): Promise<void>;
   /** The entries of a port's GID table that are not empty. */
   queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]>;
   /** Finds out what an address needs beside what it says: on Ethernet the MAC, 6 bytes; undefined on InfiniBand. */

@@ -45,6 +45,7 @@ import {
 } from './uapi.ts';
 
 export type PortInfo = Decoded<typeof portInfo>;
+type PkeyBlock = Decoded<typeof pkeyTable>;
 export type NodeInfo = Decoded<typeof nodeInfo>;
 
 const guidsPerBlock = 8;
@@ -201,6 +202,26 @@ export class Port {
     return table.pkeys[index % pkeysPerBlock]!;
   }
 
+  /**
+   * Writes P_Keys from a place of the table on, as a subnet manager does by SubnSet(P_KeyTable), of which a block has 32: of a full member
+   * with the highest bit, of a limited one without, 0 for none.
+   */
+  async setPkeys(cpu: Cpu, index: number, pkeys: readonly number[]): Promise<void> {
+    requireWithin('P_Key index', index, 0, this.pkeyCount - 1);
+    requireWithin('number of P_Keys', pkeys.length, 1, this.pkeyCount - index);
+    for (const pkey of pkeys) requireWithin('P_Key', pkey, 0, 0xffff);
+    const last = Math.floor((index + pkeys.length - 1) / pkeysPerBlock);
+    for (let block = Math.floor(index / pkeysPerBlock); block <= last; block++) {
+      const first = block * pkeysPerBlock;
+      const decode = (bytes: Uint8Array, at: number): PkeyBlock => pkeyTable.decode(bytes, at);
+      const old = await this.get(cpu, SmpAttribute.PKEY_TABLE, block, decode);
+      const entries = old.pkeys.map((pkey, at) => pkeys[first + at - index] ?? pkey);
+      const fill = (bytes: Uint8Array, at: number): void =>
+        pkeyTable.encodeInto({ pkeys: entries }, bytes, at);
+      await this.mad(cpu, MadMethod.SET, SmpAttribute.PKEY_TABLE, block, fill, () => undefined);
+    }
+  }
+
   private async activeSpeed(cpu: Cpu, info: PortInfo): Promise<number> {
     const extended = extendedSpeeds[info.linkSpeedExtendedActive];
     if (extended !== undefined) return extended;
@@ -226,10 +247,22 @@ export class Port {
   }
 
   /** One Get of the device's own agent; `read` decodes the attribute at its address. */
-  private async get<T>(
+  private get<T>(
     cpu: Cpu,
     attributeId: number,
     attributeModifier: number,
+    read: (bytes: Uint8Array, address: number) => T,
+  ): Promise<T> {
+    return this.mad(cpu, MadMethod.GET, attributeId, attributeModifier, () => undefined, read);
+  }
+
+  /** One Get or Set of the device's own agent; `fill` writes the attribute at its address. */
+  private async mad<T>(
+    cpu: Cpu,
+    method: MadMethod,
+    attributeId: number,
+    attributeModifier: number,
+    fill: (bytes: Uint8Array, address: number) => void,
     read: (bytes: Uint8Array, address: number) => T,
   ): Promise<T> {
     const request = this.commands.mailboxes.take();
@@ -239,13 +272,14 @@ export class Port {
           baseVersion: 1,
           managementClass: MadClass.SUBN_LID_ROUTED,
           classVersion: 1,
-          method: MadMethod.GET,
+          method,
           attributeId,
           attributeModifier,
         },
         this.platform.memory.bytes,
         request,
       );
+      fill(this.platform.memory.bytes, request + smpDataOffset);
       const command = {
         input: request,
         inputModifier: madIfcModifier(this.number, 0),

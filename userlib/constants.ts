@@ -198,6 +198,32 @@ export const {
 } = WcOpcode;
 
 /** Flags of a work completion (ibv_wc_flags). */
+/** What the completions of an extended CQ can be asked for (ibv_create_cq_wc_flags). */
+export const WcExFlag = {
+  IBV_WC_EX_WITH_BYTE_LEN: 1 << 0,
+  IBV_WC_EX_WITH_IMM: 1 << 1,
+  IBV_WC_EX_WITH_QP_NUM: 1 << 2,
+  IBV_WC_EX_WITH_SRC_QP: 1 << 3,
+  IBV_WC_EX_WITH_SLID: 1 << 4,
+  IBV_WC_EX_WITH_SL: 1 << 5,
+  IBV_WC_EX_WITH_DLID_PATH_BITS: 1 << 6,
+  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP: 1 << 7,
+} as const;
+export const {
+  IBV_WC_EX_WITH_BYTE_LEN,
+  IBV_WC_EX_WITH_IMM,
+  IBV_WC_EX_WITH_QP_NUM,
+  IBV_WC_EX_WITH_SRC_QP,
+  IBV_WC_EX_WITH_SLID,
+  IBV_WC_EX_WITH_SL,
+  IBV_WC_EX_WITH_DLID_PATH_BITS,
+  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+} = WcExFlag;
+/** All but the timestamp. */
+export const IBV_WC_STANDARD_FLAGS = 0x7f;
+export const IBV_CQ_INIT_ATTR_MASK_FLAGS = 1;
+export const IBV_CREATE_CQ_ATTR_SINGLE_THREADED = 1;
+
 /** Flags of ibv_qp_create_flags that there are. */
 export const IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 2;
 

@@ -82,6 +82,22 @@ export const queryGidTable = (context: IbvContext, portNum: number): Promise<Gid
     return context.kernel.queryGidTable(context.cpu, portNum);
   });
 
+/**
+ * Writes entries of a port's P_Key table from a place on, as the subnet manager does (SubnSet(P_KeyTable); there is no such verb: OpenSM takes it from
+ * partitions.conf). A P_Key with the highest bit is a full member's, one without a limited member's; 0 is none. IBV_EVENT_PKEY_CHANGE follows.
+ * @throws VerbsError EINVAL beyond the table, EOPNOTSUPP on Ethernet
+ */
+export const smSetPkeys = (
+  context: IbvContext,
+  portNum: number,
+  index: number,
+  pkeys: readonly number[],
+): Promise<void> =>
+  verb('umad_send', async () => {
+    checkArguments('umad_send', ['portNum', portNum, uint8Max], ['index', index, uint16Max]);
+    return context.kernel.setPkeys(context.cpu, portNum, index, pkeys);
+  });
+
 /** A P_Key (ibv_query_pkey). */
 export const queryPkey = (context: IbvContext, portNum: number, index: number): Promise<number> =>
   verb('ibv_query_pkey', async () => {

@@ -22,6 +22,24 @@ export * from './constants.ts';
 export { queryRtValuesEx } from './core-clock.ts';
 export { createCompChannel, createCq, destroyCompChannel, destroyCq, modifyCq, resizeCq } from './cq.ts';
 export {
+  createCqEx,
+  endPoll,
+  type IbvCqInitAttrEx,
+  nextPoll,
+  startPoll,
+  wcReadByteLen,
+  wcReadDlidPathBits,
+  wcReadImmData,
+  wcReadInvalidatedRkey,
+  wcReadOpcode,
+  wcReadQpNum,
+  wcReadSl,
+  wcReadSlid,
+  wcReadSrcQp,
+  wcReadVendorErr,
+  wcReadWcFlags,
+} from './cq-ex.ts';
+export {
   closeDevice,
   getDeviceList,
   getDeviceName,
@@ -31,6 +49,7 @@ export {
   queryGidTable,
   queryPkey,
   queryPort,
+  smSetPkeys,
 } from './device.ts';
 export {
   ackAsyncEvent,
@@ -59,6 +78,7 @@ export {
   type IbvCompChannel,
   type IbvContext,
   type IbvCq,
+  type IbvCqEx,
   type IbvDevice,
   type IbvMr,
   type IbvMw,

@@ -140,6 +140,21 @@ export interface IbvValuesEx {
   rawClock: number;
 }
 
+/** A CQ that is polled entry by entry (ibv_cq_ex). */
+export interface IbvCqEx extends IbvCq {
+  /** Of the entry that was taken last. */
+  wrId: number;
+  status: number;
+  /** @internal */
+  readonly current: IbvWc;
+  /** @internal IBV_WC_EX_WITH_… of its creation. */
+  readonly wcFlags: number;
+  /** @internal Between start_poll and end_poll. */
+  isPolling: boolean;
+  /** @internal Cycles of the entries taken since start_poll. */
+  polledCycles: number;
+}
+
 export interface IbvSrq {
   readonly context: IbvContext;
   readonly srqContext: unknown;

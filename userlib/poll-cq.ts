@@ -119,21 +119,14 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
   const { costs, tap } = context.platform;
   const first = ring.consumerCounter;
   let count = 0;
-  while (count < max) {
-    const address = ring.nextEntry();
-    if (address < 0) break;
-    ring.consumerCounter = (ring.consumerCounter + 1) >>> 0;
-    if (takeEntry(cq, address, wc[count]!)) count++;
-  }
+  while (count < max && takeNext(cq, wc[count]!)) count++;
   if (ring.consumerCounter === first) {
     cpu.charge('poll', costs.pollEmpty);
     cpu.waitsIn(ring.pollText);
     return 0;
   }
   cpu.waitsIn(undefined);
-  const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
-  cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
-  cpu.commit('poll', (costs.pollCompletion + costs.readDmaLine) * count);
+  storeConsumer(cq, (costs.pollCompletion + costs.readDmaLine) * count);
   if (tap !== undefined) {
     const at = cpu.ownPs;
     for (let done = 0; done < count; done++) {
@@ -142,6 +135,24 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
     }
   }
   return count;
+}
+
+/** Takes the next completion that is there now into `wc`. @returns false without one */
+export function takeNext(cq: IbvCq, wc: IbvWc): boolean {
+  const { ring } = cq;
+  for (;;) {
+    const address = ring.nextEntry();
+    if (address < 0) return false;
+    ring.consumerCounter = (ring.consumerCounter + 1) >>> 0;
+    if (takeEntry(cq, address, wc)) return true;
+  }
+}
+
+/** Stores the consumer record, and charges what was polled. */
+export function storeConsumer({ cpu, ring }: IbvCq, cycles: number): void {
+  const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
+  cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
+  cpu.commit('poll', cycles);
 }
 
 const fields24 = cqRecord.fields.consumerCounter.mask;

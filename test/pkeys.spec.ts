@@ -1,0 +1,64 @@
+/** P_Key tables of simulated hosts: set as a subnet manager sets them, matched by the rules of IBTA volume 1, 10.9.3, and in every BTH. */
+import { describe, expect, it, vi } from 'vitest';
+import { packetsIn, readCapture } from '../analyser/capture/index.ts';
+import { expectBalanced } from './expectations.ts';
+import { programsOf, runPrograms, smallMachine } from './machines.ts';
+import type { PkeyPairs } from './programs/partitions.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, one of the two a full member's (10.9.3). */
+const rows: readonly (readonly [number, number, boolean])[] = [
+  [0x8001, 0x8001, true],
+  [0x8001, 0x0001, true],
+  [0x0001, 0x8001, true],
+  [0x0001, 0x0001, false],
+  [0x8001, 0x8002, false],
+  [0x8000, 0x8000, false],
+  [0x7fff, 0xffff, true],
+];
+
+describe('P_Key tables', () => {
+  it('IBTA 10.9.3: let pass what is of one partition, one of its members a full one, and count the rest at the receiver', async () => {
+    const pairs: PkeyPairs = rows.map(([near, far]) => [near, far]);
+    const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
+    await using machine = await smallMachine({ analysis });
+    for (const program of programsOf('partitions', 'members', pairs as never)) await machine.load(program);
+    await machine.run();
+    expectBalanced(await machine.report());
+    const [near, far] = (await machine.results()) as unknown as [string, number, number, string[]][][];
+    let violations = 0;
+    rows.forEach(([own, other, isOne], at) => {
+      // The request and one retry.
+      if (!isOne) violations += 2;
+      expect(near![at]!.slice(0, 3)).toEqual([isOne ? 'SUCCESS' : 'RETRY_EXC_ERR', 0, own]);
+      expect(far![at]!.slice(1, 3)).toEqual([violations, other]);
+      const isChanged = at === 0 || rows[at - 1]![1] !== other;
+      expect(far![at]![3]).toEqual(isChanged ? ['PKEY_CHANGE'] : []);
+    });
+    // IBTA 9.2: the P_Key is in bytes 2 and 3 of the BTH, of requests that of host 0's QP.
+    const { packets } = packetsIn(readCapture(await machine.capture()));
+    const sent = packets.filter(({ from, packet }) => from === 'LID 1' && packet.bth.opcode === 0x0a);
+    const expected = rows.flatMap(([own, , isOne]) => (isOne ? [own] : [own, own]));
+    expect(sent.map(({ packet }) => packet.bth.partitionKey)).toEqual(expected);
+  });
+
+  it('sheet 7.6: are written across blocks of 32, and not beyond their end', async () => {
+    const { results } = await runPrograms(programsOf('partitions', 'refusals').slice(0, 1));
+    expect(results[0]).toEqual({
+      length: 128,
+      overTheEnd: 'EINVAL',
+      tooLarge: 'EINVAL',
+      none: 'EINVAL',
+      acrossBlocks: 'ok',
+      read: [0x8012, 0x8013, 0],
+      beyond: 'EINVAL',
+    });
+  });
+
+  it('are fixed on ports of Ethernet', async () => {
+    const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1' };
+    const { results } = await runPrograms(programsOf('partitions', 'setting').slice(0, 1), { set });
+    expect(results[0]).toBe('EOPNOTSUPP');
+  });
+});

@@ -1,0 +1,69 @@
+/** Two hosts in partitions: what passes between full and limited members, for test/pkeys.spec.ts. */
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { announcedOf, peerFrom } from '../../system/workloads/port-address.ts';
+import { allAccess, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
+import * as ibv from '../../userlib/index.ts';
+import { codeOf, statusesOf, take } from './outcomes.ts';
+import { segment, writeOf } from './requests.ts';
+import { attributesOf, type Remote, Side } from './side.ts';
+
+/** P_Key of each host, at place 1 of its table, one pair after the other. */
+export type PkeyPairs = readonly (readonly [number, number])[];
+
+/** Host 0 writes to host 1 over a new connection for each pair of P_Keys. @returns statuses, and host 1's P_Key violations after each */
+export async function members(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const { context } = side;
+  const told: JsonValue[] = [];
+  const options = attributesOf({ timeoutCode: 4, retryCount: 1 });
+  for (const [at, pair] of (program.args as unknown as PkeyPairs).entries()) {
+    await ibv.smSetPkeys(context, 1, 1, [pair[program.node]!]);
+    const events = await side.events();
+    const end = await side.unconnected(`pair ${at}`);
+    await toInit(end.qp, allAccess, 1);
+    const { address, mr } = end.buffer;
+    const own = { ...announcedOf(side.own), qpNum: end.qp.qpNum, psn: 1, address, rkey: mr.rkey, note: null };
+    await side.tell(`pair ${at}`, own);
+    const remote = (await side.hear(`pair ${at}`)) as unknown as Remote;
+    await toRtr(end.qp, { ...remote, ...peerFrom(side.own, remote) }, options);
+    await toRts(end.qp, 1, options);
+    await side.barrier(`ready ${at}`);
+    let status = 'none';
+    if (program.node === 0) {
+      ibv.postSend(end.qp, writeOf([segment(end.buffer, 0, 64)], remote));
+      [status] = statusesOf(await take(end.sendCq, 1)) as [string];
+    }
+    await side.barrier(`over ${at}`);
+    const { badPkeyCntr } = await ibv.queryPort(context, 1);
+    told.push([status, badPkeyCntr, await ibv.queryPkey(context, 1, 1), events]);
+  }
+  return told;
+}
+
+/** What setting an entry comes to. */
+export async function setting(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  return codeOf(ibv.smSetPkeys(side.context, 1, 0, [0x8001]));
+}
+
+/** What the table and a QP refuse. */
+export async function refusals(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const { context } = side;
+  const { pkeyTblLen } = side.port;
+  const set = (index: number, pkeys: readonly number[]) => codeOf(ibv.smSetPkeys(context, 1, index, pkeys));
+  const { qp } = await side.unconnected('qp');
+  return {
+    length: pkeyTblLen,
+    overTheEnd: await set(pkeyTblLen - 1, [1, 2]),
+    tooLarge: await set(1, [0x1_0000]),
+    none: await set(1, []),
+    acrossBlocks: await set(30, [0x8011, 0x8012, 0x8013, 0x8014]),
+    read: [
+      await ibv.queryPkey(context, 1, 31),
+      await ibv.queryPkey(context, 1, 32),
+      await ibv.queryPkey(context, 1, 34),
+    ],
+    beyond: await codeOf(toInit(qp, allAccess, pkeyTblLen)),
+  };
+}

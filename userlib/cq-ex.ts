@@ -1,0 +1,118 @@
+/**
+ * Extended CQs: completions are taken one by one, and their fields read one by one (ibv_create_cq_ex, ibv_start_poll and the ibv_wc_read_…).
+ *
+ *     startPoll ── 0 ──► read … ─► nextPoll ── 0 ──► read … ─► nextPoll ── ENOENT ──► endPoll
+ *         └─ ENOENT: no entry, nothing to end
+ *
+ * The consumer record is stored once, by endPoll; the cycles are those of ibv_poll_cq for as many entries. Entries are those that are there
+ * when startPoll returns. Source: rdma-core, libibverbs/verbs.h; providers/mlx4 verbs.c (create_cq), cq.c (mlx4_start_poll).
+ */
+import {
+  IBV_CQ_INIT_ATTR_MASK_FLAGS,
+  IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+  IBV_WC_STANDARD_FLAGS,
+  WcOpcode,
+} from './constants.ts';
+import { createCq } from './cq.ts';
+import { checkArguments, uint32Max } from './numbers.ts';
+import { type IbvCompChannel, type IbvContext, type IbvCqEx, IbvWc } from './objects.ts';
+import { storeConsumer, takeNext } from './poll-cq.ts';
+import { EINVAL, ENOENT, VerbsError } from './verbs-error.ts';
+
+/** Attributes of an extended CQ (ibv_cq_init_attr_ex); 0, null or none where left out. */
+export interface IbvCqInitAttrEx {
+  readonly cqe: number;
+  readonly cqContext?: unknown;
+  readonly channel?: IbvCompChannel | null;
+  readonly compVector?: number;
+  /** IBV_WC_EX_WITH_…: the fields that are read. */
+  readonly wcFlags?: number;
+  /** IBV_CQ_INIT_ATTR_MASK_FLAGS, when `flags` counts. */
+  readonly compMask?: number;
+  /** IBV_CREATE_CQ_ATTR_SINGLE_THREADED: changes nothing here, where an object is one thread's anyway. */
+  readonly flags?: number;
+}
+
+/**
+ * Makes an extended CQ (ibv_create_cq_ex), which all verbs of CQs take, too.
+ * @throws VerbsError EOPNOTSUPP for fields or flags that the device's completions do not have, as libmlx4 refuses them; EINVAL, ENOMEM
+ */
+export async function createCqEx(context: IbvContext, attr: IbvCqInitAttrEx): Promise<IbvCqEx> {
+  const { cqContext = null, channel = null, compVector = 0, wcFlags = 0, compMask = 0, flags = 0 } = attr;
+  const verbName = 'ibv_create_cq_ex';
+  checkArguments(
+    verbName,
+    ['wcFlags', wcFlags, uint32Max],
+    ['compMask', compMask, uint32Max],
+    ['flags', flags, uint32Max],
+  );
+  const refuse = (what: string, value: number, known: number): void => {
+    if ((value & ~known) !== 0)
+      throw new VerbsError(
+        verbName,
+        'EOPNOTSUPP',
+        `${what} is 0x${value.toString(16)}, expected bits of 0x${known.toString(16)}`,
+      );
+  };
+  refuse('compMask', compMask, IBV_CQ_INIT_ATTR_MASK_FLAGS);
+  if ((compMask & IBV_CQ_INIT_ATTR_MASK_FLAGS) !== 0)
+    refuse('flags', flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+  refuse('wcFlags', wcFlags, IBV_WC_STANDARD_FLAGS);
+  const cq = await createCq(context, attr.cqe, cqContext, channel, compVector);
+  const more = { wrId: 0, status: 0, current: new IbvWc(), wcFlags, isPolling: false, polledCycles: 0 };
+  // The same object, which the context knows by its handle.
+  return Object.assign(cq, more);
+}
+
+/**
+ * Takes the first completion (ibv_start_poll): the object's wrId and status are its own. @returns 0; ENOENT without one, when nothing is to be
+ * ended; EINVAL while another poll has not ended
+ */
+export async function startPoll(cq: IbvCqEx): Promise<number> {
+  if (cq.isPolling) return EINVAL;
+  await cq.cpu.settle();
+  cq.polledCycles = 0;
+  const result = take(cq);
+  if (result === 0) {
+    cq.isPolling = true;
+    cq.cpu.waitsIn(undefined);
+    return 0;
+  }
+  cq.cpu.charge('poll', cq.context.platform.costs.pollEmpty);
+  cq.cpu.waitsIn(cq.ring.pollText);
+  return result;
+}
+
+/** Takes the next completion (ibv_next_poll). @returns 0; ENOENT without one; EINVAL outside of a poll */
+export const nextPoll = (cq: IbvCqEx): number => (cq.isPolling ? take(cq) : EINVAL);
+
+/** Ends a poll that has begun (ibv_end_poll): the entries are the device's again. */
+export function endPoll(cq: IbvCqEx): void {
+  if (!cq.isPolling) return;
+  cq.isPolling = false;
+  storeConsumer(cq, cq.polledCycles);
+}
+
+function take(cq: IbvCqEx): number {
+  const { current, context, cpu } = cq;
+  if (!takeNext(cq, current)) return ENOENT;
+  const { costs, tap } = context.platform;
+  cq.wrId = current.wrId;
+  cq.status = current.status;
+  cq.polledCycles += costs.pollCompletion + costs.readDmaLine;
+  if (current.opcode < WcOpcode.IBV_WC_RECV) tap?.completed(current.qpNum, current.wqeCounter, cpu.ownPs);
+  return 0;
+}
+
+/** Fields of the completion taken last (ibv_wc_read_opcode and so on); those of a failed one are only wrId, status and vendor error. */
+export const wcReadOpcode = ({ current }: IbvCqEx): number => current.opcode;
+export const wcReadVendorErr = ({ current }: IbvCqEx): number => current.vendorErr;
+export const wcReadByteLen = ({ current }: IbvCqEx): number => current.byteLen;
+export const wcReadImmData = ({ current }: IbvCqEx): number => current.immData;
+export const wcReadInvalidatedRkey = ({ current }: IbvCqEx): number => current.immData;
+export const wcReadQpNum = ({ current }: IbvCqEx): number => current.qpNum;
+export const wcReadSrcQp = ({ current }: IbvCqEx): number => current.srcQp;
+export const wcReadWcFlags = ({ current }: IbvCqEx): number => current.wcFlags;
+export const wcReadSlid = ({ current }: IbvCqEx): number => current.slid;
+export const wcReadSl = ({ current }: IbvCqEx): number => current.sl;
+export const wcReadDlidPathBits = ({ current }: IbvCqEx): number => current.dlidPathBits;
