@@ -15,6 +15,7 @@ import {
   fillsMtu,
   isControl,
   isOfNeighbours,
+  isToGroupMac,
   packetIn,
   type RocePacket,
   sourceOf,
@@ -248,12 +249,14 @@ function faultsOf(
   const { opcode = '', payloadBytes } = packet;
   const [from, to] = [macs[node], macs[1 - node]];
   if (sourceOf(bytes) !== from) wrong.push(`it comes from ${sourceOf(bytes)}, others from ${from}`);
-  if (to !== undefined && destinationOf(bytes) !== to)
+  // Of a group the reader holds the MAC to the GID.
+  const isToGroup = isToGroupMac(bytes);
+  if (to !== undefined && !isToGroup && destinationOf(bytes) !== to)
     wrong.push(`it goes to ${destinationOf(bytes)}, not to ${to}`);
   const source = gidsOf(node, from).indexOf(packet.sourceGid);
   const destination = gidsOf(1 - node, to).indexOf(packet.destinationGid);
   if (source < 0) wrong.push(`its source GID is ${packet.sourceGid}, none of the port's`);
-  if (destination < 0 && to !== undefined)
+  if (destination < 0 && to !== undefined && !isToGroup)
     wrong.push(`its destination GID is ${packet.destinationGid}, none of the far port's`);
   if (packet.hopLimit !== hopLimit) wrong.push(`its hop limit is ${packet.hopLimit}`);
   if (packet.form !== 'roce1' && gidCountOf(story.set) < 4)

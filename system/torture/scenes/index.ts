@@ -20,6 +20,7 @@ import { fullReceiveBuffers } from './full-receive-buffers.ts';
 import { highAddresses } from './high-addresses.ts';
 import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
+import { joinedGroups } from './joined-groups.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
@@ -84,6 +85,7 @@ export const scenes: readonly Scene[] = [
   highAddresses,
   inlineReceives,
   interruptsInService,
+  joinedGroups,
   lateAnswers,
   lateReceives,
   leftBehind,

@@ -76,6 +76,8 @@ export interface Scene {
   readonly hasLateReads?: true;
   /** Its programs take memory away from under the device, whose reads are refused. */
   readonly hasRefusedReads?: true;
+  /** Its datagrams to groups leave by the cable and return to the port: both ledgers have them. */
+  readonly sendsToGroups?: true;
   /** A device is reset while it has requests under way. */
   readonly hasResets?: true;
   /** @returns the contradictions; empty when all is well */

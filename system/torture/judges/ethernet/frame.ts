@@ -39,6 +39,7 @@ const firstDynamicPort = 0xc000;
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const typeOf = (bytes: Uint8Array): number => bytes[12]! * 256 + bytes[13]!;
 export const isControl = (bytes: Uint8Array): boolean => typeOf(bytes) === etherTypes.control;
+export const isToGroupMac = (bytes: Uint8Array): boolean => (bytes[0]! & 1) === 1;
 export const destinationOf = (bytes: Uint8Array): string => hexOf(bytes.subarray(0, 6));
 export const sourceOf = (bytes: Uint8Array): string => hexOf(bytes.subarray(6, 12));
 
