@@ -6,6 +6,7 @@ import { ethernetMistakes } from './ethernet.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
 import type { Mistake } from './mistake.ts';
+import { packetMistakes } from './packets.ts';
 import { onceFoundMistakes } from './part-b.ts';
 import { pcieMistakes } from './pcie.ts';
 import { reportMistakes } from './report.ts';
@@ -20,6 +21,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   hca: hcaMistakes,
   wire: wireMistakes,
   ethernet: ethernetMistakes,
+  packets: packetMistakes,
   driver: driverMistakes,
   userlib: userlibMistakes,
   onceFound: onceFoundMistakes,

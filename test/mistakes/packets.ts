@@ -1,0 +1,135 @@
+/** Mistakes that sender and receiver share: what a packet's CRCs cover and its lengths count, and which datagrams are to a group. */
+import type { Mistake } from './mistake.ts';
+
+export const packetMistakes: readonly Mistake[] = [
+  {
+    name: 'lane-alone-masked-with-grh',
+    what: 'The ICRC of a packet with a GRH covers its LRH but for the lane.',
+    kind: 'check skipped',
+    scene: 'joined-groups',
+    file: 'wire/crc.ts',
+    find: "  if (cover !== 'local') register = crc32.update(register, ROUTE_OF_ONES, 0, ROUTE_OF_ONES.length);",
+    replace: `  if (cover === 'localWithGrh') {
+    const route = bytes.slice(first, first + lrh.sizeBytes);
+    route[0]! |= VIRTUAL_LANE_MASK;
+    register = crc32.update(register, route, 0, route.length);
+  } else if (cover !== 'local')
+    register = crc32.update(register, ROUTE_OF_ONES, 0, ROUTE_OF_ONES.length);`,
+  },
+  {
+    name: 'hop-limit-covered',
+    what: 'The ICRC covers the hop limit.',
+    kind: 'check skipped',
+    scene: 'joined-groups',
+    file: 'wire/crc.ts',
+    find: '  masked[HOP_LIMIT_PLACE] = 0xff;\n',
+    replace: '',
+  },
+  {
+    name: 'becn-covered',
+    what: 'The ICRC covers BECN.',
+    kind: 'check skipped',
+    file: 'wire/crc.ts',
+    find: 'masked[headerBytes - bth.sizeBytes + CONGESTION_PLACE] = 0xff;',
+    replace: 'masked[headerBytes - bth.sizeBytes + CONGESTION_PLACE]! |= 0xbf;',
+  },
+  {
+    name: 'time-to-live-covered',
+    what: 'The ICRC of RoCE v2 covers the time to live of IPv4.',
+    kind: 'check skipped',
+    scene: 'joined-groups',
+    file: 'wire/crc.ts',
+    find: '    masked[TIME_TO_LIVE_PLACE] = 0xff;\n',
+    replace: '',
+  },
+  {
+    name: 'vcrc-without-lane',
+    what: 'The VCRC begins after the byte with the lane.',
+    kind: 'wrong address',
+    file: 'wire/crc.ts',
+    find: '  crc16.of(bytes, first, end);',
+    replace: '  crc16.of(bytes, first + 1, end);',
+  },
+  {
+    name: 'grh-counts-the-vcrc',
+    what: 'The payload length of a GRH, and of RoCE, counts two bytes more than follow.',
+    kind: 'wrong length',
+    scene: 'joined-groups',
+    file: 'hw/hca/packets/grh.ts',
+    find: 'export const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;',
+    replace: 'export const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES;',
+  },
+  {
+    name: 'udp-without-icrc',
+    what: 'The length of UDP leaves the ICRC out, for receivers, too.',
+    kind: 'wrong length',
+    scene: 'one-message-in-frames',
+    file: 'wire/roce-bytes.ts',
+    find: '        length: icrc + ICRC_BYTES - udp,',
+    replace: '        length: icrc - udp,',
+  },
+  {
+    name: 'packet-length-without-icrc',
+    what: 'The packet length of an LRH leaves the ICRC out.',
+    kind: 'wrong length',
+    file: 'wire/record-bytes.ts',
+    find: '    fields.packetLength.set(view, at, (packetBytes - VCRC_BYTES) >> 2);',
+    replace: '    fields.packetLength.set(view, at, (packetBytes - VCRC_BYTES - ICRC_BYTES) >> 2);',
+  },
+  {
+    name: 'groups-by-lid',
+    what: 'On Ethernet the LID of the address vector says whether a datagram is to a group.',
+    kind: 'wrong address',
+    scene: 'joined-groups',
+    file: 'hw/hca/send-queue/datagram-decoder.ts',
+    find: '    isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;',
+    replace: `    const isGroup = isGroupLid(this.#datagrams.destinationLid[record]!);
+    isToGroup[record] = isGroup && isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;`,
+  },
+  {
+    name: 'no-groups-of-ipv4',
+    what: 'A receiver knows no groups of IPv4.',
+    kind: 'check skipped',
+    scene: 'joined-groups',
+    file: 'hw/hca/packets/grh.ts',
+    find: '  if (isIpv4Route(bytes, grh)) return isGroupIpv4(bytes[grh + DESTINATION_IPV4_PLACE]!);',
+    replace: '  if (isIpv4Route(bytes, grh)) return false;',
+  },
+  {
+    name: 'own-datagram-not-blocked',
+    what: 'A member that blocks loopback receives what it has sent to its group.',
+    kind: 'check skipped',
+    scene: 'joined-groups',
+    file: 'hw/hca/receiver/receiver.ts',
+    find: 'this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);',
+    replace:
+      'this.#packets.isLoopback && qpn === source && qpn === -1 && this.#groups.blocksLoopback(this.#member);',
+  },
+  {
+    name: 'last-member-missed',
+    what: 'The last member of a group receives nothing.',
+    kind: 'comparison off by one',
+    scene: 'joined-groups',
+    file: 'hw/hca/receiver/receiver.ts',
+    find: 'while (++this.#member < this.#memberCount) {',
+    replace: 'while (++this.#member < this.#memberCount - 1) {',
+  },
+  {
+    name: 'group-mac-of-24-bits',
+    what: 'The MAC of an IPv4 group has 24 bits of its address.',
+    kind: 'wrong address',
+    scene: 'joined-groups',
+    file: 'driver/network/ethernet-header.ts',
+    find: 'gid[ipv4At + 1]! & 0x7f',
+    replace: 'gid[ipv4At + 1]!',
+  },
+  {
+    name: 'member-of-another-place-leaves',
+    what: 'The first member of a group leaves in the place of another.',
+    kind: 'wrong address',
+    scene: 'joined-groups',
+    file: 'driver/multicast-table.ts',
+    find: '    if (place < members.length) members[place] = last;',
+    replace: '    if (place < members.length) members[0] = last;',
+  },
+];
