@@ -15,6 +15,7 @@ import {
   silentProgress,
   startScenario,
 } from '../../system/linux-lab/index.ts';
+import { CableCapture } from './captured.ts';
 import { Staged } from './staged.ts';
 
 export type Kernel = 'debian' | 'backports';
@@ -72,10 +73,15 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
   describe(title, () => {
     // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
     const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
-    const serve = isLinted ? { analysis: { lint: true } } : {};
+    const capture = new CableCapture(scenario.hcas);
+    const analysis = { capture: capture.options, ...(isLinted ? { lint: true } : {}) };
+    const serve = { analysis };
     const staged = new Staged((onNotice) => startScenario(scenario, { ...options, serve, onNotice }));
     beforeAll(() => staged.boot(), bootTimeoutMs);
-    afterAll(() => staged.end());
+    afterAll(async () => {
+      await staged.end();
+      capture.close();
+    });
     for (const step of scenario.briefSteps ?? scenario.steps) {
       it(step.title, { timeout: stepTimeoutMs, retry: 0 }, async ({ annotate }) => {
         const seen = await staged.take(step);
@@ -86,10 +92,14 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
       timeout: stepTimeoutMs,
       // It ends the guests, which a second try would ask.
       retry: 0,
-    }, async () => {
+    }, async ({ annotate }) => {
       const { report } = await finishScenario(staged.finished());
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
+      // IBTA vol 1, 7.8: headers and CRCs of all that passed the cable, by a reader that shares nothing with the device.
+      const { packets, wrong } = capture.read();
+      expect(wrong).toEqual([]);
+      await annotate(`${packets} packets of the cable are right`);
     });
   });
 }
