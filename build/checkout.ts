@@ -24,9 +24,9 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const builds = join(root, 'dist', 'checkout');
 /** What the built form is made from and by. */
-const rooms = [
+export const rooms = [
   ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'lab', 'net'],
-  ...['sim', 'system', 'userlib', 'wire'],
+  ...['runtime', 'sim', 'system', 'userlib', 'wire'],
 ];
 const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
 /** The latest builds are kept, and each that a process runs: it loads more of it later, for a thread that it starts. */
