@@ -62,10 +62,9 @@ async function decompress(
     });
     gunzip.on('end', () => end());
   });
-  const write = (piece: Uint8Array): Promise<void> =>
-    new Promise((resolve) => {
-      gunzip.write(piece, () => resolve());
-    });
+  // After an error no callback of a write is called.
+  const write = (piece: Uint8Array): Promise<unknown> =>
+    Promise.race([ended, new Promise<void>((resolve) => gunzip.write(piece, () => resolve()))]);
   for (let piece: Uint8Array | undefined = start; piece !== undefined && !isOver; ) {
     await write(piece);
     if (!isOver) piece = await nextOf(pieces);
