@@ -1,5 +1,6 @@
-/** Writes the capture of a machine where `--pcap` says, and says of it and of a served one what it has not. */
-import { visible } from '../../base/index.ts';
+/** Writes the capture of a machine where `--pcap` says, also of a run that fails, and says what a capture has not. */
+import { codeOf, visible } from '../../base/index.ts';
+import { WorkerLostError } from '../../sim/index.ts';
 import type { AnalysisOptions } from '../machine/analysis/index.ts';
 import type { Machine } from '../machine/index.ts';
 import type { DroppedRecords } from '../machine/timeline/index.ts';
@@ -10,6 +11,43 @@ export async function writeCapture(machine: Machine, analysis: AnalysisOptions |
   if (file === undefined) return;
   writeFileAtomically(file, await machine.capture());
   await reportFullCapture(machine, analysis);
+}
+
+/**
+ * Runs a machine. If the run fails, the packets up to then are written and named on standard error: a capture is needed most of a run
+ * that fails.
+ * @throws what `run` throws
+ */
+export async function keepingCapture<Result>(
+  machine: Machine,
+  analysis: AnalysisOptions | undefined,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    await saveCapture(machine, analysis, error);
+    throw error;
+  }
+}
+
+async function saveCapture(
+  machine: Machine,
+  analysis: AnalysisOptions | undefined,
+  failure: unknown,
+): Promise<void> {
+  const file = analysis?.capture?.file;
+  if (file === undefined) return;
+  try {
+    // A thread that was lost answers nothing more.
+    if (failure instanceof WorkerLostError) throw new Error('a thread of the machine was lost');
+    await writeCapture(machine, analysis);
+    process.stderr.write(`hca: ${visible(file)} has the packets up to the failure: npx hca wire reads it\n`);
+  } catch (error) {
+    process.stderr.write(
+      `hca: ${visible(file)} was not written: the packets are lost (${visible(codeOf(error))})\n`,
+    );
+  }
 }
 
 /** Says of each end whose part of the capture was full how many packets the file has not. */

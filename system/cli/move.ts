@@ -10,7 +10,7 @@ import { renderReport } from '../text/render.ts';
 import { tableOf } from '../text/table.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../workloads/index.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
-import { writeCapture } from './capture-output.ts';
+import { keepingCapture, writeCapture } from './capture-output.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { headOf } from './html-output.ts';
 import { argumentsOf, inputName, invocationOf } from './invocation.ts';
@@ -107,7 +107,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   await load(1, 'receiver', 'move-receiver', 'receive');
   const watch = setInterval(() => bar.update(machine.progressOf(0).done), 100);
   try {
-    await runMachine(machine);
+    await keepingCapture(machine, analysis, () => runMachine(machine));
   } finally {
     clearInterval(watch);
     bar.stop();

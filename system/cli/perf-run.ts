@@ -36,7 +36,7 @@ import {
   perfBufferBytes,
   startLeadPs,
 } from '../workloads/index.ts';
-import { writeCapture } from './capture-output.ts';
+import { keepingCapture, writeCapture } from './capture-output.ts';
 import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
@@ -140,8 +140,11 @@ export default async function runPerf(
   });
   const { machine } = lease;
   const isFromStart = args.warmupIterations !== undefined || args.load !== undefined;
-  const before = isFromStart ? await runToStart(machine) : undefined;
-  await runMachine(machine);
+  const before = await keepingCapture(machine, options.analysis, async () => {
+    const start = isFromStart ? await runToStart(machine) : undefined;
+    await runMachine(machine);
+    return start;
+  });
   const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
   const report = await machine.report();
   const { checks, faults } = report;

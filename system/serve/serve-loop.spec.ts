@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { readCapture } from '../../analyser/capture/index.ts';
 import { defaultsOf } from '../../base/index.ts';
 import { nativeUnavailableReason } from '../../guest/index.ts';
 import { Connection } from '../../guest/native/connection.ts';
@@ -53,6 +54,26 @@ function loopWithStranger(holdMs: number) {
       }),
   };
 }
+
+it.skipIf(unavailable !== undefined)(
+  'writes the packets of the cable when serving fails, and says where',
+  () => {
+    const file = join(folder, 'failed.pcapng');
+    const notices: string[] = [];
+    const capture = { ends: [{ node: 0 }], sizeBytes: 2 ** 20, file };
+    const order = serveOrderOf({ socket: join(folder, 'slot-failed'), analysis: { capture } });
+    const loop = new ServeLoop(order, { onNotice: (text) => notices.push(text) });
+    loop.reactor.wake();
+    expect(() =>
+      loop.run(() => {
+        throw new Error('a defect');
+      }),
+    ).toThrow('a defect');
+    expect(readCapture(readFileSync(file)).interfaces.map(({ name }) => name)).toEqual(['hca0']);
+    expect(notices).toEqual([`${file} has the packets up to the failure`]);
+    loop.close();
+  },
+);
 
 describe.skipIf(unavailable !== undefined)('the loop, with a stranger at the end of the cable', () => {
   it('lets no time pass while a stranger has much to read, and drops nothing of it', () => {

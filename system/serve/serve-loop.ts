@@ -8,7 +8,7 @@
  * there is no work: stranger-pace.ts.
  */
 import { performance } from 'node:perf_hooks';
-import { defaultsOf } from '../../base/index.ts';
+import { codeOf, defaultsOf } from '../../base/index.ts';
 import { FrameServer, Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
 import { replaceFile } from '../../runtime/files.ts';
 import type { ValueTaken } from '../machine/index.ts';
@@ -121,8 +121,20 @@ export class ServeLoop {
     });
   }
 
-  /** Serves until {@link stop}, or with `isOnce` until the last guest has gone. Calls `between` after every turn. */
+  /**
+   * Serves until {@link stop}, or with `isOnce` until the last guest has gone. Calls `between` after every turn. Whatever it throws,
+   * the packets of the cable up to then are in their file.
+   */
   run(between: () => void): void {
+    try {
+      this.#serve(between);
+    } catch (error) {
+      this.#keepCapture();
+      throw error;
+    }
+  }
+
+  #serve(between: () => void): void {
     for (let dueMs = 0; !this.#isStopped; ) {
       const startMs = performance.now();
       this.reactor.poll(Math.min(dueMs, this.#endMs === NEVER ? WAIT_MAX_MS : GRACE_WAIT_MS));
@@ -204,9 +216,26 @@ export class ServeLoop {
   close(): void {
     this.reactor.close();
     this.emulation.close();
+    this.#writeCapture();
+  }
+
+  /** @returns the file, where one was asked for */
+  #writeCapture(): string | undefined {
     const file = this.#order.analysis?.capture?.file;
     const bytes = this.emulation.capture();
-    if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
+    if (file === undefined || bytes === undefined) return undefined;
+    replaceFile(file, bytes);
+    return file;
+  }
+
+  /** Writes the capture after a failure, which must stay the one that is reported. */
+  #keepCapture(): void {
+    try {
+      const file = this.#writeCapture();
+      if (file !== undefined) this.#notice(`${file} has the packets up to the failure`);
+    } catch (error) {
+      this.#notice(`the packets up to the failure were not written (${codeOf(error)})`);
+    }
   }
 
   #clientEnded(node: number, reason: string): void {
