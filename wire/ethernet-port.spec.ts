@@ -274,6 +274,12 @@ describe('a bad Ethernet cable', () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     let fired = 0;
+    const notes: string[] = [];
+    bench.a.port.tap = {
+      packetPassed: (...[, , , , , note]) => {
+        notes.push(note);
+      },
+    };
     bench.a.port.faults.addRule({ kind: 'congested' }, first(2, 4), { fired: () => fired++ });
     bench.a.port.faults.addRule({ kind: 'duplicated', passes: 1, delayPs: US }, first(5), unobserved);
     bench.a.port.faults.addRule({ kind: 'lost' }, first(6), unobserved);
@@ -288,6 +294,9 @@ describe('a bad Ethernet cable', () => {
     const words = bench.b.arrivals.map(({ bytes }) =>
       [14, 24].map((at) => ((bytes[at]! << 8) | bytes[at + 1]!).toString(16)),
     );
+    const marked = 'marked for congestion by a fault';
+    const copied = `a copy, made by a fault; ${marked}`;
+    expect(notes).toEqual(['', '', '', '', marked, 'lost on the cable', marked, '', copied]);
     // The fifth is marked and copied with its mark, the sixth is lost and not marked.
     expect(words).toEqual([
       ...[

@@ -49,6 +49,7 @@ import {
   ethernetLatencyPs,
   pausingFifoFrames,
 } from './ethernet-sizing.ts';
+import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes.ts';
 import { FlowControl } from './flow-control.ts';
 import { type Held, HeldBack } from './held-back.ts';
 import { Serializer } from './link-rate.ts';
@@ -90,6 +91,7 @@ const sentNotes: Readonly<Record<number, string>> = {
   [OUTCOME_CORRUPTED]: 'corrupted on the cable',
 };
 const copyNote = 'a copy, made by a fault';
+const insideNote = 'damaged within a switch by a fault';
 /** The same of frames that came and go no further. */
 const linkDownNote = 'dropped: the link is down';
 const corruptedNote = 'dropped: its frame check sequence is wrong';
@@ -104,8 +106,11 @@ interface HeldFrame extends Held {
   readonly bytes: Uint8Array;
   readonly isSentAgain: boolean;
   readonly outcome: number;
-  /** Frames that pass it yet. */
+  /** Frames that pass it in all, and yet. */
+  readonly passes: number;
   passesLeft: number;
+  /** What else faults do to it, for a capture. */
+  readonly remark: string;
 }
 
 export interface EthernetPortOptions {
@@ -428,12 +433,17 @@ export class EthernetPort {
     const corrupted = outcome === OUTCOME_LOST ? undefined : rules.of('corrupted');
     if (corrupted?.effect.isInside === true) damageFrame(bytes, 0, bytes.length, corrupted.effect.place);
     const reordering = outcome === OUTCOME_LOST || passed !== undefined ? undefined : rules.of('reordered');
+    const markNote = congested === undefined ? '' : MARKED_NOTE;
+    const damageNote = corrupted?.effect.isInside === true ? insideNote : '';
+    const remark = joinedNotes(lateNote(rules.of('late')?.effect.delayPs ?? 0), markNote, damageNote);
     if (reordering === undefined) {
-      this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain);
+      const note = joinedNotes(sentNotes[outcome] ?? '', remark);
+      this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain, note);
     } else {
       const { passes, delayPs } = reordering.effect;
+      const duePs = fromPs + delayPs;
       rearranged.heldBackFrames++;
-      this.#hold({ bytes, isSentAgain, outcome, isCopy: false, passesLeft: passes, duePs: fromPs + delayPs });
+      this.#hold({ bytes, isSentAgain, outcome, isCopy: false, passes, passesLeft: passes, remark, duePs });
       reordering.fired();
     }
     if (copy !== undefined) {
@@ -444,7 +454,9 @@ export class EthernetPort {
         isSentAgain,
         outcome: outcomeOfCopy,
         isCopy: true,
+        passes: NEVER,
         passesLeft: NEVER,
+        remark: markNote,
         duePs,
       });
       copy.fired();
@@ -541,7 +553,8 @@ export class EthernetPort {
       this.rearranged.copiedFrames++;
       this.rearranged.copiedBytes += wireBytesOf(bytes.length);
     }
-    const note = isCopy ? copyNote : sentNotes[outcome];
+    const passedBy = isCopy ? copyNote : overtakenNote(frame.passes - Math.max(0, frame.passesLeft));
+    const note = joinedNotes(passedBy, isCopy ? '' : (sentNotes[outcome] ?? ''), frame.remark);
     this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain, note);
   }
 

@@ -21,8 +21,11 @@ export interface HeldPacket extends Held {
   readonly bodyBytes: number;
   /** Place of the record in the ring. */
   readonly offset: number;
-  /** Packets of its lane that pass it yet. */
+  /** Packets of its lane that pass it in all, and yet. */
+  readonly passes: number;
   passesLeft: number;
+  /** What else faults do to it, for a capture. */
+  readonly remark: string;
   /** The record from its own words on; undefined while it is only in the ring. */
   content: Uint8Array | undefined;
 }

@@ -8,10 +8,12 @@
  */
 import type { Picoseconds } from '../base/index.ts';
 import { damagePacket } from './damage.ts';
+import { joinedNotes, MARKED_NOTE } from './fault-notes.ts';
 import type { PacketShape } from './opcodes.ts';
 import { packetShapes } from './opcodes.ts';
 import {
   DAMAGE_PLACE_SHIFT,
+  FLAG_CONGESTION,
   FLAG_CORRUPTED,
   FLAG_DAMAGED_INSIDE,
   FLAG_GRH,
@@ -89,13 +91,20 @@ export class PacketObserver {
     return this.#isBytes ? rounded(bodyBytes) + packetBytes : bodyBytes;
   }
 
-  /** A record of this end has been filled in. */
-  filled(offset: number, fate: Fate): void {
+  /** A record of this end has been filled in. @param remark of faults that leave its bytes as they are, or nothing */
+  filled(offset: number, fate: Fate, remark: string): void {
     if (fate === 'nowhere') return;
     if (this.#tap !== undefined) {
       const packetBytes = this.#codec.pack(offset, this.#scratch, 0);
       const atPs = this.#area.floats[offset >> 3]! - this.#latencyPs;
-      this.#tap.packetPassed('outbound', atPs, this.#scratch, 0, packetBytes, notes[fate]);
+      this.#tap.packetPassed(
+        'outbound',
+        atPs,
+        this.#scratch,
+        0,
+        packetBytes,
+        joinedNotes(notes[fate], remark),
+      );
     }
     if (!this.#isBytes || fate === 'lost') return;
     const place = this.#bytesPlace(offset);
@@ -115,8 +124,13 @@ export class PacketObserver {
       this.#codec.pack(offset, from, 0);
       this.#damage(offset, from, 0, packetBytes);
     }
-    const note = isDamaged ? 'damaged on its way by a fault' : '';
-    this.#tap?.packetPassed('inbound', floats[offset >> 3]!, from, place, packetBytes, note);
+    if (this.#tap !== undefined) {
+      const note = joinedNotes(
+        isDamaged ? 'damaged on its way by a fault' : '',
+        (flags & FLAG_CONGESTION) === 0 ? '' : MARKED_NOTE,
+      );
+      this.#tap.packetPassed('inbound', floats[offset >> 3]!, from, place, packetBytes, note);
+    }
     if (this.#isBytes) return this.#codec.unpack(from, place, packetBytes, offset);
     return verdictOf(flags);
   }

@@ -9,6 +9,7 @@
  */
 import type { Picoseconds } from '../base/index.ts';
 import type { BlockState, ChannelWriter, LogicalProcess } from '../sim/index.ts';
+import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';
@@ -125,6 +126,8 @@ export class WireSender {
   readonly #observer: PacketObserver;
   /** What becomes of the packet that is being filled in. */
   #fate: Fate = 'sent';
+  /** What faults do to the packet that is opened, for a capture; of others nothing. */
+  #remark = '';
 
   constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
     this.#lp = lp;
@@ -146,7 +149,8 @@ export class WireSender {
   /** The packet opened last has been filled in. */
   filled(offset: number): void {
     if (this.#observer.isIdle) return;
-    this.#observer.filled(offset, this.#fate);
+    this.#observer.filled(offset, this.#fate, this.#remark);
+    this.#remark = '';
   }
 
   connect(ports: WireSenderPorts): void {
@@ -316,7 +320,7 @@ export class WireSender {
     const packet = counters.packetCount;
     const { destinationQpn, psn } = this.headers;
     const rules = faults.rulesOn({ opcode, destinationQpn, psn });
-    this.#delayLink(packet, rules, atPs);
+    const delayPs = this.#delayLink(packet, rules, atPs);
     const isLost = this.#isLost(packet, rules);
     const isCorrupted = !isLost && faults.isCorrupted(packet);
     const damageFlags = isLost ? 0 : isCorrupted ? FLAG_CORRUPTED : damageFlagsOf(rules);
@@ -324,7 +328,10 @@ export class WireSender {
     const reordering =
       isLost || passed !== undefined ? undefined : (faults.reorderingOf(packet) ?? rules.of('reordered'));
     const copy = canCopy ? (faults.copyOf(packet) ?? rules.of('duplicated')) : undefined;
-    const markedFlags = givenFlags | (isLost ? 0 : congestionFlagOf(rules));
+    const congestionFlag = isLost ? 0 : congestionFlagOf(rules);
+    const markedFlags = givenFlags | congestionFlag;
+    const markNote = congestionFlag === 0 ? '' : MARKED_NOTE;
+    const remark = joinedNotes(lateNote(delayPs), markNote);
     const flags = markedFlags | damageFlags;
     const arrivalPs =
       reordering === undefined
@@ -333,13 +340,15 @@ export class WireSender {
     const kind = isLost || reordering !== undefined ? DISCARDED : PACKET;
     this.#packet.flags = flags;
     this.#fate = isLost ? 'lost' : reordering === undefined ? 'sent' : 'nowhere';
+    this.#remark = remark;
     const offset = this.#open(arrivalPs, kind);
     const bodyBytes = bodyBytesOf(shape, payloadBytes, flags);
     const body = { opcode, payloadBytes, virtualLane, packetBytes, bodyBytes, offset, content: undefined };
     if (reordering !== undefined) {
-      const { passes, delayPs } = reordering.effect;
+      const { passes } = reordering.effect;
+      const duePs = atPs + reordering.effect.delayPs;
       counters.heldBack.count(opcode, packetBytes, payloadBytes);
-      this.#hold({ ...body, flags, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
+      this.#hold({ ...body, flags, isCopy: false, passes, passesLeft: passes, remark, duePs });
       faults.isEachConcerned = true;
       reordering.fired();
     } else if (damageFlags !== 0) counters.corruptedCount++;
@@ -349,7 +358,8 @@ export class WireSender {
     }
     if (copy !== undefined) {
       const duePs = atPs + copy.effect.delayPs;
-      this.#hold({ ...body, flags: markedFlags, isCopy: true, passesLeft: NEVER, duePs });
+      const copied = { isCopy: true, passes: NEVER, passesLeft: NEVER, remark: markNote };
+      this.#hold({ ...body, ...copied, flags: markedFlags, duePs });
       copy.fired();
     }
     if (passed !== undefined && passed.virtualLane === virtualLane && --passed.passesLeft <= 0)
@@ -371,17 +381,18 @@ export class WireSender {
     return rule !== undefined;
   }
 
-  /** Delays a packet, by holding the link before it. */
-  #delayLink(packet: number, rules: ConcernedRules, atPs: Picoseconds): void {
+  /** Delays a packet, by holding the link before it. @returns for how long */
+  #delayLink(packet: number, rules: ConcernedRules, atPs: Picoseconds): Picoseconds {
     let delayPs = this.faults.delayPs(packet);
     if (delayPs === 0) {
       const rule = rules.of('late');
-      if (rule === undefined) return;
+      if (rule === undefined) return 0;
       rule.fired();
       delayPs = rule.effect.delayPs;
     }
     this.counters.delayedCount++;
     this.serializer.hold(atPs, delayPs);
+    return delayPs;
   }
 
   /** From the next instant on all of its record is there to be kept. */
@@ -415,7 +426,10 @@ export class WireSender {
       packetBytes,
     );
     this.#held.release(packet);
-    if (!this.#observer.isIdle) this.#observer.filled(offset, isCopy ? 'copied' : 'sent');
+    if (!this.#observer.isIdle) {
+      const passedBy = isCopy ? '' : overtakenNote(packet.passes - Math.max(0, packet.passesLeft));
+      this.#observer.filled(offset, isCopy ? 'copied' : 'sent', joinedNotes(passedBy, packet.remark));
+    }
     if (!isCopy) faults.isEachConcerned = false;
     return true;
   }

@@ -162,6 +162,7 @@ export class PacketListener {
       service: first.service,
       first: `${first.from}${second === undefined ? '' : ` QP ${second.qp}`}`,
       second: `${first.to} QP ${first.qp}`,
+      beganPs: lines.beganPs ?? 0n,
       utterances: lines.sorted(),
       unkept: lines.unkept,
       counts: lines.counts,

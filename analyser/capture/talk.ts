@@ -16,6 +16,8 @@ export interface Conversation {
   /** Port and QP of each side; the QP of a side that no packet has addressed is not known. */
   readonly first: string;
   readonly second: string;
+  /** Time of its first packet, whether that has a line or not. */
+  readonly beganPs: bigint;
   readonly utterances: readonly Utterance[];
   /** Lines beyond those that are kept. */
   readonly unkept: number;
@@ -71,6 +73,8 @@ export class Line {
 export class TalkLines {
   readonly counts: Record<string, number> = {};
   unkept = 0;
+  /** Least time of a line, kept or not. */
+  beganPs: bigint | undefined;
   readonly #budget: LineBudget;
   #lines: Line[] = [];
 
@@ -84,6 +88,7 @@ export class TalkLines {
 
   say(utterance: Utterance): Line {
     const line = new Line(utterance);
+    this.#begin(line.timePs);
     if (line.isTrouble || !this.#budget.isTroubleOnly) this.#keep(line);
     return line;
   }
@@ -103,11 +108,16 @@ export class TalkLines {
     for (const [what, count] of Object.entries(other.counts))
       this.counts[what] = (this.counts[what] ?? 0) + count;
     this.unkept += other.unkept;
+    if (other.beganPs !== undefined) this.#begin(other.beganPs);
   }
 
   /** In the order of the file. */
   sorted(): Utterance[] {
     return this.#lines.toSorted((left, right) => left.number - right.number);
+  }
+
+  #begin(timePs: bigint): void {
+    if (this.beganPs === undefined || timePs < this.beganPs) this.beganPs = timePs;
   }
 
   #keep(line: Line): void {

@@ -2,11 +2,19 @@
 import { codeOf, visible } from '../../base/index.ts';
 import { WorkerLostError } from '../../sim/index.ts';
 import type { AnalysisOptions } from '../machine/analysis/index.ts';
-import type { Machine } from '../machine/index.ts';
 import type { DroppedRecords } from '../machine/timeline/index.ts';
 import { writeFileAtomically } from './output.ts';
 
-export async function writeCapture(machine: Machine, analysis: AnalysisOptions | undefined): Promise<void> {
+/** A machine, as far as captures need it. */
+interface CapturedMachine {
+  capture(): Promise<Uint8Array<ArrayBuffer>>;
+  captureDrops(): Promise<readonly DroppedRecords[]>;
+}
+
+export async function writeCapture(
+  machine: CapturedMachine,
+  analysis: AnalysisOptions | undefined,
+): Promise<void> {
   const file = analysis?.capture?.file;
   if (file === undefined) return;
   writeFileAtomically(file, await machine.capture());
@@ -19,7 +27,7 @@ export async function writeCapture(machine: Machine, analysis: AnalysisOptions |
  * @throws what `run` throws
  */
 export async function keepingCapture<Result>(
-  machine: Machine,
+  machine: CapturedMachine,
   analysis: AnalysisOptions | undefined,
   run: () => Promise<Result>,
 ): Promise<Result> {
@@ -32,7 +40,7 @@ export async function keepingCapture<Result>(
 }
 
 async function saveCapture(
-  machine: Machine,
+  machine: CapturedMachine,
   analysis: AnalysisOptions | undefined,
   failure: unknown,
 ): Promise<void> {
@@ -52,7 +60,7 @@ async function saveCapture(
 
 /** Says of each end whose part of the capture was full how many packets the file has not. */
 export async function reportFullCapture(
-  machine: { captureDrops(): Promise<readonly DroppedRecords[]> },
+  machine: Pick<CapturedMachine, 'captureDrops'>,
   analysis: AnalysisOptions | undefined,
 ): Promise<void> {
   const file = analysis?.capture?.file;

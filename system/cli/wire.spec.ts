@@ -92,6 +92,9 @@ describe('hca wire', () => {
     expect(out.split('\n').filter((line) => /──/.test(line))).toHaveLength(4);
     expect(out).toContain('… 9 more lines: --lines shows more');
     expect(out).toContain('9 requests, 1 NAKs, 3 sent again, 3 answers');
+    // Its times count from the first packet, which has no line here.
+    const troubled = await hca('wire', '--trouble', reference('drop-write-last-ipv4.pcapng'));
+    expect(troubled.out).toContain('     4       2997.198 us  ──▶ ! WRITE last');
     const few = await hca('wire', '--trouble', '--lines', '4', reference('drop-write-last-ipv4.pcapng'));
     expect(few.out).toContain('… 1 more lines');
   });

@@ -7,8 +7,7 @@ const NS_PER_US = 1000;
 /** @param isTroubleOnly leaves out lines of packets that passed as they should */
 export function conversationText(conversations: readonly Conversation[], isTroubleOnly: boolean): string {
   let origin: bigint | undefined;
-  for (const { utterances } of conversations)
-    for (const { timePs } of utterances) if (origin === undefined || timePs < origin) origin = timePs;
+  for (const { beganPs } of conversations) if (origin === undefined || beganPs < origin) origin = beganPs;
   const texts = conversations.map((each) => oneText(each, origin ?? 0n, isTroubleOnly));
   return texts.length === 0 ? 'No packet of InfiniBand, RoCE or iWARP.' : texts.join('\n\n');
 }

@@ -85,6 +85,7 @@ export class IwarpListener {
       service: 'iWARP',
       first: firstName,
       second: secondName,
+      beganPs: lines.beganPs ?? 0n,
       utterances: lines.sorted(),
       unkept: lines.unkept,
       counts: lines.counts,
