@@ -23,6 +23,16 @@ export class CaptureReading {
     this.stream = new CaptureStream((frame, from) => this.feed.take(frame, from));
   }
 
+  push(piece: Uint8Array): void {
+    this.stream.push(piece);
+  }
+
+  /** @param damage why more of the file could not be had */
+  end(damage?: string): void {
+    this.stream.end(damage);
+    this.feed.end();
+  }
+
   /** Packets of more connections than are followed. */
   get unfollowed(): number {
     return this.#packets.unfollowed;

@@ -29,8 +29,8 @@ const reasonsOf = ({ stream }: Read): string[] => stream.problems.map(({ reason 
 /** Everything that a reading says, to see that it throws nowhere. */
 function readWhole(file: Uint8Array): CaptureReading {
   const reading = new CaptureReading({ lines: 1000, isTroubleOnly: false });
-  reading.stream.push(file);
-  reading.stream.end();
+  reading.push(file);
+  reading.end();
   reading.conversations();
   return reading;
 }

@@ -1,6 +1,7 @@
 /** The packets of a capture file, each once, with the addresses that their headers name. */
 
 import { tcpHeader } from '../../abi/index.ts';
+import type { Decoded } from '../../base/index.ts';
 import type { OtherFrame, WirePacket } from '../../wire/index.ts';
 import { ipv4Text, ipv6Text } from './address-text.ts';
 import { LinkType } from './capture-layouts.ts';
@@ -9,6 +10,7 @@ import type { CapturedFrame, CaptureInterface } from './capture-stream.ts';
 import type { CapturedPacket, Said } from './conversation.ts';
 import { readFrame, seenAt } from './frame-reader.ts';
 import { type Place, type Sighting, Sightings } from './sightings.ts';
+import { type SeenPacket, seemsTwoEnded } from './two-ended.ts';
 
 /** A TCP segment of a capture. */
 export interface CapturedSegment extends Omit<CapturedPacket, 'packet'> {
@@ -57,6 +59,8 @@ class Tallies {
   }
 }
 
+/** Frames from which it is told whether a capture is of two places. */
+const LOOK_AHEAD = 400;
 /** Malformed packets that are listed; more are counted. */
 const MALFORMED_MAX = 100;
 
@@ -74,6 +78,8 @@ export class PacketFeed {
   readonly #sightings = new Sightings<Said>();
   readonly #taker: PacketTaker;
   #count = 0;
+  /** The first frames, until it is known whether they are of two places. */
+  #first: { readonly frame: CapturedFrame; readonly from: CaptureInterface }[] | undefined = [];
   /** By interface. */
   readonly #networks: number[] = [];
   readonly #names: string[] = [];
@@ -97,7 +103,34 @@ export class PacketFeed {
     return this.#unread.list();
   }
 
-  take(frame: CapturedFrame, { linkType, name }: CaptureInterface): void {
+  /** The capture is of two places that it does not tell apart. */
+  get isTwoEnded(): boolean {
+    return this.#sightings.isTwoEnded;
+  }
+
+  take(frame: CapturedFrame, from: CaptureInterface): void {
+    if (this.#first === undefined) this.#sort(frame, from);
+    else if (this.#first.push({ frame, from }) === LOOK_AHEAD) this.end();
+  }
+
+  /** No frame follows. */
+  end(): void {
+    const first = this.#first ?? [];
+    this.#first = undefined;
+    const places = new Set(
+      first.map(({ frame, from }) => {
+        const { device, direction } = placeOf(frame, from.linkType, from.name);
+        return `${frame.interface} ${device} ${direction}`;
+      }),
+    );
+    if (places.size === 1 && [...places][0]!.endsWith('unknown'))
+      this.#sightings.isTwoEnded = seemsTwoEnded(
+        first.flatMap(({ frame, from }) => seenPacketsIn(frame, from)),
+      );
+    for (const { frame, from } of first) this.#sort(frame, from);
+  }
+
+  #sort(frame: CapturedFrame, { linkType, name }: CaptureInterface): void {
     const number = ++this.#count;
     const read = readFrame(linkType, frame.bytes, frame.originalBytes);
     if (frame.bytes.length < frame.originalBytes) this.cutCount++;
@@ -130,8 +163,7 @@ export class PacketFeed {
     const tcp = tcpHeader.decode(other.payload);
     const headerBytes = 4 * tcp.dataOffset;
     const payloadBytes = Math.max(0, other.payloadBytes - headerBytes);
-    const flow = `${from}:${tcp.sourcePort}>${to}:${tcp.destinationPort}`;
-    const key = `${flow} ${tcp.sequence} ${tcp.acknowledgement} ${payloadBytes} ${other.ipv4?.identification}`;
+    const key = segmentKeyOf(from, to, tcp, payloadBytes, other);
     const sighting = this.#sightings.see(key, place);
     if (sighting.kept !== undefined) {
       this.#seenAgain(sighting, place, [note], number);
@@ -210,6 +242,35 @@ function keyOf(from: string, to: string, packet: WirePacket): string {
   return `${from}>${to} ${bth.opcode} ${bth.destinationQp} ${bth.psn} ${payloadBytes} ${crcs}`;
 }
 
+/** What remains of a segment: an offloading sender leaves the checksum to its card. */
+function segmentKeyOf(
+  from: string,
+  to: string,
+  { sourcePort, destinationPort, sequence, acknowledgement }: Decoded<typeof tcpHeader>,
+  payloadBytes: number,
+  { ipv4 }: OtherFrame,
+): string {
+  return `${from}:${sourcePort}>${to}:${destinationPort} ${sequence} ${acknowledgement} ${payloadBytes} ${ipv4?.identification}`;
+}
+
+/** The packet or segment in a frame. */
+function seenPacketsIn(
+  { bytes, originalBytes, timePs }: CapturedFrame,
+  { linkType }: CaptureInterface,
+): SeenPacket[] {
+  const read = readFrame(linkType, bytes, originalBytes);
+  if (read.kind === 'packet') {
+    const { from, to } = addressesOf(read);
+    return [{ key: keyOf(from, to, read), from, to, number: read.bth.psn, timePs }];
+  }
+  if (read.kind !== 'other' || read.protocol !== 'TCP' || read.payload.length < tcpHeader.sizeBytes)
+    return [];
+  const { from, to } = addressesOf(read);
+  const tcp = tcpHeader.decode(read.payload);
+  const key = segmentKeyOf(from, to, tcp, read.payloadBytes, read);
+  return [{ key, from, to, number: tcp.sequence, timePs }];
+}
+
 export interface CapturedPackets {
   readonly packets: readonly CapturedPacket[];
   readonly malformed: PacketFeed['malformed'];
@@ -227,6 +288,7 @@ export function packetsIn({ interfaces, frames }: Capture): CapturedPackets {
     joinNetworks: () => undefined,
   });
   for (const frame of frames) feed.take(frame, interfaces[frame.interface]!);
+  feed.end();
   return { packets, malformed: feed.malformed };
 }
 

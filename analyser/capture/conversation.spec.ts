@@ -8,6 +8,7 @@ import { encodePacket, Opcode } from '../../wire/index.ts';
 import { CaptureReading } from './capture-reading.ts';
 import { type Conversation, conversationsOf, LinkType, packetsIn, readCapture } from './index.ts';
 
+const everything = { lines: Number.POSITIVE_INFINITY, isTroubleOnly: false };
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name) && !name.startsWith('siw-'));
@@ -124,7 +125,7 @@ interface Seen {
 
 /** @param names of the interfaces */
 function readingOf(names: readonly string[], seen: readonly Seen[]): CaptureReading {
-  const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
+  const reading = new CaptureReading(everything);
   seen.forEach(({ interface: number, bytes, direction = 'unknown', comment = '' }, index) => {
     const frame = { interface: number, timePs: BigInt(index) * 1_000_000n, bytes, comment };
     const from = {
@@ -133,6 +134,7 @@ function readingOf(names: readonly string[], seen: readonly Seen[]): CaptureRead
     };
     reading.feed.take({ ...frame, originalBytes: bytes.length, direction }, from);
   });
+  reading.end();
   return reading;
 }
 
@@ -265,6 +267,7 @@ describe('a conversation', () => {
       const frame = { interface: 0, timePs: 0n, bytes, originalBytes: bytes.length, comment: '' };
       reading.feed.take({ ...frame, direction: 'unknown' }, from);
     }
+    reading.end();
     expect(reading.conversations()).toMatchObject([
       { utterances: { length: 3 }, unkept: 7, counts: { requests: 10 } },
     ]);
@@ -305,6 +308,39 @@ describe('a capture of several places', () => {
       { interface: 1, bytes },
     ]);
     expect(toldOf(['', ''], seen)).toMatchObject([{ counts: { requests: 2, answers: 1 } }]);
+  });
+
+  it('in one interface, as mergecap makes of two files of tcpdump, counts each packet once', () => {
+    const both = [send(1), send(2), ack(2), send(3), ack(3)].flatMap((bytes) => [
+      { interface: 0, bytes },
+      { interface: 0, bytes },
+    ]);
+    const reading = readingOf([''], both);
+    expect(reading.conversations()).toMatchObject([{ counts: { requests: 3, answers: 2 } }]);
+    expect([reading.feed.isTwoEnded, reading.feed.repeatedCount]).toEqual([true, 5]);
+    // A packet that was lost on its way and sent again is there three times.
+    const again = readingOf(
+      [''],
+      [...both, ...[send(4), send(4), send(4), ack(4), ack(4)].map((bytes) => ({ interface: 0, bytes }))],
+    );
+    expect(again.conversations()).toMatchObject([{ counts: { requests: 5, answers: 3, 'sent again': 1 } }]);
+  });
+
+  it('of one place is not taken for one of two because everything is sent again', () => {
+    // Each request finds no receive, and is sent four times: every packet is there an even number of times.
+    const rnr = answer(1, Opcode.RC_ACKNOWLEDGE, { headers: { AETH: { syndrome: 0x2e } } });
+    const told = linesOf(send(1), rnr, send(1), rnr, send(1), rnr, send(1), rnr);
+    expect(told.filter((words) => /sent again/.test(words))).toHaveLength(3);
+    // All requests time out; no answer is there.
+    const silent = linesOf(send(1), send(2), send(1), send(2));
+    expect(silent.filter((words) => /sent again/.test(words))).toHaveLength(2);
+  });
+
+  it.each(names)('of one place is not taken for one of two: %s', (name) => {
+    const reading = new CaptureReading(everything);
+    reading.push(readFileSync(new URL(name, folder)));
+    reading.end();
+    expect(reading.feed.isTwoEnded).toBe(false);
   });
 
   it('of what arrived, puts what arrived at either end together', () => {

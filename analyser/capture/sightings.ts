@@ -33,6 +33,8 @@ export class Sighting<Kept> {
 }
 
 export class Sightings<Kept> {
+  /** The capture is of two places that it does not tell apart. */
+  isTwoEnded = false;
   readonly #byKey = new Map<string, Sighting<Kept>[]>();
   /** In a circle, the oldest is forgotten. */
   readonly #remembered: Sighting<Kept>[] = [];
@@ -41,7 +43,9 @@ export class Sightings<Kept> {
   /** @returns the packet, of which `place` is the last, and perhaps not the first, place */
   see(key: string, place: Place): Sighting<Kept> {
     const known = this.#byKey.get(key);
-    const found = known?.find(({ places }) => places.every((other) => canShowSame(other, place)));
+    const found = known?.find(({ places }) =>
+      this.isTwoEnded ? places.length === 1 : places.every((other) => canShowSame(other, place)),
+    );
     if (found !== undefined) {
       found.places.push(place);
       return found;

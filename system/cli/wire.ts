@@ -55,18 +55,18 @@ async function readWire(file: string, options: WireOptions, command: Command): P
 }
 
 /** @throws ConfigurationError for a file that is not there or is no capture */
-async function readFile(file: string, { stream }: CaptureReading): Promise<void> {
+async function readFile(file: string, reading: CaptureReading): Promise<void> {
   const name = file === '-' ? 'standard input' : visible(file);
   try {
     const damage = await readPieces(file, (piece) => {
-      stream.push(piece);
-      return stream.isReadable;
+      reading.push(piece);
+      return reading.stream.isReadable;
     });
-    stream.end(damage);
+    reading.end(damage);
   } catch (error) {
     throw new ConfigurationError('capture', name, `a file that can be read (${codeOf(error)})`);
   }
-  const [problem] = stream.problems;
+  const [problem] = reading.stream.problems;
   if (problem?.isNoCapture === true)
     throw new ConfigurationError('capture', name, `a file of pcap or pcapng: ${problem.reason}`);
 }

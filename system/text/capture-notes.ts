@@ -6,7 +6,7 @@ import { visible } from '../../base/index.ts';
 const LISTED = 20;
 
 export function captureNotes({ stream, feed, unfollowed }: CaptureReading): string[] {
-  const { malformed, malformedCount, cutCount, repeatedCount } = feed;
+  const { malformed, malformedCount, cutCount, repeatedCount, isTwoEnded } = feed;
   const other = feed.other.toSorted((left, right) => right.count - left.count);
   const otherCount = other.reduce((sum, { count }) => sum + count, 0);
   const names = other.slice(0, 5).map(({ count, reason }) => `${count} ${reason}`);
@@ -15,7 +15,9 @@ export function captureNotes({ stream, feed, unfollowed }: CaptureReading): stri
   const listed = malformed.slice(0, LISTED);
   return [
     ...(repeatedCount > 0
-      ? [`${packets(repeatedCount)} seen at a second place: each counts once, where it was seen first.`]
+      ? [
+          `${packets(repeatedCount)} seen at a second place${isTwoEnded ? ', which the file does not tell from the first' : ''}: each counts once, where it was seen first.`,
+        ]
       : []),
     ...(otherCount > 0
       ? [`${frames(otherCount)} of other protocols: ${names.join(', ')}${other.length > 5 ? ', …' : ''}.`]

@@ -18,8 +18,8 @@ const fileOf = (name: string): Uint8Array => readFileSync(new URL(name, folder))
 
 function read(file: Uint8Array): CaptureReading {
   const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
-  reading.stream.push(file);
-  reading.stream.end();
+  reading.push(file);
+  reading.end();
   return reading;
 }
 
