@@ -39,6 +39,10 @@ export const bar0 = registerBank(
         'a value with it set resets the device: Linux writes 1, iPXE 0x01000001',
       ),
     }),
+    hardwareId: register(0xf0014, 4, 'identity of the chip, as tools of the firmware read it', {
+      id: registerBits(15, 0, 'ro', '0x1f5 of a ConnectX-3, 0x1f7 of a ConnectX-3 Pro'),
+      revision: registerBits(23, 16, 'ro', 'revision'),
+    }),
     clearInterrupt: wholeRegister(0xf00d8, 8, 'wo', 'INTx: bit p of the 64-bit mask clears pin p'),
     semaphore: register(0xf03fc, 4, 'hardware semaphore', {
       isHeld: registerBits(0, 0, 'ra', 'a read of 0 acquires, a write or a reset releases'),

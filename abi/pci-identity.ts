@@ -22,6 +22,13 @@ export const otherPhysicalFunctionIds = {
   connectX3Pro: 0x1007,
 } as const;
 
+/**
+ * The chip's own identity in its configuration space (CR space), by which tools of the firmware find out what they talk to.
+ * Source: mstflint, dev_mgt/tools_dev_types.c: DEVID_ADDR, and the rows ConnectX3 and ConnectX3Pro.
+ */
+export const hardwareIdOf = (pciDeviceId: number): number =>
+  pciDeviceId === otherPhysicalFunctionIds.connectX3Pro ? 0x1f7 : 0x1f5;
+
 /** BAR numbers; each is the lower half of a 64-bit pair. */
 export const Bar = {
   /** 1 MiB, not prefetchable: registers, MSI-X table and PBA. */
@@ -50,8 +57,11 @@ export const extendedCapabilityOffset = {
   secondaryPciExpress: 0x18c,
 } as const;
 
-/** Addresses of the vendor's flash gateway: Linux leaves these two dwords out of its save and restore. */
-export const flashGatewayOffset = { address: 0x58, data: 0x5c } as const;
+/**
+ * The gateway from PCI configuration space into the chip's configuration space, which BAR0 shows as well: an address, and the dword
+ * there. Linux leaves both out of its save and restore. Source: mstflint, mtcr_ul/mtcr_ul_com.c; interface sheet 1.3.
+ */
+export const gatewayOffset = { address: 0x58, data: 0x5c } as const;
 
 /** MSI-X as capability 0x9c declares it; both structures lie in BAR0. */
 export const msix = { vectorCount: 128, tableOffset: 0x7c000, pendingOffset: 0x7d000 } as const;

@@ -3,7 +3,13 @@
  * where the BARs lie. A BAR's size is learnt when software sizes it: it writes all ones and reads the mask back.
  * Source: PCI Local Bus 6.1, 6.2.5.1; interface sheet 1.2, 1.3.
  */
-import { Bar, barSizeBytes, capabilityOffset, extendedCapabilityOffset } from '../abi/index.ts';
+import {
+  Bar,
+  barSizeBytes,
+  capabilityOffset,
+  extendedCapabilityOffset,
+  gatewayOffset,
+} from '../abi/index.ts';
 import { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, expressCapability, type0Header } from '../abi/pci/index.ts';
 import type { Trace } from './trace.ts';
 import { hex } from './trace-event.ts';
@@ -36,6 +42,8 @@ const headerNames: readonly (readonly [number, string])[] = [
   [0x34, 'capabilities pointer'],
   [0x38, 'reserved'],
   [0x3c, 'interrupt line and pin'],
+  [gatewayOffset.address, 'register gateway, address'],
+  [gatewayOffset.data, 'register gateway, data'],
   ...Object.entries({ ...capabilityOffset, ...extendedCapabilityOffset }).map(
     ([name, offset]) => [offset, name] as const,
   ),

@@ -4,7 +4,7 @@
  * Sources: PCI Express base specification 7.5.1, 7.7.2; interface sheet 1.4, 2.3.
  */
 
-import { Bar, flashGatewayOffset, pciIdentity } from '../abi/index.ts';
+import { Bar, gatewayOffset, pciIdentity } from '../abi/index.ts';
 import {
   CapabilityId,
   expressCapability,
@@ -86,7 +86,7 @@ export type SavedConfiguration = ReadonlyMap<number, number>;
 /** Reads dwords 0 to 63 but for the two of the flash gateway. */
 export async function saveConfiguration(cpu: Cpu, platform: DriverPlatform): Promise<SavedConfiguration> {
   const saved = new Map<number, number>();
-  const left: readonly number[] = Object.values(flashGatewayOffset);
+  const left: readonly number[] = Object.values(gatewayOffset);
   for (let offset = 0; offset < savedBytes; offset += dword) {
     if (!left.includes(offset)) saved.set(offset, await platform.pci.readConfig32(cpu, offset));
   }

@@ -100,6 +100,16 @@ export const vendorCapability = registerBank(
   },
 );
 
+/** Two registers between the capabilities, of no capability themselves. */
+export const registerGateway = registerBank(
+  'registerGateway',
+  { sizeBytes: 8, source: 'mstflint, mtcr_ul/mtcr_ul_com.c: PCICONF_ADDR_OFF, PCICONF_DATA_OFF' },
+  {
+    address: wholeRegister(0x00, 4, 'rw', "byte address in the chip's configuration space, which is BAR0"),
+    data: wholeRegister(0x04, 4, 'rw', 'the dword there, as a number: an access of it is one of the dword'),
+  },
+);
+
 export const alternativeRoutingIdCapability = registerBank(
   'alternativeRoutingId',
   { sizeBytes: 8, source: 'PCI Express Base Specification 3.1, 7.23' },

@@ -48,6 +48,8 @@ export interface BusInterfaceSetup extends SlotSetup {
   readonly hasEarlyPlacement?: boolean;
   /** References by which writes carry payload of the device's channel; left out: they carry it themselves. */
   readonly references?: PayloadReferences | undefined;
+  /** See FunctionOptions. */
+  readonly gatewayAddress?: number;
 }
 
 /** The blocks, in the order in which their stages are added. */
@@ -69,6 +71,7 @@ function makeBlocks(setup: BusInterfaceSetup) {
     config: setup.pcieFunction,
     link: setup.linkIdentity,
     messageTrafficClass: TrafficClass.message,
+    gatewayAddress: setup.gatewayAddress,
   });
   const engine = { lp, domain, config: setup.dma };
   const dmaRead = new DmaReadEngine({ ...engine, link: linkPort, sram, hasEarlyPlacement });

@@ -67,7 +67,7 @@ export function makeBlocks(core: ControlCore) {
     commands: new CommandTable(state, config),
     commandDma: new CommandDma({ ...core, writesInFlightMax: config.fillWritesInFlight }),
     hcr: new CommandRegister(violations),
-    registers: new ControlRegisters(core.domain, violations, interruptPin),
+    registers: new ControlRegisters({ ...core, interruptPin }),
     drains: new DrainWatch(core, state),
   };
 }

@@ -21,6 +21,8 @@ interface EthernetCable {
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;
+  /** Identity of the chip. */
+  readonly hardwareId: number;
   readonly icm: IcmMap;
   readonly interrupts: InterruptPort;
   readonly reads: DmaReads;

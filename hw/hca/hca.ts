@@ -7,6 +7,7 @@
  *
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
+import { gatewayOffset, hardwareIdOf } from '../../abi/index.ts';
 import { type Cycles, defaultsOf } from '../../base/index.ts';
 import {
   type ChannelReader,
@@ -183,6 +184,7 @@ export class Hca implements BarTarget {
       domain,
       sram: sram.bytes,
       messageFifoDepth: MESSAGE_FIFO_DEPTH,
+      gatewayAddress: gatewayOffset.address,
       hasEarlyPlacement: setup.shared?.earlyPlacement === true,
       references,
     });
@@ -201,6 +203,7 @@ export class Hca implements BarTarget {
     const writes = attributed?.writes ?? this.dmaWrite;
     this.control = new ControlSide({
       domain,
+      hardwareId: hardwareIdOf(setup.pcieFunction.deviceId),
       icm,
       interrupts: attributed?.interrupts ?? this.pcieFunction,
       reads,

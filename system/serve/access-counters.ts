@@ -1,5 +1,6 @@
 /** What a guest did to its slot: accesses by register, as they came, before the device judged them. */
-import { bar0, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/index.ts';
+import { bar0, gatewayOffset, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
 
 /** One register, or kind of place: reads and writes of it. */
 export interface AccessCount {
@@ -22,6 +23,7 @@ export class AccessCounters {
   /** Places that are no register of the model's, by `BAR0 0xf0040`; more than so many share one row. */
   readonly #unknown = new Map<string, { reads: number; writes: number }>();
   readonly #uarAreaBytes: number;
+  #gatewayAddress = 0;
   readonly #registerReads = new Float64Array(registerNames.length);
   readonly #registerWrites = new Float64Array(registerNames.length);
   readonly #placeReads = new Float64Array(placeNames.length);
@@ -37,6 +39,16 @@ export class AccessCounters {
     const counts = isWrite ? this.#registerWrites : this.#registerReads;
     counts[index] = counts[index]! + 1;
     if (name === undefined) this.#countUnknown(`BAR0 0x${offset.toString(16)}`, isWrite);
+  }
+
+  /** A configuration access: where it is one of the gateway's data, also of the place that the gateway is at. */
+  countConfiguration(offset: number, isWrite: boolean, bytes: Uint8Array): void {
+    if (isWrite) this.configWrites++;
+    else this.configReads++;
+    if (isWrite && offset === gatewayOffset.address && bytes.length === 4)
+      this.#gatewayAddress = viewOf(bytes).getUint32(0, true);
+    if (offset !== gatewayOffset.data || bar0.nameAt(this.#gatewayAddress) !== undefined) return;
+    this.#countUnknown(`register gateway 0x${this.#gatewayAddress.toString(16)}`, isWrite);
   }
 
   /** Allocates nothing for a register that there is. */

@@ -155,7 +155,7 @@ export class Slot implements VfioUserDevice {
       this.#time.arrive();
       this.#combiner.flush();
       if (region === REGION_CONFIG) {
-        this.accesses.configReads++;
+        this.accesses.countConfiguration(offset, false, into);
         this.spin.forget();
         this.#window.read(offset, into);
         return true;
@@ -173,7 +173,7 @@ export class Slot implements VfioUserDevice {
     try {
       this.#time.arrive();
       if (region !== REGION_CONFIG) return this.#barWrite(region, offset, bytes);
-      this.accesses.configWrites++;
+      this.accesses.countConfiguration(offset, true, bytes);
       this.spin.forget();
       this.#combiner.flush();
       this.#window.write(offset, bytes);

@@ -81,6 +81,13 @@ describe('BAR0', () => {
     expect(into.getUint32(0)).toBe(7);
   });
 
+  it('mstflint tools_dev_types.c: names the chip at 0xf0014, a ConnectX-3 as 0x1f5', () => {
+    const bench = new ControlBench();
+    expect(bench.read32(0xf0014)).toBe(0x1f5);
+    bench.write32(0xf0014, 0xffff_ffff);
+    expect(bench.read32(0xf0014)).toBe(0x1f5);
+  });
+
   it('sheet 2.6: keeps the catastrophic error buffer zero until an error is simulated', () => {
     const bench = new ControlBench();
     expect(bench.read32(at.catastrophic)).toBe(0);

@@ -29,6 +29,13 @@ export interface ControlRegisterPorts {
   };
 }
 
+export interface ControlRegistersSetup {
+  readonly domain: Pick<ClockDomain, 'epochCycles'>;
+  readonly violations: ProtocolViolations;
+  readonly interruptPin: number;
+  readonly hardwareId: number;
+}
+
 /** Optional observer of resets: the fault injector. */
 export interface ResetObserver {
   /** Software has triggered a reset, and it took place. */
@@ -50,11 +57,8 @@ export class ControlRegisters {
   #resetObserver: ResetObserver | undefined;
   readonly #domain: Pick<ClockDomain, 'epochCycles'>;
 
-  constructor(
-    domain: Pick<ClockDomain, 'epochCycles'>,
-    violations: ProtocolViolations,
-    interruptPin: number,
-  ) {
+  constructor(setup: ControlRegistersSetup) {
+    const { domain, violations, interruptPin, hardwareId } = setup;
     this.#domain = domain;
     this.#violations = violations;
     this.#interruptPin = interruptPin;
@@ -67,6 +71,7 @@ export class ControlRegisters {
       semaphore: { read: (stored) => (this.isSemaphoreStuck ? HELD : stored) },
       clock: { read: (_stored, at, cycle) => this.#clock(at, cycle) },
       reset: { write: (written, _at, cycle) => this.#reset(written, cycle) },
+      hardwareId: { read: () => hardwareId },
       clearInterrupt: { write: (written, at, cycle) => this.#clearInterrupt(at, written, cycle) },
     });
   }

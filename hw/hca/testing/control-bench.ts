@@ -7,6 +7,7 @@ import { bar0 } from '../../../abi/bar-map.ts';
 import { type CommandName, Opcode } from '../../../abi/commands.ts';
 import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
 import { mapEntry } from '../../../abi/map-icm.ts';
+import { hardwareIdOf, pciIdentity } from '../../../abi/pci-identity.ts';
 import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Cycles } from '../../../base/units.ts';
@@ -255,6 +256,7 @@ export class ControlBench {
     this.dma = new MemoryDma(this.memory, this.domain, sram.bytes, latencyCycles);
     this.control = new ControlSide({
       domain: this.domain,
+      hardwareId: hardwareIdOf(pciIdentity.deviceId),
       icm: this.icm,
       interrupts: this.interrupts,
       reads: this.dma,

@@ -17,6 +17,7 @@ import {
   expressCapability,
   msixCapability,
   powerManagementCapability,
+  registerGateway,
   serialNumberCapability,
   sizeFromCode,
   type0Header,
@@ -50,6 +51,8 @@ export class ConfigSpace {
   readonly express: PlacedBank<typeof expressCapability.registers>;
   readonly msix: PlacedBank<typeof msixCapability.registers>;
   readonly aer: PlacedBank<typeof aerCapability.registers>;
+  /** Undefined where the function has none. */
+  readonly gateway: PlacedBank<typeof registerGateway.registers> | undefined;
 
   /** BARs are decoded: memory space enabled, in D0. */
   isMemoryEnabled = false;
@@ -68,7 +71,8 @@ export class ConfigSpace {
   readonly #file = new RegisterFile(CONFIG_SPACE_BYTES);
   readonly #vpd: VitalProductData | undefined;
 
-  constructor(config: FunctionConfig, link: LinkIdentity) {
+  /** @param gatewayAddress place of the register gateway, undefined for none */
+  constructor(config: FunctionConfig, link: LinkIdentity, gatewayAddress?: number) {
     this.#config = config;
     const file = this.#file;
     this.header = file.place(type0Header, 0);
@@ -76,6 +80,7 @@ export class ConfigSpace {
     this.#vpd = config.vpdPresent ? new VitalProductData(file, config.vpdOffset) : undefined;
     this.express = file.place(expressCapability, config.expressOffset);
     this.msix = file.place(msixCapability, config.msixOffset);
+    this.gateway = gatewayAddress === undefined ? undefined : file.place(registerGateway, gatewayAddress);
     const vendor = file.place(vendorCapability, config.vendorOffset);
     this.#identify();
     this.#declareBar(0, config.bar0Bytes, config.bar0Prefetchable);
@@ -109,6 +114,11 @@ export class ConfigSpace {
     }
     this.#refresh();
     return stateBefore === D3_HOT && this.powerState === D0 ? 'powerUpReset' : 'none';
+  }
+
+  /** Whether an access is one of the gateway's data register. */
+  isGatewayData(register: number): boolean {
+    return this.gateway !== undefined && (register & ~3) === this.gateway.offsetOf('data');
   }
 
   reset(kind: ResetKind): void {

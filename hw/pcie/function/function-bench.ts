@@ -112,7 +112,11 @@ class RecordingSender implements MessageSender {
   }
 }
 
-export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions: LinkBenchOptions = {}) {
+export function functionBench(
+  changes: Partial<FunctionConfig> = {},
+  linkOptions: LinkBenchOptions = {},
+  gatewayAddress?: number,
+) {
   const pair = linkPair(linkOptions);
   const config = { ...defaultsOf(functionParameters), ...changes };
   const domain = pair.deviceLp.addClockDomain(427);
@@ -125,6 +129,7 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     config,
     link: pair.link,
     messageTrafficClass: MESSAGE_CLASS,
+    gatewayAddress,
   });
   const reads = {
     pendingTagCount: 0,

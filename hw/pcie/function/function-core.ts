@@ -18,6 +18,8 @@ export interface FunctionOptions {
   readonly link: LinkIdentity;
   /** Accounting class of INTx and error messages. */
   readonly messageTrafficClass: number;
+  /** Place of the gateway into BAR0 in configuration space; undefined: the function has none. */
+  readonly gatewayAddress?: number | undefined;
 }
 
 export interface FunctionCore extends FunctionOptions {
@@ -27,10 +29,10 @@ export interface FunctionCore extends FunctionOptions {
 }
 
 export function makeCore(options: FunctionOptions): FunctionCore {
-  const { config, link } = options;
+  const { config, link, gatewayAddress } = options;
   return {
     ...options,
-    space: new ConfigSpace(config, link),
+    space: new ConfigSpace(config, link, gatewayAddress),
     bars: new Bars(config),
     counters: new FunctionCounters(),
   };

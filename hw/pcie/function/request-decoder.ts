@@ -4,7 +4,7 @@
  *
  *     memory write    malformed? ─► BAR hit? ─► poisoned? ─► MSI-X table or device core
  *     memory read     malformed? ─► BAR hit? (else UR) ─► short enough? (else CA) ─► MSI-X table or device core
- *     configuration   function 0, in range? (else UR) ─► poisoned write? (UR) ─► configuration space
+ *     configuration   function 0, in range? (else UR) ─► poisoned write? (UR) ─► configuration space ─► gateway? device core
  *
  * The checks stand in the order of precedence of PCI Express Base Specification 3.1, 6.2.3.2.3; 2.3.1 says what a
  * request that fails one gets.
@@ -54,6 +54,8 @@ export interface RequestDecoderPorts {
 }
 
 const FUNCTION_NUMBER_MASK = 7;
+/** What an access of the gateway moves. */
+const GATEWAY_BYTES = 4;
 
 export class RequestDecoder {
   readonly #counters: FunctionCounters;
@@ -61,6 +63,8 @@ export class RequestDecoder {
   readonly #config: FunctionConfig;
   readonly #space: ConfigSpace;
   readonly #bars: Bars;
+  readonly #gatewayBytes = new Uint8Array(GATEWAY_BYTES);
+  readonly #gatewayDword = new DataView(this.#gatewayBytes.buffer);
   #ports!: RequestDecoderPorts;
 
   constructor({ port, config, space, bars, counters }: FunctionCore) {
@@ -159,13 +163,15 @@ export class RequestDecoder {
       this.#unsupported(offset, 'advisory');
       this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
     } else if (kind === CONFIG_READ) {
-      this.#configRead(offset, register, lengthBytes, readyCycle);
+      this.#configRead(offset, register, lengthBytes, cycle);
     } else if (isPoisoned) {
       this.#poisoned(offset);
       this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
     } else {
       this.#answer(offset, STATUS_SUCCESS, 0, readyCycle);
       const value = reader.words[word + WORD_DATA]!;
+      if (lengthBytes === GATEWAY_BYTES && this.#space.isGatewayData(register))
+        this.#gatewayWrite(value, cycle);
       this.#ports.pcieFunction.configWritten(
         target & 0xffff,
         this.#space.write(register, lengthBytes, value),
@@ -174,10 +180,35 @@ export class RequestDecoder {
     }
   }
 
-  #configRead(offset: number, register: number, lengthBytes: number, readyCycle: Cycles): void {
+  #configRead(offset: number, register: number, lengthBytes: number, cycle: Cycles): void {
     const data = this.#ports.completer.nextData();
-    for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#space.read(register + at, 1));
-    this.#answer(offset, STATUS_SUCCESS, lengthBytes, readyCycle);
+    if (this.#space.isGatewayData(register)) this.#gatewayRead(register & 3, lengthBytes, data, cycle);
+    else for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#space.read(register + at, 1));
+    this.#answer(offset, STATUS_SUCCESS, lengthBytes, cycle + this.#config.configCycles);
+  }
+
+  /** Reads one dword of BAR0, whose registers are big-endian, for some bytes of the data register, which is not. */
+  #gatewayRead(firstByte: number, lengthBytes: number, data: DataView, cycle: Cycles): void {
+    const address = this.#gatewayAddress();
+    if (address < 0) return;
+    const dword = this.#gatewayDword;
+    dword.setUint32(0, 0);
+    this.#ports.target.barRead(0, address, GATEWAY_BYTES, dword, cycle);
+    for (let at = 0; at < lengthBytes; at++)
+      data.setUint8(at, dword.getUint8(GATEWAY_BYTES - 1 - firstByte - at));
+  }
+
+  #gatewayWrite(value: number, cycle: Cycles): void {
+    const address = this.#gatewayAddress();
+    if (address < 0) return;
+    this.#gatewayDword.setUint32(0, value);
+    this.#ports.target.barWrite(0, address, this.#gatewayBytes, 0, GATEWAY_BYTES, cycle);
+  }
+
+  /** The dword of BAR0 that the gateway is at, or -1 beyond its registers and at those of this function. */
+  #gatewayAddress(): number {
+    const address = (this.#space.gateway!.get('address', 'value') & ~3) >>> 0;
+    return address < this.#config.bar0Bytes && !this.#ports.msix.contains(address) ? address : -1;
   }
 
   #answer(offset: number, status: number, lengthBytes: number, readyCycle: Cycles): void {
