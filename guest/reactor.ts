@@ -13,6 +13,9 @@ import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } 
 /** Polls in a row that may leave out ppoll(2): a client that is to be refused, or a wake-up, waits so many at most. */
 const BUSY_POLLS_MAX = 256;
 
+/** Descriptors of each server. */
+const PLACES = 3;
+
 /** What is waited for: sockets, each with one client at a time. */
 export interface PolledServer {
   /** What to poll for {@link pump}, and for {@link answerNext}; -1: nothing. */
@@ -20,12 +23,15 @@ export interface PolledServer {
   readonly nextDescriptor: number;
   /** POLLIN or POLLOUT, of the latter; left out: POLLIN. */
   readonly nextEvents?: number;
+  /** An eventfd that is written for {@link answerSignal}; -1 or left out: none. */
+  readonly signalDescriptor?: number;
   /** Milliseconds of wall clock until the one or the other is to be called even if poll(2) tells nothing. */
   readonly attentionMs: number;
   readonly nextAttentionMs: number;
   /** Carries out what has come, a bounded part of it. Whether there may be more in a moment. */
   pump(): boolean;
   answerNext(): boolean;
+  answerSignal?(): boolean;
   close(): void;
 }
 
@@ -41,7 +47,7 @@ export class Reactor {
   constructor(servers: readonly PolledServer[]) {
     this.#servers = servers;
     this.#wasBusy = servers.map(() => false);
-    this.#polled = new PollSet(2 * servers.length + 1);
+    this.#polled = new PollSet(PLACES * servers.length + 1);
     this.wakeDescriptor = createEventfd();
   }
 
@@ -88,6 +94,7 @@ export class Reactor {
     for (const server of this.#servers) {
       this.#polled.add(server.descriptor);
       this.#polled.add(server.nextDescriptor, server.nextEvents);
+      this.#polled.add(server.signalDescriptor ?? -1);
       limitMs = Math.min(limitMs, server.attentionMs, server.nextAttentionMs);
     }
     this.#polled.wait(limitMs);
@@ -95,8 +102,10 @@ export class Reactor {
     if (this.#polled.isReady(0)) hasDone = drainEventfd(this.wakeDescriptor) > 0;
     for (let at = 0; at < this.#servers.length; at++) {
       const server = this.#servers[at]!;
-      const isDue = this.#polled.isReady(2 * at + 1) || server.attentionMs === 0;
-      const isNextDue = this.#polled.isReady(2 * at + 2) || server.nextAttentionMs === 0;
+      const place = PLACES * at + 1;
+      const isDue = this.#polled.isReady(place) || server.attentionMs === 0;
+      const isNextDue = this.#polled.isReady(place + 1) || server.nextAttentionMs === 0;
+      if (this.#polled.isReady(place + 2)) hasDone = server.answerSignal?.() === true || hasDone;
       if (isDue) hasDone = this.#pump(at) || hasDone;
       if (isNextDue) hasDone = server.answerNext() || hasDone;
     }

@@ -181,11 +181,17 @@ export class VfioUserClient {
   }
 
   /** Sets, or without descriptors takes away, the eventfds of some vectors. */
-  setEventfds(index: number, start: number, count: number, descriptors: readonly number[]): number {
+  setEventfds(
+    index: number,
+    start: number,
+    count: number,
+    descriptors: readonly number[],
+    action: number = ACTION_TRIGGER,
+  ): number {
     const payload = setInterrupts.encode({
       argumentBytes: setInterrupts.sizeBytes,
       dataType: DATA_EVENTFD,
-      action: ACTION_TRIGGER,
+      action,
       index,
       start,
       count,

@@ -1,6 +1,9 @@
 /**
  * Interrupts of one client: DEVICE_GET_IRQ_INFO, DEVICE_SET_IRQS and the eventfds they leave here.
  *
+ *     TRIGGER eventfds   the device writes them: an interrupt
+ *     UNMASK eventfd     the client writes it: its pin is unmasked, as by the message. KVM does so when the guest has served the pin
+ *
  * An eventfd is made non-blocking when it comes, and nothing but an eventfd is accepted: raising an interrupt must not
  * wait. (A client that clears the flag again and fills the counter can still make us wait; it is the one process we
  * cannot defend against with a file description it shares.)
@@ -16,7 +19,7 @@ import {
   type VfioUserDevice,
 } from '../device.ts';
 import { nativeLibrary } from '../native/library.ts';
-import { closeDescriptor, signalEventfd } from '../native/poll.ts';
+import { closeDescriptor, drainEventfd, signalEventfd } from '../native/poll.ts';
 import { F_GETFL, F_SETFL, O_NONBLOCK } from '../native/structures.ts';
 import type { MessageStream } from './message-stream.ts';
 import {
@@ -45,6 +48,8 @@ export class ClientInterrupts {
   readonly #device: VfioUserDevice;
   /** By index: the eventfd of each vector, or -1. */
   readonly #descriptors: readonly Int32Array[];
+  /** The eventfd by which the client unmasks its pin, or -1. */
+  #unmaskDescriptor = -1;
 
   constructor(device: VfioUserDevice) {
     this.#device = device;
@@ -83,11 +88,26 @@ export class ClientInterrupts {
     const data = payload.subarray(setInterrupts.sizeBytes);
     if (request.argumentBytes < setInterrupts.sizeBytes || request.otherFlags !== 0) return -EINVAL;
     if (!this.#isValid(request, data.length, stream.descriptorCount)) return -EINVAL;
-    if (request.action !== ACTION_TRIGGER) return this.#setMask(request, data);
+    if (request.action !== ACTION_TRIGGER)
+      return request.dataType === DATA_EVENTFD
+        ? this.#setUnmaskEventfd(request, stream)
+        : this.#setMask(request, data);
     if (request.dataType === DATA_EVENTFD) return this.#setEventfds(request, stream);
     if (request.count === 0) this.#takeAway(request.index);
     else this.#trigger(request, data);
     return 0;
+  }
+
+  /** For poll: readable when the client unmasks its pin; -1 for none. */
+  get unmaskDescriptor(): number {
+    return this.#unmaskDescriptor;
+  }
+
+  /** Unmasks the pin if its eventfd was written. Whether it was. */
+  answerUnmask(): boolean {
+    if (this.#unmaskDescriptor < 0 || drainEventfd(this.#unmaskDescriptor) === 0) return false;
+    this.#device.maskInterrupt(INTERRUPT_INTX, 0, false);
+    return true;
   }
 
   /** The client is gone: all its eventfds are taken away from the device, then closed. */
@@ -115,8 +135,25 @@ export class ClientInterrupts {
     }
   }
 
+  /** Of the pin alone, which is the only interrupt that is automasked; an eventfd for masking is refused by Linux's vfio-pci, too. */
+  #setUnmaskEventfd({ action, index }: SetRequest, stream: MessageStream): number {
+    if (action !== ACTION_UNMASK || index !== INTERRUPT_INTX) return -ENOTSUP;
+    const descriptor = stream.descriptorCount > 0 ? stream.descriptors[0]! : -1;
+    if (descriptor >= 0) {
+      if (!isEventfd(descriptor)) return -EINVAL;
+      stream.descriptors[0] = -1;
+      makeNonBlocking(descriptor);
+    }
+    this.#replaceUnmask(descriptor);
+    return 0;
+  }
+
+  #replaceUnmask(descriptor: number): void {
+    if (this.#unmaskDescriptor >= 0) closeDescriptor(this.#unmaskDescriptor);
+    this.#unmaskDescriptor = descriptor;
+  }
+
   #setMask({ dataType, action, index, start, count }: SetRequest, data: Uint8Array): number {
-    if (dataType === DATA_EVENTFD) return -ENOTSUP;
     for (let at = 0; at < count; at++) {
       if (dataType === DATA_NONE || data[at] !== 0) {
         this.#device.maskInterrupt(index, start + at, action === ACTION_MASK);
@@ -148,6 +185,7 @@ export class ClientInterrupts {
   }
 
   #takeAway(index: number): void {
+    if (index === INTERRUPT_INTX) this.#replaceUnmask(-1);
     const vectors = this.#descriptors[index]!;
     for (let vector = 0; vector < vectors.length; vector++) {
       if (vectors[vector]! >= 0) this.#replace(index, vector, -1);

@@ -330,6 +330,28 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.notified.slice(1)).toEqual(['interrupt 0:0 masked', 'interrupt 0:0 unmasked']);
     });
 
+    it('vfio-user DEVICE_SET_IRQS: and unmasks its pin each time that the eventfd for it is written', () => {
+      const client = bench.connectAgreed();
+      const [unmask] = eventfds(1);
+      const open = openDescriptorCount();
+      expect(client.setEventfds(INTERRUPT_INTX, 0, 1, [unmask!], ACTION_UNMASK)).toBe(0);
+      expect(bench.device.notified.slice(1)).toEqual([]);
+      expect(bench.reactor.poll(0)).toBe(false);
+      for (let round = 1; round <= 2; round++) {
+        signalEventfd(unmask!);
+        expect(bench.reactor.poll(0)).toBe(true);
+        expect(bench.device.notified.slice(1)).toEqual(Array(round).fill('interrupt 0:0 unmasked'));
+      }
+      // Without a descriptor the request takes it away, and so does the end of all of the pin's eventfds.
+      expect(client.setEventfds(INTERRUPT_INTX, 0, 1, [], ACTION_UNMASK)).toBe(0);
+      signalEventfd(unmask!);
+      expect(bench.reactor.poll(0)).toBe(false);
+      expect(client.setEventfds(INTERRUPT_INTX, 0, 1, [unmask!], ACTION_UNMASK)).toBe(0);
+      expect(client.actOnInterrupts(ACTION_TRIGGER, INTERRUPT_INTX, 0, 0)).toBe(0);
+      expect(bench.reactor.poll(0)).toBe(false);
+      expect(openDescriptorCount()).toBe(open);
+    });
+
     it.each([
       ['an unknown kind', { index: 5, count: 1 }, EINVAL],
       ['vectors it has not', { index: INTERRUPT_MSIX, start: 39, count: 2 }, EINVAL],
@@ -343,8 +365,13 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       ['an unknown flag', { otherFlags: 1, index: INTERRUPT_MSIX, count: 1 }, EINVAL],
       ['a mask of the error interrupt', { action: ACTION_MASK, index: INTERRUPT_ERROR, count: 1 }, EINVAL],
       [
-        'an eventfd for unmasking',
-        { action: ACTION_UNMASK, dataType: DATA_EVENTFD, index: INTERRUPT_INTX, count: 1 },
+        'an eventfd for masking',
+        { action: ACTION_MASK, dataType: DATA_EVENTFD, index: INTERRUPT_INTX, count: 1 },
+        ENOTSUP,
+      ],
+      [
+        'an eventfd for unmasking a vector',
+        { action: ACTION_UNMASK, dataType: DATA_EVENTFD, index: INTERRUPT_MSIX, count: 1 },
         ENOTSUP,
       ],
       ['too small an argument', { argumentBytes: 19, index: INTERRUPT_MSIX, count: 1 }, EINVAL],

@@ -5,6 +5,7 @@
  *
  *     descriptor        the client served, or without one the listening socket ──► pump
  *     nextDescriptor    with a client: the one being refused, or the listening socket ──► answerNext
+ *     signalDescriptor  the eventfd by which the client unmasks its pin ──► answerSignal
  *
  * Driven by a Reactor; nothing happens outside of its `poll`.
  */
@@ -77,6 +78,16 @@ export class VfioUserServer {
   get nextDescriptor(): number {
     if (this.#refusal !== undefined) return this.#refusal.descriptor;
     return this.#session !== undefined && this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
+  }
+
+  /** An eventfd of the client's to poll, for {@link answerSignal}; -1: none. */
+  get signalDescriptor(): number {
+    return this.#session?.unmaskDescriptor ?? -1;
+  }
+
+  /** The client unmasks its pin. Whether it did. */
+  answerSignal(): boolean {
+    return this.#session?.answerUnmask() ?? false;
   }
 
   /** Milliseconds of wall clock until `answerNext` is to be called even if poll(2) tells nothing; Infinity: never. */

@@ -86,6 +86,16 @@ export class Session {
     return this.#connection.descriptor;
   }
 
+  /** For poll, and for {@link answerUnmask}; -1 for none. */
+  get unmaskDescriptor(): number {
+    return this.#interrupts.unmaskDescriptor;
+  }
+
+  /** See ClientInterrupts. */
+  answerUnmask(): boolean {
+    return this.#interrupts.answerUnmask();
+  }
+
   /** Whether the client is gone or will send no more; what it has sent may still be unread. */
   get hasHungUp(): boolean {
     return hasHungUp(this.#connection.descriptor);
