@@ -67,7 +67,7 @@ interface Visit {
 }
 
 interface Args {
-  /** By QP, and by state. */
+  /** By life of the QP, and by state. */
   readonly rounds: readonly (readonly Visit[])[];
   /** SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end. */
   readonly waiting: number;
@@ -99,11 +99,11 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   const { rounds, waiting, lateUs } = program.args as unknown as Args;
   const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
   const wrong: string[] = [];
+  const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
   for (const [number, visits] of rounds.entries()) {
-    const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
     await program.exchange.put('qp', qp.qpNum);
     const peer = { ...side.peer.path, qpNum: Number(await program.exchange.take('qp')), psn: number };
-    const walk = new Walk(side, qp, `QP ${number}`, wrong);
+    const walk = new Walk(side, qp, `life ${number}`, wrong);
     for (const [at, state] of states.entries()) {
       const visit = visits[at]!;
       if (state === 'INIT') await toInit(qp);
@@ -125,9 +125,9 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       await program.exchange.take('sent');
       await walk.rest(state, visit);
     }
-    await destroyQp(qp);
     await barrier(program, 'round');
   }
+  await destroyQp(qp);
   await leave(side);
   return { wrong };
 }
