@@ -78,7 +78,7 @@ interface Told {
 
 function draw(random: Random): SceneDraft {
   const how = (['closing', 'catastrophic', 'gone'] as const)[random.below(3)]!;
-  const deaths = random.chance(0.85) ? 1 : 2;
+  const deaths = random.chance(0.7) ? 1 : 2 + random.below(3);
   const hasDrawnHardware = random.chance(0.25);
   const args: Args = {
     how,
