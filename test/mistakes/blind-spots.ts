@@ -95,7 +95,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     name: 'reset-keeps-send-ring',
     what: 'The library begins a queue pair anew with the send counters from before.',
     kind: 'counter not reset',
-    scene: 'attributes-changed',
+    scene: 'posted-in-any-state',
     file: 'userlib/qp.ts',
     find: `  qp.sendRing.reset();
 `,
@@ -105,7 +105,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     name: 'reset-keeps-record',
     what: 'The doorbell record keeps the receives that were posted before a reset.',
     kind: 'counter not reset',
-    scene: 'attributes-changed',
+    scene: 'posted-in-any-state',
     file: 'userlib/qp.ts',
     find: `  receiveRecord.fields.postedCounter.set(memory.view, qp.receiveRing.record.physicalAddress, 0);
 `,

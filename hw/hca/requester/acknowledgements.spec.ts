@@ -384,6 +384,67 @@ describe('answers made by hand', () => {
     await answer(given, psnA(0), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
     expect(syndromesOf(aCq.drain())).toEqual([CqeSyndrome.BAD_RESP_ERR]);
   });
+
+  const readBytes = 3000;
+  const ofRead = (given: Scene): SendRequest => read(given, readBytes);
+  const ofAtomic = ({ local, target }: Scene): SendRequest => ({
+    opcode: WqeOpcode.ATOMIC_FA,
+    segments: [local.part(0, 8)],
+    remote: target,
+    swapOrAdd: 1n,
+  });
+  const { RC_RDMA_READ_RESPONSE_ONLY, RC_RDMA_READ_RESPONSE_MIDDLE, RC_RDMA_READ_RESPONSE_LAST } = Opcode;
+  it.each([
+    ['a READ by the result of an atomic', ofRead, Opcode.RC_ATOMIC_ACKNOWLEDGE, undefined],
+    [
+      'a short READ by the result of an atomic',
+      (given: Scene) => read(given, 8),
+      Opcode.RC_ATOMIC_ACKNOWLEDGE,
+      undefined,
+    ],
+    ['a READ by its second packet first', ofRead, RC_RDMA_READ_RESPONSE_MIDDLE, 1024],
+    ['a short READ by a last packet', (given: Scene) => read(given, 100), RC_RDMA_READ_RESPONSE_LAST, 100],
+    ['an atomic by the bytes of a READ', ofAtomic, RC_RDMA_READ_RESPONSE_ONLY, 8],
+    [
+      'a READ by more bytes than it asked for',
+      (given: Scene) => read(given, 100),
+      RC_RDMA_READ_RESPONSE_ONLY,
+      101,
+    ],
+  ] as const)(
+    'IBTA 9.9.2.4.1: of another kind at the expected PSN is a bad one, and is not placed: %s',
+    async (_what, request, opcode, bytes) => {
+      const given = await scene();
+      const { bench, a, aCq, local } = given;
+      bench.b.port.drops = () => true;
+      a.send(request(given));
+      await bench.run(10);
+      const before = local.read();
+      const payload = new Uint8Array(bytes ?? 0).fill(0xa5);
+      const packet = { opcode, qpn: a.qpn, psn: psnA(0), aeth: 1, payload, operands: [1, 2] };
+      bench.b.act(() => bench.b.port.inject(packet, bench.b.domain.clock.edgePs(bench.b.domain.cycle)));
+      await bench.run(10);
+      expect(syndromesOf(aCq.drain())).toEqual([CqeSyndrome.BAD_RESP_ERR]);
+      expect([a.state, local.read()]).toEqual([QpState.ERR, before]);
+    },
+  );
+
+  it.each([1, 2 ** 22, 2 ** 23 - 2, 2 ** 23, 2 ** 24 - 2])(
+    'IBTA 9.7.2: of a PSN that was never sent changes nothing: %i after the last one',
+    async (beyond) => {
+      const given = await scene();
+      const { bench, a, aCq } = given;
+      bench.b.port.drops = () => true;
+      a.send(write(given));
+      await bench.run(10);
+      for (const syndrome of [ackSyndrome(31), nakSyndrome(2), rnrNakSyndrome(1)])
+        await answer(given, psnA(beyond), syndrome);
+      expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
+      expect(bench.b.port.packets).toHaveLength(1);
+      await answer(given, psnA(0), ackSyndrome(31));
+      expect(syndromesOf(aCq.drain())).toEqual([0]);
+    },
+  );
 });
 
 describe('acknowledgements', () => {

@@ -274,7 +274,7 @@ export class Acknowledgements {
         this.#core.transport.count('unexpectedResponse');
         return 0;
       }
-      if (!this.#hasExpectedLength(pair, request, opcode))
+      if (!this.#isAsExpected(pair, request, opcode))
         return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
       this.#isPlacing = true;
       this.#placement.begin();
@@ -304,10 +304,18 @@ export class Acknowledgements {
     return bytes;
   }
 
-  /** All responses but the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another. */
-  #hasExpectedLength(pair: QueuePair, request: SendRecord, opcode: number): boolean {
-    if (opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE) return true;
+  /**
+   * A response at the expected PSN is of the request's kind, else it is a bad one (9.9.2.4.1). Of a READ the first is FIRST or ONLY, all but
+   * the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another.
+   */
+  #isAsExpected(pair: QueuePair, request: SendRecord, opcode: number): boolean {
+    const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
+    if (isAtomic || request.opcode !== WqeOpcode.RDMA_READ)
+      return isAtomic && request.opcode !== WqeOpcode.RDMA_READ;
     const { responsesReceived, psnCount, messageBytes } = request;
+    const isFollowing =
+      opcode === Opcode.RC_RDMA_READ_RESPONSE_MIDDLE || opcode === Opcode.RC_RDMA_READ_RESPONSE_LAST;
+    if (responsesReceived === 0 && isFollowing) return false;
     const isLast = responsesReceived === psnCount - 1;
     const expectedBytes = isLast ? messageBytes - responsesReceived * pair.mtuBytes : pair.mtuBytes;
     return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;
