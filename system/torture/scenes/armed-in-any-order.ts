@@ -1,7 +1,7 @@
 /**
  * A CQ is armed for the next completion and for solicited ones in any order, once and again, between messages of both kinds, polls and
  * a failure (IBTA 11.4.2.2): a request that is pending is not weakened by a later one, it ends with its event, and an event comes once.
- * A completion that was not polled when the CQ was armed may raise the event at once: cards differ in that.
+ * A completion that was neither polled nor reported by an event when the CQ was armed may raise its event at once: cards differ in that.
  */
 import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -104,7 +104,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
 /** What the standard says of the request for an event. */
 class PendingRequest {
   #for: 'none' | 'solicited' | 'next' = 'none';
-  /** Completions since the last poll, and whether one of them was solicited or failed. */
+  /** Completions since the last poll and the last event, and whether one of them was solicited or failed. */
   #unpolled: 'none' | 'plain' | 'solicited' = 'none';
 
   after(step: Action): 'none' | 'one' | 'either' {
@@ -112,7 +112,8 @@ class PendingRequest {
     if (step === 'poll') return 'none';
     if (step === 'arm next' || step === 'arm solicited') {
       if (step === 'arm next' || this.#for === 'none') this.#for = step === 'arm next' ? 'next' : 'solicited';
-      return this.#unpolled === 'none' ? 'none' : 'either';
+      const isSeen = this.#for === 'next' ? this.#unpolled !== 'none' : this.#unpolled === 'solicited';
+      return isSeen ? 'either' : 'none';
     }
     const isStrong = step !== 'plain';
     if (isStrong || this.#unpolled === 'none') this.#unpolled = isStrong ? 'solicited' : 'plain';
@@ -121,6 +122,7 @@ class PendingRequest {
 
   raised(): void {
     this.#for = 'none';
+    this.#unpolled = 'none';
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Regions whose addresses have high bits: across 4 GiB and its multiples, up to the last page of a process (47 bits). Each is written,
- * read and counted in at its ends. The same place 2^12 to 2^46 bytes away is not of the region: a request for it ends in
- * REM_ACCESS_ERR, and changes nothing (IBTA 9.7.4.1.5, 10.6.3.1).
+ * read and counted in at its ends. A byte in front of it or behind it, or 2^15 to 2^46 away, is not of the region: a request for it
+ * ends in REM_ACCESS_ERR, and changes nothing (IBTA 9.7.4.1.5, 10.6.3.1).
  */
 import type { Random } from '../../../sim/index.ts';
 import {
@@ -49,6 +49,8 @@ interface RegionPlan {
 }
 
 const pageBytes = 4096;
+/** Of a request that misses its region, by far or by its first or last byte. */
+const missBytes = 8;
 /** A process's own are between these; what it maps without an address lies at the beginning. */
 const userBase = 0x7f00_0000_0000;
 const userEnd = 0x7fff_ffff_f000;
@@ -63,13 +65,17 @@ function draw(random: Random): SceneDraft {
     const address = isLast ? userEnd - pages * pageBytes : above - (1 + random.below(pages - 1)) * pageBytes;
     return { address, pages, offset: random.chance(0.5) ? 0 : random.below(pageBytes) };
   });
-  const misses = Array.from({ length: random.below(4) }, () => ({
-    region: random.below(regions.length),
-    byBytes: (random.chance(0.5) ? 1 : -1) * 2 ** (15 + random.below(32)),
-    isWrite: random.chance(0.5),
-  })).filter(({ region, byBytes }) => {
-    const address = regions[region]!.address + byBytes;
-    return address > 0 && !regions.some((other) => Math.abs(other.address - address) < 16 * pageBytes);
+  const misses = Array.from({ length: 1 + random.below(4) }, () => {
+    const region = random.below(regions.length);
+    const near = random.chance(0.5)
+      ? -(1 + random.below(missBytes))
+      : lengthOf(regions[region]!) - missBytes + 1 + random.below(missBytes);
+    const far = (random.chance(0.5) ? 1 : -1) * 2 ** (15 + random.below(32));
+    return { region, byBytes: random.chance(0.5) ? near : far, isWrite: random.chance(0.5) };
+  }).filter(({ region, byBytes }) => {
+    const address = startOf(regions[region]!) + byBytes;
+    const isOther = regions.some((other, at) => at !== region && Math.abs(other.address - address) < 2 ** 16);
+    return address > 0 && !isOther;
   });
   const args: Args = { regions, misses };
   return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.4), climate: 'flawed' };
@@ -140,7 +146,9 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   for (const [number, { region, byBytes, isWrite }] of misses.entries()) {
     const start = startOf(plans[region]!);
     const opcode = isWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-    const status = await ask(1 + number, opcode, region, start + byBytes, start, 8);
+    // What is remembered of the page that the request before was for opens nothing of it.
+    await ask(0, opcode, region, start + missBytes, start + missBytes, missBytes);
+    const status = await ask(1 + number, opcode, region, start + byBytes, start, missBytes);
     if (status !== IBV_WC_REM_ACCESS_ERR)
       wrong.push(`${byBytes} bytes from region ${region}: a request ended in status ${status}`);
   }

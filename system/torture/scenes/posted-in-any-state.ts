@@ -63,6 +63,8 @@ interface Visit {
   readonly receives: number;
   /** Messages that the peer sends meanwhile, from RTR to the second RTS. */
   readonly messages: number;
+  /** The messages come before receives of this state are posted, and may wait for these. */
+  readonly isAhead: boolean;
   readonly restNs: number;
 }
 
@@ -75,6 +77,7 @@ interface Args {
 }
 
 const messageBytes = 96;
+const aheadPs = 50 * psPerUs;
 const laterPatiencePs = 100 * psPerMs;
 
 function draw(random: Random): SceneDraft {
@@ -84,6 +87,7 @@ function draw(random: Random): SceneDraft {
       sends: some(),
       receives: some(),
       messages: ['RTR', 'RTS', 'SQD', 'RTS again'].includes(state) ? some() : 0,
+      isAhead: random.chance(0.3),
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
     }));
   const args: Args = {
@@ -118,10 +122,14 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       }
       if (state === 'ERR later') await program.cpu.sleep(lateUs * psPerUs);
       if (state === 'RESET again') await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
+      if (visit.isAhead) {
+        await program.exchange.put('messages', visit.messages);
+        await program.cpu.sleep(aheadPs);
+      }
       // The messages of a state have their receives: the peer does not wait for one that never comes.
       walk.postReceives(state, visit.receives + (isReceivable(state) ? visit.messages : 0));
       walk.postSends(state, visit.sends);
-      await program.exchange.put('messages', visit.messages);
+      if (!visit.isAhead) await program.exchange.put('messages', visit.messages);
       await program.exchange.take('sent');
       await walk.rest(state, visit);
     }
