@@ -35,6 +35,8 @@ export async function createCq(
   compVector = 0,
 ): Promise<IbvCq> {
   const { memory } = context.platform;
+  const calls = context.platform.tap?.calls;
+  const place = calls?.place();
   return verb('ibv_create_cq', async () => {
     const entries = entriesFor('ibv_create_cq', context, cqeMin);
     checkArguments('ibv_create_cq', ['compVector', compVector, context.numCompVectors - 1]);
@@ -63,6 +65,7 @@ export async function createCq(
         eventsUnacked: 0,
       };
       context.cqs.set(handle, cq);
+      calls?.made('CQ', cqn, place);
       return cq;
     } catch (error) {
       if (record !== undefined) context.cqRecords.give(record);

@@ -22,6 +22,8 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
   const { context } = channel;
   return verb('ibv_get_cq_event', async () => {
     checkTimeout('ibv_get_cq_event', timeoutPs);
+    const calls = context.platform.tap?.calls;
+    calls?.awaitsEvent(channel);
     const handle = await waitingIn(
       channel.cpu,
       () => `ibv_get_cq_event for ${cqsOf(channel)}`,
@@ -32,6 +34,7 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
     if (cq === undefined) throw new VerbsError('ibv_get_cq_event', 'EINVAL', 'the CQ is gone');
     cq.ring.armSequence++;
     cq.eventsUnacked++;
+    calls?.gotEvent(cq);
     return cq;
   });
 }

@@ -27,7 +27,10 @@ export async function regMr(pd: IbvPd, addr: number, length: number, access: num
     ['access', access, uint32Max],
   );
   const request = { pd: pd.handle, address: addr, lengthBytes: length, access };
+  const calls = context.platform.tap?.calls;
+  const place = calls?.place();
   const keys = await verb('ibv_reg_mr', () => context.kernel.regMr(context.cpu, request));
+  calls?.made('MR', keys.rkey, place);
   return { context, pd, addr, length, ...keys };
 }
 
@@ -79,8 +82,13 @@ export async function reregMr(
 }
 
 /** Takes the memory from the device and unpins it (ibv_dereg_mr). */
-export const deregMr = (mr: IbvMr): Promise<void> =>
-  verb('ibv_dereg_mr', () => mr.context.kernel.deregMr(mr.context.cpu, mr.handle));
+export async function deregMr(mr: IbvMr): Promise<void> {
+  const { context } = mr;
+  const calls = context.platform.tap?.calls;
+  const place = calls?.place();
+  await verb('ibv_dereg_mr', () => context.kernel.deregMr(context.cpu, mr.handle));
+  calls?.unmade('MR', mr.rkey, place);
+}
 
 /** Allocates a memory window, which gives no access until it is bound (ibv_alloc_mw). */
 export async function allocMw(pd: IbvPd, type: MwType): Promise<IbvMw> {

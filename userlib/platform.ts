@@ -8,7 +8,7 @@ import type {
   KernelDevice,
   ProcessMemory as KernelProcessMemory,
 } from '../driver/index.ts';
-import type { IbvRecvWr, IbvSendWr } from './objects.ts';
+import type { IbvCompChannel, IbvCq, IbvQp, IbvRecvWr, IbvSendWr, IbvSrq, IbvTargetQp } from './objects.ts';
 
 /** Causes to which the library charges cycles; the host has more of them. */
 export type UserCause = 'post' | 'poll' | 'copy' | 'application';
@@ -117,12 +117,37 @@ export interface BufferWatch {
 }
 
 /**
+ * Notified of calls and of what they returned, for an explanation of requests that fail or never end. `place` is the line of the program
+ * that calls, as {@link CallWatch.place} gave it when the call began.
+ */
+export interface CallWatch {
+  /** The line of the program that is calling now; undefined where it is unknown. */
+  place(): string | undefined;
+  /** A QP (by number), a region (by key) or a CQ (by number) was made, or destroyed. */
+  made(kind: 'QP' | 'MR' | 'CQ', number: number, place: string | undefined): void;
+  unmade(kind: 'QP' | 'MR' | 'CQ', number: number, place: string | undefined): void;
+  /** The QP entered a state. */
+  modified(qp: IbvQp | IbvTargetQp, place: string | undefined): void;
+  sendPosted(qp: IbvQp, wqeCounter: number, wr: IbvSendWr, ownPs: number): void;
+  receivesPosted(queue: IbvQp | IbvSrq, count: number): void;
+  /** A post returned an error number. */
+  refused(call: string, queue: IbvQp | IbvSrq, errno: number, wr: IbvSendWr | IbvRecvWr): void;
+  /** A poll found so many completions. */
+  polled(cq: IbvCq, count: number): void;
+  armed(cq: IbvCq, isSolicitedOnly: boolean): void;
+  /** The thread waits for an event of the channel; it got that of a CQ. */
+  awaitsEvent(channel: IbvCompChannel): void;
+  gotEvent(cq: IbvCq): void;
+}
+
+/**
  * Notified of every work request of the data path, for a report that follows operations: at the core's own time in
  * picoseconds, `ownPs`. A completion names the work request by the counter it was posted under; unsignalled ones complete
  * silently with the next signalled one.
  */
 export interface OperationTap {
-  readonly watch?: BufferWatch;
+  readonly watch?: BufferWatch | undefined;
+  readonly calls?: CallWatch | undefined;
   /** A QP was made, of whose requests so many at most are posted and not completed, rounded up to a power of two; it was destroyed. */
   opened(qpNumber: number, requestCount: number): void;
   closed(qpNumber: number): void;

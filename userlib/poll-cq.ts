@@ -83,6 +83,7 @@ export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs?:
   const { cpu, ring, context } = cq;
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
   cpu.waitsIn(ring.pollText);
+  context.platform.tap?.calls?.polled(cq, 0);
   if (timeoutPs !== undefined) return spinCqFor(cq, max, wc, timeoutPs);
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
     const count = pollSettled(cq, max, wc);
@@ -123,12 +124,14 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
   if (ring.consumerCounter === first) {
     cpu.charge('poll', costs.pollEmpty);
     cpu.waitsIn(ring.pollText);
+    tap?.calls?.polled(cq, 0);
     return 0;
   }
   cpu.waitsIn(undefined);
   storeConsumer(cq, (costs.pollCompletion + costs.readDmaLine) * count);
   if (tap !== undefined) {
     const at = cpu.ownPs;
+    tap.calls?.polled(cq, count);
     for (let done = 0; done < count; done++) {
       const entry = wc[done]!;
       if (entry.opcode < WcOpcode.IBV_WC_RECV) tap.completed(entry.qpNum, entry.wqeCounter, at);
@@ -309,5 +312,6 @@ export function reqNotifyCq(cq: IbvCq, solicitedOnly: number): number {
   cpu.storeView.setUint32(at + cqArm.fields.cqn.wordOffset, request | ring.cqn);
   cpu.storeView.setUint32(at + cqArm.fields.consumerCounter.wordOffset, consumer);
   cpu.commit('post', context.platform.costs.mmioStore);
+  context.platform.tap?.calls?.armed(cq, solicitedOnly !== 0);
   return 0;
 }

@@ -38,10 +38,12 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
     badWr.wr = current ?? null;
     badWr.index = count;
   }
+  if (error !== 0) context.platform.tap?.calls?.refused('ibv_post_recv', qp, error, current ?? wr);
   if (ring === null || count === 0) {
     cpu.charge('post', costs.postRecv);
     return error;
   }
+  context.platform.tap?.calls?.receivesPosted(qp, count);
   ring.head = (ring.head + count) >>> 0;
   storeRecord(cpu, ring.record.physicalAddress, ring.head);
   cpu.commit('post', costs.postRecv * count);
@@ -70,10 +72,12 @@ export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>
     badWr.wr = current ?? null;
     badWr.index = count;
   }
+  if (error !== 0) context.platform.tap?.calls?.refused('ibv_post_srq_recv', srq, error, current ?? wr);
   if (count === 0) {
     cpu.charge('post', costs.postRecv);
     return error;
   }
+  context.platform.tap?.calls?.receivesPosted(srq, count);
   ring.counter = (ring.counter + count) & postedMask;
   storeRecord(cpu, ring.record.physicalAddress, ring.counter);
   cpu.commit('post', costs.postRecv * count);

@@ -86,6 +86,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     badWr.wr = current ?? null;
     badWr.index = count;
   }
+  if (error !== 0) tap?.calls?.refused('ibv_post_send', qp, error, current ?? wr);
   if (count === 0) {
     cpu.charge('post', cycles);
     return error;
@@ -106,6 +107,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
       tap.posted(qp.qpNum, (first + posted) & 0xffff, ring.slotAt(first + posted).opcode, at);
       if (tap.watch !== undefined) tap.watch.sendPosted(qp.qpNum, (first + posted) & 0xffff, of, at);
+      if (tap.calls !== undefined) tap.calls.sendPosted(qp, (first + posted) & 0xffff, of, at);
     }
   }
   return error;

@@ -44,6 +44,7 @@ const qpStateMax = QpStateVerb.IBV_QPS_ERR;
 /** Makes a QP in RESET (ibv_create_qp); `init.cap` then says what was granted. */
 export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   const { context } = pd;
+  const place = context.platform.tap?.calls?.place();
   return verb('ibv_create_qp', async () => {
     const cap = checkedCap(context, init);
     checkArguments('ibv_create_qp', ['sqSigAll', init.sqSigAll ?? 0, uint32Max]);
@@ -88,7 +89,9 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       if (buffer === undefined || (receive !== undefined && record === undefined)) {
         throw new VerbsError('ibv_create_qp', 'ENOMEM', `no memory for ${layout.bytes} bytes of queues`);
       }
-      return await makeQp(pd, init, { send, receive, layout, buffer, record });
+      const qp = await makeQp(pd, init, { send, receive, layout, buffer, record });
+      context.platform.tap?.calls?.made('QP', qp.qpNum, place);
+      return qp;
     } catch (error) {
       if (record !== undefined) context.receiveRecords.give(record);
       buffer?.unmap();
@@ -100,6 +103,8 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
 /** Changes state and attributes; `attrMask` of IBV_QP_… says which fields of `attr` count (ibv_modify_qp). */
 export async function modifyQp(qp: IbvQp | IbvTargetQp, attr: QpAttr, attrMask: number): Promise<void> {
   const { context } = qp;
+  const calls = context.platform.tap?.calls;
+  const place = calls?.place();
   await verb('ibv_modify_qp', async () => {
     checkAttributes(attr, attrMask);
     await qp.cpu.settle();
@@ -110,6 +115,7 @@ export async function modifyQp(qp: IbvQp | IbvTargetQp, attr: QpAttr, attrMask: 
     }
     await context.kernel.modifyQp(context.cpu, qp.handle, attr, attrMask);
     qp.state = to;
+    calls?.modified(qp, place);
     if (to === QpStateVerb.IBV_QPS_RESET && hasQueues(qp)) forgetWork(qp);
   });
 }
@@ -141,6 +147,8 @@ export const queryQp = (qp: IbvQp | IbvTargetQp): Promise<QpAttr> =>
 /** Destroys a QP; its completions that were not taken are gone (ibv_destroy_qp). */
 export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
   const { context } = qp;
+  const calls = context.platform.tap?.calls;
+  const place = calls?.place();
   await verb('ibv_destroy_qp', async () => {
     await qp.cpu.settle();
     await context.kernel.destroyQp(context.cpu, qp.handle);
@@ -150,6 +158,7 @@ export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
     }
     // At once: the number may be given out again.
     context.platform.tap?.closed(qp.qpNum);
+    calls?.unmade('QP', qp.qpNum, place);
     await qp.cpu.settle();
     forgetWork(qp);
     context.qpTable.set(qp.qpNum, undefined);

@@ -11,9 +11,15 @@ export async function runMachine(machine: Machine): Promise<void> {
     await machine.run();
   } catch (error) {
     if (!(error instanceof Error) || !tellable.has(error.name)) throw error;
-    const lines = (await machine.log()).filter(({ program }) => program === 'kernel');
-    if (lines.length === 0) throw error;
-    const lastLines = lines.slice(-4).map(({ node, text }) => `host${node}: ${text}`);
-    throw new RunError(`${error.message} (${lastLines.join('; ')})`, { cause: error });
+    const lines = await kernelText(machine);
+    if (lines === '') throw error;
+    throw new RunError(`${error.message}${lines}`, { cause: error });
   }
+}
+
+/** The last lines of the kernels, to stand after an error; empty where there are none. */
+export async function kernelText(machine: Machine): Promise<string> {
+  const lines = (await machine.log()).filter(({ program }) => program === 'kernel');
+  const lastLines = lines.slice(-4).map(({ node, text }) => `host${node}: ${text}`);
+  return lines.length === 0 ? '' : ` (${lastLines.join('; ')})`;
 }

@@ -6,7 +6,6 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { ConfigurationError, visible } from '../../base/index.ts';
-import { RunError } from '../../sim/index.ts';
 import {
   type FaultReport,
   Machine,
@@ -26,6 +25,7 @@ import {
   type Unfinished,
   unfinishedOf,
 } from '../timeline/index.ts';
+import { diagnosedRun, type Finding, findingLines } from '../why/index.ts';
 import { perfArgsOf, startOf } from '../workloads/index.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
@@ -40,7 +40,7 @@ import {
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { addPerfOptions, type PerfChoice, refuseTestOptions, workloadsOf } from './perf-options.ts';
 import { fittedToHost, loadPrograms } from './perf-run.ts';
-import { runMachine } from './run.ts';
+import { kernelText } from './run.ts';
 
 interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly json?: string;
@@ -50,6 +50,8 @@ interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice 
 export interface WhyResult {
   /** What the run itself ended with; left out where all programs have ended. */
   readonly error?: string;
+  /** Causes, each in a sentence. */
+  readonly causes: readonly Finding[];
   readonly failures: readonly Failure[];
   readonly unfinished: readonly Unfinished[];
   readonly losses: Losses;
@@ -134,24 +136,27 @@ export async function whyOf(
   const timeline: TimelineOptions = {
     categories: ['operations', 'packets', 'checks'],
     onPost: (node, ordinal) => {
-      const line = callerOf(new Error('posted').stack ?? '');
+      const line = callerOf(stackHere());
       if (line !== undefined) lines.set(`${node} ${ordinal}`, line);
     },
   };
-  await using machine = await Machine.create({ ...options, analysis: { timeline } });
+  const placeOf = (): string | undefined => callerOf(stackHere());
+  await using machine = await Machine.create({
+    ...options,
+    watch: options.watch ?? 'races',
+    analysis: { timeline, evidence: { placeOf } },
+  });
   await load(machine);
-  let error: string | undefined;
-  try {
-    await runMachine(machine);
-  } catch (thrown) {
-    if (!(thrown instanceof RunError)) throw thrown;
-    error = thrown.message;
-  }
+  const { error: ended, findings } = await diagnosedRun(machine, (thrown) =>
+    thrown instanceof Error ? callerOf(thrown.stack ?? '') : undefined,
+  );
+  const error = ended === undefined ? undefined : `${ended}${await kernelText(machine)}`;
   const recorded = await machine.timeline();
   const report = await machine.report();
   const postedAt = (node: number, ordinal: number): string | undefined => lines.get(`${node} ${ordinal}`);
   return {
     ...(error === undefined ? {} : { error }),
+    causes: findings,
     failures: failuresOf(recorded, postedAt),
     unfinished: unfinishedOf(recorded, postedAt),
     losses: lossesOf(recorded),
@@ -168,6 +173,17 @@ const library = ['userlib', 'driver', 'system', 'host', 'sim', 'dist'].map((fold
 const isLibrary = (frame: string): boolean =>
   frame.includes('node:') || library.some((folder) => frame.includes(folder));
 
+/** Frames of the library may be many: those of the program are below them. */
+const stackFrames = 40;
+
+function stackHere(): string {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = stackFrames;
+  const { stack } = new Error('here');
+  Error.stackTraceLimit = before;
+  return stack ?? '';
+}
+
 /** File and line of the first frame that is not the library's. */
 function callerOf(stack: string): string | undefined {
   const frame = stack
@@ -179,7 +195,7 @@ function callerOf(stack: string): string | undefined {
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
 
-function textOf({ error, failures, unfinished, losses, faults, dropped }: WhyResult): string {
+function textOf({ error, causes, failures, unfinished, losses, faults, dropped }: WhyResult): string {
   const lines = failures.map(
     ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
       `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
@@ -196,6 +212,7 @@ function textOf({ error, failures, unfinished, losses, faults, dropped }: WhyRes
     ],
   );
   return [
+    ...findingLines(causes),
     ...(error === undefined ? [] : [`The run ended with: ${error}`]),
     ...lines.flat(),
     ...open.flat(),

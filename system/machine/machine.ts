@@ -30,6 +30,7 @@ import {
   type NodeConnections,
 } from './analysis/index.ts';
 import { joinCosts, type NodeCosts, type OperationCost, type OtherCost } from './costs/index.ts';
+import type { Evidence } from './evidence/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import { checkOptions, type OptionKind, optionKinds } from './known-options.ts';
@@ -576,6 +577,25 @@ export class Machine implements AsyncDisposable {
   async timeline(): Promise<Timeline> {
     this.#checkIdle('read the timeline');
     return mergedTimeline((await Promise.all(this.#ports.map((port) => port.observations()))).flat());
+  }
+
+  /** Evidence of why requests failed or never ended so far; empty unless the analysis asks for it. */
+  async evidence(): Promise<Evidence> {
+    this.#checkIdle('read the evidence');
+    const parts = await Promise.all(this.#ports.map((port) => port.evidence()));
+    const byNode = (left: { readonly node: number }, right: { readonly node: number }): number =>
+      left.node - right.node;
+    return {
+      devices: parts.flatMap(({ devices }) => devices).toSorted(byNode),
+      hosts: parts.flatMap(({ hosts }) => hosts).toSorted(byNode),
+    };
+  }
+
+  /** Grows with each post, completion and request served, where the analysis asks for evidence; else 0. */
+  async progress(): Promise<number> {
+    this.#checkIdle('read the progress');
+    const parts = await Promise.all(this.#ports.map((port) => port.progress()));
+    return parts.reduce((sum, count) => sum + count, 0);
   }
 
   /**

@@ -2,6 +2,7 @@
 
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../../analyser/index.ts';
 import { ConfigurationError, type TextSink } from '../../../base/index.ts';
+import type { PlaceOf } from '../evidence/index.ts';
 import type { TimelineOptions } from '../timeline/index.ts';
 
 export interface TraceOptions {
@@ -32,6 +33,12 @@ export interface CaptureOptions {
   readonly file?: string;
 }
 
+/** What is kept of refusals, drops and calls, for system/why. */
+interface EvidenceOptions {
+  /** The line of the program that is calling; only in partition `single`. Left out: lines are unknown. */
+  readonly placeOf?: PlaceOf;
+}
+
 export interface AnalysisOptions {
   readonly trace?: TraceOptions;
   /** Whether drivers are held against the rules of the interface. */
@@ -40,6 +47,8 @@ export interface AnalysisOptions {
   readonly packets?: boolean;
   /** Records of what happens when, in every part: docs/timeline.md. Left out: none, and nothing is spent on it. */
   readonly timeline?: TimelineOptions;
+  /** Evidence of why requests fail, for {@link Machine.evidence}. Left out: none, and nothing is spent on it. */
+  readonly evidence?: EvidenceOptions;
   /** Which packets of the cable are kept, for {@link Machine.capture}. */
   readonly capture?: CaptureOptions;
 }
@@ -67,6 +76,8 @@ export function checkCrossing(analysis: AnalysisOptions | undefined, where: stri
     throw new ConfigurationError('analysis.trace.sinkOf', 'a function', `a file for ${where}`);
   if (analysis?.timeline?.onPost !== undefined)
     throw new ConfigurationError('analysis.timeline.onPost', 'a function', `none for ${where}`);
+  if (analysis?.evidence?.placeOf !== undefined)
+    throw new ConfigurationError('analysis.evidence.placeOf', 'a function', `none for ${where}`);
   if (analysis?.timeline?.sink !== undefined)
     throw new ConfigurationError('analysis.timeline.sink', 'a function', `no sink for ${where}: timeline()`);
 }

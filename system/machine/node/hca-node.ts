@@ -5,6 +5,7 @@
  */
 import { Hca, type HcaSetup } from '../../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
+import { DeviceJournal } from '../evidence/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -21,6 +22,8 @@ export class HcaNode {
   readonly faultLog: FaultLog;
   /** What happens when, when the plan asks for it. */
   readonly stream: Stream | undefined;
+  /** Why requests fail, when the plan asks for evidence of it. */
+  readonly journal: DeviceJournal | undefined;
   /** Packets at its end of the cable, where the analysis keeps them. */
   readonly wireLog: WireLog | undefined;
   /** A field, since an image of the machine has what fields lead to. */
@@ -81,6 +84,7 @@ export class HcaNode {
       config.machine.seed,
       config.hca.capability.roce,
     );
+    if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
   }
 }

@@ -41,6 +41,7 @@ import {
 } from '../../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
 import { MarkedOperations } from '../costs/index.ts';
+import { HostJournal } from '../evidence/index.ts';
 import {
   FaultLog,
   faultsOf,
@@ -96,6 +97,8 @@ export class HostNode implements BusMap {
   readonly analyser: Analyser | undefined;
   /** What happens when, when the plan asks for it. */
   readonly stream: Stream | undefined;
+  /** What programs asked of the verbs library, when the plan asks for evidence of it. */
+  readonly journal: HostJournal | undefined;
   /** What firmware found in the slot; undefined until it has looked. */
   enumerated: EnumeratedFunction | undefined;
   /** The driver; undefined until the slot was enumerated. */
@@ -201,6 +204,14 @@ export class HostNode implements BusMap {
     const { host, port, rootComplex, operations } = this;
     const watched = { host, port, rootComplex, operations, times };
     this.stream = hostStream(plan.analysis?.timeline, this.lp, watched, config);
+    const { evidence } = plan.analysis ?? {};
+    if (evidence !== undefined)
+      this.journal = new HostJournal(
+        node,
+        () => Number(this.lp.instantPs),
+        evidence.placeOf ?? (() => undefined),
+      );
+    if (this.races !== undefined) this.journal?.watchRaces(this.races);
     this.#boot();
   }
 

@@ -2,10 +2,11 @@
  * Runs the programs of one host: gives each its core, its process and its context, and keeps what it returned.
  */
 import { ConfigurationError, textOfThrown } from '../../../base/index.ts';
-import type { ProgramContext as HostContext, Process, Program } from '../../../host/index.ts';
+import type { CoreThread, ProgramContext as HostContext, Process, Program } from '../../../host/index.ts';
 import { Random } from '../../../sim/index.ts';
 import type { MarkedOperations } from '../costs/index.ts';
 import type { JsonValue, LogLine, ProgramContext, ProgramFunction, ProgramState } from '../program.ts';
+import type { Exchange } from './exchange.ts';
 import type { HostNode } from './host-node.ts';
 import { jsonCopy } from './json-value.ts';
 import { ProgramMemory } from './program-memory.ts';
@@ -114,7 +115,7 @@ export class ProgramRunner {
       nic: this.#host.nic,
       meter: this.#host.meter,
       args: order.args,
-      exchange: this.#host.exchange.of(cpu),
+      exchange: this.#exchangeOf(cpu),
       fork: (name, run) => this.#fork(order, hostContext, name, run),
       operation: (name, stretch) => this.#markedOperations(name).run(cpu, order.name, name, stretch),
       random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
@@ -126,6 +127,19 @@ export class ProgramRunner {
           text: typeof text === 'string' ? text : textOfThrown(text),
         }),
       progress: (done, total) => this.#reportProgress(done, total),
+    };
+  }
+
+  #exchangeOf(cpu: CoreThread): Exchange {
+    const exchange = this.#host.exchange.of(cpu);
+    const { journal } = this.#host;
+    if (journal === undefined) return exchange;
+    return {
+      ...exchange,
+      take: (name) => {
+        journal.waits(cpu, 'exchange', name);
+        return exchange.take(name);
+      },
     };
   }
 

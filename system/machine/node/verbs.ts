@@ -16,9 +16,10 @@ function watchedTap({ operations }: HostNode, races: RaceWatch, processId: numbe
 }
 
 function tapOf(node: HostNode, cpu: CoreThread, processId: number): OperationTap {
-  const { races, marked, operations } = node;
+  const { races, marked, operations, journal } = node;
   if (marked !== undefined) return marked.tapOf(cpu, operations);
-  return races === undefined ? operations : watchedTap(node, races, processId);
+  const tap = races === undefined ? operations : watchedTap(node, races, processId);
+  return journal === undefined ? tap : journal.tapOf(cpu, tap);
 }
 
 /** The verbs of one program: `getDeviceList(verbs)` lists its devices. */

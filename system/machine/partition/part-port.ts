@@ -1,6 +1,7 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
 import type { ProcessObservations, RunOutcome } from '../../../sim/index.ts';
 import type { Analysis, NodeConnections } from '../analysis/index.ts';
+import type { Evidence } from '../evidence/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { WireCapture } from '../node/wire-log.ts';
@@ -37,6 +38,8 @@ export interface PartPort {
   packets(): Promise<LinkPackets[]>;
   observations(): Promise<ProcessObservations[]>;
   captures(): Promise<WireCapture[]>;
+  evidence(): Promise<Evidence>;
+  progress(): Promise<number>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
   physicalAddress(node: number, process: string, address: number): Promise<number>;
@@ -65,6 +68,8 @@ export const partMethods = [
   'packets',
   'observations',
   'captures',
+  'evidence',
+  'progress',
   'effort',
   'memoryOf',
   'physicalAddress',
@@ -94,6 +99,8 @@ export function localPort(part: MachinePart): PartPort {
     packets: async () => part.packets(),
     observations: async () => part.observations(),
     captures: async () => part.captures(),
+    evidence: async () => part.evidence(),
+    progress: async () => part.progress(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
     physicalAddress: async (node, process, address) => part.physicalAddress(node, process, address),

@@ -18,6 +18,7 @@ import {
   WorkerRunner,
 } from '../../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf, type NodeConnections } from '../analysis/index.ts';
+import type { Evidence } from '../evidence/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
@@ -244,6 +245,22 @@ export class MachinePart {
     return [...this.hosts, ...this.hcas, ...this.nics].flatMap(({ stream }) =>
       stream === undefined ? [] : [stream.collect()],
     );
+  }
+
+  /** Evidence of why requests fail, of the nodes in this thread. */
+  evidence(): Evidence {
+    return {
+      devices: this.hcas.flatMap(({ journal }) => (journal === undefined ? [] : [journal.collect()])),
+      hosts: this.hosts.flatMap(({ journal, host }) =>
+        journal === undefined ? [] : [journal.collect(host)],
+      ),
+    };
+  }
+
+  /** How much has moved on: see {@link DeviceJournal.progressCount}. */
+  progress(): number {
+    const journals = [...this.hcas, ...this.hosts].map(({ journal }) => journal?.progressCount ?? 0);
+    return journals.reduce((sum, count) => sum + count, 0);
   }
 
   /** What has passed the ends of the cable in this thread, where the analysis keeps it. */

@@ -1,6 +1,8 @@
 /** Interface of this room: see docs/timeline.md. */
+export { around } from './around.ts';
 export { hcaStream, hostStream, nicStream, slotStream } from './attach.ts';
 export * from './kinds.ts';
+export { watchAccesses, watchCompletions, watchRequests } from './refusals.ts';
 export { type Stream, type TimelineOptions, timelineRecordsMax } from './stream.ts';
 export {
   type DroppedRecords,

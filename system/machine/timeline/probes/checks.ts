@@ -1,160 +1,24 @@
-/**
- * Checks that refuse: what a translation found and what it was held to, requests that the responder refuses, and completions with an error.
- * They are rare, so each is noted with all that it takes to say why.
- */
-import { EventType } from '../../../../abi/index.ts';
-import { ADDRESS_TOP_UNIT } from '../../../../base/index.ts';
-import { type Hca, portNames, type QueuePair } from '../../../../hw/hca/index.ts';
-import { Opcode, opcodeRow, startsMessage } from '../../../../wire/index.ts';
-import { around } from '../around.ts';
-import {
-  answerBadKey,
-  answerBadPd,
-  answerMissingRight,
-  answerOutOfBounds,
-  answerPageFault,
-  type RequestCheck,
-  requestCheckNumbers,
-  translationsOf,
-} from '../kinds.ts';
+/** Records of checks that refuse, of which ../refusals.ts says what they found and what it was held to. */
+import { type Hca, portNames } from '../../../../hw/hca/index.ts';
+import { requestCheckNumbers, translationsOf } from '../kinds.ts';
+import { watchAccesses, watchCompletions, watchRequests } from '../refusals.ts';
 import type { Stream } from '../stream.ts';
 import { queuePairTrack } from './queue-pair-track.ts';
 
 export function watchChecks(stream: Stream, hca: Hca): void {
-  watchAccess(stream, hca);
-  watchRequests(stream, hca);
-  watchErrors(stream, hca);
-}
-
-/** Translations by key that end an access, by the QP that asked: its error may be told much later than those of others. */
-function watchAccess(stream: Stream, { dataPath: { core } }: Hca): void {
-  const { translator, mptCache, qps } = core;
-  translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, lower, top, lengthBytes, rights, pair) => {
-      const answer = translate(key, pd, lower, top, lengthBytes, rights, pair);
-      if (answer < answerBadKey || answer === answerPageFault) return answer;
-      const address = wholeAddress(lower, top);
-      const line = mptCache.directory.find(key >>> 8);
-      const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
-        if (line < 0) return [key, NONE, 0];
-        const start = wholeAddress(mptCache.start[line]!, mptCache.startTop[line]!);
-        if (answer === answerBadKey)
-          return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
-        if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
-        if (answer === answerOutOfBounds) return [address, start, start + mptCache.length[line]!];
-        return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
-      })();
-      const { nowPs } = stream.lp;
-      const name = translationsOf(qps.numberOf[pair.slot]!);
-      stream.interval(
-        'accessRefused',
-        stream.track('checks', name, { names: portNames }),
-        nowPs,
-        nowPs,
-        user,
-        key,
-        answer,
-        address,
-        lengthBytes,
-        found,
-        heldTo,
-        heldToEnd,
-      );
-      return answer;
-    });
+  watchAccesses(hca, ({ qpn, user, key, answer, address, lengthBytes, found, heldTo, heldToEnd }) => {
+    const { nowPs } = stream.lp;
+    const track = stream.track('checks', translationsOf(qpn), { names: portNames });
+    const values = [user, key, answer, address, lengthBytes, found, heldTo, heldToEnd];
+    stream.interval('accessRefused', track, nowPs, nowPs, ...values);
   });
-}
-
-const NONE = -1;
-
-/** Exact where programs of this machine have addresses; from 2^53 on, where guests may, the nearest number. */
-const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
-
-/** A request that puts its QP into the error state, and the check that it failed; see request-checks.ts, request-memory.ts. */
-function watchRequests(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
-  const { qps, received } = core;
-  // A send queue that cannot be read ends in the same way, and is no request of the peer's.
-  let isOwnQueue = false;
-  around(blocks.errors, 'queueFailed', (queueFailed) => (qp, cycle) => {
-    isOwnQueue = true;
-    queueFailed(qp, cycle);
-    isOwnQueue = false;
+  watchRequests(hca, ({ qpn, check, opcode, psn, found, heldTo, requesterQpn, atPs }) => {
+    const values = [qpn, requestCheckNumbers[check], opcode, psn, found, heldTo, requesterQpn];
+    stream.interval('requestRefused', queuePairTrack(stream, qpn), atPs, atPs, ...values);
   });
-  around(blocks.errors, 'refused', (refused) => (qp, eventType, cycle) => {
-    if (isOwnQueue) return refused(qp, eventType, cycle);
-    const pair = qps.rows[qp]!;
-    const [check, found, heldTo] = ((): readonly [RequestCheck, number, number] => {
-      const foreign = pair.serviceBits === xrcService ? foreignQueue(core, pair) : undefined;
-      if (eventType === EventType.WQ_ACCESS_ERROR) return foreign ?? ['access', 0, 0];
-      if (eventType === EventType.WQ_CATAS_ERROR) return ['broken', 0, 0];
-      if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
-      const name = opcodeRow(received.opcode)?.name ?? '';
-      const isAtomic = /^RC_(MASKED_)?(COMPARE_SWAP|FETCH_ADD)$/.test(name);
-      const isRead = name === 'RC_RDMA_READ_REQUEST';
-      const underWay = blocks.responses.newCount(qp);
-      if ((isAtomic || isRead) && underWay >= pair.readResourcesMax)
-        return ['readResources', underWay + 1, pair.readResourcesMax];
-      const right = isAtomic ? RIGHT_ATOMIC : isRead ? RIGHT_READ : name.includes('WRITE') ? RIGHT_WRITE : 0;
-      if (isAtomic && received.virtualAddress % 8 !== 0)
-        return ['atomicAlignment', wholeAddress(received.virtualAddress, received.virtualAddressTop), 8];
-      if ((pair.remoteRights & right) !== right && received.payloadBytes <= pair.mtuBytes)
-        return ['qpRight', right, pair.remoteRights];
-      return ['sequenceOrLength', received.payloadBytes, pair.mtuBytes];
-    })();
-    const track = queuePairTrack(stream, qps.numberOf[qp]!);
-    const atPs = domain.clock.edgePs(cycle);
-    stream.interval(
-      'requestRefused',
-      track,
-      atPs,
-      atPs,
-      qps.numberOf[qp]!,
-      requestCheckNumbers[check],
-      // The receiver has made that of RC of an opcode of XRC.
-      received.opcode | pair.serviceBits,
-      received.psn,
-      found,
-      heldTo,
-      pair.remoteQpn,
-    );
-    refused(qp, eventType, cycle);
-  });
-}
-
-/** Upper bits of the opcodes of XRC. */
-const xrcService = Opcode.XRC_SEND_FIRST;
-
-/** The domain of the SRQ that an XRC request names, and that of the QP, where they are not the same; undefined where they are. */
-function foreignQueue(
-  { srqs, received }: Hca['dataPath']['core'],
-  pair: QueuePair,
-): readonly [RequestCheck, number, number] | undefined {
-  const srq = srqs.slotOf(received.sharedReceiveQueue);
-  const domain = srq === -1 ? NONE : srqs.xrcDomain[srq]!;
-  const isOther = !startsMessage(received.opcode) && srqs.numberOf[srq] !== pair.srqn;
-  return domain !== pair.xrcDomain || isOther ? ['sharedQueue', domain, pair.xrcDomain] : undefined;
-}
-
-/** Rights of a QP for its peer, as QPC has them (hw/hca/objects/qp-table.ts). */
-const RIGHT_READ = 1;
-const RIGHT_WRITE = 2;
-const RIGHT_ATOMIC = 4;
-
-/** Completions that are not successful, of both queues. */
-function watchErrors(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
-  around(blocks.completions, 'post', (post) => (posted, cycle) => {
-    if (posted.syndrome !== 0) {
-      const qpn = core.qps.numberOf[posted.qp]!;
-      stream.instant(
-        'errorCompletion',
-        queuePairTrack(stream, qpn),
-        domain.clock.edgePs(cycle),
-        qpn,
-        posted.wqeCounter,
-        posted.syndrome,
-        posted.isSend ? 1 : 0,
-      );
-    }
-    post(posted, cycle);
+  watchCompletions(hca, ({ qpn, wqeCounter, syndrome, isSend, atPs }) => {
+    if (syndrome === 0) return;
+    const track = queuePairTrack(stream, qpn);
+    stream.instant('errorCompletion', track, atPs, qpn, wqeCounter, syndrome, isSend ? 1 : 0);
   });
 }

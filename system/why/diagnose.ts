@@ -1,0 +1,170 @@
+/**
+ * From evidence to causes: finds the symptoms (failed requests, overrun CQs, refused calls, programs that wait, then what only cost time) and
+ * has each explained by the rules of its kind. A symptom that another one causes has no finding of its own.
+ */
+import { CqeSyndrome } from '../../abi/index.ts';
+import type { Evidence } from '../machine/evidence/index.ts';
+import { failureExplained, overrunExplained } from './failures.ts';
+import { type Explanation, type Finding, hex, type Weight } from './finding.ts';
+import { notesOf } from './notes.ts';
+import { refusedPostExplained } from './refused-posts.ts';
+import { type FiredFault, Scene } from './scene.ts';
+import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
+
+/** How the run ended, as far as it says why. */
+export interface RunEnd {
+  /** `threw`: a program threw; `waits`: programs wait for what never comes; `ended`: all programs have ended, or a guest's time is over. */
+  readonly how: 'ended' | 'threw' | 'waits';
+  /** A control verb that was refused and that the program did not catch. */
+  readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
+}
+
+/** Findings, and what each is about: two of one key are one. */
+class Findings {
+  readonly #byKey = new Map<string, Finding & { count: number }>();
+
+  add(node: number, explanation: Explanation, weight: Weight, line: string | undefined): void {
+    const { cause, sentence, evidence, advice, mendLine } = explanation;
+    const key = explanation.key ?? `${cause} ${node} ${sentence}`;
+    const known = this.#byKey.get(key);
+    if (known !== undefined) {
+      known.count++;
+      return;
+    }
+    this.#byKey.set(key, {
+      cause,
+      weight: explanation.weight ?? weight,
+      node,
+      sentence: `${sentence}.`,
+      evidence,
+      ...(line === undefined ? {} : { line }),
+      ...(mendLine === undefined ? {} : { mendLine }),
+      advice,
+      count: 1,
+    });
+  }
+
+  get hasFault(): boolean {
+    return this.all.some(({ weight }) => weight === 'fault');
+  }
+
+  /** Faults first. */
+  get all(): Finding[] {
+    const found = [...this.#byKey.values()];
+    return [
+      ...found.filter(({ weight }) => weight === 'fault'),
+      ...found.filter(({ weight }) => weight === 'note'),
+    ];
+  }
+}
+
+/** The causes of all that went wrong. @param faults those injected, with how often they fired */
+export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly FiredFault[] = []): Finding[] {
+  const scene = new Scene(evidence, faults);
+  const findings = new Findings();
+  addOverruns(scene, findings);
+  addFailures(scene, findings);
+  addRefusals(scene, findings, end);
+  addTouched(scene, findings);
+  if (end.how !== 'threw') addWaits(scene, findings);
+  addNotes(scene, findings);
+  return findings.all;
+}
+
+function addOverruns(scene: Scene, findings: Findings): void {
+  for (const { node, cqs } of scene.devices)
+    for (const { cqn } of cqs) {
+      const explanation = overrunExplained(scene, node, cqn);
+      if (explanation !== undefined) findings.add(node, explanation, 'fault', lastPostLine(scene, node, cqn));
+    }
+}
+
+/** The line of the last request whose completion had no room. */
+function lastPostLine(scene: Scene, node: number, cqn: number): string | undefined {
+  const qps = scene.device(node)?.qps.filter(({ sendCqn }) => sendCqn === cqn) ?? [];
+  return scene.host(node)?.posts.findLast((post) => qps.some(({ qpn }) => qpn === post.qpn))?.line;
+}
+
+function addFailures(scene: Scene, findings: Findings): void {
+  const isFlush = ({ syndrome }: { readonly syndrome: number }): boolean =>
+    syndrome === CqeSyndrome.WR_FLUSH_ERR;
+  for (const isLater of [false, true])
+    for (const { node, errors } of scene.devices)
+      for (const error of errors) {
+        if (isFlush(error) !== isLater) continue;
+        const qp = scene.qp(node, error.qpn, error.atPs);
+        if (qp === undefined || qp.service === 'MLX') continue;
+        const post = error.isSend ? scene.post(node, error.qpn, error.wqeCounter) : undefined;
+        const explanation = failureExplained({ scene, node, error, qp, post });
+        if (explanation !== undefined) findings.add(node, explanation, 'fault', post?.line);
+      }
+}
+
+function addRefusals(scene: Scene, findings: Findings, { how, refusedVerb }: RunEnd): void {
+  for (const { node, refusedCalls } of scene.hosts)
+    for (const call of refusedCalls) {
+      const explanation = refusedPostExplained({ scene, node, call });
+      // A program may post until the queue is full and then poll.
+      const isFlowControl =
+        call.errno === 'ENOMEM' && how === 'ended' && explanation.cause !== 'send-queue-unsignalled';
+      findings.add(node, explanation, isFlowControl ? 'note' : 'fault', call.line);
+    }
+  if (refusedVerb === undefined) return;
+  const { node, text, line } = refusedVerb;
+  findings.add(
+    node,
+    {
+      cause: 'verb-refused',
+      sentence: `Host ${node} was refused a call: ${text}`,
+      evidence: { verb: text.split(':')[0]! },
+      advice: 'The text names the argument and what it may be.',
+    },
+    'fault',
+    line,
+  );
+}
+
+/** A program that changes what the device reads, or uses what the device writes. */
+function addTouched(scene: Scene, findings: Findings): void {
+  for (const { node, touched } of scene.hosts)
+    for (const { access, bytes, address, deviceAccess, queue, wrId, line } of touched)
+      findings.add(
+        node,
+        {
+          cause: 'buffer-in-use',
+          sentence: `The program of host ${node} does ${access} to ${bytes} bytes at ${hex(address)}, which the device ${deviceAccess} for work request ${wrId} of the ${queue} until its completion has been polled`,
+          evidence: { address, bytes, wrId },
+          advice: 'Leave the buffer alone until its completion was polled, or post inline.',
+          key: `touched ${node} ${queue} ${access} ${line ?? wrId}`,
+        },
+        access === 'read' ? 'note' : 'fault',
+        line,
+      );
+}
+
+function addWaits(scene: Scene, findings: Findings): void {
+  const all = scene.hosts.flatMap(({ node, waits }) =>
+    waits.map(
+      (wait): Waiting => ({ scene, node, wait, cqns: wait.cqns, atPs: scene.device(node)?.atPs ?? 0 }),
+    ),
+  );
+  for (const waiting of all) {
+    const explanation = waitExplained(waiting);
+    if (explanation !== undefined) findings.add(waiting.node, explanation, 'fault', waiting.wait.line);
+  }
+  if (findings.hasFault) return;
+  for (const waiting of all)
+    findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
+}
+
+function addNotes(scene: Scene, findings: Findings): void {
+  const named = new Set(findings.all.map(({ cause }) => cause));
+  for (const device of scene.devices)
+    for (const note of notesOf(scene, device)) {
+      const isNamed =
+        named.has(note.cause) ||
+        (note.cause === 'rnr-wait' && [...named].some((cause) => /receive|srq-empty/.test(cause)));
+      const isConsequence = note.cause === 'retransmissions' && findings.hasFault;
+      if (!isNamed && !isConsequence) findings.add(device.node, note, 'note', undefined);
+    }
+}

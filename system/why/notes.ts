@@ -1,0 +1,91 @@
+/** What went well and cost time, or lost a message that nobody waits for: no fault, and often the answer to "why is it slow". */
+import type { DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
+import { counted, durationText, type Explanation, qpName } from './finding.ts';
+import type { Scene } from './scene.ts';
+import { datagramsLost, servicesLost } from './unreliable.ts';
+
+/** Page requests from which on they are worth a word. */
+const pageStormMin = 16;
+
+/** Everything of a device. */
+export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
+  return [
+    ...device.qps.flatMap((qp) => [
+      ...notReady(scene, device.node, qp),
+      ...repeated(scene, device.node, qp),
+      ...versions(scene, device.node, qp),
+    ]),
+    ...pages(device),
+    ...[datagramsLost(scene, device.node, device.qps), servicesLost(scene, device.node, device.qps)].flatMap(
+      (lost) => (lost === undefined ? [] : [lost]),
+    ),
+  ];
+}
+
+function notReady(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  if (qp.rnrNaksReceived === 0) return [];
+  const peer = scene.peer(node, qp);
+  const isPage = peer !== undefined && peer.of.pageRnrNaks > peer.of.noReceive;
+  const why = isPage ? 'pages of an on-demand region were absent' : 'its peer had no receive posted';
+  return [
+    {
+      cause: isPage ? 'page-fault-rnr' : 'rnr-wait',
+      sentence: `${qpName(node, qp.qpn)} waited ${durationText(qp.rnrWaitPs)} in ${counted(qp.rnrNaksReceived, 'RNR NAK')}: ${why}, and the requests were repeated until there was one`,
+      evidence: {
+        rnrNaks: qp.rnrNaksReceived,
+        rnrWaitPs: qp.rnrWaitPs,
+        rnrTimerCode: peer?.of.rnrTimerCode ?? 0,
+      },
+      advice: isPage
+        ? 'Touch or prefetch the pages before the peer uses them.'
+        : 'Post receives earlier, and more of them; a smaller min_rnr_timer makes each wait shorter.',
+      key: `rnr ${node} ${qp.qpn}`,
+    },
+  ];
+}
+
+function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  const { timeouts, sequenceNaksReceived: naks, missingResponses: missing } = qp;
+  if (timeouts + naks + missing === 0) return [];
+  const [fault] = scene.packetFaults;
+  return [
+    {
+      cause: 'retransmissions',
+      sentence: `${qpName(node, qp.qpn)} sent packets again after ${counted(timeouts, 'time-out')} of ${durationText(qp.timeoutPs)}, ${counted(naks, 'NAK')} for a sequence error and ${counted(missing, 'missing response')}${fault === undefined ? '' : ` (injected: ${fault.fault})`}`,
+      evidence: { timeouts, sequenceNaks: naks, missingResponses: missing, timeoutPs: qp.timeoutPs },
+      advice:
+        'Packets were lost or late: look at the cable (--pcap), and at timeout, which is what each loss of a last packet costs.',
+      key: `again ${node} ${qp.qpn}`,
+    },
+  ];
+}
+
+/** Two versions of RoCE on one connection: this card takes both, others drop what is not of the QP's. */
+function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
+  const [own, other] = [qp.path.roce, peer?.of.path.roce];
+  if (peer === undefined || own === undefined || other === undefined || own === other) return [];
+  if (peer.of.receivePsn < 0 || peer.of.remoteQpn !== qp.qpn) return [];
+  return [
+    {
+      cause: 'roce-version',
+      sentence: `${qpName(node, qp.qpn)} speaks RoCE ${own}, ${qpName(peer.node, peer.of.qpn)} speaks RoCE ${other}: this device takes both, cards that check the version drop them`,
+      evidence: { roce: own, peerRoce: other },
+      advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
+      key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
+    },
+  ];
+}
+
+function pages({ node, pageRequests, pageWaitPs }: DeviceEvidence): Explanation[] {
+  if (pageRequests < pageStormMin) return [];
+  return [
+    {
+      cause: 'page-fault-storm',
+      sentence: `The device of host ${node} asked for ${pageRequests} pages of on-demand regions and waited ${durationText(pageWaitPs)} for them, ${durationText(pageWaitPs / pageRequests)} each`,
+      evidence: { pageRequests, pageWaitPs },
+      advice:
+        'Touch the pages before they are used, pin the memory (no IBV_ACCESS_ON_DEMAND), or reuse buffers.',
+    },
+  ];
+}
