@@ -2,15 +2,25 @@
 import keyValueExample from '../../examples/key-value-lookup.ts?raw';
 import pingPongExample from '../../examples/rc-pingpong.ts?raw';
 import barrier from '../programs/barrier.ts?raw';
+import bothWait from '../programs/both-wait.ts?raw';
 import bufferReused from '../programs/buffer-reused.ts?raw';
 import cqOverrun from '../programs/cq-overrun.ts?raw';
+import deregistered from '../programs/deregistered.ts?raw';
 import keyValue from '../programs/key-value.ts?raw';
+import lostWakeup from '../programs/lost-wakeup.ts?raw';
 import missingReceive from '../programs/missing-receive.ts?raw';
+import oneSided from '../programs/one-sided.ts?raw';
 import pingPong from '../programs/ping-pong.ts?raw';
+import queueFull from '../programs/queue-full.ts?raw';
 import ring from '../programs/ring.ts?raw';
 import rpc from '../programs/rpc.ts?raw';
+import shortRegion from '../programs/short-region.ts?raw';
+import unsignalled from '../programs/unsignalled.ts?raw';
 import writeAndPoll from '../programs/write-and-poll.ts?raw';
 import wrongKey from '../programs/wrong-key.ts?raw';
+import wrongPsn from '../programs/wrong-psn.ts?raw';
+import wrongQkey from '../programs/wrong-qkey.ts?raw';
+import wrongQpn from '../programs/wrong-qpn.ts?raw';
 
 export interface LabProgramText {
   /** In addresses. */
@@ -33,6 +43,16 @@ const texts: readonly (readonly [name: string, title: string, text: string])[] =
   ['cq-overrun', 'Mistake: CQ overrun', cqOverrun],
   ['missing-receive', 'Mistake: no receive posted', missingReceive],
   ['wrong-key', 'Mistake: wrong rkey', wrongKey],
+  ['short-region', 'Mistake: region too short', shortRegion],
+  ['deregistered', 'Mistake: memory deregistered', deregistered],
+  ['wrong-qpn', 'Mistake: wrong QPN', wrongQpn],
+  ['wrong-psn', 'Mistake: wrong PSN', wrongPsn],
+  ['wrong-qkey', 'Mistake: wrong Q_Key', wrongQkey],
+  ['unsignalled', 'Mistake: unsignalled, and awaited', unsignalled],
+  ['queue-full', 'Mistake: send queue full', queueFull],
+  ['lost-wakeup', 'Mistake: completion left in an armed CQ', lostWakeup],
+  ['one-sided', 'Mistake: the passive side polls', oneSided],
+  ['both-wait', 'Mistake: both sides wait', bothWait],
   ['example-rc-pingpong', 'Example of the package: rc-pingpong', pingPongExample],
   ['example-key-value-lookup', 'Example of the package: key-value-lookup', keyValueExample],
 ];

@@ -24,6 +24,44 @@ async function outcomeOf(
 const lineOf = (text: string, part: string): number =>
   text.split('\n').findIndex((line) => line.includes(part)) + 1;
 
+const isMistake = (name: string): boolean =>
+  labPrograms.find((each) => each.name === name)!.title.startsWith('Mistake');
+
+/** Of each mistake a part of the line that is named, and of the sentence. */
+const mistakes: readonly (readonly [name: string, line: string, says: RegExp])[] = [
+  ['buffer-reused', 'fill(2)', /which the device reads for work request 1/],
+  ['cq-overrun', 'createCq(endpoint', /CQ 0x80 of host 0 overran .* 8 entries/],
+  ['missing-receive', '', /waited .* in \d+ RNR NAKs: its peer had no receive posted/],
+  ['wrong-key', 'postSend(qp', /uses rkey 0x\w+; the region there has key/],
+  ['short-region', 'const half = await regMr', /reaches 2048 bytes beyond the region/],
+  ['deregistered', 'await deregMr', /whose region host 1 deregistered/],
+  ['wrong-qpn', '{ ...toRtr', /sends to QP 0x3039, which host 1 does not have/],
+  ['wrong-psn', '{ ...toRts', /begins with PSN 0xc8 \(sq_psn\), its peer expects 0x64/],
+  ['wrong-qkey', 'postSend(qp', /they carry Q_Key 0x22222222, the QP has Q_Key 0x11111111/],
+  ['unsignalled', 'postSend(qp', /1 request of QP .* posted unsignalled/],
+  ['queue-full', 'const error = postSend', /holds 31 of 31 requests, all of them unsignalled/],
+  ['lost-wakeup', 'await pollCq', /with 1 completion left in it/],
+  ['one-sided', 'await spinCq', /1 WRITE, 0 READs and 0 atomics, which complete at the peer only/],
+  ['both-wait', 'await spinCq', /no request that could complete there is under way/],
+];
+
+describe('the mistakes of the lab', () => {
+  it.each(mistakes)('%s is found at its line', async (name, part, says) => {
+    const text = textOf(name);
+    const { remarks } = await outcomeOf(text, {}, 2e9);
+    const remark = remarks.find((one) => says.test(one.text));
+    expect(remark, JSON.stringify(remarks)).toBeDefined();
+    const lines = text.split('\n').flatMap((line, at) => (line.includes(part) ? [at + 1] : []));
+    if (part === '') expect(remark!.line).toBeUndefined();
+    else expect(lines).toContain(remark!.line);
+  });
+
+  it('are all of the menu', () => {
+    const names = labPrograms.map(({ name }) => name).filter(isMistake);
+    expect(mistakes.map(([name]) => name).toSorted()).toEqual(names.toSorted());
+  });
+});
+
 describe('the programs of the lab', () => {
   const right: Readonly<Record<string, (progress: ProgramProgress) => void>> = {
     'ping-pong': ({ results }) => expect(results[0]).toBe(results[0]),
@@ -33,7 +71,7 @@ describe('the programs of the lab', () => {
     ring: ({ results }) => expect(results[1]).toBe('50'),
     barrier: ({ results }) => expect(results).toEqual(['5', '5']),
   };
-  it.each(labPrograms.map(({ name }) => name).filter((name) => !/overrun|reused|missing|wrong/.test(name)))(
+  it.each(labPrograms.map(({ name }) => name).filter((name) => !isMistake(name)))(
     '%s ends with the right result and no finding',
     async (name) => {
       const progress = await outcomeOf(textOf(name));

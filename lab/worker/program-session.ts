@@ -10,6 +10,7 @@ import {
   type Race,
 } from '../../browser.ts';
 import { parsedFault } from '../../system/machine/faults/index.ts';
+import { type Finding, findingsOf, MotionWatch } from '../../system/why/index.ts';
 import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
 import { ProgramCalls } from './program-calls.ts';
 import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } from './program-text.ts';
@@ -23,6 +24,10 @@ export class ProgramSession implements LabProgram {
   #machine: Machine | undefined;
   #calls: ProgramCalls[] = [];
   #failure: ProgramRemark | undefined;
+  #motion: MotionWatch | undefined;
+  /** What ended the run, and the causes, once it has ended. */
+  #ending: unknown;
+  #findings: readonly Finding[] = [];
   #main: Promise<void> | undefined;
   #mainResult: string | undefined;
   #hasEnded = false;
@@ -31,6 +36,9 @@ export class ProgramSession implements LabProgram {
     await this.#machine?.close();
     this.#machine = undefined;
     this.#failure = undefined;
+    this.#motion = undefined;
+    this.#ending = undefined;
+    this.#findings = [];
     this.#main = undefined;
     this.#mainResult = undefined;
     this.#hasEnded = false;
@@ -61,9 +69,10 @@ export class ProgramSession implements LabProgram {
       seed,
       faults,
       watch: 'races',
-      analysis: { lint: true },
+      analysis: { lint: true, evidence: { placeOf: (node) => this.#placeOf(node) } },
       programPatienceMs: 5000,
     });
+    this.#motion = new MotionWatch(this.#machine);
     for (const node of hosts) {
       const run = runs[node] as
         | ((program: library.ProgramContext) => Promise<library.JsonValue | undefined>)
@@ -99,20 +108,37 @@ export class ProgramSession implements LabProgram {
     return this.#progressOf(this.#machine);
   }
 
+  /** The line of a host's last call of the library. */
+  #placeOf(node: number): string | undefined {
+    const line = this.#calls[node]?.line;
+    return line === undefined ? undefined : String(line);
+  }
+
   async #run(machine: Machine, ps: number): Promise<void> {
+    const motion = this.#motion!;
     try {
-      const { reason } = await machine.run(machine.nowPs + ps);
+      const { reason } = await machine.run(motion.isStuck ? undefined : machine.nowPs + ps);
       this.#hasEnded = reason === 'ended';
+      if (!this.#hasEnded) this.#ending = await motion.check();
     } catch (error) {
-      this.#failure = remarkOf(error);
+      this.#ending = error;
+    }
+    if (this.#ending !== undefined) {
+      this.#failure = remarkOf(this.#ending);
       this.#hasEnded = true;
     }
+    if (this.#hasEnded)
+      this.#findings = await findingsOf(machine, this.#ending, (error) => {
+        const line = lineIn(error);
+        return line === undefined ? undefined : String(line);
+      });
   }
 
   async #progressOf(machine: Machine): Promise<ProgramProgress> {
     const { operations, nodes } = await machine.report();
     const analyses = await machine.analyses();
     const remarks = [
+      ...this.#findings.filter(isNews).map(remarkOfFinding),
       ...(this.#failure === undefined ? [] : [this.#failure]),
       ...analyses.flatMap(({ findings }, node) =>
         findings.map(
@@ -169,6 +195,20 @@ const nothingYet: ProgramProgress = {
 function raceText({ program, device }: Race, node: number, postedLine: number | undefined): string {
   const posted = postedLine === undefined ? '' : ` (posted at line ${postedLine})`;
   return `host ${node}: the program does ${program.access} to ${program.lengthBytes} bytes at 0x${program.address.toString(16)}, which the device ${device.access} for work request ${device.wrId} of ${device.queue}${posted} until its completion has been taken`;
+}
+
+/** Accesses to the device's buffers have remarks of their own. */
+const isNews = ({ cause }: Finding): boolean => cause !== 'buffer-in-use';
+
+/** At the line of the mistake, where that is known, else where it shows. */
+function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Finding): ProgramRemark {
+  const where = mendLine ?? line;
+  const shows = mendLine === undefined || line === undefined ? '' : ` It shows at line ${line}.`;
+  return {
+    line: where === undefined ? undefined : Number(where),
+    severity: weight === 'fault' ? 'error' : 'warning',
+    text: `${sentence}${shows} ${advice}`,
+  };
 }
 
 /** An error of the program at its line; of the machine without one. */
