@@ -38,6 +38,7 @@ import {
 } from '../workloads/index.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
 import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
+import { type Recovery, recoveryOf } from './perf-recovery.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-options.ts';
@@ -83,6 +84,8 @@ export interface PerfRow {
   readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
   /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
   readonly received?: Received;
+  /** What the transport did to recover; left out where it had nothing to do. */
+  readonly recovery?: Recovery;
   /** What an offered load came to. */
   readonly load?: LoadOutcome;
   /** What binds a bandwidth test, and what would bind next; left out under an offered load that all goes through. */
@@ -153,6 +156,7 @@ export default async function runPerf(
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
   const measured = withLosses(resultOf(args, sides), figures);
+  const recovery = recoveryOf(figures);
   const { config } = machine;
   const load =
     args.load === undefined ? undefined : loadOutcomeOf(args, sides as PerfSide[], nodesOf(args), config);
@@ -175,6 +179,7 @@ export default async function runPerf(
     caches: figures.nodes.map(({ hca }) => hca.caches),
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
+    ...(recovery === undefined ? {} : { recovery }),
     ...(races.length === 0 ? {} : { races }),
     ...(lostRaces.every((count) => count === 0) ? {} : { lostRaces }),
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),

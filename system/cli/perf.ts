@@ -21,6 +21,7 @@ import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from './perf-lo
 import { parameterNotes, stretchNotes } from './perf-notes.ts';
 import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
+import { recoveryLine } from './perf-recovery.ts';
 import runPerf, {
   type BandwidthRates,
   fittedToHost,
@@ -93,6 +94,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
   const notes = [
+    ...recoveryNotes(results),
     ...withoutEffect(test, options),
     ...parameterNotes(machine, results),
     ...stretchNotes(results),
@@ -174,6 +176,10 @@ const lossNotes = (rows: readonly PerfRow[]): string[] =>
     ];
     return withoutReceive === 0 ? lines : [...lines, '  --rx-depth or --threads would take more.'];
   });
+
+/** What the transport did to recover, of each row where it did something. */
+const recoveryNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap((row) => (row.recovery === undefined ? [] : [recoveryLine(runOf(row).name, row.recovery)]));
 
 const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
   name: `${args.sizeBytes} bytes${args.isOnDemand === true ? ' on demand' : ''}`,
