@@ -10,7 +10,7 @@ import {
   type Race,
 } from '../../browser.ts';
 import { parsedFault } from '../../system/machine/faults/index.ts';
-import { type Finding, findingsOf, MotionWatch } from '../../system/why/index.ts';
+import { type Cause, causesOf, MotionWatch } from '../../system/why/index.ts';
 import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
 import { ProgramCalls } from './program-calls.ts';
 import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } from './program-text.ts';
@@ -27,7 +27,7 @@ export class ProgramSession implements LabProgram {
   #motion: MotionWatch | undefined;
   /** What ended the run, and the causes, once it has ended. */
   #ending: unknown;
-  #findings: readonly Finding[] = [];
+  #findings: readonly Cause[] = [];
   #main: Promise<void> | undefined;
   #mainResult: string | undefined;
   #hasEnded = false;
@@ -128,7 +128,7 @@ export class ProgramSession implements LabProgram {
       this.#hasEnded = true;
     }
     if (this.#hasEnded)
-      this.#findings = await findingsOf(machine, this.#ending, (error) => {
+      this.#findings = await causesOf(machine, this.#ending, (error) => {
         const line = lineIn(error);
         return line === undefined ? undefined : String(line);
       });
@@ -198,10 +198,10 @@ function raceText({ program, device }: Race, node: number, postedLine: number | 
 }
 
 /** Accesses to the device's buffers have remarks of their own. */
-const isNews = ({ cause }: Finding): boolean => cause !== 'buffer-in-use';
+const isNews = ({ cause }: Cause): boolean => cause !== 'buffer-in-use';
 
 /** At the line of the mistake, where that is known, else where it shows. */
-function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Finding): ProgramRemark {
+function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Cause): ProgramRemark {
   const where = mendLine ?? line;
   const shows = mendLine === undefined || line === undefined ? '' : ` It shows at line ${line}.`;
   return {

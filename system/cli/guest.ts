@@ -32,7 +32,10 @@ import {
   scenarios,
   terminalProgress,
 } from '../linux-lab/index.ts';
+import type { FaultReport } from '../machine/index.ts';
 import { pageOf, textSection } from '../page/index.ts';
+import type { ServeReport } from '../serve/index.ts';
+import { type Cause, causeLines, diagnosedGuests } from '../why/index.ts';
 import {
   type AnalysisChoice,
   addAnalysisOptions,
@@ -87,6 +90,7 @@ interface GuestCommandOptions
   readonly copy: readonly string[];
   readonly module: readonly string[];
   readonly shell?: boolean;
+  readonly why?: boolean;
   readonly printQemu?: boolean;
   readonly budget?: string;
   readonly writeBudget?: string;
@@ -133,6 +137,10 @@ export function addGuestCommand(program: Command): void {
       [],
     )
     .option('--shell', 'a shell in guest 0 after the commands')
+    .option(
+      '--why',
+      'name the causes of what failed or never ended, from commands, contexts, packets and counters',
+    )
     .option('--budget <file>', 'hold what each command costs at the HCAs to a budget')
     .option('--write-budget <file>', 'write what each command costs as a budget')
     .option('--print-qemu', 'print the commands that serve and boot the same by hand, and end')
@@ -322,9 +330,15 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
       ...(seed === undefined ? {} : { seed }),
       ...(faults === undefined ? {} : { faults }),
       ...(shortcuts === undefined ? {} : { shortcuts }),
-      ...(analysis === undefined && timeline === undefined
+      ...(analysis === undefined && timeline === undefined && options.why !== true
         ? {}
-        : { analysis: { ...analysis, ...(timeline === undefined ? {} : { timeline: timeline.options }) } }),
+        : {
+            analysis: {
+              ...analysis,
+              ...(timeline === undefined ? {} : { timeline: timeline.options }),
+              ...(options.why === true ? { evidence: {} } : {}),
+            },
+          }),
     },
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
   };
@@ -423,9 +437,15 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
     for (const signal of endingSignals)
       process.removeListener(signal, interrupt).removeListener(signal, leave);
   }
+  const causes =
+    options.why === true
+      ? diagnosedGuests(await started.machine.evidence(), faultsOfServe(result.report))
+      : undefined;
   const isWhole =
     commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
-  show(guestReportOf(result, commands, costsOf(costs, options, budget, isWhole)), options, command, screen);
+  const more = { ...costsOf(costs, options, budget, isWhole), ...(causes === undefined ? {} : { causes }) };
+  show(guestReportOf(result, commands, more), options, command, screen);
+  if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await reportFullCapture(started.machine, analysisOptionsOf(withoutTimelineFile(options)));
   const timeline = servedTimelineOrderOf(options);
   if (timeline !== undefined)
@@ -444,6 +464,11 @@ function costsOf(
     process.stderr.write(`hca: ${writeBudget} was not written: not every command succeeded\n`);
   return { costs, ...(budget === undefined ? {} : { budget: heldToBudget(budget, costs) }) };
 }
+
+const guestCauseLines = (causes: readonly Cause[]): string[] =>
+  causes.length === 0 ? ['No request failed, and none was left without an answer.'] : causeLines(causes);
+
+const faultsOfServe = ({ faults = [] }: ServeReport): readonly FaultReport[] => faults;
 
 /** Runs one --run, showing its output as it comes. */
 async function runCommand(

@@ -25,7 +25,7 @@ import {
   type Unfinished,
   unfinishedOf,
 } from '../timeline/index.ts';
-import { diagnosedRun, type Finding, findingLines } from '../why/index.ts';
+import { type Cause, causeLines, diagnosedRun } from '../why/index.ts';
 import { perfArgsOf, startOf } from '../workloads/index.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from './html-output.ts';
 import { argumentsOf, invocationOf } from './invocation.ts';
@@ -51,7 +51,7 @@ export interface WhyResult {
   /** What the run itself ended with; left out where all programs have ended. */
   readonly error?: string;
   /** Causes, each in a sentence. */
-  readonly causes: readonly Finding[];
+  readonly causes: readonly Cause[];
   readonly failures: readonly Failure[];
   readonly unfinished: readonly Unfinished[];
   readonly losses: Losses;
@@ -212,7 +212,7 @@ function textOf({ error, causes, failures, unfinished, losses, faults, dropped }
     ],
   );
   return [
-    ...findingLines(causes),
+    ...causeLines(causes),
     ...(error === undefined ? [] : [`The run ended with: ${error}`]),
     ...lines.flat(),
     ...open.flat(),

@@ -2,6 +2,7 @@
 
 import { renderServeReport, type ServeReport } from '../serve/index.ts';
 import { tableOf } from '../text/table.ts';
+import type { Cause } from '../why/index.ts';
 import type { CommandResult } from './agent.ts';
 import { type BudgetRow, budgetFaultsOf, budgetTable, type RunCost } from './budget.ts';
 import type { VectorComparison } from './interrupts.ts';
@@ -22,6 +23,8 @@ export interface GuestReport {
   readonly costs?: readonly RunCost[];
   /** Each figure of the budget beside what was counted; left out without --budget. */
   readonly budget?: readonly BudgetRow[];
+  /** Causes of what failed or never ended; left out without --why. */
+  readonly causes?: readonly Cause[];
   /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
   readonly interrupts: readonly VectorComparison[];
   /** See hca-serve-report/1. */
@@ -31,9 +34,9 @@ export interface GuestReport {
 export function guestReportOf(
   { versions, interrupts, report }: SessionResult,
   commands: readonly GuestCommandResult[],
-  costs: Pick<GuestReport, 'costs' | 'budget'> = {},
+  more: Pick<GuestReport, 'costs' | 'budget' | 'causes'> = {},
 ): GuestReport {
-  return { schema: guestReportSchema, versions, commands, ...costs, interrupts, serve: report };
+  return { schema: guestReportSchema, versions, commands, ...more, interrupts, serve: report };
 }
 
 /** What was wrong, a line each; none when nothing was. */

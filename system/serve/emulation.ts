@@ -18,6 +18,7 @@ import {
   captureFile,
   droppedOf,
 } from '../machine/analysis/index.ts';
+import type { Evidence } from '../machine/evidence/index.ts';
 import {
   HcaNode,
   hcaLedgerOf,
@@ -259,6 +260,19 @@ export class Emulation {
     return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config);
   }
 
+  /** Evidence of why requests failed, of this build; of the simulated host with what its programs did. */
+  evidence(): Evidence {
+    const { peer } = this;
+    const journals = this.#allAdapters.flatMap((adapter) =>
+      'journal' in adapter && adapter.journal !== undefined ? [adapter.journal] : [],
+    );
+    const host = peer?.host;
+    return {
+      devices: journals.map((journal) => journal.collect()),
+      hosts: host?.journal === undefined ? [] : [host.journal.collect(host.host)],
+    };
+  }
+
   /** How many packets {@link capture} has of each end, and how many came when it was full. */
   captureDrops(): DroppedRecords[] {
     return [...this.#captures, ...this.#capturesNow()].map(droppedOf);
@@ -314,11 +328,15 @@ export class Emulation {
 
   #build(): void {
     const { options } = this;
-    const { capture, timeline } = options.analysis ?? {};
+    const { capture, timeline, evidence } = options.analysis ?? {};
     const watched =
-      capture === undefined && timeline === undefined
+      capture === undefined && timeline === undefined && evidence === undefined
         ? undefined
-        : { ...(capture === undefined ? {} : { capture }), ...(timeline === undefined ? {} : { timeline }) };
+        : {
+            ...(capture === undefined ? {} : { capture }),
+            ...(timeline === undefined ? {} : { timeline }),
+            ...(evidence === undefined ? {} : { evidence }),
+          };
     // What a shortcut leaves out would be missing in a timeline.
     const shortcuts = (options.shortcuts ?? true) && timeline === undefined;
     const hasPeer = options.peer !== undefined;

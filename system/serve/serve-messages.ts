@@ -1,5 +1,6 @@
 /** Messages between the serving thread and the one that started it. */
 import type { ProcessObservations } from '../../sim/index.ts';
+import type { Evidence } from '../machine/evidence/index.ts';
 import type { ErrorRecord, JsonValue } from '../machine/index.ts';
 import type { DroppedRecords } from '../machine/timeline/index.ts';
 import type { PeerState } from './peer-host.ts';
@@ -33,5 +34,7 @@ export type ServeMessage =
       readonly observations: readonly ProcessObservations[];
       /** Of each end that the order has captured. */
       readonly captureDrops: readonly DroppedRecords[];
+      /** Empty unless the order asks for evidence. */
+      readonly evidence: Evidence;
     }
   | { readonly kind: 'failed'; readonly error: ErrorRecord };

@@ -36,8 +36,9 @@ function work(peer: PeerProgram | undefined): void {
   const report = loop.report();
   const observations = loop.emulation.observations();
   const captureDrops = loop.emulation.captureDrops();
+  const evidence = loop.emulation.evidence();
   loop.close();
-  post({ kind: 'ended', report, observations, captureDrops });
+  post({ kind: 'ended', report, observations, captureDrops, evidence });
 }
 
 try {

@@ -10,6 +10,7 @@
 import { Worker } from 'node:worker_threads';
 import { nativeLibrary, wake } from '../../guest/index.ts';
 import type { ProcessObservations } from '../../sim/index.ts';
+import type { Evidence } from '../machine/evidence/index.ts';
 import { checkValue, errorOf, type JsonValue } from '../machine/index.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from '../machine/timeline/index.ts';
 import type { PeerState } from './peer-host.ts';
@@ -81,6 +82,7 @@ export class ServedMachine implements AsyncDisposable {
   readonly #hasEnded = Promise.withResolvers<ServeReport>();
   #observations: readonly ProcessObservations[] = [];
   #captureDrops: readonly DroppedRecords[] = [];
+  #evidence: Evidence = { devices: [], hosts: [] };
   readonly #reports = new Map<number, PromiseWithResolvers<ServeReport>>();
   #ticketCount = 0;
   #wakeDescriptor = -1;
@@ -183,6 +185,12 @@ export class ServedMachine implements AsyncDisposable {
     return mergedTimeline(this.#observations);
   }
 
+  /** Evidence of why requests failed, once serving has ended; empty unless the analysis asks for it. */
+  async evidence(): Promise<Evidence> {
+    await this.ended;
+    return this.#evidence;
+  }
+
   /** How many packets the capture has of each end, once serving has ended, and how many came when it was full. */
   async captureDrops(): Promise<readonly DroppedRecords[]> {
     await this.ended;
@@ -224,6 +232,7 @@ export class ServedMachine implements AsyncDisposable {
         this.#relay?.close();
         this.#observations = message.observations;
         this.#captureDrops = message.captureDrops;
+        this.#evidence = message.evidence;
         for (const { resolve } of this.#reports.values()) resolve(message.report);
         this.#reports.clear();
         this.#hasEnded.resolve(message.report);

@@ -6,7 +6,7 @@ import {
   answerMissingRight,
   answerOutOfBounds,
 } from '../machine/timeline/index.ts';
-import { durationText, type Explanation, hex } from './finding.ts';
+import { durationText, type Explanation, hex } from './cause.ts';
 import type { Scene } from './scene.ts';
 
 export interface RefusedAccess {

@@ -4,10 +4,11 @@
  */
 import { CqeSyndrome } from '../../abi/index.ts';
 import type { Evidence } from '../machine/evidence/index.ts';
+import { type Cause, type Explanation, explained, hex, type Weight } from './cause.ts';
 import { failureExplained, overrunExplained } from './failures.ts';
-import { type Explanation, type Finding, hex, type Weight } from './finding.ts';
 import { notesOf } from './notes.ts';
 import { refusedPostExplained } from './refused-posts.ts';
+import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
 import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
 
@@ -19,9 +20,9 @@ export interface RunEnd {
   readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
 }
 
-/** Findings, and what each is about: two of one key are one. */
-class Findings {
-  readonly #byKey = new Map<string, Finding & { count: number }>();
+/** Causes, and what each is about: two of one key are one. */
+class Causes {
+  readonly #byKey = new Map<string, Cause & { count: number }>();
 
   add(node: number, explanation: Explanation, weight: Weight, line: string | undefined): void {
     const { cause, sentence, evidence, advice, mendLine } = explanation;
@@ -49,7 +50,7 @@ class Findings {
   }
 
   /** Faults first. */
-  get all(): Finding[] {
+  get all(): Cause[] {
     const found = [...this.#byKey.values()];
     return [
       ...found.filter(({ weight }) => weight === 'fault'),
@@ -58,20 +59,26 @@ class Findings {
   }
 }
 
+/** The causes of what went wrong in devices whose hosts are guests: of their programs nothing is known. */
+export const diagnosedGuests = (evidence: Evidence, faults: readonly FiredFault[] = []): Cause[] =>
+  diagnose(evidence, { how: 'ended' }, faults);
+
 /** The causes of all that went wrong. @param faults those injected, with how often they fired */
-export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly FiredFault[] = []): Finding[] {
+export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly FiredFault[] = []): Cause[] {
   const scene = new Scene(evidence, faults);
-  const findings = new Findings();
+  const findings = new Causes();
   addOverruns(scene, findings);
   addFailures(scene, findings);
   addRefusals(scene, findings, end);
   addTouched(scene, findings);
+  addOpenRequests(scene, findings);
+  addCommands(scene, findings);
   if (end.how !== 'threw') addWaits(scene, findings);
   addNotes(scene, findings);
   return findings.all;
 }
 
-function addOverruns(scene: Scene, findings: Findings): void {
+function addOverruns(scene: Scene, findings: Causes): void {
   for (const { node, cqs } of scene.devices)
     for (const { cqn } of cqs) {
       const explanation = overrunExplained(scene, node, cqn);
@@ -85,7 +92,7 @@ function lastPostLine(scene: Scene, node: number, cqn: number): string | undefin
   return scene.host(node)?.posts.findLast((post) => qps.some(({ qpn }) => qpn === post.qpn))?.line;
 }
 
-function addFailures(scene: Scene, findings: Findings): void {
+function addFailures(scene: Scene, findings: Causes): void {
   const isFlush = ({ syndrome }: { readonly syndrome: number }): boolean =>
     syndrome === CqeSyndrome.WR_FLUSH_ERR;
   for (const isLater of [false, true])
@@ -96,11 +103,46 @@ function addFailures(scene: Scene, findings: Findings): void {
         if (qp === undefined || qp.service === 'MLX') continue;
         const post = error.isSend ? scene.post(node, error.qpn, error.wqeCounter) : undefined;
         const explanation = failureExplained({ scene, node, error, qp, post });
-        if (explanation !== undefined) findings.add(node, explanation, 'fault', post?.line);
+        // A guest's kernel drains its QPs so: nothing is wrong.
+        const isDrain = explanation?.cause === 'flushed-by-program' && scene.host(node) === undefined;
+        if (explanation !== undefined && !isDrain) findings.add(node, explanation, 'fault', post?.line);
       }
 }
 
-function addRefusals(scene: Scene, findings: Findings, { how, refusedVerb }: RunEnd): void {
+/** Of a guest: requests that had no answer when their QP was destroyed, or have none now. */
+function addOpenRequests(scene: Scene, findings: Causes): void {
+  for (const { node, qps, atPs } of scene.devices) {
+    if (scene.host(node) !== undefined) continue;
+    for (const qp of qps) {
+      const isTried = qp.timeouts > 0 || qp.rnrNaksReceived > 0 || qp.sequenceNaksReceived > 0;
+      if (qp.underWay.length + qp.abandoned === 0 || !isTried || qp.failed > 0) continue;
+      const open = { scene, node, qp, post: undefined, atPs: qp.destroyedPs ?? atPs };
+      const isNotReady = qp.rnrNaksReceived > 0 && qp.timeouts === 0;
+      const explanation = isNotReady ? notReady(open) : explained(noAnswerRules, open);
+      if (explanation !== undefined) findings.add(node, explanation, 'fault', undefined);
+    }
+  }
+}
+
+/** Of a guest: commands on its objects that the device rejected. Those that find out what a device can do are none. */
+function addCommands(scene: Scene, findings: Causes): void {
+  for (const { node, commands } of scene.devices) {
+    if (scene.host(node) !== undefined) continue;
+    for (const { command, status, inputModifier } of commands) {
+      if (!/_QP$|^SW2HW_|^MODIFY_CQ$/.test(command) || /^SW2HW_EQ$/.test(command)) continue;
+      const explanation: Explanation = {
+        cause: 'command-rejected',
+        sentence: `The device of host ${node} rejected ${command} of object ${hex(inputModifier & 0xff_ffff)} with ${status}`,
+        evidence: { command, status, object: inputModifier & 0xff_ffff },
+        advice:
+          'The call that issued it returned an error number: ibv_modify_qp, ibv_create_cq, ibv_reg_mr … of that object.',
+      };
+      findings.add(node, explanation, 'note', undefined);
+    }
+  }
+}
+
+function addRefusals(scene: Scene, findings: Causes, { how, refusedVerb }: RunEnd): void {
   for (const { node, refusedCalls } of scene.hosts)
     for (const call of refusedCalls) {
       const explanation = refusedPostExplained({ scene, node, call });
@@ -125,7 +167,7 @@ function addRefusals(scene: Scene, findings: Findings, { how, refusedVerb }: Run
 }
 
 /** A program that changes what the device reads, or uses what the device writes. */
-function addTouched(scene: Scene, findings: Findings): void {
+function addTouched(scene: Scene, findings: Causes): void {
   for (const { node, touched } of scene.hosts)
     for (const { access, bytes, address, deviceAccess, queue, wrId, line } of touched)
       findings.add(
@@ -142,7 +184,7 @@ function addTouched(scene: Scene, findings: Findings): void {
       );
 }
 
-function addWaits(scene: Scene, findings: Findings): void {
+function addWaits(scene: Scene, findings: Causes): void {
   const all = scene.hosts.flatMap(({ node, waits }) =>
     waits.map(
       (wait): Waiting => ({ scene, node, wait, cqns: wait.cqns, atPs: scene.device(node)?.atPs ?? 0 }),
@@ -157,7 +199,7 @@ function addWaits(scene: Scene, findings: Findings): void {
     findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
 }
 
-function addNotes(scene: Scene, findings: Findings): void {
+function addNotes(scene: Scene, findings: Causes): void {
   const named = new Set(findings.all.map(({ cause }) => cause));
   for (const device of scene.devices)
     for (const note of notesOf(scene, device)) {

@@ -9,7 +9,7 @@ import type {
   RefusalEvidence,
 } from '../machine/evidence/index.ts';
 import { accessExplained } from './access.ts';
-import { durationText, type Explanation, explained, hex, qpName } from './finding.ts';
+import { durationText, type Explanation, explained, hex, qpName } from './cause.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type Scene, stateAt } from './scene.ts';
 

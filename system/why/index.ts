@@ -1,4 +1,6 @@
 /** Interface of this room: why requests fail or never end (README.md). */
-export type { Finding } from './finding.ts';
-export { type DiagnosedRun, diagnosedRun, findingsOf, MotionWatch } from './run.ts';
-export { findingLines } from './text.ts';
+
+export type { Cause } from './cause.ts';
+export { diagnosedGuests } from './diagnose.ts';
+export { causesOf, type DiagnosedRun, diagnosedRun, MotionWatch } from './run.ts';
+export { causeLines } from './text.ts';

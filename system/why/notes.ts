@@ -1,6 +1,6 @@
 /** What went well and cost time, or lost a message that nobody waits for: no fault, and often the answer to "why is it slow". */
 import type { DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
-import { counted, durationText, type Explanation, qpName } from './finding.ts';
+import { counted, durationText, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, servicesLost } from './unreliable.ts';
 

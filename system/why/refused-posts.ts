@@ -1,6 +1,6 @@
 /** Why a post returned an error number: what the queue held, and what the request asked of it. */
 import type { RefusedCall } from '../machine/evidence/index.ts';
-import { counted, type Explanation, explained, qpName, type Rule } from './finding.ts';
+import { counted, type Explanation, explained, qpName, type Rule } from './cause.ts';
 import type { Scene } from './scene.ts';
 
 export interface RefusedPost {

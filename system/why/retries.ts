@@ -3,7 +3,7 @@
  * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
  */
 import type { PostEvidence, QpEvidence } from '../machine/evidence/index.ts';
-import { counted, durationText, type Explanation, hex, qpName, type Rule } from './finding.ts';
+import { counted, durationText, type Explanation, hex, qpName, type Rule } from './cause.ts';
 import { type Scene, stateAt } from './scene.ts';
 
 export interface NoAnswer {
@@ -48,7 +48,8 @@ const linkDown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
 
 const wrongAddress: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp } = symptom;
-  const far = scene.farDevice(node);
+  // A plug in the port leads back to it.
+  const far = scene.farDevice(node) ?? scene.device(node);
   const isEthernet = scene.device(node)?.isEthernet === true;
   if (isEthernet || far === undefined || scene.target(node, qp) !== undefined) return undefined;
   const drop = scene.drops(far.node, ['packetForeignLid', 'packetForeignGid']);
@@ -68,7 +69,7 @@ const wrongAddress: Rule<NoAnswer> = (symptom) => {
 
 const wrongGid: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp } = symptom;
-  const far = scene.farDevice(node);
+  const far = scene.farDevice(node) ?? scene.device(node);
   if (scene.device(node)?.isEthernet !== true || far === undefined || scene.target(node, qp) !== undefined)
     return undefined;
   const drop = scene.drops(far.node, ['packetForeignGid', 'foreignMac']);

@@ -4,14 +4,14 @@ import { RunError } from '../../sim/index.ts';
 import { VerbsError } from '../../userlib/index.ts';
 import type { Evidence } from '../machine/evidence/index.ts';
 import type { Machine } from '../machine/index.ts';
+import type { Cause } from './cause.ts';
 import { diagnose, type RunEnd } from './diagnose.ts';
-import type { Finding } from './finding.ts';
 
 /** How a run ended, and why. */
 export interface DiagnosedRun {
   /** What the run ended with; left out where all programs have ended. */
   readonly error?: string;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly Cause[];
 }
 
 /** Simulated time without a post, a completion or a served request after which a run is taken to lead nowhere. */
@@ -29,7 +29,7 @@ export async function diagnosedRun(
   lineOf: (error: unknown) => string | undefined = () => undefined,
 ): Promise<DiagnosedRun> {
   const ended = await runWhileItMoves(machine);
-  const findings = await findingsOf(machine, ended, lineOf);
+  const findings = await causesOf(machine, ended, lineOf);
   const error = ended instanceof Error ? ended.message : ended;
   return { ...(error === undefined ? {} : { error }), findings };
 }
@@ -38,11 +38,11 @@ export async function diagnosedRun(
  * The causes of what went wrong in a machine that stands.
  * @param ended what ended the run: an error, or why it was given up; undefined: all programs have ended
  */
-export async function findingsOf(
+export async function causesOf(
   machine: Machine,
   ended: unknown,
   lineOf: (error: unknown) => string | undefined,
-): Promise<Finding[]> {
+): Promise<Cause[]> {
   const report = await machine.report();
   return diagnose(await machine.evidence(), endOf(ended, lineOf), report.faults ?? []);
 }

@@ -1,9 +1,9 @@
-/** Findings as lines of text. */
+/** Causes as lines of text. */
 import { visible } from '../../base/index.ts';
-import type { Finding } from './finding.ts';
+import type { Cause } from './cause.ts';
 
 /** The sentence, its line, and what to do, of each. */
-export function findingLines(findings: readonly Finding[]): string[] {
+export function causeLines(findings: readonly Cause[]): string[] {
   return findings.flatMap(({ cause, weight, sentence, line, mendLine, advice, count }) => [
     `${weight === 'fault' ? 'Cause' : 'Note'}: ${sentence} [${cause}]`,
     ...(line === undefined

@@ -1,6 +1,6 @@
 /** Messages of services without acknowledgements (UD, UC) that were dropped: the receiver’s device counts them, the sender learns nothing. */
 import type { DropEvidence, QpEvidence } from '../machine/evidence/index.ts';
-import { counted, type Explanation, hex, qpName } from './finding.ts';
+import { counted, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
 /** Opcodes of UD packets: their upper bits are 011 (IBTA vol 1, table 38). */

@@ -3,7 +3,7 @@
 /** `fault`: a request failed, a call was refused, or a program waits for what never comes. `note`: it went well, and cost time or a message. */
 export type Weight = 'fault' | 'note';
 
-export interface Finding {
+export interface Cause {
   /** Name of the cause: docs/why.md lists them. */
   readonly cause: string;
   readonly weight: Weight;
@@ -29,7 +29,7 @@ export interface Explanation {
   readonly advice: string;
   readonly mendLine?: string | undefined;
   readonly weight?: Weight;
-  /** Findings of one key are one: what requester and responder say of the same mistake. */
+  /** Causes of one key are one: what requester and responder say of the same mistake. */
   readonly key?: string;
 }
 
