@@ -52,7 +52,21 @@ describe('P_Key tables', () => {
       none: 'EINVAL',
       acrossBlocks: 'ok',
       read: [0x8012, 0x8013, 0],
+      places: [31, -1],
       beyond: 'EINVAL',
+    });
+  });
+
+  it('sheet 3.13, 5.2: ibv_query_device_ex has the attributes of ibv_query_device, and its own of what there is', async () => {
+    const { results } = await runPrograms(programsOf('partitions', 'attributes').slice(0, 1));
+    // Counts and times of moderation have 16 bits; the golden answers' core clock is 427 MHz.
+    expect(results[0]).toMatchObject({
+      isSame: true,
+      timestampBits: 48,
+      hcaCoreClock: 427_000,
+      cqModCaps: { maxCqCount: 0xffff, maxCqPeriod: 0xffff },
+      maxDmSize: 0,
+      physPortCntEx: 1,
     });
   });
 

@@ -153,6 +153,12 @@ describe('startPoll, nextPoll and endPoll', () => {
   });
 });
 
+it('libmlx4, MLX4_CREATE_QP_SUP_COMP_MASK: makes no QP with operations of ibv_wr_…', async () => {
+  const pd = await allocPd(context);
+  const init = { sendCq: plain, recvCq: plain, qpType: QpTypeVerb.IBV_QPT_RC, cap: {}, sendOpsFlags: 1 };
+  await expect(createQp(pd, init)).rejects.toMatchObject({ code: 'EOPNOTSUPP' });
+});
+
 describe('createCqEx', () => {
   it('makes a CQ that has its context, and that events name', () => {
     expect([cq.cqContext, cq.cqe, context.cqs.get(cq.handle) === cq]).toEqual(['mine', 7, true]);

@@ -104,3 +104,51 @@ export const queryPkey = (context: IbvContext, portNum: number, index: number): 
     checkArguments('ibv_query_pkey', ['portNum', portNum, uint8Max], ['index', index, uint16Max]);
     return context.kernel.queryPkey(context.cpu, portNum, index);
   });
+
+/** What a device offers beyond {@link DeviceAttr} (ibv_device_attr_ex); 0 for what this one does not offer. */
+export interface DeviceAttrEx {
+  readonly origAttr: DeviceAttr;
+  /** Mask of a completion's timestamp, and the clock that counts it, in kHz. */
+  readonly completionTimestampMask: bigint;
+  readonly hcaCoreClock: number;
+  readonly deviceCapFlagsEx: number;
+  readonly odpCaps: { readonly generalCaps: number; readonly rcOdpCaps: number };
+  readonly tsoCaps: { readonly maxTso: number; readonly supportedQpts: number };
+  readonly rssCaps: { readonly supportedQpts: number; readonly maxRwqIndirectionTables: number };
+  readonly maxWqTypeRq: number;
+  readonly rawPacketCaps: number;
+  readonly cqModCaps: { readonly maxCqCount: number; readonly maxCqPeriod: number };
+  readonly maxDmSize: number;
+  readonly physPortCntEx: number;
+}
+
+/** IBV_ODP_SUPPORT, and of RC all of send, receive, WRITE, READ and atomics (ibv_odp_transport_cap_bits). */
+const odpSupport = 1;
+const odpOfRc = 0x1f;
+
+/** Limits of the device and its extensions (ibv_query_device_ex). One system call, as of {@link queryDevice}. */
+export async function queryDeviceEx(context: IbvContext): Promise<DeviceAttrEx> {
+  const origAttr = await queryDevice(context);
+  return {
+    origAttr,
+    completionTimestampMask: origAttr.completionTimestampMask,
+    hcaCoreClock: origAttr.hcaCoreClockKhz,
+    deviceCapFlagsEx: origAttr.deviceCapFlags,
+    odpCaps: { generalCaps: odpSupport, rcOdpCaps: odpOfRc },
+    tsoCaps: { maxTso: 0, supportedQpts: 0 },
+    rssCaps: { supportedQpts: 0, maxRwqIndirectionTables: 0 },
+    maxWqTypeRq: 0,
+    rawPacketCaps: 0,
+    cqModCaps: { maxCqCount: origAttr.maxCqModerationCount, maxCqPeriod: origAttr.maxCqModerationPeriodUs },
+    maxDmSize: 0,
+    physPortCntEx: origAttr.physPortCnt,
+  };
+}
+
+/** The place of a P_Key in a port's table (ibv_get_pkey_index). @returns -1 when it is not there */
+export async function getPkeyIndex(context: IbvContext, portNum: number, pkey: number): Promise<number> {
+  const { pkeyTblLen } = await queryPort(context, portNum);
+  for (let index = 0; index < pkeyTblLen; index++)
+    if ((await queryPkey(context, portNum, index)) === pkey) return index;
+  return -1;
+}

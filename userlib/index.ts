@@ -41,10 +41,13 @@ export {
 } from './cq-ex.ts';
 export {
   closeDevice,
+  type DeviceAttrEx,
   getDeviceList,
   getDeviceName,
+  getPkeyIndex,
   openDevice,
   queryDevice,
+  queryDeviceEx,
   queryGid,
   queryGidTable,
   queryPkey,

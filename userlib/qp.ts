@@ -29,6 +29,8 @@ export interface IbvQpInitAttr {
   readonly sqSigAll?: number;
   /** IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, or none (of ibv_qp_init_attr_ex). */
   readonly createFlags?: number;
+  /** Of the calls ibv_wr_…, which libmlx4 does not have: anything but 0 is EOPNOTSUPP (of ibv_qp_init_attr_ex). */
+  readonly sendOpsFlags?: number;
   /** WQEs have room for a masked compare and swap, as those of the kernel's QPs have. */
   readonly hasMaskedAtomics?: boolean;
   /** Messages of up to so many bytes come in their receive WQE, and are copied when they are polled (mlx4dv_qp_init_attr). */
@@ -60,6 +62,12 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
         'ibv_create_qp',
         'EINVAL',
         `createFlags is ${init.createFlags}, expected IBV_QP_CREATE_BLOCK_SELF_MCAST_LB or 0`,
+      );
+    if ((init.sendOpsFlags ?? 0) !== 0)
+      throw new VerbsError(
+        'ibv_create_qp',
+        'EOPNOTSUPP',
+        `sendOpsFlags is ${init.sendOpsFlags}, expected 0: requests are posted by postSend (docs/verbs.md)`,
       );
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const { qpType, hasMaskedAtomics } = init;

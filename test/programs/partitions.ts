@@ -64,6 +64,18 @@ export async function refusals(program: ProgramContext): Promise<JsonValue> {
       await ibv.queryPkey(context, 1, 32),
       await ibv.queryPkey(context, 1, 34),
     ],
+    places: [await ibv.getPkeyIndex(context, 1, 0x8012), await ibv.getPkeyIndex(context, 1, 0x8099)],
     beyond: await codeOf(toInit(qp, allAccess, pkeyTblLen)),
   };
+}
+
+/** Attributes by ibv_query_device_ex beside those by ibv_query_device. */
+export async function attributes(program: ProgramContext): Promise<JsonValue> {
+  const { context } = await Side.open(program);
+  const { origAttr, completionTimestampMask, ...rest } = await ibv.queryDeviceEx(context);
+  const plain = await ibv.queryDevice(context);
+  const isSame = Object.entries(plain).every(
+    ([name, value]) => origAttr[name as keyof typeof plain] === value,
+  );
+  return { ...rest, isSame, timestampBits: completionTimestampMask.toString(2).length };
 }
