@@ -240,13 +240,13 @@ async function remap(
   region.translation = undefined;
   if (translation !== undefined) await device.mtts.release(cpu, translation);
   if (old !== undefined) {
-    cpu.charge('pin', costs.deregisterRegionPerPage * old.pages.length);
+    cpu.charge('pin', costs.deregisterRegionPerPage * old.pageCount);
     process.unpin(cpu, old);
   }
   const pages = pinPages(cpu, process, address, lengthBytes, isWriting(access) ? 'write' : 'read');
   region.pages = pages;
-  cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pages.length);
-  region.translation = await device.mtts.translate(cpu, pages.pages, address);
+  cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pageCount);
+  region.translation = await device.mtts.translate(cpu, pages, address);
   return region.translation;
 }
 
