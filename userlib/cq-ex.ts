@@ -10,10 +10,12 @@
 import {
   IBV_CQ_INIT_ATTR_MASK_FLAGS,
   IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
   IBV_WC_STANDARD_FLAGS,
   WcOpcode,
 } from './constants.ts';
-import { createCq } from './cq.ts';
+import { timestampOf } from './core-clock.ts';
+import { makeCq } from './cq.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import { type IbvCompChannel, type IbvContext, type IbvCqEx, IbvWc } from './objects.ts';
 import { storeConsumer, takeNext } from './poll-cq.ts';
@@ -57,9 +59,24 @@ export async function createCqEx(context: IbvContext, attr: IbvCqInitAttrEx): Pr
   refuse('compMask', compMask, IBV_CQ_INIT_ATTR_MASK_FLAGS);
   if ((compMask & IBV_CQ_INIT_ATTR_MASK_FLAGS) !== 0)
     refuse('flags', flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
-  refuse('wcFlags', wcFlags, IBV_WC_STANDARD_FLAGS);
-  const cq = await createCq(context, attr.cqe, cqContext, channel, compVector);
-  const more = { wrId: 0, status: 0, current: new IbvWc(), wcFlags, isPolling: false, polledCycles: 0 };
+  refuse('wcFlags', wcFlags, IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
+  const hasTimestamps = (wcFlags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) !== 0;
+  const cq = await makeCq(verbName, context, {
+    cqe: attr.cqe,
+    cqContext,
+    channel,
+    compVector,
+    hasTimestamps,
+  });
+  const more = {
+    wrId: 0,
+    status: 0,
+    timestamp: 0,
+    current: new IbvWc(),
+    wcFlags,
+    isPolling: false,
+    polledCycles: 0,
+  };
   // The same object, which the context knows by its handle.
   return Object.assign(cq, more);
 }
@@ -96,7 +113,11 @@ export function endPoll(cq: IbvCqEx): void {
 function take(cq: IbvCqEx): number {
   const { current, context, cpu } = cq;
   if (!takeNext(cq, current)) return ENOENT;
-  const { costs, tap } = context.platform;
+  const { costs, tap, memory } = context.platform;
+  if ((cq.wcFlags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) !== 0) {
+    const { slots, consumerCounter, entries } = cq.ring;
+    cq.timestamp = timestampOf(memory.viewNow, slots[(consumerCounter - 1) & (entries - 1)]!);
+  }
   cq.wrId = current.wrId;
   cq.status = current.status;
   cq.polledCycles += costs.pollCompletion + costs.readDmaLine;
@@ -115,4 +136,6 @@ export const wcReadSrcQp = ({ current }: IbvCqEx): number => current.srcQp;
 export const wcReadWcFlags = ({ current }: IbvCqEx): number => current.wcFlags;
 export const wcReadSlid = ({ current }: IbvCqEx): number => current.slid;
 export const wcReadSl = ({ current }: IbvCqEx): number => current.sl;
+/** Low 48 bits of the core clock at the completion; its CQE has no service level and no source LID then. */
+export const wcReadCompletionTs = ({ timestamp }: IbvCqEx): number => timestamp;
 export const wcReadDlidPathBits = ({ current }: IbvCqEx): number => current.dlidPathBits;

@@ -26,32 +26,50 @@ export const destroyCompChannel = (channel: IbvCompChannel): Promise<void> =>
     channel.context.kernel.destroyCompletionChannel(channel.context.cpu, channel.handle),
   );
 
+/** Attributes of a CQ, whichever verb makes it. */
+interface CqAttributes {
+  readonly cqe: number;
+  readonly cqContext: unknown;
+  readonly channel: IbvCompChannel | null;
+  readonly compVector: number;
+  /** Whether successful completions carry the core clock. */
+  readonly hasTimestamps: boolean;
+}
+
 /** Makes a CQ of at least `cqe` entries (ibv_create_cq). */
-export async function createCq(
+export const createCq = (
   context: IbvContext,
-  cqeMin: number,
+  cqe: number,
   cqContext: unknown = null,
   channel: IbvCompChannel | null = null,
   compVector = 0,
+): Promise<IbvCq> =>
+  makeCq('ibv_create_cq', context, { cqe, cqContext, channel, compVector, hasTimestamps: false });
+
+/** Makes a CQ. @param verbName the verb that errors name */
+export async function makeCq(
+  verbName: string,
+  context: IbvContext,
+  { cqe: cqeMin, cqContext, channel, compVector, hasTimestamps }: CqAttributes,
 ): Promise<IbvCq> {
   const { memory } = context.platform;
   const calls = context.platform.tap?.calls;
   const place = calls?.place();
-  return verb('ibv_create_cq', async () => {
-    const entries = entriesFor('ibv_create_cq', context, cqeMin);
-    checkArguments('ibv_create_cq', ['compVector', compVector, context.numCompVectors - 1]);
+  return verb(verbName, async () => {
+    const entries = entriesFor(verbName, context, cqeMin);
+    checkArguments(verbName, ['compVector', compVector, context.numCompVectors - 1]);
     await context.cpu.settle();
-    const buffer = mapOrFail('ibv_create_cq', context, entries * cqeBytes);
+    const buffer = mapOrFail(verbName, context, entries * cqeBytes);
     const record = context.cqRecords.take();
     try {
-      if (record === undefined)
-        throw new VerbsError('ibv_create_cq', 'ENOMEM', 'no memory for a doorbell record');
+      if (record === undefined) throw new VerbsError(verbName, 'ENOMEM', 'no memory for a doorbell record');
       const { handle, cqn } = await context.kernel.createCq(context.cpu, {
         entries,
         bufferAddress: buffer.address,
         doorbellRecordAddress: record.address,
         channel: channel?.handle ?? -1,
         completionVector: compVector,
+        hasTimestamps,
       });
       const ring = new CompletionRing(cqn, memory, buffer, entries, record);
       const cq: IbvCq = {

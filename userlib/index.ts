@@ -28,6 +28,7 @@ export {
   nextPoll,
   startPoll,
   wcReadByteLen,
+  wcReadCompletionTs,
   wcReadDlidPathBits,
   wcReadImmData,
   wcReadInvalidatedRkey,

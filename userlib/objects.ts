@@ -145,6 +145,8 @@ export interface IbvCqEx extends IbvCq {
   /** Of the entry that was taken last. */
   wrId: number;
   status: number;
+  /** @internal Of the entry that was taken last, in a CQ with timestamps. */
+  timestamp: number;
   /** @internal */
   readonly current: IbvWc;
   /** @internal IBV_WC_EX_WITH_… of its creation. */
