@@ -38,7 +38,7 @@ import {
   multicastMacOf,
 } from './gid.ts';
 import { KernelError, requireWithin } from './kernel-error.ts';
-import { macOfGroupGid, type NetworkCounts, NetworkInterface } from './network/index.ts';
+import { type NetworkCounts, NetworkInterface } from './network/index.ts';
 import { frameQpnOf } from './numbers.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
@@ -294,12 +294,8 @@ export class EthernetPort extends Port {
     if (isMulticastGid(dgid)) return { mac: multicastMacOf(dgid), hopLimit };
     const isVersion2 = this.typeOfGid(sgidIndex) === GidTypeVerb.IBV_GID_TYPE_ROCE_V2;
     if (isLinkLocalGid(dgid) && !isVersion2) return { mac: macBytesOf(macOfGid(dgid)), hopLimit };
-    const groupMac = macOfGroupGid(dgid);
-    // Groups of version 1 are of IPv6 also where they come from an address of IPv4 (cma_iboe_set_mgid).
-    if (groupMac !== undefined && !isVersion2) return { mac: groupMac, hopLimit };
     if (isIpv4Gid(this.gidAt(sgidIndex)) !== isIpv4Gid(dgid))
       throw new KernelError('EINVAL', `dgid and the GID at ${sgidIndex} are not both of IPv4`);
-    if (groupMac !== undefined) return { mac: groupMac, hopLimit };
     return { mac: await this.interface.lookUp(cpu, dgid, resolveLimitMs), hopLimit: routedHopLimit };
   }
 

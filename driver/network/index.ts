@@ -3,7 +3,7 @@ export { gidOfMac, macOfBytes } from '../gid.ts';
 export { ProtocolTimers } from '../protocol-timers.ts';
 export { arpRequest } from './arp.ts';
 export { receiveArp } from './arp-reception.ts';
-export { macOfGroupGid, macOfIpv6Group } from './ethernet-header.ts';
+export { macOfIpv6Group } from './ethernet-header.ts';
 export { receiveNeighborMessage } from './neighbor-reception.ts';
 export { allNodes, neighborSolicitation, solicitedNode } from './neighbour-discovery.ts';
 export { type Neighbour, NeighbourTable } from './neighbour-table.ts';

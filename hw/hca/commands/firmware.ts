@@ -182,6 +182,7 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
   icm.placeTables(places);
   device.profileBytes = box.slice();
   device.profile = profile;
+  device.groups.setHeadCount(2 ** profile.logMcgHashEntries);
   const isManaged = profile.deviceManagedSteering === 1;
   for (const { ethernet } of device.parts.ports) ethernet?.steering.manage(isManaged);
   device.phase = SystemPhase.INITIALISED;

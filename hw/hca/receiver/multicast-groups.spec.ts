@@ -36,6 +36,55 @@ describe('a multicast datagram', () => {
     expect(echo.cq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
   });
 
+  test('mlx4_qp_detach_common: does not reach members of an entry that software has unlinked and left as it was', async () => {
+    const { bench, a, b, to } = await datagramScene();
+    const groups = bench.b.groups;
+    groups.setHeadCount(8);
+    const entry = (mgid: Uint8Array, nextIndex: number, ...qpns: number[]) =>
+      mcgEntry.encode({ mgid, nextIndex, memberCount: qpns.length, members: qpns.map((qpn) => ({ qpn })) });
+    const other = GROUP.with(15, 77);
+    b.qp.receive([to.part(0, 200)]);
+    // The other group heads the chain and this one follows; then the head is left, and this one moves to its place.
+    groups.set(3, entry(other, 9, 0x999));
+    groups.set(9, entry(GROUP, 0, b.qp.qpn));
+    a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
+    await bench.run(20);
+    expect(b.cq.drain()).toHaveLength(1);
+    groups.set(3, entry(GROUP, 0, b.qp.qpn));
+    // Its last member leaves: the head is empty, and what is at 9 belongs to no chain.
+    groups.set(3, entry(new Uint8Array(16), 0));
+    b.qp.receive([to.part(0, 200)]);
+    a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
+    await bench.run(20);
+    expect(b.cq.drain()).toEqual([]);
+  });
+
+  test('sheet 5.6: is looked for along a chain that leads in a circle, and dropped', async () => {
+    const { bench, a, b } = await datagramScene();
+    bench.b.groups.setHeadCount(8);
+    for (const [index, nextIndex] of [
+      [3, 9],
+      [9, 10],
+      [10, 9],
+    ] as const)
+      bench.b.groups.set(
+        index,
+        mcgEntry.encode({
+          mgid: GROUP.with(15, index),
+          nextIndex,
+          memberCount: 1,
+          members: [{ qpn: b.qp.qpn }],
+        }),
+      );
+    a.qp.send({
+      opcode: WqeOpcode.SEND,
+      datagram: datagramTo(0xffffff, 0xc009, { grhPresent: 1, destinationGid: GROUP.with(15, 78) }),
+      inline: pattern(9, 30),
+    });
+    await bench.run(20);
+    expect(b.cq.drain()).toEqual([]);
+  });
+
   test('IBTA 10.5: of a group that no QP has joined is dropped', async () => {
     const { bench, a } = await datagramScene();
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
