@@ -20,6 +20,9 @@ const none = -1;
 const { nextIndex, memberCount, mgid } = mcgHead.fields;
 const membersMax = mcgMembersMax(log2Exact(mcgEntryBytes));
 
+/** Commands by which software reaches the table. */
+type TableCommands = Pick<CommandInterface, 'executeWithMailbox' | 'query'>;
+
 /** An entry as it is in the device, with its place and that of the entry before it in its chain. */
 interface Found {
   readonly index: number;
@@ -28,12 +31,12 @@ interface Found {
 }
 
 export class MulticastTable {
-  readonly #commands: CommandInterface;
+  readonly #commands: TableCommands;
   readonly #lock: Mutex;
   readonly #overflow: NumberAllocator;
 
   /** @param entryCount of the whole table, half of which begin a chain */
-  constructor(platform: DriverPlatform, commands: CommandInterface, entryCount: number) {
+  constructor(platform: Pick<DriverPlatform, 'newSignal'>, commands: TableCommands, entryCount: number) {
     this.#commands = commands;
     this.#lock = new Mutex(() => platform.newSignal());
     this.#overflow = new NumberAllocator({
