@@ -41,6 +41,8 @@ export interface QpGeometry {
   readonly receivesInline: boolean;
   readonly translation: Translation;
   readonly recordAddress: number;
+  /** Longest message that the device takes, log2. */
+  readonly logMaxMessageBytes: number;
 }
 
 /** What a QP has of its port where that is of Ethernet. */
@@ -85,7 +87,8 @@ const serviceTypes: { readonly [type in QpTypeVerb]: ServiceType } = {
 
 /** An ACK is asked for at least every 2^8 packets. */
 const ackRequestFrequency = 8;
-const logMaxMessage = { connected: 30, datagram: 13 } as const;
+/** What Linux asks for of a datagram QP, above its MTU; of a connection all that the device takes. */
+const logMaxDatagram = 13;
 /** Flow counter that counts nothing. */
 const sinkCounter = 0xff;
 const noReceiveQueue = { rqSizeBorrow: 1, rqLogCount: 15, rqLogStride16: 4 } as const;
@@ -164,10 +167,13 @@ function initFields(geometry: QpGeometry): Context {
 
 function mtuFields(geometry: QpGeometry, attr: QpAttr, mask: number): Context {
   if (geometry.type === QpTypeVerb.IBV_QPT_UD) {
-    return { pathMtu: PathMtu.MTU_4096, logMaxMessage: logMaxMessage.datagram };
+    return {
+      pathMtu: PathMtu.MTU_4096,
+      logMaxMessage: Math.min(logMaxDatagram, geometry.logMaxMessageBytes),
+    };
   }
   if ((mask & QpAttrMask.IBV_QP_PATH_MTU) === 0) return {};
-  return { pathMtu: attr.pathMtu ?? 0, logMaxMessage: logMaxMessage.connected };
+  return { pathMtu: attr.pathMtu ?? 0, logMaxMessage: geometry.logMaxMessageBytes };
 }
 
 interface Selected<T> {

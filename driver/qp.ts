@@ -118,6 +118,7 @@ export async function createQp(
     receivesInline: inlineBytesOf(request) > 0,
     translation: buffer.translation,
     recordAddress: record?.physicalAddress ?? 0,
+    logMaxMessageBytes: device.limits.logMaxMessageBytes,
   };
   const state = QpStateVerb.IBV_QPS_RESET;
   return { qpn, geometry, buffer, record, idleQueue: undefined, state, memory: freshMemory() };
@@ -155,6 +156,7 @@ export async function createTargetQp(
     receivesInline: false,
     translation: buffer.translation,
     recordAddress: 0,
+    logMaxMessageBytes: device.limits.logMaxMessageBytes,
   };
   const state = QpStateVerb.IBV_QPS_RESET;
   return { qpn, geometry, buffer, record: undefined, idleQueue, state, memory: freshMemory() };

@@ -146,8 +146,10 @@ export const costParameters = {
     'Each 64 bytes of inline data.',
   ),
   postRecv: cycles(100, 'estimate', 'Building and posting one receive.'),
-  pollEmpty: cycles(
+  pollEmpty: number(
     50,
+    'cycles',
+    [1, 100_000_000],
     'estimate: call, lock, one load that hits, unlock: 20 ns',
     'Polling an empty CQ once.',
   ),

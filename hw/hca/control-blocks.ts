@@ -128,9 +128,19 @@ function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
   const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
   const members = subnetNodes.map((index) => memberOf(config, index));
   const { embeddedSubnetManager, subnetManagerLid } = config;
+  if (embeddedSubnetManager && config.portLid !== 0 && members.length > 1)
+    throw new ConfigurationError(
+      'hca.control.portLid',
+      config.portLid,
+      `0: ${members.length} ports cannot have one LID`,
+    );
   // What is sent to that LID never leaves the HCA.
   if (embeddedSubnetManager && members.some(({ lid }) => lid === subnetManagerLid))
-    throw new ConfigurationError('hca.control.subnetManagerLid', subnetManagerLid, 'a LID that no port has');
+    throw new ConfigurationError(
+      'hca.control.subnetManagerLid',
+      subnetManagerLid,
+      `a LID that no port has: ${members.map(({ lid }) => lid).join(', ')} are taken (hca.control.portLid)`,
+    );
   return new DeviceState({
     ...tables,
     capabilities,

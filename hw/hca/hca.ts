@@ -38,7 +38,7 @@ import {
   type PcieLinkPort,
   type SharedDevice,
 } from '../pcie/index.ts';
-import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
+import { type CapabilityConfig, type ControlConfig, hasRoomForBlueFlame } from './commands/index.ts';
 import { macOf } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import { type DataPathTables, packetSlotBytes } from './core.ts';
@@ -165,7 +165,11 @@ export class Hca implements BarTarget {
   #isResetting = false;
 
   constructor(setup: HcaSetup) {
-    const { lp, config, capabilities } = setup;
+    const { lp, config, pcieFunction } = setup;
+    const hasRoom = hasRoomForBlueFlame(setup.capabilities, pcieFunction);
+    const capabilities = hasRoom
+      ? setup.capabilities
+      : { ...setup.capabilities, lacksBlueFlame: true as const };
     this.lp = lp;
     this.domain = lp.addClockDomain(config.coreClockMHz);
     const { domain } = this;

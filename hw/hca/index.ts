@@ -2,8 +2,10 @@
 export {
   type CommandFaults,
   capabilityParameters,
+  checkCapabilities,
   controlParameters,
   GO_ON,
+  hasRoomForBlueFlame,
   NEVER_END,
 } from './commands/index.ts';
 export { controlWires, macOf, portGuidOf } from './control-blocks.ts';

@@ -42,16 +42,12 @@ export function checkSetup({ config, pcieFunction, macAddress, ethernet }: NicSe
     );
   }
   const { msixTable, msixPending } = nicBar0.registers;
-  if (
-    pcieFunction.msixTableOffset !== msixTable.offset ||
-    pcieFunction.msixPendingOffset !== msixPending.offset
-  ) {
-    throw new ConfigurationError(
-      'msixTableOffset',
-      pcieFunction.msixTableOffset,
-      `${msixTable.offset}, the interface's`,
-    );
-  }
+  for (const [name, { offset }] of [
+    ['msixTableOffset', msixTable],
+    ['msixPendingOffset', msixPending],
+  ] as const)
+    if (pcieFunction[name] !== offset)
+      throw new ConfigurationError(name, pcieFunction[name], `${offset}, the interface's`);
   if (macAddress.length !== MAC_BYTES || (macAddress[0]! & 1) !== 0) {
     throw new ConfigurationError('macAddress', macAddress.join(':'), '6 bytes of a unicast address');
   }

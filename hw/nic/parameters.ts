@@ -119,14 +119,14 @@ export const nicFunctionParameters = {
   msixTableOffset: number(
     nicMsix.tableOffset,
     'bytes',
-    [0, 2 ** 30],
+    [nicMsix.tableOffset, nicMsix.tableOffset],
     OWN,
     'Place of the MSI-X table in BAR0.',
   ),
   msixPendingOffset: number(
     nicMsix.pendingOffset,
     'bytes',
-    [0, 2 ** 30],
+    [nicMsix.pendingOffset, nicMsix.pendingOffset],
     OWN,
     'Place of the pending bits in BAR0.',
   ),

@@ -29,6 +29,7 @@ export {
   attachTap,
   type CorePort,
   checkRootComplexConfig,
+  checkWindows,
   type DeviceFault,
   type EarlyPlaces,
   type EnumeratedFunction,

@@ -7,6 +7,7 @@
  * Contexts, translations and receive WQEs are on chip, as they are for a connection in use whose regions stay.
  */
 import { roundUp } from '../../base/index.ts';
+import { hasRoomForBlueFlame } from '../../hw/hca/index.ts';
 import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/index.ts';
 import { sendRowsOf, sendSizesOf, wqeBytesOf } from '../../userlib/sizes/index.ts';
 import { type CableFigures, Opcode, packetBytesOf, receiveBufferBytesOf } from '../../wire/index.ts';
@@ -178,10 +179,12 @@ export class Path {
 
   /** Pieces of 64 bytes that a post writes, 0 when it rings the doorbell. */
   #blueFlamePieces(post: Post): number {
+    const { hca, pcie } = this.config;
+    if (!hasRoomForBlueFlame(hca.capability, pcie.function)) return 0;
     const row = sendRows[opcodeOf[post.verb]]!;
     const bytes = this.#wqeBytes(post);
     const isShort = row.isShort || post.isInline || post.lengthBytes === 0;
-    const halfBytes = 2 ** (this.config.hca.capability.logBlueFlameRegisterBytes - 1);
+    const halfBytes = 2 ** (hca.capability.logBlueFlameRegisterBytes - 1);
     if (!isShort || bytes > halfBytes) return 0;
     return Math.ceil(bytes / blueFlamePieceBytes);
   }

@@ -22,7 +22,7 @@ import {
   queryFw,
   queryPort,
 } from '../../../abi/index.ts';
-import { type ConfigOf, choice, number } from '../../../base/index.ts';
+import { type ConfigOf, ConfigurationError, choice, number } from '../../../base/index.ts';
 import { RESERVED_LKEY } from '../memory/index.ts';
 import type { EthernetSide } from '../port/index.ts';
 
@@ -66,17 +66,35 @@ export const capabilityParameters = {
   ),
   portCount: number(1, 'ports', [1, 2], SHEET, 'Ports.'),
   firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
-  logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
-  logMaxQpWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest send or receive queue.'),
+  logMaxSrqWqes: number(
+    14,
+    'log2',
+    [1, 15],
+    CAPTURE,
+    'Largest SRQ, one place of which software leaves free.',
+  ),
+  logMaxQpWqes: number(
+    14,
+    'log2',
+    [6, 15],
+    CAPTURE,
+    'Largest send or receive queue: software leaves 33 places free.',
+  ),
   logReservedQps: number(6, 'log2', [0, 15], CAPTURE, 'QPNs below belong to the firmware.'),
   logMaxQps: number(20, 'log2', [10, 24], HELD, 'QPs that can be live at once, less the reserved.'),
   logReservedSrqs: number(6, 'log2', [0, 15], CAPTURE, 'SRQNs below belong to the firmware.'),
   logMaxSrqs: number(20, 'log2', [7, 24], HELD, 'SRQs that can be live at once, less the reserved.'),
-  logMaxCqEntries: number(22, 'log2', [0, 22], CAPTURE, 'Largest CQ.'),
+  logMaxCqEntries: number(
+    22,
+    'log2',
+    [1, 22],
+    CAPTURE,
+    'Largest CQ, one entry of which software leaves free.',
+  ),
   logReservedCqs: number(7, 'log2', [0, 15], CAPTURE, 'CQNs below belong to the firmware.'),
   logMaxCqs: number(20, 'log2', [8, 24], HELD, 'CQs that can be live at once, less the reserved.'),
   logMaxEqEntries: number(22, 'log2', [0, 22], SHEET, 'Largest EQ.'),
-  logReservedEqs: number(2, 'log2', [0, 9], SHEET, 'EQNs below belong to the firmware.'),
+  logReservedEqs: number(2, 'log2', [0, 6], SHEET, 'EQNs below belong to the firmware.'),
   logMaxEqs: number(
     7,
     'log2',
@@ -113,31 +131,43 @@ export const capabilityParameters = {
   ),
   logMaxMessageBytes: number(30, 'log2', [12, 31], CAPTURE, 'Largest message.'),
   reservedUars: number(1, 'pages', [0, 15], SHEET, 'UAR pages of the firmware.'),
-  logUarAreaMib: number(2, 'log2 MiB', [0, 6], SHEET, 'UAR pages; the rest of BAR2 is BlueFlame.'),
+  logUarAreaMib: number(
+    2,
+    'log2 MiB',
+    [0, 6],
+    SHEET,
+    'UAR pages; as much of BAR2 behind them is BlueFlame, of which a card has none where BAR2 ends there.',
+  ),
   logMinPageBytes: number(9, 'log2', [9, 12], CAPTURE, 'Smallest page of a buffer.'),
   logBlueFlameRegisterBytes: number(
     9,
     'log2',
     [7, 12],
     SHEET,
-    'One BlueFlame register; half of it takes one post.',
+    'One BlueFlame register; half of it takes one post. All of a page fit into its 4 KiB.',
   ),
   logBlueFlameRegistersPerPage: number(3, 'log2', [0, 5], SHEET, 'BlueFlame registers in a page.'),
   maxSendScatterGather: number(62, 'segments', [1, 62], SHEET, 'Gather list of a send WQE.'),
   maxSendDescriptorBytes: number(1008, 'bytes', [64, 1008], SHEET, 'Largest send WQE.'),
   maxReceiveScatterGather: number(32, 'segments', [1, 32], CAPTURE, 'Scatter list of a receive WQE.'),
   maxReceiveDescriptorBytes: number(512, 'bytes', [16, 512], SHEET, 'Largest receive WQE.'),
-  logMaxGroups: number(13, 'log2', [0, 24], SHEET, 'Multicast groups.'),
+  logMaxGroups: number(
+    13,
+    'log2',
+    [4, 24],
+    SHEET,
+    'Multicast groups: half of them by hash, the others chained to these.',
+  ),
   reservedPds: number(4, 'PDs', [0, 15], CAPTURE, 'Protection domains of the firmware.'),
   logMaxPds: number(24, 'log2', [1, 24], SHEET, 'Protection domains.'),
-  logMaxIcmBytes: number(40, 'log2', [32, 52], SHEET, 'Context memory the profile may use.'),
+  logMaxIcmBytes: number(40, 'log2', [33, 52], SHEET, 'Context memory the profile may use.'),
   logGids: number(7, 'log2', [0, 15], 'interface sheet 3.13, public captures', 'GID table of a port.'),
   logPkeys: number(7, 'log2', [0, 15], 'interface sheet 3.13, public captures', 'P_Key table of a port.'),
   maxVls: number(8, 'VLs', [1, 15], 'interface sheet 3.13', 'Data VLs of a port.'),
   logAuxPageRatio: number(
     21,
     'log2',
-    [12, 40],
+    [18, 40],
     'interface sheet 3.6',
     'Bytes of ICM that one auxiliary page serves.',
   ),
@@ -146,7 +176,62 @@ export const capabilityParameters = {
   firmwareSubminor: number(5000, '', [0, 65535], INVENTED, 'Firmware version.'),
 } as const;
 
-export type CapabilityConfig = ConfigOf<typeof capabilityParameters>;
+/** With what follows from the slot: whether BlueFlame is left out, since BAR2 has no room for it. */
+export type CapabilityConfig = ConfigOf<typeof capabilityParameters> & { readonly lacksBlueFlame?: true };
+
+/** BAR2 holds the UAR area, and as much for BlueFlame. */
+export const hasRoomForBlueFlame = (
+  { logUarAreaMib }: Pick<CapabilityConfig, 'logUarAreaMib'>,
+  { bar2Bytes }: { readonly bar2Bytes: number },
+): boolean => 2 * uarAreaBytes(logUarAreaMib) <= bar2Bytes;
+
+const BYTES_PER_MIB = 1 << 20;
+const PAGE_LOG_BYTES = 12;
+const uarAreaBytes = (logUarAreaMib: number): number => 2 ** logUarAreaMib * BYTES_PER_MIB;
+
+/** A table of the device: entries that the firmware keeps, out of how many. */
+const reservedOf = {
+  logMaxQps: 'logReservedQps',
+  logMaxSrqs: 'logReservedSrqs',
+  logMaxCqs: 'logReservedCqs',
+  logMaxMpts: 'logReservedMpts',
+  logMaxMtts: 'logReservedMtts',
+} as const;
+/** One for asynchronous events, one for completions. */
+const EQS_MIN = 2;
+
+/**
+ * Refuses capabilities that no driver could use: tables of which nothing is left, doorbells beyond BAR2.
+ * @throws ConfigurationError naming the parameter
+ */
+export function checkCapabilities(
+  config: CapabilityConfig,
+  { bar2Bytes }: { readonly bar2Bytes: number },
+): void {
+  const refuse = (name: keyof typeof capabilityParameters, range: string): never => {
+    throw new ConfigurationError(`hca.capability.${name}`, config[name], range);
+  };
+  if (uarAreaBytes(config.logUarAreaMib) > bar2Bytes)
+    refuse('logUarAreaMib', `no more MiB than pcie.function.bar2Bytes has (${bar2Bytes / BYTES_PER_MIB})`);
+  const registersMax = PAGE_LOG_BYTES - config.logBlueFlameRegisterBytes;
+  if (config.logBlueFlameRegistersPerPage > registersMax)
+    refuse(
+      'logBlueFlameRegistersPerPage',
+      `at most ${registersMax}: hca.capability.logBlueFlameRegisterBytes is ${config.logBlueFlameRegisterBytes}, and a page has 2^${PAGE_LOG_BYTES} bytes`,
+    );
+  for (const [name, reserved] of Object.entries(reservedOf) as [
+    keyof typeof reservedOf,
+    (typeof reservedOf)[keyof typeof reservedOf],
+  ][])
+    if (config[name] <= config[reserved])
+      refuse(name, `more than hca.capability.${reserved} (${config[reserved]}): none would be left`);
+  const reservedEqs = reservedEqCount(config);
+  if (2 ** config.logMaxEqs < reservedEqs + EQS_MIN)
+    refuse(
+      'logMaxEqs',
+      `at least ${EQS_MIN} EQs beyond the ${reservedEqs} that hca.capability.logReservedEqs and hca.capability.reservedUars keep`,
+    );
+}
 
 /** Board id as `ibv_devinfo` prints it. */
 const boardId = 'HCA_EMULATOR_4X';
@@ -330,7 +415,7 @@ const otherLimits = (config: CapabilityConfig) => ({
   reservedUars: config.reservedUars,
   logUarAreaMib: config.logUarAreaMib,
   logMinPageBytes: config.logMinPageBytes,
-  blueFlame: 1,
+  blueFlame: config.lacksBlueFlame === true ? 0 : 1,
   cqeTimestamps: 1,
   clockPageInUserSpace: 1,
   logBlueFlameRegisterBytes: config.logBlueFlameRegisterBytes,

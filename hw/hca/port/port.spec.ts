@@ -148,11 +148,20 @@ describe('a port', () => {
   });
 
   it('takes the LID of its parameter', () => {
-    const bench = withEvents({ portLid: 0x123, subnetManagerLid: 9 });
+    const bench = withEvents({ portLid: 0x123, subnetManagerLid: 9 }, {}, [0]);
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
     bench.run();
     expect(infoOf(bench)).toMatchObject({ lid: 0x123, masterSmLid: 9 });
+  });
+
+  it('IBTA 14.2.5.6: shares its LID with no other port of the subnet', () => {
+    expect(() => withEvents({ portLid: 0x123 })).toThrow(
+      /portLid is 291, expected 0: 2 ports cannot have one LID/,
+    );
+    expect(() => withEvents({ subnetManagerLid: 2 })).toThrow(
+      /subnetManagerLid is 2, expected .*: 1, 2 are taken/,
+    );
   });
 
   it('IBTA 14.2.5.6: counts key violations up to the largest count', () => {

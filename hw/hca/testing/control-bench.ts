@@ -249,7 +249,11 @@ export class ControlBench {
   /** The driver's toggle; the next command is posted with it. */
   toggle = 1;
 
-  constructor(config: Partial<ControlConfig> = {}, capabilities: Partial<CapabilityConfig> = {}) {
+  constructor(
+    config: Partial<ControlConfig> = {},
+    capabilities: Partial<CapabilityConfig> = {},
+    subnetNodes: readonly number[] = [0, 1],
+  ) {
     this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
     this.capabilities = { ...defaultsOf(capabilityParameters), ...capabilities };
     const sram = new BumpAllocator(64 * 1024);
@@ -268,7 +272,7 @@ export class ControlBench {
       config: this.config,
       capabilities: this.capabilities,
       nodeIndex: 0,
-      subnetNodes: [0, 1],
+      subnetNodes,
     });
     this.control.connect({
       dataPath: this.dataPath,

@@ -234,8 +234,13 @@ describe('resets of configuration space', () => {
 
 describe('placing structures', () => {
   it('refuses capabilities laid over one another, and a value too wide for its field', () => {
-    expect(() => newSpace({ vpdOffset: 0x44 })).toThrow(/vitalProductData offset is 68/);
-    expect(() => newSpace({ expressOffset: 0x62 })).toThrow(/pciExpress offset/);
+    expect(() => newSpace({ vpdOffset: 0x44 })).toThrow(
+      /powerManagementOffset is 64, expected 8 bytes apart from the 8 at vpdOffset \(68\)/,
+    );
+    expect(() => newSpace({ expressOffset: 0x62 })).toThrow(/expressOffset is 98, expected a multiple of 4/);
+    expect(() => newSpace({ vendorOffset: 0xfc })).toThrow(/vendorOffset is 252, expected .* from 64 to 232/);
+    expect(() => newSpace({ aerOffset: 0xffc })).toThrow(/aerOffset is 4092, expected .* from 264 to 4040/);
+    expect(() => newSpace({ serialNumberOffset: 0x150 })).toThrow(/serialNumberOffset .* aerOffset \(340\)/);
     expect(() => newSpace({ msixVectorCount: 4096 })).toThrow(/msix.control.tableSize is 4095/);
   });
 });

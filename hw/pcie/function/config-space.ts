@@ -22,8 +22,9 @@ import {
   sizeFromCode,
   type0Header,
   vendorCapability,
+  vitalProductDataCapability,
 } from '../../../abi/pci/index.ts';
-import { type PlacedBank, RegisterFile, type ResetKind } from '../../../base/index.ts';
+import { ConfigurationError, type PlacedBank, RegisterFile, type ResetKind } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import { VitalProductData } from './vital-product-data.ts';
@@ -33,6 +34,53 @@ export interface LinkIdentity {
   /** 1 to 5. */
   readonly generation: number;
   readonly lanes: number;
+}
+
+/** Where a capability stands, by its parameter. */
+type PlaceName = {
+  [Name in keyof FunctionConfig]: Name extends `${string}Offset` ? Name : never;
+}[keyof FunctionConfig];
+type Places = readonly (readonly [name: PlaceName, sizeBytes: number])[];
+
+/** Capabilities lie behind the header, extended ones behind that of alternative routing ids (PCIe 7.9.2). */
+const HEADER_END = 0x40;
+const EXTENDED_START = 0x100;
+const EXTENDED_FREE = EXTENDED_START + alternativeRoutingIdCapability.sizeBytes;
+
+/** @throws ConfigurationError naming a capability that leaves its region, or that stands where another one does */
+function checkPlaces(config: FunctionConfig): void {
+  const vpd: Places = config.vpdPresent ? [['vpdOffset', vitalProductDataCapability.sizeBytes]] : [];
+  const places: Places = [
+    ['powerManagementOffset', powerManagementCapability.sizeBytes],
+    ...vpd,
+    ['expressOffset', expressCapability.sizeBytes],
+    ['msixOffset', msixCapability.sizeBytes],
+    ['vendorOffset', vendorCapability.sizeBytes],
+  ];
+  const extended: Places = [
+    ['serialNumberOffset', serialNumberCapability.sizeBytes],
+    ['aerOffset', aerCapability.sizeBytes],
+  ];
+  checkApart(config, places, HEADER_END, EXTENDED_START);
+  checkApart(config, extended, EXTENDED_FREE, CONFIG_SPACE_BYTES);
+}
+
+function checkApart(config: FunctionConfig, places: Places, from: number, to: number): void {
+  for (const [name, sizeBytes] of places) {
+    const start = config[name];
+    if (start % 4 !== 0 || start < from || start + sizeBytes > to)
+      throw new ConfigurationError(name, start, `a multiple of 4 from ${from} to ${to - sizeBytes}`);
+    const other = places.find(
+      ([otherName, otherBytes]) =>
+        otherName !== name && start < config[otherName] + otherBytes && config[otherName] < start + sizeBytes,
+    );
+    if (other !== undefined)
+      throw new ConfigurationError(
+        name,
+        start,
+        `${sizeBytes} bytes apart from the ${other[1]} at ${other[0]} (${config[other[0]]})`,
+      );
+  }
 }
 
 /** What a configuration write asks of the function. */
@@ -74,6 +122,7 @@ export class ConfigSpace {
   /** @param gatewayAddress place of the register gateway, undefined for none */
   constructor(config: FunctionConfig, link: LinkIdentity, gatewayAddress?: number) {
     this.#config = config;
+    checkPlaces(config);
     const file = this.#file;
     this.header = file.place(type0Header, 0);
     this.powerManagement = file.place(powerManagementCapability, config.powerManagementOffset);

@@ -20,8 +20,8 @@ export const functionParameters = {
   serialNumberHigh: number(0x0002_c903, 'id', [0, 0xffff_ffff], 'estimate', 'Serial number, upper dword.'),
   serialNumberLow: number(0x0000_0100, 'id', [0, 0xffff_ffff], 'estimate', 'Serial number, lower dword.'),
 
-  bar0Bytes: powerOfTwo(0x10_0000, 'bytes', [4096, 2 ** 30], BARS, 'Size of BAR0, the registers.'),
-  bar2Bytes: powerOfTwo(0x80_0000, 'bytes', [4096, 2 ** 30], BARS, 'Size of BAR2, the doorbell pages.'),
+  bar0Bytes: powerOfTwo(0x10_0000, 'bytes', [0x10_0000, 2 ** 30], BARS, 'Size of BAR0, the registers.'),
+  bar2Bytes: powerOfTwo(0x80_0000, 'bytes', [0x10_0000, 2 ** 30], BARS, 'Size of BAR2, the doorbell pages.'),
   bar0Prefetchable: flag(false, BARS, 'BAR0 is declared prefetchable.'),
   bar2Prefetchable: flag(true, BARS, 'BAR2 is declared prefetchable.'),
 

@@ -256,11 +256,15 @@ export class Msix {
       throw new ConfigurationError(
         'msixPendingOffset',
         config.msixPendingOffset,
-        'a multiple of 8 in BAR0 apart from the MSI-X table',
+        `a multiple of 8 with room in bar0Bytes (${config.bar0Bytes}), apart from the table of msixVectorCount (${config.msixVectorCount}) entries at msixTableOffset (${config.msixTableOffset})`,
       );
     }
     if (this.#tableEnd > config.bar0Bytes || this.#tableOffset % 8 !== 0) {
-      throw new ConfigurationError('msixTableOffset', config.msixTableOffset, 'a multiple of 8 in BAR0');
+      throw new ConfigurationError(
+        'msixTableOffset',
+        config.msixTableOffset,
+        `a multiple of 8 with room in bar0Bytes (${config.bar0Bytes})`,
+      );
     }
   }
 }

@@ -180,19 +180,20 @@ export const largestTlpCredits = (link: LinkConfig): number =>
 /**
  * Refuses credits with which the largest TLP of a flow could never be sent, and infinite credits for requests: a
  * receiver holds requests in buffers.
+ * @param path of the end's parameters
  * @throws ConfigurationError naming the parameter
  */
-export function checkLinkConfig(link: LinkConfig, end: LinkEndConfig): void {
+export function checkLinkConfig(link: LinkConfig, end: LinkEndConfig, path = 'pcie port'): void {
   assertOneOf('pcie.link.generation', link.generation, [1, 2, 3, 4, 5]);
   assertOneOf('pcie.link.lanes', link.lanes, [1, 2, 4, 8, 16]);
   const largest = largestTlpCredits(link);
-  assertRange('pcie port postedHeaders', end.postedHeaders, 1, HEADER_CREDIT_MAX);
-  assertRange('pcie port postedData', end.postedData, largest, DATA_CREDIT_MAX);
-  assertRange('pcie port nonPostedHeaders', end.nonPostedHeaders, 1, HEADER_CREDIT_MAX);
-  assertRange('pcie port nonPostedData', end.nonPostedData, 1, DATA_CREDIT_MAX);
+  assertRange(`${path}.postedHeaders`, end.postedHeaders, 1, HEADER_CREDIT_MAX);
+  assertRange(`${path}.postedData`, end.postedData, largest, DATA_CREDIT_MAX);
+  assertRange(`${path}.nonPostedHeaders`, end.nonPostedHeaders, 1, HEADER_CREDIT_MAX);
+  assertRange(`${path}.nonPostedData`, end.nonPostedData, 1, DATA_CREDIT_MAX);
   if (end.completionData === 0 || end.completionData >= largest) return;
   throw new ConfigurationError(
-    'pcie port completionData',
+    `${path}.completionData`,
     end.completionData,
     `0 (infinite) or at least ${largest}: the largest TLP takes that many`,
   );

@@ -68,6 +68,24 @@ export const enumerationParameters = {
 
 export type EnumerationConfig = ConfigOf<typeof enumerationParameters>;
 
+/**
+ * Refuses a window that has no room for the BARs of a function, as {@link assignBars} would hand it out: they all have 64 bits.
+ * @throws ConfigurationError naming the parameter
+ */
+export function checkWindows(config: EnumerationConfig, barBytes: readonly number[]): void {
+  const startAt = config.highWindowBaseMib * MIB;
+  let at = startAt;
+  for (const sizeBytes of barBytes.toSorted((left, right) => right - left))
+    at = roundUp(at, sizeBytes) + sizeBytes;
+  const neededMib = Math.ceil((at - startAt) / MIB);
+  if (neededMib > config.highWindowMib)
+    throw new ConfigurationError(
+      'pcie.enumeration.highWindowMib',
+      config.highWindowMib,
+      `at least ${neededMib}: room for BARs of ${barBytes.join(' and ')} bytes`,
+    );
+}
+
 /** What is switched on at the end; an operating system's driver usually does the rest. */
 export type Activation = 'none' | 'memory' | 'memoryAndBusMaster';
 

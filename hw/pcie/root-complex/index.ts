@@ -1,5 +1,6 @@
 export {
   type ConfigAccess,
+  checkWindows,
   type EnumeratedFunction,
   enumerateFunction,
   enumerationParameters,

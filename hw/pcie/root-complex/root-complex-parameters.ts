@@ -94,8 +94,8 @@ export const rootComplexParameters = {
   messageWindowAddress: number(
     0xfee0_0000,
     'address',
-    [0, 0xfff0_0000],
-    'Intel SDM volume 3A, 10.11.1',
+    [0xfee0_0000, 0xfee0_0000],
+    'Intel SDM volume 3A, 10.11.1: fixed by the architecture',
     'writes of a device to this 1 MiB are interrupt messages; memory under it is not reachable by devices',
   ),
   deviceBus: number(

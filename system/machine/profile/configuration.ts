@@ -12,7 +12,13 @@ import {
   sha256Hex,
   shortJson,
 } from '../../../base/index.ts';
-import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../../hw/pcie/index.ts';
+import { checkCapabilities } from '../../../hw/hca/index.ts';
+import {
+  checkFunctionConfig,
+  checkLinkConfig,
+  checkRootComplexConfig,
+  checkWindows,
+} from '../../../hw/pcie/index.ts';
 import { checkWireConfig } from '../../../wire/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
@@ -151,6 +157,30 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const describe = (value: unknown): string => (typeof value === 'string' ? value : shortJson(value));
 
+/** The EQs that the driver asks for are no larger than the device takes. */
+function checkEventQueues({ driver, hca }: MachineConfig): void {
+  const { logMaxEqEntries } = hca.capability;
+  for (const name of ['asyncEqEntries', 'completionEqEntries'] as const)
+    if (driver[name] > 2 ** logMaxEqEntries)
+      throw new ConfigurationError(
+        `driver.${name}`,
+        driver[name],
+        `at most 2^${logMaxEqEntries} (hca.capability.logMaxEqEntries)`,
+      );
+}
+
+/** Of memory something is left beside what is set apart. */
+function checkMemory({ host }: MachineConfig): void {
+  const sizeKib = host.memory.sizeMib * 1024;
+  const apart = {
+    'host.memory.reservedKib': host.memory.reservedKib,
+    'host.paging.minFreeKib': host.paging.minFreeKib,
+  };
+  for (const [path, kib] of Object.entries(apart))
+    if (kib >= sizeKib)
+      throw new ConfigurationError(path, kib, `less than host.memory.sizeMib has (${sizeKib} KiB)`);
+}
+
 /** What several parameters must satisfy together. */
 function checkConfiguration(config: MachineConfig): void {
   const { link, endpointPort, rootPort, rootComplex, enumeration } = config.pcie;
@@ -160,17 +190,31 @@ function checkConfiguration(config: MachineConfig): void {
       config.machine.nodeCount,
       'an even number: nodes are cabled in pairs',
     );
-  checkLinkConfig(link, endpointPort);
-  checkLinkConfig(link, rootPort);
+  checkLinkConfig(link, endpointPort, 'pcie.endpointPort');
+  checkLinkConfig(link, rootPort, 'pcie.rootPort');
   checkFunctionConfig(config.pcie.function, endpointPort);
+  const { bar0Bytes, bar2Bytes } =
+    config.machine.adapter === 'hca' ? config.pcie.function : config.nic.function;
+  checkWindows(enumeration, [bar0Bytes, bar2Bytes]);
   checkRootComplexConfig(rootComplex, link, rootPort);
-  if (config.machine.adapter === 'hca') checkWireConfig(config.wire);
+  if (config.machine.adapter === 'hca') {
+    checkWireConfig(config.wire);
+    checkCapabilities(config.hca.capability, config.pcie.function);
+    checkEventQueues(config);
+  }
+  checkMemory(config);
   const { machine, net, ethernet } = config;
   if (machine.adapter === 'nic' && machine.nicDriver !== 'none' && net.driver.mtu > ethernet.mtuBytes)
     throw new ConfigurationError(
       'net.driver.mtu',
       net.driver.mtu,
       `at most ethernet.mtuBytes (${ethernet.mtuBytes})`,
+    );
+  if (net.driver.buffersMax <= net.driver.receiveRing)
+    throw new ConfigurationError(
+      'net.driver.buffersMax',
+      net.driver.buffersMax,
+      `more than net.driver.receiveRing (${net.driver.receiveRing}), which would hold them all`,
     );
   if (enumeration.maxPayloadBytes > link.maxPayloadBytes) {
     throw new ConfigurationError(
