@@ -3,7 +3,7 @@
  * one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a story in which
  * every load takes a millisecond tests nothing and never ends; sizes and counts go to both ends.
  */
-import { ConfigurationError, type NumberParameter, number, type Parameter } from '../../base/index.ts';
+import { ConfigurationError, type NumberParameter, type Parameter } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
   configurationOf,
@@ -106,41 +106,20 @@ const fittedShare = 0.3;
 
 type Drawn = readonly (readonly [string, Parameter])[];
 
-/**
- * Parameters of the first stories that exist no longer, by the path that they followed. They are still drawn, and have no effect: a seed stays
- * its story.
- */
-const formerParameters: ReadonlyMap<string, readonly [string, Parameter]> = new Map([
-  ['hca.errorFlushPollNs', ['hca.errorFlushLooks', number(5000, 'polls', [1, 1_000_000], 'former', '')]],
-]);
-
-/** Ranges of the first stories that are narrower now. They are drawn from: a seed stays its story. */
-const formerRanges: ReadonlyMap<string, Parameter> = new Map(
-  ['host.cost.pollEmpty'].map((path) => [
-    path,
-    { ...(parametersByPath.get(path) as NumberParameter), min: 0 },
-  ]),
+const drawnParameters: Drawn = [...parametersByPath].filter(
+  ([path]) =>
+    drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
+    !keptPaths.some((kept) => path.startsWith(kept)) &&
+    !laterPaths.includes(path) &&
+    !newestPaths.includes(path),
 );
-
-const drawnParameters: Drawn = [...parametersByPath]
-  .filter(
-    ([path]) =>
-      drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
-      !keptPaths.some((kept) => path.startsWith(kept)) &&
-      !laterPaths.includes(path) &&
-      !newestPaths.includes(path),
-  )
-  .flatMap((one) => {
-    const former = formerParameters.get(one[0]);
-    return former === undefined ? [one] : [one, former];
-  });
 const laterParameters: Drawn = laterPaths.map((path) => [path, parametersByPath.get(path)!] as const);
 
 /** Parameters that torture draws, by path. */
 export const drawnPaths: readonly string[] = [
   ...[...drawnParameters, ...laterParameters].map(([path]) => path),
   ...newestPaths,
-].filter((path) => parametersByPath.has(path));
+];
 
 /** Combinations that have exposed defects in many devices, drawn together more often than by chance. */
 export const knots: readonly ParameterValues[] = [
@@ -188,15 +167,9 @@ export function drawHardware(random: Random): ParameterValues {
 function drawSome(random: Random, set: Record<string, ParameterValue>, from: Drawn, times: number): void {
   for (let time = 0; time < times; time++) {
     const [path, parameter] = from[random.below(from.length)]!;
-    const value = drawValue(random, formerRanges.get(path) ?? parameter);
-    // The first stories had zero cycles, too, where now one is the least.
-    const isLess = parameter.kind === 'number' && typeof value === 'number' && value < parameter.min;
-    if (parametersByPath.has(path)) set[path] = isLess ? parameter.min : value;
+    set[path] = drawValue(random, parameter);
   }
 }
-
-/** What was refused of a port had no path in the first stories: they left out what came last, and a seed stays its story. */
-const unnamedPorts = /^pcie\.(rootPort|endpointPort)\./;
 
 /**
  * What a scene needs together with drawn hardware, of which it leaves out what the configuration's checks name until they accept
@@ -213,7 +186,7 @@ export function acceptable(hardware: ParameterValues, needed: ParameterValues = 
       if (!(error instanceof ConfigurationError)) throw error;
       const { field } = error;
       const paths = Object.keys(drawn).filter((path) => path !== 'host.memory.sizeMib');
-      const blamed = paths.find((path) => path === field && !unnamedPorts.test(path)) ?? paths.at(-1);
+      const blamed = paths.find((path) => path === field) ?? paths.at(-1);
       if (blamed === undefined) throw error;
       delete drawn[blamed];
     }
