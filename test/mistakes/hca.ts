@@ -128,6 +128,15 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: 'this.notifier.issued(cq, posted.isSolicited === 1, cycle);',
   },
   {
+    name: 'late-receive-forgotten',
+    what: 'The doorbell record of a QP in error is read until it brings nothing, and never again.',
+    kind: 'lost event',
+    scene: 'late-posts',
+    file: 'hw/hca/lifecycle/flusher.ts',
+    find: '    this.#core.monitors.monitor(qp, doorbellRecord, this.#receives.recordWord(qp));\n',
+    replace: '    void doorbellRecord;\n',
+  },
+  {
     name: 'arm-weakens-pending',
     what: 'A request for solicited completions replaces a pending request for any completion.',
     kind: 'lost event',

@@ -22,6 +22,7 @@ import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { joinedGroups } from './joined-groups.ts';
 import { lateAnswers } from './late-answers.ts';
+import { latePosts } from './late-posts.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
 import { linkDown } from './link-down.ts';
@@ -87,6 +88,7 @@ export const scenes: readonly Scene[] = [
   interruptsInService,
   joinedGroups,
   lateAnswers,
+  latePosts,
   lateReceives,
   leftBehind,
   linkDown,
