@@ -17,8 +17,9 @@ export interface Place {
   readonly direction: 'unknown' | 'inbound' | 'outbound';
 }
 
-/** Packets that are remembered. */
+/** Packets that are remembered; and of those that look the same, how many. */
 const REMEMBERED_MAX = 65_536;
+const SAME_MAX = 16;
 
 /** A packet that was seen, and what is kept of it. */
 export class Sighting<Kept> {
@@ -52,7 +53,7 @@ export class Sightings<Kept> {
     }
     const sighting = new Sighting<Kept>(key, place);
     if (known === undefined) this.#byKey.set(key, [sighting]);
-    else known.push(sighting);
+    else if (known.push(sighting) > SAME_MAX) known.shift();
     this.#remember(sighting);
     return sighting;
   }
@@ -60,9 +61,10 @@ export class Sightings<Kept> {
   #remember(sighting: Sighting<Kept>): void {
     const oldest = this.#remembered[this.#next];
     if (oldest !== undefined) {
-      const same = this.#byKey.get(oldest.key)!;
-      if (same.length === 1) this.#byKey.delete(oldest.key);
-      else same.splice(same.indexOf(oldest), 1);
+      const same = this.#byKey.get(oldest.key);
+      // It is the first of those that look the same, or was forgotten before.
+      if (same?.[0] === oldest) same.shift();
+      if (same?.length === 0) this.#byKey.delete(oldest.key);
     }
     this.#remembered[this.#next] = sighting;
     this.#next = (this.#next + 1) % REMEMBERED_MAX;
