@@ -125,7 +125,7 @@ const bufferAndOptions = {
   rateLimit: notModelled(u16(0xbc)),
   qosPort: notModelled(u8(0xbf)),
   keepVlanTag: bits32(0xc0, 30, 30, 'Linux names it strip VLAN; polarity inferred'),
-  keepFcs: notModelled(bits32(0xc0, 29, 29)),
+  keepFcs: bits32(0xc0, 29, 29, 'received frames are written with their FCS'),
   inlineReceive: bits32(0xc0, 25, 25, 'small messages are put in their receive WQE'),
   headerSeparation: notModelled(bits32(0xc0, 24, 24)),
   baseKey: notModelled(u32(0xc4)),

@@ -80,6 +80,7 @@ interface GuestCommandOptions
   readonly cable?: boolean;
   readonly memory: number;
   readonly cpus: number;
+  readonly cpu?: string;
   readonly timeout: number;
   /** False when `--no-load` was given. */
   readonly load: boolean;
@@ -149,6 +150,7 @@ export function addGuestCommand(program: Command): void {
     .option('--cable', 'join two HCAs of one guest by a cable; without one each talks to itself')
     .option('--memory <MiB>', 'memory of each guest', integer(512, 65_536), 1024)
     .option('--cpus <n>', 'processors of each guest', integer(1, 16), 2)
+    .option('--cpu <model>', "QEMU's model of the processors, such as max (default: QEMU's own choice)")
     .option('--timeout <s>', 'longest time of a command', integer(1, weekSeconds), 600)
     .option('--no-load', 'do not load the drivers')
     .option('--console', "show the guests' consoles")
@@ -312,7 +314,7 @@ function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestComman
 
 /** What guests are made from and served with. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
-  const { kernel, memory, cpus } = options;
+  const { kernel, memory, cpus, cpu } = options;
   const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
   const { profile, set, seed, faults, shortcuts } = machineOptionsOf({ ...options, set: given });
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
@@ -320,6 +322,7 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   return {
     kernel,
     cpus,
+    cpuModel: cpu,
     memoryMib: memory,
     cache: { folder: options.cache, mirror: options.mirror, progress: terminalProgress() },
     console: options.console ? 'shown' : 'kept',

@@ -18,6 +18,8 @@ export interface GuestChoice {
   readonly stranger?: 'rxe' | undefined;
   readonly memoryMib: number;
   readonly cpus: number;
+  /** QEMU's model of the processors, such as max; left out: QEMU's own choice. */
+  readonly cpuModel?: string | undefined;
   /** The user's own files and modules; left out: none. */
   readonly ownFiles?: OwnFiles;
   readonly console: LinuxGuestOptions['console'];
@@ -33,7 +35,7 @@ const bootTimeoutSeconds = 120;
  * @param wire socket at which a stranger is plugged in
  */
 export function guestOptionsOf(
-  { guests, memoryMib, cpus, console }: GuestChoice,
+  { guests, memoryMib, cpus, cpuModel, console }: GuestChoice,
   { qemuRoot, kernel, initramfs }: GuestFiles,
   sockets: readonly string[],
   folder: string,
@@ -43,7 +45,17 @@ export function guestOptionsOf(
 ): LinuxGuestOptions[] {
   const network = join(folder, 'network');
   return Array.from({ length: guests }, (_, index) => ({
-    ...{ qemuRoot, kernel, initramfs, memoryMib, cpus, console, kernelParameters, bootTimeoutSeconds },
+    ...{
+      qemuRoot,
+      kernel,
+      initramfs,
+      memoryMib,
+      cpus,
+      cpuModel,
+      console,
+      kernelParameters,
+      bootTimeoutSeconds,
+    },
     name: `guest${index}`,
     adapters: guests === 1 ? sockets : sockets.slice(index, index + 1),
     wire: index === 1 ? wire : undefined,

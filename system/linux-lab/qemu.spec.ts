@@ -47,6 +47,11 @@ describe("QEMU's command line", () => {
     expect(valuesOf('-machine')).toEqual(['q35,memory-backend=memory']);
   });
 
+  it('names a model of the processors only where one was chosen', () => {
+    expect(valuesOf('-cpu')).toEqual([]);
+    expect(valuesOf('-cpu', { cpuModel: 'max' })).toEqual(['max']);
+  });
+
   it('puts each adapter behind a root port of its own', () => {
     const [firstPort, first, secondPort, second] = valuesOf('-device');
     expect([firstPort, secondPort]).toEqual([

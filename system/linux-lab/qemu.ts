@@ -42,6 +42,8 @@ export interface QemuOptions {
   readonly name: string;
   readonly memoryMib: number;
   readonly cpus: number;
+  /** QEMU's model of its processors; left out: QEMU's own choice. */
+  readonly cpuModel?: string | undefined;
   /** Sockets at which adapters are served. */
   readonly adapters: readonly string[];
   /** Socket that QEMU opens as the guest's second serial port. */
@@ -66,6 +68,7 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
       ...['-run-with', 'exit-with-parent=on'],
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-monitor', 'none'],
       ...['-accel', 'tcg,thread=multi', '-smp', String(options.cpus)],
+      ...(options.cpuModel === undefined ? [] : ['-cpu', options.cpuModel]),
       ...['-machine', 'q35,memory-backend=memory', '-m', `${options.memoryMib}M`],
       ...['-object', `memory-backend-memfd,id=memory,size=${options.memoryMib}M,share=on`],
       // Ctrl-C belongs to the guest's shell, not to QEMU.

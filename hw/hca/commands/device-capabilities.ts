@@ -286,8 +286,12 @@ const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.PORT_MNG_CHG_EV,
 );
 
-/** On ports of Ethernet without RoCE there are frames only: no transport. */
-const ethernetFlags = capabilityFlagsOf(CapabilityFlag.PORT_MNG_CHG_EV, CapabilityFlag.UDP_RSS);
+/** On ports of Ethernet without RoCE there are frames only: no transport. Linux makes work queues (WQs) only where the FCS can be kept. */
+const ethernetFlags = capabilityFlagsOf(
+  CapabilityFlag.PORT_MNG_CHG_EV,
+  CapabilityFlag.UDP_RSS,
+  CapabilityFlag.FCS_KEEP,
+);
 
 /** What work requests do with memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
 const memoryManagementFlags = flagsOf(

@@ -106,6 +106,15 @@ describe('flow steering', () => {
     expect(chosen(bench, frameOf(MAC))).toBe(0x50);
   });
 
+  it('DPDK mlx4_flow.c: takes default rules with an Ethernet record that asks for nothing as those without', () => {
+    const bench = managed();
+    const nothing = flowEthernet.encode({ sizeDwords: flowEthernet.sizeBytes / 4, id: 0xe001 });
+    attach(bench, rule(0x70, [nothing], { type: 1 }));
+    attach(bench, rule(0x71, [nothing], { type: 3 }));
+    expect(chosen(bench, frameOf(fromHex('0002c9000002')))).toBe(0x70);
+    expect(chosen(bench, frameOf(fromHex('01005e000001')))).toBe(0x71);
+  });
+
   it('sheet 3.18: takes a rule back by its number, once', () => {
     const bench = managed();
     const { out } = attach(bench, rule(0x50, [toMac(MAC)]));
@@ -120,7 +129,6 @@ describe('flow steering', () => {
     const bench = managed();
     const wrong: [string, Uint8Array, number?][] = [
       ['no record of a regular rule', rule(1, [])],
-      ['a record of a default rule', rule(1, [toMac(MAC)], { type: 1 })],
       ['a type of sniffers', rule(1, [toMac(MAC)], { type: 6 })],
       ['a port that is not there', rule(1, [toMac(MAC)], { port: 3 })],
       ['a record of InfiniBand', rule(1, [joined(fromHex('0c00e005'), new Uint8Array(44))])],

@@ -45,8 +45,8 @@ export function* attachFlow(device: DeviceState, request: CommandRequest): Steps
   const isKnown = isRegular || type === FlowRuleType.ALL_DEFAULT || type === FlowRuleType.GROUP_DEFAULT;
   demand(isKnown, CommandStatus.BAD_PARAM);
   const records = recordsOf(box);
-  // A rule of no condition would be a default one.
-  demand(isRegular === records.length > 0, CommandStatus.BAD_PARAM);
+  // A regular rule of no condition would be a default one; DPDK's default rules have an Ethernet record that asks for nothing.
+  demand(!isRegular || records.length > 0, CommandStatus.BAD_PARAM);
   demand(steering.flows.count < flowRulesMax, CommandStatus.EXCEED_LIM);
   const id = device.nextFlowRule++;
   const isOfGroups = type === FlowRuleType.GROUP_DEFAULT;

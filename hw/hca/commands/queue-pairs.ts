@@ -27,7 +27,7 @@ import {
   sqdEventRequest,
 } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
-import type { Qpn } from '../objects/index.ts';
+import type { Qpn, QpTable } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -73,6 +73,20 @@ function copyRingTable(mailbox: DataView, contexts: Uint8Array, base: number): v
   const from = qpcOffsetInMailbox + rssOffsetInQpc;
   const table = new Uint8Array(mailbox.buffer, mailbox.byteOffset + from, rssContext.sizeBytes);
   contexts.set(table, base + rssOffsetInQpc);
+}
+
+/** Copies what a transition sets. A table of rings stays as RST2INIT gave it: mlx4_ib names it there alone, mlx4_en each time. */
+function copyKeepingTable(
+  fieldsSet: readonly QpcFieldPath[],
+  mailbox: DataView,
+  { view, bytes }: Pick<QpTable, 'view' | 'bytes'>,
+  base: number,
+): void {
+  const at = base + rssOffsetInQpc;
+  const isTable = fields.isRssIndirection.get(view, base) === 1;
+  const table = isTable ? bytes.slice(at, at + rssContext.sizeBytes) : undefined;
+  copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, view, base);
+  if (table !== undefined) bytes.set(table, at);
 }
 
 /** What a new context refers to must exist, and its queues must be within the limits. */
@@ -178,7 +192,7 @@ export function transitionOf(name: QpTransitionName) {
     demand((transition.from as readonly number[]).includes(previousState), CommandStatus.BAD_QP_STATE);
     if (mailbox !== undefined) {
       checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, transition.to);
-      copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, qps.view, base);
+      copyKeepingTable(fieldsSet, mailbox, qps, base);
     }
     fields.state.set(qps.view, base, transition.to);
     dataPath.qpModified(slot, previousState);

@@ -9,9 +9,9 @@
  * Sources: interface sheet 5.1 (VLAN), 6.4, 6.6.
  */
 import { CqeSyndrome, EventType, QpState, ReceiveOpcode } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, viewOf } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
-import { ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
+import { crc32, ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, UNREADABLE, WAIT } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { EthernetCore, HcaCore } from '../core.ts';
@@ -31,6 +31,8 @@ const NO_TAG = -1;
 /** In a completion: the frame had the tag that is in the low bits. */
 const HAS_TAG = 1 << 16;
 
+/** Twice the requests of the payload writer that may wait. */
+const FCS_PLACES = 32;
 const STEP_FIND = 0;
 const STEP_TAKE = 1;
 const STEP_PLACE = 2;
@@ -76,6 +78,10 @@ export class FrameReceiver {
   #hash = 0;
   #placed = 0;
   #syndrome = 0;
+  /** FCS of the last frames that kept theirs, more than the write engine can hold requests of; and the place of the last. */
+  readonly #fcsBytes = new Uint8Array(FCS_PLACES * ETHERNET_FCS_BYTES);
+  readonly #fcsView = viewOf(this.#fcsBytes);
+  #fcsPlace = 0;
 
   /** @param account that of the receiver of packets, where both are one pipeline */
   constructor(core: HcaCore, account = new BlockAccount('frameReceiver', receiverStalls)) {
@@ -213,6 +219,7 @@ export class FrameReceiver {
       if (taken !== GO_ON) return taken;
       this.#placed = 0;
       this.#syndrome = 0;
+      if (pair.keepsFcs === 1) this.#computeFcs(ethernet, slot);
       this.#step = STEP_PLACE;
     }
     if (this.#step === STEP_PLACE) {
@@ -297,22 +304,33 @@ export class FrameReceiver {
     return this.#drop(taken === NONE_POSTED ? 'noReceiveWqe' : 'qpState');
   }
 
-  /** Writes the frame, without the tag that is taken out. */
+  /** The FCS of a frame as it came, with its tag: the cable carries it as a flag that it is right. */
+  #computeFcs({ port }: EthernetCore, slot: number): void {
+    const at = port.frameStart(slot);
+    this.#fcsPlace = (this.#fcsPlace + 1) % FCS_PLACES;
+    const fcs = crc32.of(port.rxBytes, at, at + port.frameBytes(slot));
+    this.#fcsView.setUint32(this.#fcsPlace * ETHERNET_FCS_BYTES, fcs, true);
+  }
+
+  /** Writes the frame, without the tag that is taken out, and the FCS that is kept. */
   #place(
     { port }: EthernetCore,
     slot: number,
-    { slot: qp }: QueuePair,
+    { slot: qp, keepsFcs }: QueuePair,
     cycle: Cycles,
   ): typeof DONE | typeof WAIT | typeof ABSENT {
     const { scatter } = this.#ports;
+    const fcsBytes = keepsFcs * ETHERNET_FCS_BYTES;
     const hole = this.#isTagStripped ? TAG_BYTES : 0;
     const total = port.frameBytes(slot) - hole;
     const start = port.frameStart(slot);
-    while (this.#placed < total && this.#syndrome === 0) {
+    while (this.#placed < total + fcsBytes && this.#syndrome === 0) {
+      const isFcs = this.#placed >= total;
       const isBeforeTag = hole > 0 && this.#placed < TAG_PLACE;
-      const source = start + this.#placed + (isBeforeTag ? 0 : hole);
-      const left = (isBeforeTag ? TAG_PLACE : total) - this.#placed;
-      const moved = scatter.place(qp, left, port.rxBytes, source, cycle);
+      const bytes = isFcs ? this.#fcsBytes : port.rxBytes;
+      const from = isFcs ? this.#fcsPlace * ETHERNET_FCS_BYTES - total : start + (isBeforeTag ? 0 : hole);
+      const end = isFcs ? total + fcsBytes : isBeforeTag ? TAG_PLACE : total;
+      const moved = scatter.place(qp, end - this.#placed, bytes, from + this.#placed, cycle);
       if (moved === WAIT || moved === ABSENT) return moved;
       if (moved === FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
       else if (moved === REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;

@@ -1,3 +1,4 @@
+import { crc32 as zlibCrc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState, rssContext, rssOffsetInQpc } from '../../../abi/qpc.ts';
@@ -210,6 +211,38 @@ describe('a tag', () => {
     expect(toHex(to.read(12, 4))).toBe(bytes);
     expect(frameCompletions(bench.b, b.cq)).toMatchObject([{ tag: undefined, byteCount: 318 }]);
   });
+});
+
+describe('a frame check sequence', () => {
+  it.each([
+    ['of an untagged frame', undefined, {}],
+    ['of a frame whose tag is taken out, which the FCS covers', 0xa007, {}],
+    ['at the smallest sizes', undefined, { hca: tightest }],
+  ])(
+    'IEEE 802.3 3.2.9, sheet 5.1: follows the frame where the ring keeps it, %s',
+    async (_what, vlan, options) => {
+      const scene = await ringScene(options, { fields: { keepFcs: 1 } });
+      const { bench, b, to } = scene;
+      bench.b.ethernet!.side.steering.vlanFilter[7] = 1;
+      const frames = [0, 1, 2].map((index) => frameOf(MAC_B, pattern(index, 100 + index)));
+      for (const index of frames.keys())
+        b.qp.receive([to.part(1000 * index, 101), to.part(1000 * index + 101, 500)]);
+      for (const [index, frame] of frames.entries())
+        send(scene, frame, 1000 * index, vlan === undefined ? {} : { tag: vlan });
+      await bench.until(() => arrivedAt(scene) === frames.length);
+      await bench.run(5);
+      expect(frameCompletions(bench.b, b.cq)).toMatchObject(
+        frames.map(({ length }) => ({ byteCount: length + 4 })),
+      );
+      for (const [index, frame] of frames.entries()) {
+        const tagBytes = vlan === undefined ? [] : [0x81, 0x00, vlan >> 8, vlan & 0xff];
+        const asSent = Uint8Array.from([...frame.subarray(0, 12), ...tagBytes, ...frame.subarray(12)]);
+        expect(to.read(1000 * index, frame.length)).toEqual(frame);
+        const fcs = to.read(1000 * index + frame.length, 4);
+        expect(new DataView(fcs.slice().buffer).getUint32(0, true)).toBe(zlibCrc32(asSent));
+      }
+    },
+  );
 });
 
 describe('checksums', () => {

@@ -200,6 +200,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     pair.mtuBytes = this.#frameBytesMax;
     pair.messageBytesMax = this.#frameBytesMax;
     pair.keepsTag = f.keepVlanTag.get(this.view, at);
+    pair.keepsFcs = f.keepFcs.get(this.view, at);
     pair.isIndirect = f.isRssIndirection.get(this.view, at);
   }
 

@@ -27,6 +27,8 @@ export class QueuePair {
   messageBytesMax: Wide = 0;
   /** Of an Ethernet ring: received frames keep their tag; it stands for a table of rings, and has no queues. */
   keepsTag = 0;
+  /** Received frames are written with their FCS. */
+  keepsFcs = 0;
   isIndirect = 0;
   remoteQpn: Qpn = 0;
   remoteLid = 0;
