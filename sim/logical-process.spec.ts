@@ -143,6 +143,16 @@ describe('logical process', () => {
     process.markEnded();
     expect([process.isEnded, process.endedPs]).toEqual([true, 70]);
     expect(() => process.markEnded()).toThrow('members of host is 0');
+    // As if all had ended, until they are taken back; one does end meanwhile.
+    process.addMember();
+    process.addMember();
+    process.setMembersAside();
+    expect(process.isEnded).toBe(true);
+    process.markEnded();
+    process.takeMembersBack();
+    expect(process.isEnded).toBe(false);
+    process.markEnded();
+    expect(process.isEnded).toBe(true);
   });
 
   describe('with a late sender', () => {

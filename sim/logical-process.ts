@@ -93,6 +93,7 @@ export class LogicalProcess {
   #lateSenders: LateSender[] = [];
   #timeKeepers: TimeKeeper[] = [];
   #memberCount = 0;
+  #asideCount = 0;
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
@@ -196,10 +197,28 @@ export class LogicalProcess {
 
   /** One member ends, now. */
   markEnded(): void {
+    if (this.#asideCount > 0) {
+      this.#asideCount--;
+      return;
+    }
     if (this.#memberCount === 0)
       throw new InvariantError(`members of ${this.name}`, 0, 'at least 1 at an end');
     this.#memberCount--;
     if (this.nowPs > this.#endedPs) this.#endedPs = this.nowPs;
+  }
+
+  /** Has runs end as if all members had ended, now: until {@link takeMembersBack}, between two runs. */
+  setMembersAside(): void {
+    if (this.#memberCount === 0) return;
+    this.#asideCount = this.#memberCount;
+    this.#memberCount = 0;
+    if (this.nowPs > this.#endedPs) this.#endedPs = this.nowPs;
+  }
+
+  /** Members that were set aside and have not ended are waited for again. */
+  takeMembersBack(): void {
+    this.#memberCount += this.#asideCount;
+    this.#asideCount = 0;
   }
 
   /** True when no member is left: also of a process that never had one. */

@@ -2,6 +2,9 @@
  * What `perf` says that binds, of random tests on random machines, is judged by turning it: the rate rises. Where the tool says that the
  * next resource is nearly as much at work, it may take both. By turning what stands last in its list the rate does not rise.
  * ADVICE_SEEDS=from..to plays others.
+ *
+ * Short runs from a cold start are judged by what binds alone: of those boot, set-up and the end of the programs take longer than the
+ * messages, and what was waited for there is no advice.
  */
 import { expect, it } from 'vitest';
 import { rowsOf } from '../../test/extent.ts';
@@ -72,3 +75,38 @@ it.each(seeds)('turning what binds raises the rate, of seed %i', async (seed) =>
   if (elsewhere !== undefined)
     expect((await rateWith(elsewhere)) / rate, `${idle!.name} ${words}`).toBeLessThan(1.1);
 });
+
+/** Without a warm-up, a few hundred messages in all. */
+function shortened({ fields: { warmup: _, ...fields }, ...rest }: DrawnRun): DrawnRun {
+  const total = Math.min(400, Math.max(32, 2 ** 19 / Number(fields['size'])));
+  return { ...rest, fields: { ...fields, iters: Math.max(2, Math.ceil(total / Number(fields['qps']))) } };
+}
+
+it.each(rowsOf([27, 68], [18, 24, 26, 29, 33, 40]))(
+  'turning what binds a short run raises its rate, of seed %i',
+  async (seed) => {
+    const run = shortened(drawRun(seed));
+    const row = await runPerf(orderOf(run));
+    const { binds } = row.bottleneck!;
+    const best = await bestOf(run, rateOf(row), binds.turn);
+    expect(best, JSON.stringify({ run, binds })).toBeGreaterThanOrEqual(risen);
+  },
+);
+
+it.each([
+  [64, 5],
+  [512, 3],
+])(
+  'waits of boot and of the end are none of a run of %i bytes over Gen%i, whose rate more credits leave as it is',
+  async (size, generation) => {
+    const set = { 'pcie.link.lanes': 8, 'dma.tagCount': 64, 'pcie.link.generation': generation };
+    const run = { profile: 'gen5-x16-what-if', set, fields: { test: 'write-bw', iters: 100, qps: 4, size } };
+    const row = await runPerf(orderOf(run));
+    const { binds, next } = row.bottleneck!;
+    const credits = { 'pcie.rootPort.postedData': 2047, 'pcie.rootPort.postedHeaders': 127 };
+    expect(await rateWith({ ...run, set: { ...set, ...credits } })).toBe(rateOf(row));
+    for (const { name, share } of [binds, ...next])
+      if (name.includes('credits')) expect(share, name).toBeLessThan(0.1);
+    expect(binds.name).toBe('core of host 0');
+  },
+);

@@ -61,19 +61,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ["'--sizes <list>' argument '64' is invalid. expected lengths", ['perf', 'write-bw', '--sizes', '64']],
     ['at most the cores of a host, 4: --set host.core.count=5', ['perf', 'write-bw', '--threads', '5']],
     ['at most the cores of a host, 4: --set host.core.count=5', ['why', 'write-bw', '--threads', '5']],
-    [
-      '--region is 1073741824, expected memory for what a program sends and receives within the 512 MiB of a host: --set host.memory.sizeMib=2112',
-      ['perf', 'write-bw', '--region', '1G'],
-    ],
     ['--size is 1073741824, expected memory for what a program sends', ['explain', 'write-lat', '-s', '1G']],
-    [
-      '--region is 67108864, expected memory for what each of 4 programs sends and receives within the 512 MiB of a host: --set host.memory.sizeMib=576',
-      ['perf', 'kv-get', '--threads', '4'],
-    ],
-    [
-      '--region is 2147483648, expected memory for what each of 2 programs sends and receives within the 512 MiB of a host\n',
-      ['perf', 'write-bw', '-q', '2', '--threads', '2', '--region', '2G'],
-    ],
     ['--all is true, expected left out with --size', ['perf', 'write-bw', '-a', '-s', '64']],
     [
       '--tx-depth is 4, expected left out: a program posts requests of its own',

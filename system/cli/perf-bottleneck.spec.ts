@@ -516,7 +516,7 @@ it('no share is above the whole, though counters run on after the last message',
 
 it('advises nothing that stands where its range ends', async () => {
   const fastest = {
-    'wire.speed': 'EDR',
+    'wire.speed': 'NDR',
     'pcie.link.generation': 5,
     'pcie.link.lanes': 16,
     'dma.dataPathBytes': 512,

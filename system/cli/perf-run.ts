@@ -1,5 +1,5 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import { ConfigurationError, psPerSecond } from '../../base/index.ts';
+import { ConfigurationError, nsToPs } from '../../base/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -26,6 +26,7 @@ import {
 } from '../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../machine/profile/index.ts';
 import {
+  announcedEnd,
   announcedStart,
   type BandwidthResult,
   distributionOf,
@@ -34,7 +35,6 @@ import {
   type PerfArgs,
   type PerfSide,
   perfBufferBytes,
-  startLeadPs,
 } from '../workloads/index.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
 import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
@@ -98,9 +98,9 @@ export interface PerfRow {
   readonly isBalanced: boolean;
   /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
   readonly linkBytesPerSecond?: number;
-  /** Interrupts delivered to each host, of all vectors. */
+  /** Interrupts delivered to each host while the messages were measured, of all vectors. */
   readonly interrupts: readonly number[];
-  /** The caches of each HCA. */
+  /** The caches of each HCA while the messages were measured. */
   readonly caches: readonly NodeReport['hca']['caches'][];
   /** On-demand paging, by host; left out when there was none. */
   readonly onDemand?: readonly Required<NodeReport>['onDemand'][];
@@ -142,16 +142,15 @@ export default async function runPerf(
     return programsOf(args);
   });
   const { machine } = lease;
-  const isFromStart = args.warmupIterations !== undefined || args.load !== undefined;
-  const before = await keepingCapture(machine, options.analysis, async () => {
-    const start = isFromStart ? await runToStart(machine) : undefined;
+  const measuredFigures = await keepingCapture(machine, options.analysis, async () => {
+    const figures = await runMeasured(machine, programsOf(args).length);
     await runMachine(machine);
-    return start;
+    return figures;
   });
   const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
   const report = await machine.report();
   const { checks, faults } = report;
-  const figures = before === undefined ? report : figuresSince(before, report);
+  const figures = measuredFigures ?? report;
   const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
@@ -290,18 +289,26 @@ function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
   ];
 }
 
-/** Long enough for any boot and warm-up; then the run itself says what it waits for. */
-const warmupLimitPs = 60 * psPerSecond;
+/** Runs through the test. @returns the counters of its messages: from before the first until after the last */
+async function runMeasured(machine: Machine, programCount: number): Promise<ReportFigures | undefined> {
+  const before = await reportAt(machine, announcedStart, 1);
+  const after = await reportAt(machine, announcedEnd, programCount);
+  return before === undefined || after === undefined ? undefined : figuresSince(before, after);
+}
 
-/** Runs until the messages of the warm-up are through. @returns the counters before the first measured one */
-async function runToStart(machine: Machine): Promise<Report | undefined> {
-  let startPs: number | undefined;
-  const isKnown = async (): Promise<boolean> => {
-    startPs = (await machine.log()).map(({ text }) => announcedStart(text)).find((ps) => ps !== undefined);
-    return startPs !== undefined;
-  };
-  if (!(await machine.runUntil(isKnown, startLeadPs / 2, warmupLimitPs))) return;
-  await machine.runTo(startPs!);
+/** Runs to the last of so many instants that programs announce. @returns the report there */
+async function reportAt(
+  machine: Machine,
+  announced: (text: string) => number | undefined,
+  lineCount: number,
+): Promise<Report | undefined> {
+  // An instant is announced by the exchange's latency ahead, at least.
+  const marginPs = nsToPs(machine.config.machine.exchangeLatencyNs) / 2;
+  const isAwaited = (text: string): boolean => announced(text) !== undefined;
+  await runMachine(machine, () => machine.runUntilLogged(isAwaited, marginPs, lineCount));
+  const instants = (await machine.log()).flatMap(({ text }) => announced(text) ?? []);
+  if (instants.length < lineCount) return;
+  await machine.runTo(Math.max(...instants));
   return machine.report();
 }
 

@@ -5,10 +5,16 @@ import type { Machine } from '../machine/index.ts';
 /** Errors after which every part of the machine can still be asked. */
 const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockError']);
 
-/** @throws RunError with the last line of each kernel behind its message */
-export async function runMachine(machine: Machine): Promise<void> {
+/**
+ * @param run how far it runs: default to its end
+ * @throws RunError with the last lines of the kernels after its message
+ */
+export async function runMachine(
+  machine: Machine,
+  run: () => Promise<unknown> = () => machine.run(),
+): Promise<void> {
   try {
-    await machine.run();
+    await run();
   } catch (error) {
     if (!(error instanceof Error) || !tellable.has(error.name)) throw error;
     const lines = await kernelText(machine);

@@ -426,6 +426,24 @@ export class Machine implements AsyncDisposable {
     return true;
   }
 
+  /**
+   * Runs until programs have added so many lines to the log that `isAwaited` takes, and at most `marginPs` on; ends without them where
+   * programs end or wait for what never comes.
+   * @throws RunError as {@link run}
+   */
+  async runUntilLogged(isAwaited: (text: string) => boolean, marginPs: number, lineCount = 1): Promise<void> {
+    this.#checkIdle('run');
+    const local = this.#local;
+    const leftCount = async (): Promise<number> =>
+      lineCount - (await this.log()).filter(({ text }) => isAwaited(text)).length;
+    if (local === undefined) {
+      await this.#runs.runInSteps(marginPs, async () => (await leftCount()) <= 0);
+      return;
+    }
+    const left = await leftCount();
+    if (left > 0) await local.untilLogged(isAwaited, left, () => this.#runs.runUntilEnded(marginPs, NEVER));
+  }
+
   /** Has every host's driver remove its device and give everything back. */
   async removeDrivers(): Promise<RunOutcome> {
     this.#checkIdle('remove the drivers');

@@ -113,6 +113,24 @@ export class PartRuns {
     });
   }
 
+  /**
+   * Runs in steps, each of which begins with what comes next, until `isOver` holds between two, nothing more happens, or all programs
+   * have ended.
+   */
+  runInSteps(stepPs: number, isOver: () => Promise<boolean>): Promise<RunOutcome> {
+    return this.#timed(async () => {
+      while (!(await isOver())) {
+        const activities = await Promise.all(this.#ports.map((port) => port.activity()));
+        this.#quiescentUntilPs = Math.min(...activities.map(({ nextPs }) => nextPs));
+        const isStuck = activities.every(({ isQuiescent, waiting }) => isQuiescent || waiting.length === 0);
+        if (this.#quiescentUntilPs === NEVER || isStuck) break;
+        const run: RunPart = (port, ps) => port.runTo(ps);
+        await this.#runStretch(run, Math.max(this.#nowPs, this.#quiescentUntilPs) + stepPs);
+      }
+      return this.#outcome('limit');
+    });
+  }
+
   async #runStretches(drainPs: number, limitPs: ExactPs): Promise<RunOutcome> {
     let startPs = this.#nowPs;
     for (let stretchPs = this.#stretchPs; ; ) {

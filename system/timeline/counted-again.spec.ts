@@ -36,13 +36,19 @@ const withWarmup = (seed: number): ShortRun => {
   return isLatency ? run : { ...run, fields: { ...run.fields, warmup: 3 } };
 };
 
-it.each(seeds.slice(1, 3))('a row counts from the end of its warm-up on, of seed %i', async (seed) => {
-  const run = withWarmup(seed);
+const measuredRuns = seeds
+  .slice(1, 3)
+  .flatMap((seed) => [
+    ['after a warm-up', seed, withWarmup(seed)] as const,
+    ['from a cold start', seed, drawShortRun(seed, messages)] as const,
+  ]);
+
+it.each(measuredRuns)('a row counts its messages alone, %s, of seed %i', async (_how, _seed, run) => {
   const words = JSON.stringify(run);
   const { machine, args } = machineOf(run);
   const row = await runPerf({ machine, args });
-  const { timeline, startPs = 0 } = await recordedRun(run, ['caches', 'interrupts']);
-  const since = [...timeline.records()].filter(({ atPs }) => Number(atPs) >= startPs);
+  const { timeline, startPs = 0, endPs } = await recordedRun(run, ['caches', 'interrupts']);
+  const since = [...timeline.records()].filter(({ atPs }) => Number(atPs) >= startPs && Number(atPs) < endPs);
   for (const [node, caches] of row.caches.entries()) {
     expect(cacheFailures(since, node, caches), words).toEqual([]);
     const delivered = since.filter(

@@ -56,7 +56,7 @@ export {
   type SizeShare,
   verbOf,
 } from './perf-plan.ts';
-export { announcedStart, startLeadPs, startsTogether } from './perf-start.ts';
+export { announcedEnd, announcedStart } from './perf-start.ts';
 export {
   announcedOf,
   handleTo,

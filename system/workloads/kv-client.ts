@@ -38,6 +38,7 @@ import { openPerfEndpoint, postReceive, ucSteps } from './perf-link.ts';
 import { Places } from './perf-places.ts';
 import type { PerfSide } from './perf-plan.ts';
 import { resultOf } from './perf-rates.ts';
+import { announceEnd } from './perf-start.ts';
 import { announcedOf } from './port-address.ts';
 import { connectQps, createBuffer, type RcBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd } from './unreliable-states.ts';
@@ -56,6 +57,7 @@ export async function kvClient(program: ProgramContext): Promise<JsonValue> {
     cycles: cyclesSpent(),
     ...hostWorkOf(program),
   };
+  await announceEnd(program);
   return side as unknown as JsonValue;
 }
 

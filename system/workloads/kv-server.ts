@@ -31,6 +31,7 @@ import { SparselySignalled } from './kv-requests.ts';
 import { serverBegins } from './kv-start.ts';
 import { openPerfEndpoint, ucSteps } from './perf-link.ts';
 import type { PerfSide } from './perf-plan.ts';
+import { announceEnd } from './perf-start.ts';
 import { handleTo, type PortAddress, peerFrom } from './port-address.ts';
 import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { connectUd, initUd, qkey } from './unreliable-states.ts';
@@ -62,6 +63,7 @@ export async function kvServer(program: ProgramContext): Promise<JsonValue> {
   const cycles = cyclesSpent();
   await clientsEnd(program, args);
   const side: PerfSide = { cycles, requests, ...hostWorkOf(program) };
+  await announceEnd(program);
   return side as unknown as JsonValue;
 }
 

@@ -7,12 +7,12 @@ import type { IbvWc } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { countCycles } from './core-cycles.ts';
 import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
-import { labelOf, openPerfLink, type PerfLink } from './perf-link.ts';
+import { openPerfLink, type PerfLink } from './perf-link.ts';
 import { offerAll } from './perf-load.ts';
 import { type BandwidthResult, isReliable, type PerfArgs, type PerfSide } from './perf-plan.ts';
 import { resultOf } from './perf-rates.ts';
 import { isReceive, Receiver } from './perf-receiver.ts';
-import { startsTogether, startTogether } from './perf-start.ts';
+import { announceEnd, labelOf, startsTogether, startTogether } from './perf-start.ts';
 import type { PerfStream } from './perf-stream.ts';
 import { barrier } from './rc-endpoint.ts';
 
@@ -30,6 +30,7 @@ async function runSide(program: ProgramContext, isClient: boolean): Promise<Json
   const cyclesSpent = countCycles(program);
   const done = await runPhase(link, isClient, args.iterations);
   const side: PerfSide = { ...done, cycles: done.cycles ?? cyclesSpent() };
+  await announceEnd(program);
   await barrier(program, labelOf('done', args));
   return side as unknown as JsonValue;
 }

@@ -8,7 +8,7 @@
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import { openPerfLink, type PerfLink } from './perf-link.ts';
 import type { LatencyResult } from './perf-plan.ts';
-import { startTogether } from './perf-start.ts';
+import { announceEnd, startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
 /** A SEND ping-pong asks for a completion so often at least, and as often as its queue would be full: then it is given back. */
@@ -18,6 +18,7 @@ export async function latencyClient(program: ProgramContext): Promise<JsonValue>
   const link = await openPerfLink(program, true);
   await warmUp(link, true);
   const startsPs = await runPingPong(link, true, link.args.iterations);
+  await announceEnd(program);
   await barrier(program, 'done');
   const { verb } = link.args;
   const result = resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1);
@@ -28,6 +29,7 @@ export async function latencyServer(program: ProgramContext): Promise<undefined>
   const link = await openPerfLink(program, false);
   await warmUp(link, false);
   await runPingPong(link, false, link.args.iterations);
+  await announceEnd(program);
   await barrier(program, 'done');
 }
 

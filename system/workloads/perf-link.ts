@@ -31,17 +31,18 @@ import { CompletionPoller, WorkFailedError } from './completions.ts';
 import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf-buffer.ts';
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
+import { announceReady, labelOf } from './perf-start.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
 import { createExtendedQps, extendedSteps, inOrder, srqNumberOf } from './perf-xrc.ts';
 import { handleTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
-  connectRc,
   openEndpoint,
   pathMtuOf,
   type QpSteps,
   type RcEndpoint,
   type RcPeer,
+  rcSteps,
 } from './rc-endpoint.ts';
 import { allAccess, toInit } from './rc-states.ts';
 import { connectUc, connectUd, initUd, qkey } from './unreliable-states.ts';
@@ -74,17 +75,15 @@ export interface PerfLink {
   readonly registrationPs: number;
 }
 
-/** Name of a value that the programs of one thread exchange. */
-export const labelOf = (name: string, { thread = 0 }: PerfArgs): string =>
-  thread === 0 ? name : `${name}.${thread}`;
-
 export async function openPerfLink(program: ProgramContext, isClient: boolean): Promise<PerfLink> {
   const args = program.args as unknown as PerfArgs;
   const endpoint = await openPerfEndpoint(program, args);
   const receiveDepth = args.verb === 'send' ? Math.max(1, args.rxDepth) : 1;
   const { sendCq, receiveCq, sends, receives } = await createCqs(endpoint.context, args, receiveDepth);
   const buffer = await openPerfBuffer(endpoint, args);
-  const ends = await connectedEnds(endpoint, args, isClient, { send: sendCq, receive: receiveCq }, buffer);
+  const cqs = { send: sendCq, receive: receiveCq };
+  const afterReady = (): Promise<void> => (isClient ? Promise.resolve() : announceReady(program, args));
+  const ends = await connectedEnds(endpoint, args, isClient, cqs, buffer, afterReady);
   const remote = await takeHalf(program, args, ends.peer.note, buffer);
   return {
     program,
@@ -125,11 +124,12 @@ function connectedEnds(
   isClient: boolean,
   cqs: PerfCqs,
   buffer: PerfBuffer,
+  afterReady: () => Promise<void>,
 ): Promise<PerfEnds> {
   const { connection = 'RC' } = args;
   return connection === 'XRC'
-    ? extendedEnds(endpoint, args, isClient, cqs, buffer)
-    : plainEnds(endpoint, args, connection, cqs, buffer);
+    ? extendedEnds(endpoint, args, isClient, cqs, buffer, afterReady)
+    : plainEnds(endpoint, args, connection, cqs, buffer, afterReady);
 }
 
 async function plainEnds(
@@ -138,6 +138,7 @@ async function plainEnds(
   connection: PlainConnection,
   cqs: PerfCqs,
   buffer: PerfBuffer,
+  afterReady: () => Promise<void>,
 ): Promise<PerfEnds> {
   const cap = capOf(args);
   const attr = { maxWr: cap.maxRecvWr, maxSge: 1 };
@@ -152,7 +153,8 @@ async function plainEnds(
     const queues = srq === undefined ? qps : qps.slice(0, 1);
     for (const { qpNum } of queues) for (let at = 0; at < cap.maxRecvWr; at++) repost(qpNum);
   };
-  const peer = await connect(endpoint, qps, args, connection, noteOf(buffer), postAll);
+  const steps = { beforeReady: postAll, afterReady, ...stepsOf(endpoint, connection, args.mtuBytes) };
+  const peer = await connectQps(endpoint, qps, labelOf('perf', args), noteOf(buffer), steps);
   const ah = await addressOf(endpoint, args, peer);
   const addressingOf = (index: number): Addressing =>
     ah === undefined ? {} : { ud: { ah, remoteQpn: peer.qpNumbers[index]!, remoteQkey: qkey } };
@@ -169,6 +171,7 @@ async function extendedEnds(
   isClient: boolean,
   cqs: PerfCqs,
   buffer: PerfBuffer,
+  afterReady: () => Promise<void>,
 ): Promise<PerfEnds> {
   const cap = capOf(args);
   const own = await createExtendedQps(endpoint, args, isClient, cqs, cap);
@@ -178,7 +181,7 @@ async function extendedEnds(
     for (let at = 0; at < cap.maxRecvWr; at++) postShared(own.srq, receiveWr);
   };
   const note = { ...noteOf(buffer), srqNumber: srqNumberOf(own) };
-  const steps = { beforeReady, ...extendedSteps(endpoint, args.mtuBytes) };
+  const steps = { beforeReady, afterReady, ...extendedSteps(endpoint, args.mtuBytes) };
   const label = labelOf('perf', args);
   const peer = await connectQps(endpoint, inOrder(own, isClient), label, note, steps);
   const { srqNumber } = peer.note as unknown as typeof note;
@@ -241,21 +244,8 @@ async function createQps(
   return qps;
 }
 
-function connect(
-  endpoint: RcEndpoint,
-  qps: readonly IbvQp[],
-  args: PerfArgs,
-  connection: PlainConnection,
-  note: JsonValue,
-  beforeReady: () => void,
-): Promise<RcPeer> {
-  const { mtuBytes } = args;
-  const label = labelOf('perf', args);
-  if (connection === 'RC') return connectRc(endpoint, qps, label, note, beforeReady, mtuBytes);
-  return connectQps(endpoint, qps, label, note, { beforeReady, ...stepsOf(endpoint, connection, mtuBytes) });
-}
-
-function stepsOf(endpoint: RcEndpoint, connection: Exclude<PlainConnection, 'RC'>, mtuBytes: number) {
+function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, mtuBytes: number) {
+  if (connection === 'RC') return rcSteps(endpoint, mtuBytes);
   if (connection === 'UD')
     return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };
   return ucSteps(endpoint, mtuBytes);

@@ -4,18 +4,23 @@
  *
  *     client i ── ready ──► server i ── ready ──► client 0 ── instant × threads ──► server i ── instant ──► client i
  *
- * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there.
+ * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there. One client without all that begins
+ * when it hears that the server is ready.
  */
 import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../machine/index.ts';
-import { labelOf } from './perf-link.ts';
 import type { PerfArgs } from './perf-plan.ts';
+
+/** Name of a value that the programs of one thread exchange. */
+export const labelOf = (name: string, { thread = 0 }: PerfArgs): string =>
+  thread === 0 ? name : `${name}.${thread}`;
 
 /** From the agreement to the instant: the counters are read this often. */
 export const startLeadPs = 2 * psPerMs;
 
-/** What client 0 adds to the machine's log once the instant is agreed. */
+/** Lines of the machine's log: what client 0 adds once the instant is agreed, and each program when its part has ended. */
 const announcement = 'measures from ';
+const endAnnouncement = 'measured until ';
 
 export const startsTogether = ({ threads = 1, isBidirectional, load, ...args }: PerfArgs): boolean =>
   threads > 1 || isBidirectional === true || load !== undefined || (args.warmupIterations ?? 0) > 0;
@@ -57,3 +62,27 @@ export const announceStart = (program: ProgramContext, startPs: number): void =>
 /** The instant that a line of the machine's log announces, if it does. */
 export const announcedStart = (line: string): number | undefined =>
   line.startsWith(announcement) ? Number(line.slice(announcement.length)) : undefined;
+
+/**
+ * Where programs do not agree on an instant, the client begins as soon as it hears that the server is ready, or later: nothing of
+ * the test is under way before. The server announces that instant, which takes no time.
+ */
+export async function announceReady(program: ProgramContext, args: PerfArgs): Promise<void> {
+  if (startsTogether(args)) return;
+  await program.cpu.settle();
+  announceStart(program, Number(program.cpu.instantPs) + program.exchange.latencyPs);
+}
+
+/**
+ * The part of a program has ended. What it does next, its end among it, begins at an instant that is announced ahead, so that
+ * counters can be read there: the system takes back what a process leaves, by commands to the device.
+ */
+export async function announceEnd({ cpu, exchange, log }: ProgramContext): Promise<void> {
+  await cpu.settle();
+  log(`${endAnnouncement}${Number(cpu.instantPs) + exchange.latencyPs}`);
+  await cpu.sleep(exchange.latencyPs);
+}
+
+/** The instant at which a line of the machine's log announces an end, if it does. */
+export const announcedEnd = (line: string): number | undefined =>
+  line.startsWith(endAnnouncement) ? Number(line.slice(endAnnouncement.length)) : undefined;

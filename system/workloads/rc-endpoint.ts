@@ -127,16 +127,19 @@ export async function connectRc(
   beforeReady: () => void = () => {},
   pathMtuBytes = 0,
 ): Promise<RcPeer> {
-  const pathMtu = pathMtuOf(endpoint, pathMtuBytes);
-  const attributes = { ...rcDefaults, pathMtu };
-  return connectQps(endpoint, qps, label, note, {
+  return connectQps(endpoint, qps, label, note, { beforeReady, ...rcSteps(endpoint, pathMtuBytes) });
+}
+
+/** How a RC QP comes to where it sends and receives. */
+export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
+  const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
+  return {
     init: (qp) => toInit(qp),
-    beforeReady,
     ready: async (qp, address, firstPsn) => {
       await toRtr(qp, address, attributes);
       await toRts(qp, firstPsn, attributes);
     },
-  });
+  };
 }
 
 /** How QPs of a service come to where they send and receive, or one of both. */
@@ -146,6 +149,8 @@ export interface QpSteps<Q = IbvQp> {
   beforeReady(): void;
   /** @param address of the QP at the other host; @param firstPsn of this one */
   ready(qp: Q, address: RcAddress, firstPsn: number): Promise<void>;
+  /** Runs when all are ready, right before the other side is told. */
+  afterReady?(): Promise<void>;
 }
 
 /** {@link connectRc} for QPs of any service. */
@@ -169,6 +174,7 @@ export async function connectQps<Q extends Pick<IbvQp, 'qpNum'>>(
     const address = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
     await steps.ready(qp, address, firstPsns[index]!);
   }
+  await steps.afterReady?.();
   // Neither side sends before both can receive.
   await barrier(program, `${label}.ready`);
   return peer;

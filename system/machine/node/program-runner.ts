@@ -39,6 +39,8 @@ export class ProgramRunner {
   readonly #loaded: Loaded[] = [];
   readonly #processes = new Map<string, Process>();
   readonly log: LogLine[] = [];
+  /** Called with each line that is added to the log. */
+  onLog: ((text: string) => void) | undefined;
   /** Called at each report of progress, in the thread of the host. */
   onProgress: ProgressListener | undefined;
 
@@ -119,13 +121,11 @@ export class ProgramRunner {
       fork: (name, run) => this.#fork(order, hostContext, name, run),
       operation: (name, stretch) => this.#markedOperations(name).run(cpu, order.name, name, stretch),
       random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
-      log: (text) =>
-        this.log.push({
-          node: this.#host.node,
-          atPs: cpu.instantPs,
-          program: order.name,
-          text: typeof text === 'string' ? text : textOfThrown(text),
-        }),
+      log: (given) => {
+        const text = typeof given === 'string' ? given : textOfThrown(given);
+        this.log.push({ node: this.#host.node, atPs: cpu.instantPs, program: order.name, text });
+        this.onLog?.(text);
+      },
       progress: (done, total) => this.#reportProgress(done, total),
     };
   }

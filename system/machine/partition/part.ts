@@ -157,6 +157,28 @@ export class MachinePart {
     }
   }
 
+  /**
+   * Runs something that ends when all members have ended, as if programs ended as soon as they have added so many lines to the
+   * log that `isAwaited` takes.
+   */
+  async untilLogged<Outcome>(
+    isAwaited: (text: string) => boolean,
+    lineCount: number,
+    run: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    let left = lineCount;
+    const onLog = (text: string): void => {
+      if (isAwaited(text) && --left === 0) for (const { lp } of this.hosts) lp.setMembersAside();
+    };
+    for (const programs of this.programs) programs.onLog = onLog;
+    try {
+      return await run();
+    } finally {
+      for (const programs of this.programs) programs.onLog = undefined;
+      for (const { lp } of this.hosts) lp.takeMembersBack();
+    }
+  }
+
   /** In a part that was put back: see {@link ProgramRunner.beginAs}. */
   beginAs(node: number, number: number, run: ProgramFunction, args: JsonValue): void {
     this.programs[this.#indexOf(node)]!.beginAs(number, run, args);

@@ -7,7 +7,7 @@ import { parsedFault } from '../../machine/faults/index.ts';
 import { Machine, type MachineOptions, type Report } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Timeline, TimelineCategory } from '../../machine/timeline/index.ts';
-import { announcedStart, type PerfArgs } from '../../workloads/index.ts';
+import { announcedEnd, announcedStart, type PerfArgs } from '../../workloads/index.ts';
 
 interface PlayedRun {
   readonly args: PerfArgs;
@@ -19,6 +19,8 @@ export interface RecordedRun extends PlayedRun {
   readonly timeline: Timeline;
   /** When the messages after a warm-up begin; undefined where there is none. */
   readonly startPs: number | undefined;
+  /** Until when it counts. */
+  readonly endPs: number;
 }
 
 /** No drawn run has so many. */
@@ -44,10 +46,10 @@ export async function recordedRun(
   const analysis = { timeline: { categories, recordsMax } };
   await using machine = await playedMachine({ ...options, analysis }, args);
   const timeline = await machine.timeline();
-  const startPs = (await machine.log())
-    .map(({ text }) => announcedStart(text))
-    .find((instant) => instant !== undefined);
-  return { args, config: machine.config, report: await machine.report(), timeline, startPs };
+  const texts = (await machine.log()).map(({ text }) => text);
+  const startPs = texts.map(announcedStart).find((instant) => instant !== undefined);
+  const endPs = Math.max(...texts.flatMap((text) => announcedEnd(text) ?? []));
+  return { args, config: machine.config, report: await machine.report(), timeline, startPs, endPs };
 }
 
 async function playedMachine(options: MachineOptions, args: PerfArgs): Promise<Machine> {
