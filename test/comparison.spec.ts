@@ -5,6 +5,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import runCompare, { type CompareRow } from '../system/cli/compare-run.ts';
 import type { Machine, MachineOptions } from '../system/machine/machine.ts';
+import { profileListing } from '../system/machine/profile/index.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import {
   type CompareArgs,
@@ -42,6 +43,28 @@ describe('the same bytes', () => {
   it.each(['pio', 'dma'] as const)('arrive by %s though the cable loses frames', async (path) => {
     const row = await rowOf(path, 8, { set: { 'ethernet.lossPerMillion': 150_000 }, seed: 3 });
     expect(row).toMatchObject({ isEqual: true, isBalanced: true });
+  });
+});
+
+describe('a shipped profile', () => {
+  const profiles = profileListing().profiles.map(({ name }) => name);
+  it.each(profiles)('%s carries messages longer than its frames by each path', async (profile) => {
+    for (const path of comparePaths) {
+      const args = { ...argsOf(path), sizeBytes: 6000, totalBytes: 12_000 };
+      const row = await runCompare({ machine: { profile, set: smallMemory }, args });
+      expect(row, path).toMatchObject({ isEqual: true, isBalanced: true, messages: 2 });
+    }
+  });
+
+  it.each([1500, 1501, 9000])('or an MTU of %i sends frames that are full by hand', async (mtuBytes) => {
+    for (const path of ['pio', 'dma'] as const) {
+      const args = { ...argsOf(path), sizeBytes: 9000, totalBytes: 18_000 };
+      const row = await runCompare({
+        machine: { set: { ...smallMemory, 'ethernet.mtuBytes': mtuBytes } },
+        args,
+      });
+      expect(row, path).toMatchObject({ isEqual: true, isBalanced: true });
+    }
   });
 });
 

@@ -8,6 +8,8 @@
  * This is a driver's code: it runs in the kernel, within the system calls of traditional-card.ts.
  */
 import {
+  ethernetFcsBytes,
+  ethernetHeaderBytes,
   NicBar,
   NicCause,
   nicBar0,
@@ -31,6 +33,8 @@ const channel = 0;
 const allMasked = 0xf;
 const fourGib = 2 ** 32;
 const pollPs = 1_000_000;
+/** IEEE 802.3, 3.2.7: payload of a basic frame. */
+const standardMtuBytes = 1500;
 
 /** A frame in the receive half of the packet buffer. */
 export interface WaitingFrame {
@@ -44,18 +48,20 @@ export class CardByHand {
   readonly #nic: NicSoftware;
   readonly #storeCycles: number;
   readonly #loadCycles: number;
+  readonly #mtuBytes: number;
   /** Raised by an interrupt: of the card (a frame waits), and of the DMA controller (terminal count). */
   readonly #frameCame: Signal;
   readonly #wordsMoved: Signal;
   readonly #undo: (() => void)[] = [];
 
-  constructor({ cpu, nic, host }: ProgramContext) {
+  constructor({ cpu, nic, host, configuration }: ProgramContext) {
     if (nic === undefined || nic.network !== undefined)
       throw new InvariantError('driver of the NIC', nic === undefined ? 'no NIC' : 'the kernel', 'nobody');
     this.#cpu = cpu;
     this.#nic = nic;
     this.#storeCycles = host.config.cost.mmioStore;
     this.#loadCycles = host.config.cost.mmioLoad;
+    this.#mtuBytes = configuration.ethernet.mtuBytes;
     this.#frameCame = host.newSignal();
     this.#wordsMoved = host.newSignal();
   }
@@ -67,9 +73,16 @@ export class CardByHand {
     while (fieldOf(await this.read('ctrl'), ctrl.reset) === 1) await this.#cpu.sleep(pollPs);
     this.write('pbmode', withField(withField(0, pbmode.transmit, 1), pbmode.receive, 1));
     this.write('tctl', withField(withField(0, tctl.enable, 1), tctl.padShort, 1));
-    this.write('rctl', withField(0, rctl.enable, 1));
+    this.write('rctl', this.#takingFrames(withField(0, rctl.enable, 1)));
     this.write('ctrl', withField(0, ctrl.setLinkUp, 1));
     while (fieldOf(await this.read('status'), status.linkUp) === 0) await this.#cpu.sleep(pollPs);
+  }
+
+  /** The card drops frames above 1522 bytes unless it is told how long they may be. */
+  #takingFrames(rctl: number): number {
+    if (this.#mtuBytes <= standardMtuBytes) return rctl;
+    this.write('rlpml', this.#mtuBytes + ethernetHeaderBytes + ethernetFcsBytes);
+    return withField(rctl, nicBits.rctl.longPackets, 1);
   }
 
   /** Has the card interrupt (by its pin) when a frame waits, and the DMA controller at terminal count. */
