@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
 import type { MachineOptions } from '../system/machine/machine.ts';
 import { expectBalanced } from './expectations.ts';
-import { eachPartition, programOf, smallMachine } from './machines.ts';
+import { eachPartition, programOf, runPrograms, smallMachine } from './machines.ts';
 import type { ResetArgs } from './programs/connecting.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -116,6 +116,25 @@ describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
     const established = server.indexOf('DEVICE_REMOVAL 0');
     expect(server.slice(established, established + 2)).toEqual(['DEVICE_REMOVAL 0', 'CONNECT_REQUEST 0']);
   });
+});
+
+it('cma.c, cma_process_remove: a listener at an address of the device has its event, and listens no more', async () => {
+  const { results } = await runPrograms([
+    programOf('connecting', 'asksTwice', 0),
+    programOf('connecting', 'listensAtAnAddress', 1),
+  ]);
+  expect(results[0]).toEqual(['RDMA_CM_EVENT_REJECTED', 8]);
+  expect(results[1]).toEqual(['RDMA_CM_EVENT_DEVICE_REMOVAL', true, 'RDMA_CM_EVENT_CONNECT_REQUEST', true]);
+});
+
+it('ucma.c, ucma_removal_event_handler: a request that no program has fetched is dropped, and comes again by its repetition', async () => {
+  const { results } = await runPrograms([
+    programOf('connecting', 'asksOnce', 0),
+    programOf('connecting', 'fetchesLate', 1),
+  ]);
+  // One request, after 4.096 µs × (2 × 2^18 + 2^20), 6.4 s, in which a REQ is not answered; no event of the one that was dropped.
+  expect(results[1]).toEqual(['RDMA_CM_EVENT_CONNECT_REQUEST', 64, true]);
+  expect(results[0]).toEqual(['RDMA_CM_EVENT_REJECTED', 28]);
 });
 
 it.each(eachPartition)('is the same in partition %s', async (partition) => {

@@ -275,3 +275,72 @@ export async function staysListening(context: ProgramContext): Promise<JsonValue
   }
   return told;
 }
+
+/** Listens at an address of the device, which is then reset; listens again. @returns what it was told */
+export async function listensAtAnAddress(context: ProgramContext): Promise<JsonValue> {
+  const { verbs, exchange } = context;
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const listen = async (): Promise<ibv.RdmaCmId> => {
+    const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
+    await ibv.rdmaBindAddr(id, dst);
+    await ibv.rdmaListen(id, 4);
+    return id;
+  };
+  const first = await listen();
+  const before = first.verbs;
+  await resetDevice(context);
+  const removal = await next(channel);
+  await exchange.put('listening', true);
+  await exchange.take('asked');
+  await ibv.rdmaDestroyId(first);
+  const second = await listen();
+  await exchange.put('again', true);
+  const request = await next(channel);
+  return [
+    ibv.rdmaEventStr(removal.event),
+    removal.id === first,
+    ibv.rdmaEventStr(request.event),
+    // The device is opened again for what comes after the reset.
+    second.verbs !== before && request.id.verbs === second.verbs,
+  ];
+}
+
+/** Asks while that listener is none, and when it listens again. */
+export async function asksTwice({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const first = await resolved(channel, dst);
+  await ibv.rdmaConnect(first, { qpNum: 0x77 });
+  const { event, status } = await nextOf(first);
+  await exchange.put('asked', true);
+  await exchange.take('again');
+  const second = await resolved(channel, dst);
+  await ibv.rdmaConnect(second, { qpNum: 0x78 });
+  return [ibv.rdmaEventStr(event), status];
+}
+
+/** Has its device reset while a request waits to be fetched. @returns events, and how long after the first REQ the request came again */
+export async function fetchesLate(context: ProgramContext): Promise<JsonValue> {
+  const { cpu, exchange } = context;
+  const channel = await listening(context);
+  await exchange.take('asked');
+  await cpu.sleep(1e9);
+  const watch = cpu.stopwatch();
+  await resetDevice(context);
+  const event = await next(channel);
+  const seconds = watch.elapsedPs / 1e12;
+  const more = await ibv.rdmaGetCmEvent(channel, 1e12);
+  await ibv.rdmaReject(event.id);
+  return [ibv.rdmaEventStr(event.event), Math.round(seconds * 10), more === undefined];
+}
+
+/** Asks once, and is told in the end. */
+export async function asksOnce({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
+  await exchange.take('listening');
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
+  const id = await resolved(channel, dst);
+  await ibv.rdmaConnect(id, { qpNum: 0x77 });
+  await exchange.put('asked', true);
+  const { event, status } = await nextOf(id);
+  return [ibv.rdmaEventStr(event), status];
+}
