@@ -7,7 +7,7 @@ export const driverMistakes: readonly Mistake[] = [
     what: 'Deregistration does not give the translation entries of a region back.',
     kind: 'resource not returned',
     file: 'driver/mr.ts',
-    find: '  await device.mtts.release(cpu, region.translation);\n',
+    find: '  if (region.translation !== undefined) await device.mtts.release(cpu, region.translation);\n',
     replace: '',
   },
   {
@@ -32,10 +32,10 @@ export const driverMistakes: readonly Mistake[] = [
     what: 'The pages of a region are unpinned before the device has released them.',
     kind: 'wrong order',
     file: 'driver/mr.ts',
-    find: `  await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });
-  if (region.pages === undefined) await device.pager.remove(cpu, region.key);
+    find: `  if (region.isEnabled) await takeBack(cpu, device, slot);
+  if (region.isOnDemand) await device.pager.remove(cpu, region.key);
   await device.icm.dmpt.release(cpu, slot);
-  await device.mtts.release(cpu, region.translation);
+  if (region.translation !== undefined) await device.mtts.release(cpu, region.translation);
   device.numbers.mpts.release(region.number);
   const { costs } = device.platform;
   if (region.pages === undefined) {
@@ -51,13 +51,13 @@ export const driverMistakes: readonly Mistake[] = [
     cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * pages.pages.length);
     process.unpin(cpu, pages);
   }
-  await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });
+  if (region.isEnabled) await takeBack(cpu, device, slot);
   if (pages === undefined) {
     await device.pager.remove(cpu, region.key);
     cpu.charge('driver', costs.deregisterRegionFixed);
   }
   await device.icm.dmpt.release(cpu, slot);
-  await device.mtts.release(cpu, region.translation);
+  if (region.translation !== undefined) await device.mtts.release(cpu, region.translation);
   device.numbers.mpts.release(region.number);
 `,
   },
