@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { mpt } from '../abi/index.ts';
 import { expectBalanced } from './expectations.ts';
-import { eachPartition, programOf, runPrograms } from './machines.ts';
+import { eachPartition, programOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -25,6 +25,14 @@ describe.each(eachPartition)('a region that is re-registered, in partition %s', 
       regions: 1,
     });
   });
+});
+
+it('sheet 3.15: edits no entry that is the device’s, by the linter of drivers', async () => {
+  await using machine = await smallMachine({ analysis: { lint: true } });
+  await machine.load(programOf('rereg', 'writer', 0));
+  await machine.load(programOf('rereg', 'changer', 1));
+  await machine.run();
+  expect((await machine.analyses()).flatMap(({ findings }) => findings)).toEqual([]);
 });
 
 it('libibverbs, mlx4_ib: refuses what makes no sense, and a failure leaves a region that can only be deregistered', async () => {
