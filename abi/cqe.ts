@@ -145,7 +145,7 @@ export const errorCqe = layout('error CQE', header, {
   qpn: bits32(0x00, 23, 0),
   srqn: bits32(0x08, 23, 0, 'of an XRC target: by it libmlx4 finds the queue'),
   wqeCounter: u16(0x18),
-  vendorSyndrome: u8(0x1a, 'reported only; 0 is accepted'),
+  vendorSyndrome: u8(0x1a, 'reported only: vendor-syndromes.ts'),
   syndrome: named(u8(0x1b), CqeSyndrome),
   owner: bits8(cqeOwnerOffset, 7, 7),
   isSend: bits8(cqeOwnerOffset, 6, 6),

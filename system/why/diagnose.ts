@@ -5,8 +5,9 @@
 import { CqeSyndrome } from '../../abi/index.ts';
 import type { Evidence } from '../machine/evidence/index.ts';
 import { type Cause, type Explanation, explained, hex, type Weight } from './cause.ts';
-import { failureExplained, overrunExplained } from './failures.ts';
+import { failureExplained } from './failures.ts';
 import { notesOf } from './notes.ts';
+import { overrunExplained } from './overruns.ts';
 import { refusedPostExplained } from './refused-posts.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
@@ -115,11 +116,14 @@ function addOpenRequests(scene: Scene, findings: Causes): void {
     if (scene.host(node) !== undefined) continue;
     for (const qp of qps) {
       const isTried = qp.timeouts > 0 || qp.rnrNaksReceived > 0 || qp.sequenceNaksReceived > 0;
-      if (qp.underWay.length + qp.abandoned === 0 || !isTried || qp.failed > 0) continue;
+      if (qp.underWay.length + qp.abandoned === 0 || qp.failed > 0) continue;
       const open = { scene, node, qp, post: undefined, atPs: qp.destroyedPs ?? atPs };
       const isNotReady = qp.rnrNaksReceived > 0 && qp.timeouts === 0;
       const explanation = isNotReady ? notReady(open) : explained(noAnswerRules, open);
-      if (explanation !== undefined) findings.add(node, explanation, 'fault', undefined);
+      // With timeout 0 nothing is tried again: it may be under way still, unless its packets cannot arrive.
+      const isUnknown = explanation === undefined || explanation.cause === 'no-answer';
+      if (isTried ? explanation === undefined : qp.timeoutCode !== 0 || isUnknown) continue;
+      findings.add(node, explanation!, 'fault', undefined);
     }
   }
 }

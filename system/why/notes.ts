@@ -1,6 +1,6 @@
 /** What went well and cost time, or lost a message that nobody waits for: no fault, and often the answer to "why is it slow". */
-import type { DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
-import { counted, durationText, type Explanation, qpName } from './cause.ts';
+import type { CqEvidence, DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
+import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, servicesLost } from './unreliable.ts';
 
@@ -16,6 +16,7 @@ export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
       ...versions(scene, device.node, qp),
     ]),
     ...pages(device),
+    ...(scene.host(device.node) === undefined ? device.cqs.flatMap((cq) => left(device.node, cq)) : []),
     ...[datagramsLost(scene, device.node, device.qps), servicesLost(scene, device.node, device.qps)].flatMap(
       (lost) => (lost === undefined ? [] : [lost]),
     ),
@@ -73,6 +74,28 @@ function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
       evidence: { roce: own, peerRoce: other },
       advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
       key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
+    },
+  ];
+}
+
+/**
+ * Of a guest: completions in a CQ that is armed. One that is armed has its event with the next completion, so that they were there, and
+ * reported, before; or they are of messages that solicit none.
+ */
+function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
+  const count = (producer - consumer) & 0xff_ffff;
+  if (armed === 'not' || count === 0 || count > 0x40_0000) return [];
+  const isSolicited = armed === 'solicited';
+  return [
+    {
+      cause: isSolicited ? 'event-solicited-only' : 'left-in-armed-cq',
+      sentence: isSolicited
+        ? `CQ ${hex(cqn)} of host ${node} is armed for solicited completions only, and ${counted(count, 'completion')} came of messages that solicit none`
+        : `CQ ${hex(cqn)} of host ${node} is armed with ${counted(count, 'completion')} left in it, which an event has reported before: no new event comes for them`,
+      evidence: { cqn, left: count, arms, events },
+      advice: isSolicited
+        ? 'Set IBV_SEND_SOLICITED in the sender’s requests, or call ibv_req_notify_cq with 0.'
+        : 'After ibv_req_notify_cq poll until the CQ is empty, and only then wait for the next event.',
     },
   ];
 }

@@ -4,6 +4,7 @@
  */
 import type { PostEvidence, QpEvidence } from '../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, type Rule } from './cause.ts';
+import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';
 
 export interface NoAnswer {
@@ -196,6 +197,11 @@ const peerState: Rule<NoAnswer> = (symptom) => {
       advice:
         'Bring the peer’s QP to RTR before the first request is posted here, e.g. exchange a message after both sides are ready.',
     };
+  const { sendCqn, receiveCqn } = peer.of;
+  for (const cqn of [receiveCqn, sendCqn]) {
+    const overrun = overrunExplained(scene, peer.node, cqn);
+    if (overrun !== undefined) return overrun;
+  }
   const entered = peer.of.states.findLast((change) => change.state === 'ERR');
   const before = entered !== undefined && entered.atPs < (post?.atPs ?? 0);
   return {

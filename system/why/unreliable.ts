@@ -7,8 +7,13 @@ import type { Scene } from './scene.ts';
 const isDatagram = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 3;
 const isUnreliableConnection = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 1;
 
-const senderText = (node: number, { sourceQpn }: DropEvidence): string =>
-  sourceQpn < 0 ? '' : ` of ${qpName(node ^ 1, sourceQpn)}`;
+/** The host of a datagram's sender: that at the other end of the cable, if it has such a QP. */
+function senderNode(scene: Scene, node: number, { sourceQpn }: DropEvidence): number {
+  return scene.qp(node ^ 1, sourceQpn) === undefined ? node : node ^ 1;
+}
+
+const senderText = (scene: Scene, node: number, drop: DropEvidence): string =>
+  drop.sourceQpn < 0 ? '' : ` of ${qpName(senderNode(scene, node, drop), drop.sourceQpn)}`;
 
 /** Datagrams to these QPs, or to QPs that do not exist, that a host's device dropped. */
 export function datagramsLost(
@@ -22,8 +27,9 @@ export function datagramsLost(
   const find = (reason: string, isMeant: (drop: DropEvidence) => boolean): DropEvidence | undefined =>
     scene.drops(node, [reason], (drop) => isDatagram(drop) && isMeant(drop));
   const senderLine = (drop: DropEvidence): string | undefined =>
-    scene.host(node ^ 1)?.posts.find((post) => post.qpn === drop.sourceQpn)?.line;
-  const lost = (drop: DropEvidence): string => `${counted(drop.count, 'datagram')}${senderText(node, drop)}`;
+    scene.host(senderNode(scene, node, drop))?.posts.find((post) => post.qpn === drop.sourceQpn)?.line;
+  const lost = (drop: DropEvidence): string =>
+    `${counted(drop.count, 'datagram')}${senderText(scene, node, drop)}`;
   const queueKey = find('datagramQkey', isOfThese);
   if (queueKey !== undefined)
     return {

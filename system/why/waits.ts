@@ -5,7 +5,7 @@
 import type { CqEvidence, PostEvidence, QpEvidence, WaitEvidence } from '../machine/evidence/index.ts';
 import { accessExplained } from './access.ts';
 import { counted, durationText, type Explanation, explained, hex, qpName, type Rule } from './cause.ts';
-import { overrunExplained } from './failures.ts';
+import { overrunExplained } from './overruns.ts';
 import { type NoAnswer, noAnswerRules, notReady } from './retries.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, servicesLost } from './unreliable.ts';

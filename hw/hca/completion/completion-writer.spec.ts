@@ -67,7 +67,7 @@ describe('CQEs', () => {
     );
   });
 
-  it('sheet 6.6: of errors have syndrome and opcode 0x1e', async () => {
+  it('sheet 6.6: of errors have syndrome, vendor syndrome and opcode 0x1e', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 1);
@@ -76,7 +76,7 @@ describe('CQEs', () => {
     qp.send({ opcode: WqeOpcode.LOCAL_INVAL });
     await bench.run(10);
     const hex = Buffer.from(bench.a.memory.bytes.subarray(cq.bufferAddress).subarray(0, 32)).toString('hex');
-    expect(hex).toBe(`${qp.qpn.toString(16).padStart(8, '0')}${'00'.repeat(20)}000000020000005e`);
+    expect(hex).toBe(`${qp.qpn.toString(16).padStart(8, '0')}${'00'.repeat(20)}000070020000005e`);
   });
 });
 

@@ -12,6 +12,7 @@ import {
   ethernetCqe,
   roceUdCqe,
   timestampCqe,
+  vendorSyndromeOf,
 } from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
@@ -158,8 +159,10 @@ export class CqeStaging {
     f.qpn.set(sramView, offset, completion.qpn);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
     f.syndrome.set(sramView, offset, completion.syndrome);
-    const isXrc = this.#core.qps.rows[completion.qp]!.serviceBits === XRC_SERVICE;
-    if (isXrc) f.srqn.set(sramView, offset, completion.source);
+    const { serviceBits, lastRefusal } = this.#core.qps.rows[completion.qp]!;
+    const vendor = vendorSyndromeOf(completion.syndrome, completion.isSend, lastRefusal);
+    f.vendorSyndrome.set(sramView, offset, vendor);
+    if (serviceBits === XRC_SERVICE) f.srqn.set(sramView, offset, completion.source);
   }
 
   #write(slot: number, address: BusAddress): void {

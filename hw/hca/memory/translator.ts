@@ -175,11 +175,16 @@ export class Translator {
     const { number } = port;
     let line = directory.find(index);
     if (line === NO_LINE) line = this.#takeBuffered(number, FILL_MPT, index);
-    if (line === NO_LINE) return this.#missMpt(number, index);
+    if (line === NO_LINE) {
+      const missed = this.#missMpt(number, index);
+      if (missed === BAD_KEY) pair.lastRefusal = BAD_KEY;
+      return missed;
+    }
     directory.touch(line);
     port.turnTo(line);
     const answer = this.#translateWith(port, key, pd, address, addressTop, lengthBytes, rights, pair);
     if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
+    if (answer >= BAD_KEY) pair.lastRefusal = answer;
     // What is of one QP is checked each time.
     const isOfQp = this.#setup.mptCache.boundQpn[line] !== NO_QPN;
     if (answer === TRANSLATED && !isOfQp) this.#remember(port, key, pd, address, addressTop, rights);
@@ -195,8 +200,14 @@ export class Translator {
     rights: number,
     pair: QueuePair,
   ): Translation {
-    if (pair.allowsReservedKey === 0) return BAD_KEY;
-    if ((rights & ~LOCAL_RIGHTS) !== 0) return MISSING_RIGHT;
+    if (pair.allowsReservedKey === 0) {
+      pair.lastRefusal = BAD_KEY;
+      return BAD_KEY;
+    }
+    if ((rights & ~LOCAL_RIGHTS) !== 0) {
+      pair.lastRefusal = MISSING_RIGHT;
+      return MISSING_RIGHT;
+    }
     port.forget();
     port.mttLine = NO_LINE;
     this.physicalAddress = busAddressOf(address, addressTop);

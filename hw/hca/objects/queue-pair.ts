@@ -70,6 +70,8 @@ export class QueuePair {
   sendGeneration = 0;
   /** Things in the pipelines that refer to this QP. */
   inPipelineCount = 0;
+  /** Answer of the translation that last refused this QP an access, by memory/translation.ts; 0 before the first. */
+  lastRefusal = 0;
 
   // Send side
   /** 16-bit counter of the next send WQE to execute. */
@@ -181,6 +183,7 @@ export class QueuePair {
     this.readsOutstanding = 0;
     this.recordCount = 0;
     this.inPipelineCount = 0;
+    this.lastRefusal = 0;
     this.lastProgressPs = 0;
     this.messageBytes = 0;
     this.hasDoorbell = 0;

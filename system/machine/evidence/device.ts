@@ -14,6 +14,7 @@ import {
   qpc,
   RoceMode,
   ServiceType,
+  vendorSyndromeOf,
 } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import { type Hca, operationNames, portNames, type QueuePair } from '../../../hw/hca/index.ts';
@@ -161,6 +162,8 @@ export class DeviceJournal {
   readonly #commands = new Kept<CommandEvidence>(limits.records);
   readonly #downPs: number[] = [];
   readonly #upPs: number[] = [];
+  /** The port's addresses when they were last in use: a driver that leaves takes them along. */
+  #addresses: Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> | undefined;
   #isBySoftware = false;
   #frameSlot = NONE;
   /** Completions, requests served and states entered: what moves on. */
@@ -182,8 +185,10 @@ export class DeviceJournal {
     watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
       this.#completed(qpn, cq, syndrome, isSend);
       if (syndrome === 0) return;
+      const refusal = this.#core.qps.rows[this.#core.qps.slotOf(qpn)]?.lastRefusal ?? 0;
+      const vendor = vendorSyndromeOf(syndrome, isSend, refusal);
       const cqn = cq === NONE ? NONE : this.#core.cqs.numberOf[cq]!;
-      this.#errors.add({ qpn, wqeCounter, syndrome, isSend, cqn, atPs: this.#nowPs, vendor: 0 });
+      this.#errors.add({ qpn, wqeCounter, syndrome, isSend, cqn, atPs: this.#nowPs, vendor });
     });
   }
 
@@ -339,6 +344,7 @@ export class DeviceJournal {
         : {}),
     };
     qp.path = next;
+    if (address.isActive) this.#addresses = this.#addressesNow();
   }
 
   #timeoutPs(code: number): number {
@@ -694,11 +700,18 @@ export class DeviceJournal {
     around(this.#hca.dataPath.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
       const list = isUp ? this.#upPs : this.#downPs;
       if (list.length < portChangesMax) list.push(this.#nowPs);
+      if (!isUp) this.#addresses ??= this.#addressesNow();
       portChanged(isUp);
     });
   }
 
   #portNow(): PortEvidence {
+    const { isActive } = this.#core.address;
+    const addresses = isActive ? this.#addressesNow() : (this.#addresses ?? this.#addressesNow());
+    return { isActive, ...addresses, downPs: [...this.#downPs], upPs: [...this.#upPs] };
+  }
+
+  #addressesNow(): Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> {
     const port = this.#hca.control.ports[0]!;
     const { address } = this.#core;
     const gids = Array.from({ length: address.gids.length / 16 }, (_, index) =>
@@ -706,7 +719,6 @@ export class DeviceJournal {
     );
     const isEthernet = this.#hca.ethernetPort !== undefined;
     return {
-      isActive: address.isActive,
       lid: address.lid,
       gids: gids.flatMap((gid) => (gid.every((byte) => byte === 0) ? [] : [gidText(gid)])),
       macs: Array.from(address.roce?.macs ?? [])
@@ -716,8 +728,6 @@ export class DeviceJournal {
       mtuBytes: isEthernet
         ? port.ethernet!.mtuBytes
         : mtuBytesOf(portInfo.fields.neighborMtu.get(port.view, 0)),
-      downPs: [...this.#downPs],
-      upPs: [...this.#upPs],
     };
   }
 }
