@@ -102,16 +102,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     replace: '',
   },
   {
-    name: 'reset-keeps-record',
-    what: 'The doorbell record keeps the receives that were posted before a reset.',
-    kind: 'counter not reset',
-    scene: 'posted-in-any-state',
-    file: 'userlib/qp.ts',
-    find: `  receiveRecord.fields.postedCounter.set(memory.view, qp.receiveRing.record.physicalAddress, 0);
-`,
-    replace: '',
-  },
-  {
     name: 'ownership-not-initialised',
     what: 'WQEs of the life before look posted after a reset.',
     kind: 'counter not reset',
@@ -305,24 +295,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     // Behind`,
   },
   {
-    name: 'stale-answer-taken',
-    what: 'An acknowledgement of a PSN that was never sent is taken.',
-    kind: 'check skipped',
-    scene: 'unanswered',
-    file: 'hw/hca/requester/acknowledgements.ts',
-    find: 'if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {',
-    replace: 'if (pair.recordHead === noRecord || oldest <= 0) {',
-  },
-  {
-    name: 'response-length-unchecked',
-    what: 'A READ response of another length than was asked for is taken.',
-    kind: 'check skipped',
-    scene: 'extreme-attributes',
-    file: 'hw/hca/requester/acknowledgements.ts',
-    find: 'return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;',
-    replace: 'return endsMessage(opcode) === isLast;',
-  },
-  {
     name: 'rnr-retries-not-refilled',
     what: 'RNR retries are not full again after progress.',
     kind: 'counter not reset',
@@ -336,7 +308,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     name: 'retries-not-refilled',
     what: 'Retries are not full again after progress.',
     kind: 'counter not reset',
-    scene: 'lost-packets',
+    scene: 'unanswered',
     file: 'hw/hca/requester/retry-timers.ts',
     find: `    pair.retriesLeft = pair.retryCountMax;
     pair.rnr`,
@@ -352,27 +324,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
       pair.recordHead`,
     replace: `    if (pair.retriesLeft < 0) {
       pair.recordHead`,
-  },
-  {
-    name: 'retry-from-the-acknowledged',
-    what: 'After a time-out the last acknowledged packet is sent again first.',
-    kind: 'comparison off by one',
-    scene: 'lost-packets',
-    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
-    find: 'const psn = (pair.lastAckedPsn + 1) & 0xffffff;',
-    replace: 'const psn = pair.lastAckedPsn;',
-  },
-  {
-    name: 'error-keeps-timers',
-    what: 'Timers of a queue pair go on when it fails.',
-    kind: 'generation not raised',
-    scene: 'unanswered',
-    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
-    find: `    this.#ports.scheduler.remove(pair);
-    this.#ports.timers.forget(pair.slot);
-`,
-    replace: `    this.#ports.scheduler.remove(pair);
-`,
   },
   {
     name: 'duplicate-by-absolute-psn',
@@ -443,6 +394,46 @@ export const blindSpotMistakes: readonly Mistake[] = [
     find: `    this.#address.countPkeyViolation();
     return false;`,
     replace: '    return false;',
+  },
+  {
+    name: 'queue-of-one-more',
+    what: 'A queue pair takes one receive more than it has places.',
+    kind: 'comparison off by one',
+    scene: 'ends-of-ranges',
+    file: 'userlib/post-recv.ts',
+    find: '+ count >= ring.wqeCount) error = ENOMEM;',
+    replace: '+ count > ring.wqeCount) error = ENOMEM;',
+  },
+  {
+    name: 'send-queue-of-one-less',
+    what: 'A send queue takes one request fewer than was granted.',
+    kind: 'comparison off by one',
+    scene: 'ends-of-ranges',
+    file: 'userlib/post-send.ts',
+    find: '+ count >= ring.maxPost) return ENOMEM;',
+    replace: '+ count >= ring.maxPost - 1) return ENOMEM;',
+  },
+  {
+    name: 'cq-not-rounded-up',
+    what: 'A CQ has as many places as were asked for, so that a full one looks empty.',
+    kind: 'comparison off by one',
+    scene: 'ends-of-ranges',
+    file: 'userlib/cq.ts',
+    find: '  return 2 ** log2Ceil(cqeMin + 1);',
+    replace: '  return 2 ** log2Ceil(cqeMin);',
+  },
+  {
+    name: 'gather-to-the-limit-but-one',
+    what: 'A receive of as many buffers as were granted is refused.',
+    kind: 'comparison off by one',
+    scene: 'ends-of-ranges',
+    file: 'userlib/post-recv.ts',
+    find: `else if (!isValid(current, ring.maxSge)) error = EINVAL;
+    if (error !== 0) break;
+    const slot = (ring`,
+    replace: `else if (!isValid(current, ring.maxSge - 1)) error = EINVAL;
+    if (error !== 0) break;
+    const slot = (ring`,
   },
   {
     name: 'fin-behind-a-gap',
