@@ -103,6 +103,12 @@ function draw(random: Random): SceneDraft {
   });
   const args: Args = { qps, words: words.map(textOf), boundaries: textOf(boundaries) };
   const count = qps.flat().length;
+  // A request is lost and its copy comes, while what is before it is still being answered.
+  const nthOfCopied = 1 + random.below(count);
+  const copied: FaultEntry[] = [
+    { packet: 'corrupted', nth: nthOfCopied, node: 0 },
+    { packet: 'duplicated', nth: nthOfCopied, node: 0, delay: `${200 + random.below(5000)}ns` },
+  ];
   const faults = Array.from({ length: random.below(4) }, (): FaultEntry => {
     const node = random.below(2);
     const nth = 1 + random.below(count);
@@ -114,7 +120,7 @@ function draw(random: Random): SceneDraft {
     args: { ...args } as unknown as JsonValue,
     set: random.chance(0.5) ? { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 } : {},
     hasDrawnHardware: random.chance(0.3),
-    faults,
+    faults: random.chance(0.3) ? copied : faults,
     climate: 'lossy',
   };
 }
