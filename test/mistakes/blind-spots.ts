@@ -346,37 +346,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     replace: 'if (hasAck === 0 || ackSyndrome !== -1 || distance >= 0) return;',
   },
   {
-    name: 'closed-port-sends',
-    what: 'A port sends data while it is not Active.',
-    kind: 'check skipped',
-    scene: 'link-down',
-    file: 'wire/wire-port.ts',
-    find: `return this.#isOnWire && (this.isOpen || virtualLane === MANAGEMENT_LANE)
-      ? this.#sender.send(`,
-    replace: `return this.#isOnWire
-      ? this.#sender.send(`,
-  },
-  {
-    name: 'limited-members-meet',
-    what: 'Two limited members of a partition reach each other.',
-    kind: 'check skipped',
-    scene: 'other-partitions',
-    file: 'hw/hca/packets/port-address.ts',
-    find: `    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK) &&
-    ((left | right) & PKEY_FULL_MEMBER) !== 0`,
-    replace: '    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK)',
-  },
-  {
-    name: 'no-partition-is-one',
-    what: 'A P_Key of zero is a partition.',
-    kind: 'check skipped',
-    scene: 'other-partitions',
-    file: 'hw/hca/packets/port-address.ts',
-    find: `    (left & PKEY_BASE_MASK) !== 0 &&
-`,
-    replace: '',
-  },
-  {
     name: 'partition-by-index-zero',
     what: 'Packets carry the first P_Key of the table, whatever the queue pair names.',
     kind: 'wrong address',
@@ -443,15 +412,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     file: 'net/stack/segment-input.ts',
     find: 'if (connection.hasFin || end !== connection.received.next) return;',
     replace: 'if (connection.hasFin) return;',
-  },
-  {
-    name: 'fin-not-acknowledged',
-    what: 'The acknowledgement of a FIN does not count it.',
-    kind: 'comparison off by one',
-    scene: 'socket-streams',
-    file: 'net/stack/output.ts',
-    find: 'fields.acknowledgement = sequenceAdd(received.next, connection.hasFin ? 1 : 0);',
-    replace: 'fields.acknowledgement = received.next;',
   },
   {
     name: 'retransmission-not-armed',

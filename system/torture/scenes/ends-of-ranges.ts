@@ -74,7 +74,7 @@ async function play(program: ProgramContext): Promise<JsonValue> {
     [maxCqe + 1, false],
     [0, false],
   ] as const) {
-    const cq = await granted(`a CQ of ${entries}`, isDue, () => createCq(context, entries), wrong);
+    const cq = await madeOrRefused(`a CQ of ${entries}`, isDue, () => createCq(context, entries), wrong);
     if (cq === undefined) continue;
     if (cq.cqe < entries) wrong.push(`a CQ of ${entries} entries has ${cq.cqe}`);
     await destroyCq(cq);
@@ -87,7 +87,7 @@ async function play(program: ProgramContext): Promise<JsonValue> {
     [1, maxSrqSge + 1, false],
   ] as const) {
     const init = { attr: { maxWr, maxSge: sges } };
-    const srq = await granted(`an SRQ of ${maxWr} × ${sges}`, isDue, () => createSrq(pd, init), wrong);
+    const srq = await madeOrRefused(`an SRQ of ${maxWr} × ${sges}`, isDue, () => createSrq(pd, init), wrong);
     if (srq === undefined) continue;
     const receive = { wrId: 0, sgList: buffersOf(side, sges), numSge: sges };
     for (let posted = 0; posted < maxWr; posted++)
@@ -106,8 +106,13 @@ async function play(program: ProgramContext): Promise<JsonValue> {
   ] as const) {
     const cap: QpCap = { ...usualCap, ...change };
     const init = { sendCq: side.cq, recvCq: side.cq, qpType: IBV_QPT_RC, cap: { ...cap }, sqSigAll: 0 };
-    const qp = await granted(`a QP of ${JSON.stringify(change)}`, isDue, () => createQp(pd, init), wrong);
-    if (isDue) await fill(side, qp, cap, wrong);
+    const qp = await madeOrRefused(
+      `a QP of ${JSON.stringify(change)}`,
+      isDue,
+      () => createQp(pd, init),
+      wrong,
+    );
+    if (isDue) await fill(side, qp, { asked: cap, granted: init.cap }, wrong);
   }
   await barrier(program, 'over');
   await leave(side);
@@ -115,7 +120,7 @@ async function play(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Makes an object. @returns undefined of one that was refused, which is as it must be or noted */
-async function granted<T>(
+async function madeOrRefused<T>(
   what: string,
   isDue: boolean,
   make: () => Promise<T>,
@@ -136,9 +141,14 @@ const buffersOf = ({ area }: Side, count: number) =>
   Array.from({ length: count }, (_, at) => ({ addr: area.address + at, length: 1, lkey: area.region.lkey }));
 
 /** Posts as many receives and sends as a QP was made for, and one more. */
-async function fill(side: Side, qp: IbvQp | undefined, cap: QpCap, wrong: string[]): Promise<void> {
+async function fill(
+  side: Side,
+  qp: IbvQp | undefined,
+  { asked, granted }: { readonly asked: QpCap; readonly granted: QpCap },
+  wrong: string[],
+): Promise<void> {
   const { program } = side.endpoint;
-  const what = `a QP of ${JSON.stringify(cap)}`;
+  const what = `a QP of ${JSON.stringify(asked)}`;
   await program.exchange.put('qp', qp?.qpNum ?? -1);
   const qpNum = Number(await program.exchange.take('qp'));
   if (qp === undefined) return;
@@ -148,35 +158,38 @@ async function fill(side: Side, qp: IbvQp | undefined, cap: QpCap, wrong: string
     await toRtr(qp, { ...side.peer.path, qpNum, psn: 0 }, attributes);
     await toRts(qp, 0, attributes);
     await barrier(program, 'ready');
-    const { maxRecvWr, maxRecvSge, maxSendWr, maxSendSge } = cap;
+    const { maxRecvWr, maxRecvSge, maxSendWr, maxSendSge } = granted;
+    for (const [name, least] of Object.entries(asked))
+      if (granted[name as keyof QpCap] < least) wrong.push(`${what} was granted ${JSON.stringify(granted)}`);
     const receive = { wrId: 0, sgList: buffersOf(side, maxRecvSge), numSge: maxRecvSge };
-    for (let posted = 0; posted < maxRecvWr; posted++)
-      if (postRecv(qp, receive) !== 0) wrong.push(`${what} refuses receive ${posted}`);
+    const received = countTaken(maxRecvWr, () => postRecv(qp, receive));
+    if (received !== maxRecvWr) wrong.push(`${what} takes ${received} of ${maxRecvWr} receives`);
     const request = {
       ...requestOf(side, 1, IBV_WR_RDMA_WRITE, { offset: 2048, lengthBytes: 1 }),
       sgList: buffersOf(side, maxSendSge),
       numSge: maxSendSge,
-      // Every entry of the CQ is needed by the last one alone.
-      sendFlags: 0,
     };
-    let taken = 0;
-    while (taken < maxSendWr - 1 && post(qp, request) === 0) taken++;
-    if (taken < maxSendWr - 1) wrong.push(`${what} refuses send ${taken}`);
-    const last = post(qp, {
-      ...request,
-      sendFlags: requestOf(side, 1, IBV_WR_RDMA_WRITE, { offset: 0, lengthBytes: 1 }).sendFlags,
-    });
-    if (last !== 0) wrong.push(`${what} refuses its last send`);
-    const ended = await completionsOf(side, 1);
-    if (ended[0]?.status !== IBV_WC_SUCCESS) wrong.push(`${what}: status ${ended[0]?.status}`);
-    const tooMany = postRecv(qp, { ...receive, sgList: buffersOf(side, 40), numSge: 40 });
-    if (maxRecvSge < 32 && tooMany === 0) wrong.push(`${what} takes a receive of 40 buffers`);
-    let more = 0;
-    while (more < 4 * maxRecvWr + 64 && postRecv(qp, receive) === 0) more++;
-    if (postRecv(qp, receive) !== ENOMEM) wrong.push(`${what} takes ${more} more receives`);
+    // Each is taken back by the last one alone, whose completion is polled.
+    const sent =
+      countTaken(maxSendWr - 2, () => post(qp, { ...request, sendFlags: 0 })) +
+      Number(post(qp, request) === 0);
+    const more = countTaken(1, () => post(qp, request));
+    if (sent + more !== maxSendWr) wrong.push(`${what} takes ${sent + more} of ${maxSendWr} sends`);
+    const ended = await completionsOf(side, 1 + more);
+    if (ended.some(({ status }) => status !== IBV_WC_SUCCESS) || ended.length !== 1 + more)
+      wrong.push(`${what}: statuses ${ended.map(({ status }) => status)}`);
     await barrier(program, 'filled');
   }
   await destroyQp(qp);
+}
+
+/** Posts so many, and one more. @returns how many were taken until one was refused with ENOMEM */
+function countTaken(most: number, postOne: () => number): number {
+  for (let taken = 0; taken <= most; taken++) {
+    const error = postOne();
+    if (error !== 0) return error === ENOMEM ? taken : Number.NaN;
+  }
+  return most + 1;
 }
 
 export const endsOfRanges: Scene = {

@@ -1,8 +1,7 @@
 /**
  * The traditional path: connections of sockets over the NIC, by either version of IP, on cables that lose and damage frames. Each
  * carries streams of its own in both directions, in calls of all lengths, half closed by either side first; what arrives is what was
- * sent, once and in order, and then the end (RFC 9293, 3.10.4). A port that nobody listens at refuses (3.10.7.1). The reports count a
- * retransmission only where frames can be missing.
+ * sent, once and in order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses (3.10.7.1).
  */
 import { psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -126,7 +125,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
   }
   const refused = await connectTo(program, addressOf(1, vlan), closedPort).catch(String);
   if (typeof refused !== 'string' || !refused.includes('ECONNREFUSED'))
-    wrong.push(`a port that nobody listens at: ${typeof refused === 'string' ? refused : 'connected'}`);
+    wrong.push(`a port without a listener: ${typeof refused === 'string' ? refused : 'connected'}`);
   return { wrong };
 }
 
