@@ -126,16 +126,16 @@ function take(cq: IbvCqEx): number {
 }
 
 /** Fields of the completion taken last (ibv_wc_read_opcode and so on); those of a failed one are only wrId, status and vendor error. */
-export const wcReadOpcode = ({ current }: IbvCqEx): number => current.opcode;
-export const wcReadVendorErr = ({ current }: IbvCqEx): number => current.vendorErr;
-export const wcReadByteLen = ({ current }: IbvCqEx): number => current.byteLen;
-export const wcReadImmData = ({ current }: IbvCqEx): number => current.immData;
-export const wcReadInvalidatedRkey = ({ current }: IbvCqEx): number => current.immData;
-export const wcReadQpNum = ({ current }: IbvCqEx): number => current.qpNum;
-export const wcReadSrcQp = ({ current }: IbvCqEx): number => current.srcQp;
-export const wcReadWcFlags = ({ current }: IbvCqEx): number => current.wcFlags;
-export const wcReadSlid = ({ current }: IbvCqEx): number => current.slid;
-export const wcReadSl = ({ current }: IbvCqEx): number => current.sl;
+export const wcReadOpcode = (cq: IbvCqEx): number => cq.current.opcode;
+export const wcReadVendorErr = (cq: IbvCqEx): number => cq.current.vendorErr;
+export const wcReadByteLen = (cq: IbvCqEx): number => cq.current.byteLen;
+export const wcReadImmData = (cq: IbvCqEx): number => cq.current.immData;
+export const wcReadInvalidatedRkey = (cq: IbvCqEx): number => cq.current.immData;
+export const wcReadQpNum = (cq: IbvCqEx): number => cq.current.qpNum;
+export const wcReadSrcQp = (cq: IbvCqEx): number => cq.current.srcQp;
+export const wcReadWcFlags = (cq: IbvCqEx): number => cq.current.wcFlags;
+export const wcReadSlid = (cq: IbvCqEx): number => cq.current.slid;
+export const wcReadSl = (cq: IbvCqEx): number => cq.current.sl;
+export const wcReadDlidPathBits = (cq: IbvCqEx): number => cq.current.dlidPathBits;
 /** Low 48 bits of the core clock at the completion; its CQE has no service level and no source LID then. */
-export const wcReadCompletionTs = ({ timestamp }: IbvCqEx): number => timestamp;
-export const wcReadDlidPathBits = ({ current }: IbvCqEx): number => current.dlidPathBits;
+export const wcReadCompletionTs = (cq: IbvCqEx): number => cq.timestamp;

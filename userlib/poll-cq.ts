@@ -152,7 +152,8 @@ export function takeNext(cq: IbvCq, wc: IbvWc): boolean {
 }
 
 /** Stores the consumer record, and charges what was polled. */
-export function storeConsumer({ cpu, ring }: IbvCq, cycles: number): void {
+export function storeConsumer(cq: IbvCq, cycles: number): void {
+  const { cpu, ring } = cq;
   const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
   cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
   cpu.commit('poll', cycles);
