@@ -76,6 +76,12 @@ describe('the address of a picture', () => {
     expect(state.other).toEqual({ ...defaultState.machine, set: { 'wire.cableMetres': 1000 } });
   });
 
+  it('names a program that there is none of', async () => {
+    const { state, refused } = await stateOf('view=program&program=nix');
+    expect(state.program).toEqual(defaultState.program);
+    expect(refused).toEqual(['program=nix']);
+  });
+
   it('does not unpack more than a program may have', async () => {
     const text = 'x'.repeat(200_001);
     const address = await addressOf({ ...defaultState, program: { text } });

@@ -16,6 +16,7 @@ import {
   type ScenarioName,
   scenarioNames,
 } from '../protocol.ts';
+import { labPrograms } from './programs.ts';
 
 export const viewNames = ['operation', 'other-way', 'what-if', 'program'] as const;
 export type ViewName = (typeof viewNames)[number];
@@ -207,7 +208,8 @@ class Fields {
 
   async program(): Promise<LabState['program']> {
     const text = this.#valueOf('text');
-    if (text === null) return { name: this.text('program', /^[a-z-]{1,60}$/, 'ping-pong') };
+    const names = labPrograms.map(({ name }) => name);
+    if (text === null) return { name: this.word('program', names, 'ping-pong') };
     try {
       return { text: await unpacked(text) };
     } catch {

@@ -80,7 +80,9 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
     ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
     ["unknown command 'mvoe'", ['mvoe']],
-    ['expected a command', []],
+    ['expected a command: move, ', []],
+    // Each that the help lists.
+    ...['lab', 'ask', 'wire', 'explain', 'sweep'].map((name): [string, string[]] => [`, ${name}`, []]),
   ];
   it.each(cases)('%s', async (words, args) => {
     const { code, out, err } = await hca(...args);
@@ -289,7 +291,7 @@ describe('hca perf', () => {
     expect(latency.out.split('\n')[1]).toMatch(/^ 2 +20 /);
     const bandwidth = await hca('perf', 'send-bw', '--iters', '50', '--size', '4096', '--qps', '2');
     expect(bandwidth.out.split('\n')[0]).toBe(
-      ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]',
+      ' #bytes     #iterations    BW peak[MiB/sec]   BW average[MiB/sec]  MsgRate[Mpps]',
     );
   });
 

@@ -69,6 +69,11 @@ function operandFilesOf(command: Command): readonly string[] {
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
+function commandNamesOf({ commands }: Command): string {
+  const names = commands.map((command) => command.name());
+  return `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+}
+
 function versionText(): string {
   const { name, version } = packageNameAndVersion();
   return `${name} ${version}, Node ${process.version}`;
@@ -181,16 +186,14 @@ function programOf(): Command {
  * @throws whatever is neither: a defect
  */
 export async function runCommandLine(words: readonly string[]): Promise<void> {
+  const program = programOf();
   try {
-    await programOf().parseAsync(words, { from: 'user' });
+    await program.parseAsync(words, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
       else if (error.code === 'commander.help')
-        fail(
-          'expected a command: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest, torture, sweep, plot, diff, rerun, validate, explain or why; see --help',
-          exitBadInput,
-        );
+        fail(`expected a command: ${commandNamesOf(program)}; see --help`, exitBadInput);
     } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);
     else if (error instanceof RunError) fail(error.message, exitFailed);
     else throw error;

@@ -16,8 +16,8 @@ export function explainPage(head: PageHead, { latencyPs, steps }: Explanation, r
     colour: `c${at % COLOUR_COUNT}`,
   }));
   const rows = steps.flatMap(({ stage, afterPs, durationPs, text, events }) => [
-    [stage, nsText(afterPs), nsText(durationPs), '', text],
-    ...events.map((event) => ['', nsText(event.afterPs), nsText(event.durationPs), event.where, event.text]),
+    [stage, text, nsText(afterPs), nsText(durationPs), ''],
+    ...events.map((event) => ['', event.text, nsText(event.afterPs), nsText(event.durationPs), event.where]),
   ]);
   const total = steps.reduce((sum, { durationPs }) => sum + durationPs, 0);
   return pageOf(head, [
@@ -26,8 +26,9 @@ export function explainPage(head: PageHead, { latencyPs, steps }: Explanation, r
 ${bar(segments, latencyPs)}`,
     table(
       'Step by step',
-      ['stage', 'after ns', 'lasts ns', 'where', 'what happens'],
-      [...rows, ['all steps together', nsText(latencyPs), nsText(total), '', '']],
+      // The words come before the figures: a narrow page shows the first columns.
+      ['stage', 'what happens', 'after ns', 'lasts ns', 'where'],
+      [...rows, ['all steps together', '', nsText(latencyPs), nsText(total), '']],
     ),
     html`<h2>The whole run</h2>`,
     reportSections(report),

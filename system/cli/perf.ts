@@ -122,7 +122,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthRates, linkBytesPerSecond))
       continue;
     process.stderr.write(
-      `hca: messages of ${args.sizeBytes} bytes are faster than the link, which carries at most ${mib(linkBytesPerSecond)} MB/sec\n`,
+      `hca: messages of ${args.sizeBytes} bytes are faster than the link, which carries at most ${mib(linkBytesPerSecond)} MiB/sec\n`,
     );
     process.exitCode = exitFailed;
   }
@@ -243,14 +243,14 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
   for (const row of rows) yield await row;
 }
 
-/** The head of perftest's table. */
+/** The head of perftest's table, with the unit by its name. */
 function headerOf({ isLatency, kv, load }: PerfArgs): string {
   if (load !== undefined) return loadedHeader();
   if (kv !== undefined)
     return ' #value #requests     GETs[%]  MsgRate[Mpps]    t_min[usec]  t_typical[usec]    t_avg[usec]  99%[usec]  99.9%[usec]  t_max[usec]';
   return isLatency
     ? ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] '
-    : ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]';
+    : ' #bytes     #iterations    BW peak[MiB/sec]   BW average[MiB/sec]  MsgRate[Mpps]';
 }
 
 function lineOf({ args, result, load }: PerfRow): string {
@@ -286,7 +286,7 @@ function onDemandLine({ args, result, onDemand = [] }: PerfRow): string {
 }
 
 const usec = (ps: number): string => (ps / 1e6).toFixed(2);
-/** perftest's MB is 2^20 bytes. */
+/** 2^20 bytes, which perftest calls MB. */
 const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);
 
 function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult): string {

@@ -40,3 +40,9 @@ it('has no peak above the rate of the link when one QP is far ahead of the other
   const { peakBytesPerSecond } = resultOf(1, 64, postedPs, [16, 32, 48, 64], donePs, 2);
   expect(peakBytesPerSecond).toBeLessThanOrEqual(1e11);
 });
+
+it('has a peak though a completion comes before the first message is done: of an echo, that of its send', () => {
+  // Two messages, answered at 100 and 200 ps; their sends complete at 50 and 150.
+  const { peakBytesPerSecond } = resultOf(64, 2, [0, 0], [0, 1, 1, 2], [50, 100, 150, 200], 1);
+  expect(peakBytesPerSecond).toBeCloseTo((64 * 2 * 1e12) / 200, 0);
+});

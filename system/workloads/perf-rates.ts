@@ -40,6 +40,8 @@ function steepest(
   let [best, added, place] = [0, 0, 0];
   for (let index = 0; index < doneCounts.length; index++) {
     const [done, atPs] = [doneCounts[index]!, donePs[index]!];
+    // Sends have completed, and no answer has come.
+    if (done === 0) continue;
     for (; added < done; added++) {
       while (hull.length > 1 && !isBelow(postedPs, hull.at(-2)!, hull.at(-1)!, added)) hull.pop();
       hull.push(added);
