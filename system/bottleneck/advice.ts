@@ -5,7 +5,7 @@
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../machine/profile/index.ts';
 import { cableOf } from '../model/index.ts';
-import type { PerfArgs } from '../workloads/index.ts';
+import { inlineMaxOf, type PerfArgs } from '../workloads/index.ts';
 import {
   type Along,
   gathers,
@@ -47,10 +47,8 @@ const longestOf = (args: PerfArgs): number => Math.max(...lengthsOf(args).map(({
 const mtuMin = 256;
 const mtuMax = 4096;
 const largePageBytes = 2 * 1024 ** 2;
-/** Of the option `--inline`. */
-const inlineMaxBytes = 900;
-const isInlinable = ({ inlineBytes }: PerfArgs, bytes: number): boolean =>
-  bytes > inlineBytes && bytes <= inlineMaxBytes;
+const isInlinable = ({ inlineBytes, connection, verb }: PerfArgs, bytes: number): boolean =>
+  bytes > inlineBytes && bytes <= inlineMaxOf(connection, verb);
 
 export const advised = <R extends { readonly turn: readonly Turn[] }>(
   config: MachineConfig,

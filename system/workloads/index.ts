@@ -28,6 +28,7 @@ export {
   GuestStreamError,
   type GuestStreamUser,
 } from './guest-stream.ts';
+export { inlineMaxOf } from './inline-limits.ts';
 export { kvClient } from './kv-client.ts';
 export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
 export { kvServer } from './kv-server.ts';

@@ -3,6 +3,7 @@
  * of this table, in its order.
  */
 import { ConfigurationError } from '../../base/index.ts';
+import { inlineMaxOf } from './inline-limits.ts';
 import { kvDefaults } from './kv-plan.ts';
 import { arrivalKinds, loadDefaults } from './offered-load.ts';
 import { strideDefaultBytes } from './perf-places.ts';
@@ -92,7 +93,12 @@ export const workloadFields = {
   txDepth: count('t', 1, 16_000, `depth of the send queue (default ${perfDefaults.txDepth})`),
   rxDepth: count('r', 1, 16_000, `depth of the receive queue (default ${perfDefaults.rxDepth})`),
   useSrq: flag(undefined, 'the QPs of a program take their receives from one queue of --rx-depth'),
-  inline: bytes('I', 0, 900, 'messages of at most so many bytes go inline'),
+  inline: bytes(
+    'I',
+    0,
+    inlineMaxOf(),
+    `messages of at most so many bytes go inline (WRITE: up to ${inlineMaxOf('RC', 'write')}, UD: ${inlineMaxOf('UD')})`,
+  ),
   blueflame: choice(
     undefined,
     'how',

@@ -1,5 +1,6 @@
 /** Which fields of a workload make sense together: what a test cannot do is refused, with words. */
 import { ConfigurationError } from '../../base/index.ts';
+import { inlineMaxOf } from './inline-limits.ts';
 import { kvDefaults } from './kv-plan.ts';
 import {
   isKvTest,
@@ -196,6 +197,13 @@ const rules: readonly Rule[] = [
     return inline > 0 && verb !== 'send' && verb !== 'write'
       ? ['inline', `left out for ${test}: only SEND and WRITE carry their bytes in the request`]
       : undefined;
+  },
+  ({ test, inline = 0, connection }, named) => {
+    // The answers of the store are datagrams, and shorter than its requests may be.
+    const max = isKvTest(test) ? inlineMaxOf('UD') : inlineMaxOf(connection, verbOf(test));
+    if (inline <= max) return;
+    const service = isKvTest(test) ? test : `${test} with ${named('connection')} ${connection ?? 'RC'}`;
+    return ['inline', `at most ${max} for ${service}: as much as a WQE of 1008 bytes has room for`];
   },
   ({ test, events }) =>
     test === 'write-lat' && events === true

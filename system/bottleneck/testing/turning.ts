@@ -1,6 +1,6 @@
 /** Turns what an advice names, as far as one step of a table goes: twice as much, half of it, or the next word. */
 import { configurationOf, type ParameterValue, parametersByPath } from '../../machine/profile/index.ts';
-import { type PerfArgs, parsedWorkload, perfArgsOf } from '../../workloads/index.ts';
+import { inlineMaxOf, type PerfArgs, parsedWorkload, perfArgsOf } from '../../workloads/index.ts';
 import { mtuBytesOf, type Turn } from '../measured.ts';
 import type { DrawnRun, FieldValue } from './drawn-run.ts';
 
@@ -70,7 +70,7 @@ function inSteps(
 /** Options whose value is no number to double. */
 const ofWords: Readonly<Record<string, (args: PerfArgs) => FieldValue>> = {
   '--page-size': () => '2M',
-  '--inline': ({ sizeBytes }) => Math.min(900, sizeBytes),
+  '--inline': ({ sizeBytes, connection, verb }) => Math.min(inlineMaxOf(connection, verb), sizeBytes),
 };
 
 function withField(run: DrawnRun, option: string, towards: Turn['towards']): DrawnRun | undefined {
