@@ -69,11 +69,14 @@ export type {
   AnalysisOptions,
   CaptureEnd,
   CaptureOptions,
+  EvidenceOptions,
   NodeConnections,
   TraceOptions,
 } from './system/machine/analysis/index.ts';
 export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';
 export { CostsOverflowError } from './system/machine/costs/index.ts';
+export type * from './system/machine/evidence/evidence.ts';
+export type { PlaceOf } from './system/machine/evidence/index.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
 export {
   type Exchange,
@@ -137,6 +140,7 @@ export type {
   TimelineTrack,
 } from './system/machine/timeline/index.ts';
 export {
+  type ArrivalKind,
   acceptGuest,
   barrier,
   checkedWorkload,
@@ -149,6 +153,7 @@ export {
   GuestStreamError,
   type GuestStreamUser,
   type KvPlan,
+  type LoadPlan,
   openEndpoint,
   openMessageChannel,
   type PeerAddress,
@@ -164,6 +169,7 @@ export {
   type RcBuffer,
   type RcEndpoint,
   type RcPeer,
+  type RouteChoice,
   type SizeShare,
   type Workload,
   workloadText,

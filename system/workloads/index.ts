@@ -34,6 +34,7 @@ export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
 export { kvServer } from './kv-server.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
+export type { ArrivalKind, LoadPlan } from './offered-load.ts';
 export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
 export { perfBufferBytes } from './perf-buffer.ts';
 export { distributionOf, latencyClient, latencyServer, percentileOf } from './perf-latency.ts';
@@ -65,6 +66,7 @@ export {
   type PortAddress,
   pathTo,
   peerFrom,
+  type RouteChoice,
   reaching,
 } from './port-address.ts';
 export {

@@ -24,7 +24,7 @@ export const driverMistakes: readonly Mistake[] = [
     kind: 'wrong length',
     scene: 'refused-registrations',
     file: 'host/mm/pins.ts',
-    find: 'this.pinnedBytes -= pinned.pages.length * pageBytes;',
+    find: 'this.pinnedBytes -= pinned.pageCount * pageBytes;',
     replace: 'this.pinnedBytes -= pinned.lengthBytes;',
   },
   {
@@ -42,13 +42,13 @@ export const driverMistakes: readonly Mistake[] = [
     cpu.charge('driver', costs.deregisterRegionFixed);
     return;
   }
-  cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pages.length);
+  cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pageCount);
   process.unpin(cpu, region.pages);
 `,
     replace: `  const { costs } = device.platform;
   const { pages } = region;
   if (pages !== undefined) {
-    cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * pages.pages.length);
+    cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * pages.pageCount);
     process.unpin(cpu, pages);
   }
   if (region.isEnabled) await takeBack(cpu, device, slot);
@@ -66,7 +66,7 @@ export const driverMistakes: readonly Mistake[] = [
     what: 'The page of the doorbell record of a CQ stays pinned when the CQ is destroyed.',
     kind: 'resource not returned',
     file: 'driver/cq.ts',
-    find: '  process.unpin(cpu, cq.record.pages);\n',
+    find: '  memory.unmapRecord(cpu, cq.record);\n',
     replace: '',
   },
   {
@@ -74,7 +74,7 @@ export const driverMistakes: readonly Mistake[] = [
     what: 'The old buffer of a CQ stays pinned when the CQ is resized.',
     kind: 'resource not returned',
     file: 'driver/cq.ts',
-    find: '  await unmapBuffer(cpu, device, process, old);\n',
+    find: '  await unmapBuffer(cpu, device, memory.process, old);\n',
     replace: '  await device.mtts.release(cpu, old.translation);\n',
   },
   {

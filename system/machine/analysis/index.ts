@@ -7,6 +7,7 @@ export {
   captureDefaults,
   checkCapture,
   checkCrossing,
+  type EvidenceOptions,
   type TraceOptions,
   traceDefaults,
   traceFileOf,

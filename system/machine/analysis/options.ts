@@ -34,7 +34,7 @@ export interface CaptureOptions {
 }
 
 /** What is kept of refusals, drops and calls, for system/why. */
-interface EvidenceOptions {
+export interface EvidenceOptions {
   /** The line of the program that is calling; only in partition `single`. Left out: lines are unknown. */
   readonly placeOf?: PlaceOf;
 }

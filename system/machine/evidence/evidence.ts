@@ -8,7 +8,7 @@
 export const limits = { objects: 4096, records: 1024, postsPerQueue: 256, calls: 256 } as const;
 
 /** An instant in picoseconds since power-on. */
-type Ps = number;
+export type InstantPs = number;
 
 export type Service = 'RC' | 'UC' | 'UD' | 'XRC' | 'MLX' | 'other';
 export type QpStateName = 'RESET' | 'INIT' | 'RTR' | 'RTS' | 'SQD' | 'SQE' | 'ERR' | 'unknown';
@@ -17,7 +17,7 @@ export type QpStateName = 'RESET' | 'INIT' | 'RTR' | 'RTS' | 'SQD' | 'SQE' | 'ER
 export interface StateChange {
   readonly state: QpStateName;
   readonly by: 'software' | 'device';
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
 }
 
 /** Where the packets of a connection go, from its context. */
@@ -40,9 +40,9 @@ export interface QpEvidence {
   readonly receiveCqn: number;
   /** -1 without a shared receive queue. */
   readonly srqn: number;
-  readonly createdPs: Ps;
+  readonly createdPs: InstantPs;
   /** Undefined while the QP exists. */
-  destroyedPs?: Ps;
+  destroyedPs?: InstantPs;
   state: QpStateName;
   /** The newest last; at most the last 16. */
   readonly states: readonly StateChange[];
@@ -81,7 +81,7 @@ export interface QpEvidence {
   timeoutsWhileDown: number;
   rnrNaksReceived: number;
   rnrWaitPs: number;
-  lastRnrPs: Ps;
+  lastRnrPs: InstantPs;
   sequenceNaksReceived: number;
   lateAnswers: number;
   missingResponses: number;
@@ -93,7 +93,7 @@ export interface QpEvidence {
   /** Requests served, by kind, and receives completed well. */
   served: { send: number; write: number; writeImmediate: number; read: number; atomic: number };
   received: number;
-  lastReceivedPs: Ps;
+  lastReceivedPs: InstantPs;
   /** Receives that the device knows to be posted, and that it has taken; of a shared queue those of the queue. */
   receivesPosted: number;
   receivesTaken: number;
@@ -111,11 +111,11 @@ export interface RequestEvidence {
 
 export interface CqEvidence {
   readonly cqn: number;
-  readonly createdPs: Ps;
-  destroyedPs?: Ps;
+  readonly createdPs: InstantPs;
+  destroyedPs?: InstantPs;
   entries: number;
   status: 'ok' | 'overrun' | 'failed';
-  failedPs?: Ps;
+  failedPs?: InstantPs;
   /** CQEs written or refused. */
   written: number;
   /** Producer counter less the consumer counter, as last seen by the device. */
@@ -123,13 +123,13 @@ export interface CqEvidence {
   consumer: number;
   /** Arm requests, when the last one arrived, and what it asked for. */
   arms: number;
-  lastArmPs: Ps;
+  lastArmPs: InstantPs;
   armed: 'not' | 'next' | 'solicited';
   events: number;
-  lastEventPs: Ps;
+  lastEventPs: InstantPs;
   /** CQEs written since the last event. */
   sinceEvent: number;
-  lastWrittenPs: Ps;
+  lastWrittenPs: InstantPs;
 }
 
 /** A memory region or window of the device's table. */
@@ -142,8 +142,8 @@ export interface RegionEvidence {
   readonly rights: number;
   readonly isOnDemand: boolean;
   readonly isRegion: boolean;
-  readonly createdPs: Ps;
-  destroyedPs?: Ps;
+  readonly createdPs: InstantPs;
+  destroyedPs?: InstantPs;
 }
 
 /** Packets that a device dropped for one reason, to one QP number. */
@@ -158,8 +158,8 @@ export interface DropEvidence {
   /** The header field that failed, and what it was compared with. */
   readonly found: string;
   readonly heldTo: string;
-  readonly firstPs: Ps;
-  lastPs: Ps;
+  readonly firstPs: InstantPs;
+  lastPs: InstantPs;
   count: number;
 }
 
@@ -175,7 +175,7 @@ export interface AccessEvidence {
   readonly found: number;
   readonly heldTo: number;
   readonly heldToEnd: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
 }
 
 /** A request that a responder refused for good. */
@@ -187,7 +187,7 @@ export interface RefusalEvidence {
   readonly found: number;
   readonly heldTo: number;
   readonly requesterQpn: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
 }
 
 /** A CQE with an error. */
@@ -197,7 +197,7 @@ export interface ErrorEvidence {
   readonly syndrome: number;
   readonly isSend: boolean;
   readonly cqn: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
   /** The vendor syndrome of the CQE. */
   readonly vendor: number;
 }
@@ -207,7 +207,7 @@ export interface CommandEvidence {
   readonly command: string;
   readonly status: string;
   readonly inputModifier: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
 }
 
 export interface PortEvidence {
@@ -218,13 +218,13 @@ export interface PortEvidence {
   readonly pkeys: readonly number[];
   readonly mtuBytes: number;
   /** Instants at which the port ceased to be active, at most the first 16. */
-  readonly downPs: readonly Ps[];
-  readonly upPs: readonly Ps[];
+  readonly downPs: readonly InstantPs[];
+  readonly upPs: readonly InstantPs[];
 }
 
 export interface DeviceEvidence {
   readonly node: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
   readonly isEthernet: boolean;
   readonly port: PortEvidence;
   readonly qps: readonly QpEvidence[];
@@ -253,7 +253,7 @@ export interface PostEvidence {
   readonly operation: string;
   readonly isSignalled: boolean;
   readonly bytes: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
   readonly line?: string;
   /** Of a datagram. */
   readonly remoteQpn?: number;
@@ -282,7 +282,7 @@ export interface RefusedCall {
   readonly inlineBytes: number;
   readonly inlineMax: number;
   readonly hasSharedQueue: boolean;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
   readonly line?: string;
   count: number;
 }
@@ -293,13 +293,13 @@ export interface CqUse {
   polls: number;
   taken: number;
   /** -1: never. */
-  firstPollPs: Ps;
-  lastPollPs: Ps;
+  firstPollPs: InstantPs;
+  lastPollPs: InstantPs;
   pollLine?: string;
   armLine?: string;
   createLine?: string;
   arms: number;
-  lastArmPs: Ps;
+  lastArmPs: InstantPs;
   isSolicitedOnly: boolean;
   events: number;
   hasChannel: boolean;
@@ -340,7 +340,7 @@ export interface TouchedBuffer {
   readonly deviceAccess: 'reads' | 'writes';
   readonly queue: string;
   readonly wrId: number;
-  readonly atPs: Ps;
+  readonly atPs: InstantPs;
   readonly line?: string;
 }
 
