@@ -137,7 +137,7 @@ describe('the route of a test', () => {
     expect(packets.every((bytes) => (bytes[1]! & 3) === 2)).toBe(true);
   });
 
-  it('A17.4: is the TOS of IPv4 on RoCE v2, and goes by version 1 of a link-local GID where the index says so', async () => {
+  it('IBTA A17.4: is the TOS of IPv4 on RoCE v2, and goes by version 1 of a link-local GID where the index says so', async () => {
     const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
     const typeOf = (bytes: Uint8Array): number => bytes[12]! * 256 + bytes[13]!;
     const ipv4 = (await bytesOf('write-bw,size=8,iters=4,trafficClass=0x5c', roce)).filter(
