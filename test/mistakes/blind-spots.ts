@@ -68,8 +68,8 @@ export const blindSpotMistakes: readonly Mistake[] = [
     scene: 'posted-in-any-state',
     file: 'hw/hca/doorbells/work-arrivals.ts',
     find: `    if (isFlushed(pair)) this.#ports.flusher.resume(pair.slot, cycle);
-`,
-    replace: '',
+    else this`,
+    replace: '    if (!isFlushed(pair)) this',
   },
   {
     name: 'flushed-as-local-error',
@@ -405,6 +405,24 @@ export const blindSpotMistakes: readonly Mistake[] = [
     const slot = (ring`,
   },
   {
+    name: 'arm-sequence-of-one-bit',
+    what: 'The sequence number of arm requests has one bit.',
+    kind: 'comparison off by one',
+    scene: 'armed-in-any-order',
+    file: 'userlib/poll-cq.ts',
+    find: '((ring.armSequence & armSequenceBits) << armSequenceShift)',
+    replace: '((ring.armSequence & 1) << armSequenceShift)',
+  },
+  {
+    name: 'read-beyond-the-call',
+    what: 'A call of recv(2) returns more bytes than it asked for.',
+    kind: 'wrong length',
+    scene: 'socket-streams',
+    file: 'net/socket/transfer.ts',
+    find: 'const count = Math.min(head.length, lengthBytes - done);',
+    replace: 'const count = Math.min(head.length, lengthBytes);',
+  },
+  {
     name: 'fin-behind-a-gap',
     what: 'A FIN behind a gap ends the stream.',
     kind: 'check skipped',
@@ -412,16 +430,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     file: 'net/stack/segment-input.ts',
     find: 'if (connection.hasFin || end !== connection.received.next) return;',
     replace: 'if (connection.hasFin) return;',
-  },
-  {
-    name: 'retransmission-not-armed',
-    what: 'After an acknowledgement of a part the rest has no timer.',
-    kind: 'lost event',
-    scene: 'socket-streams',
-    file: 'net/stack/segment-input.ts',
-    find: `  if (isBefore(acknowledgement, connection.sendMax)) connection.armRetransmit();
-  return freed;`,
-    replace: '  return freed;',
   },
   {
     name: 'resend-from-the-middle',
@@ -476,16 +484,6 @@ export const blindSpotMistakes: readonly Mistake[] = [
     replace: '',
   },
   {
-    name: 'covered-bytes-twice',
-    what: 'Bytes behind a gap that overlap are delivered twice.',
-    kind: 'wrong length',
-    scene: 'socket-streams',
-    file: 'net/stack/receive-queue.ts',
-    find: `        trimFront(buffer, sequenceDistance(this.next, buffer.sequence));
-        this.#append(buffer);`,
-    replace: '        this.#append(buffer);',
-  },
-  {
     name: 'gap-closed-too-early',
     what: 'Segments behind a gap are delivered while the gap is there.',
     kind: 'wrong order',
@@ -524,14 +522,14 @@ export const blindSpotMistakes: readonly Mistake[] = [
   },
   {
     name: 'refused-buffer-kept',
-    what: 'The buffer of a duplicate segment is not given back.',
+    what: 'The buffer of a segment that came before is not given back.',
     kind: 'resource not returned',
     scene: 'socket-streams',
-    file: 'net/stack/receive-queue.ts',
-    find: `  #refuse(buffer: PacketBuffer, why: Arrival): Arrival {
-    this.#buffers.give(buffer);
+    file: 'net/stack/segment-input.ts',
+    find: `  if (!isAcceptable(connection, segment, buffer.length)) {
+    drop(connection, buffer);
 `,
-    replace: `  #refuse(_buffer: PacketBuffer, why: Arrival): Arrival {
+    replace: `  if (!isAcceptable(connection, segment, buffer.length)) {
 `,
   },
   {
@@ -590,17 +588,13 @@ export const blindSpotMistakes: readonly Mistake[] = [
   if (isBefore`,
   },
   {
-    name: 'window-update-not-sent',
-    what: 'Room that reading has made is never announced.',
-    kind: 'lost event',
+    name: 'tag-not-seen',
+    what: 'The tag of a frame that came is not looked at.',
+    kind: 'check skipped',
     scene: 'socket-streams',
-    file: 'net/socket/transfer.ts',
-    find: `    connection.isAckDue = true;
-    output(cpu, connection);
-  }
-  await environment`,
-    replace: `  }
-  await environment`,
+    file: 'net/driver/receive-ring.ts',
+    find: 'this.tag = fields.isTagged.get(view, at) === 1 ? fields.special.get(view, at) : noTag;',
+    replace: 'this.tag = noTag;',
   },
   {
     name: 'stream-ends-with-the-fin',

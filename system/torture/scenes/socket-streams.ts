@@ -72,6 +72,8 @@ function draw(random: Random): SceneDraft {
     'net.stack.vlanId': random.chance(0.3) ? 1 + random.below(4094) : 0,
     'net.stack.timeWaitUs': 1000,
     'net.stack.retransmitInitialUs': 20_000,
+    // Few: what adds up over a connection is soon too much, and so many losses in a row are none of chance.
+    'net.stack.dataRetries': 5,
   };
   return { args: args as unknown as JsonValue, set, hasDrawnHardware: false, climate: 'lossy' };
 }
