@@ -25,7 +25,7 @@ export interface CapturedSegment extends Omit<CapturedPacket, 'packet'> {
 }
 
 /** Takes what a capture has. */
-export interface PacketTaker {
+export interface PacketReceiver {
   packet(packet: CapturedPacket): Said;
   /** @returns undefined for a segment of no connection of iWARP */
   segment(segment: CapturedSegment): Said | undefined;
@@ -60,7 +60,7 @@ class Tallies {
 }
 
 /** Frames from which it is told whether a capture is of two places. */
-const LOOK_AHEAD = 400;
+const PLACES_AHEAD = 400;
 /** Malformed packets that are listed; more are counted. */
 const MALFORMED_MAX = 100;
 
@@ -76,7 +76,7 @@ export class PacketFeed {
   readonly #other = new Tallies();
   readonly #unread = new Tallies();
   readonly #sightings = new Sightings<Said>();
-  readonly #taker: PacketTaker;
+  readonly #receiver: PacketReceiver;
   #count = 0;
   /** The first frames, until it is known whether they are of two places. */
   #first: { readonly frame: CapturedFrame; readonly from: CaptureInterface }[] | undefined = [];
@@ -84,8 +84,8 @@ export class PacketFeed {
   readonly #networks: number[] = [];
   readonly #names: string[] = [];
 
-  constructor(taker: PacketTaker) {
-    this.#taker = taker;
+  constructor(receiver: PacketReceiver) {
+    this.#receiver = receiver;
   }
 
   /** Frames of other protocols. */
@@ -110,7 +110,7 @@ export class PacketFeed {
 
   take(frame: CapturedFrame, from: CaptureInterface): void {
     if (this.#first === undefined) this.#sort(frame, from);
-    else if (this.#first.push({ frame, from }) === LOOK_AHEAD) this.end();
+    else if (this.#first.push({ frame, from }) === PLACES_AHEAD) this.end();
   }
 
   /** No frame follows. */
@@ -134,7 +134,7 @@ export class PacketFeed {
     const number = ++this.#count;
     const read = readFrame(linkType, frame.bytes, frame.originalBytes);
     if (frame.bytes.length < frame.originalBytes) this.cutCount++;
-    this.#meet(frame.interface, linkType, name);
+    this.#introduce(frame.interface, linkType, name);
     if (read.kind === 'unread') this.#unread.add(read.reason, number);
     else if (read.kind === 'cut') this.#cut.add(read.reason, number);
     else if (read.kind === 'malformed') {
@@ -151,7 +151,7 @@ export class PacketFeed {
     const sighting = this.#sightings.see(keyOf(from, to, packet), place);
     if (sighting.kept === undefined) {
       const network = this.#networks[frame.interface]!;
-      sighting.kept = this.#taker.packet({ number, timePs, from, to, network, packet, note });
+      sighting.kept = this.#receiver.packet({ number, timePs, from, to, network, packet, note });
     } else this.#seenAgain(sighting, place, [isMarked(packet) ? 'marked for congestion' : '', note], number);
   }
 
@@ -169,7 +169,7 @@ export class PacketFeed {
       this.#seenAgain(sighting, place, [note], number);
       return true;
     }
-    sighting.kept = this.#taker.segment({
+    sighting.kept = this.#receiver.segment({
       ...{ number, timePs, from, to, note, payloadBytes },
       network: this.#networks[frame.interface]!,
       fromPort: tcp.sourcePort,
@@ -201,14 +201,14 @@ export class PacketFeed {
     this.#networks.forEach((network, index) => {
       if (network === from) this.#networks[index] = into;
     });
-    this.#taker.joinNetworks(from, into);
+    this.#receiver.joinNetworks(from, into);
   }
 
   /**
    * Gives an interface its network: a LID counts only in its subnet, an IP address in all interfaces that are not another
    * capture's of the same name.
    */
-  #meet(number: number, linkType: number, name: string): void {
+  #introduce(number: number, linkType: number, name: string): void {
     if (this.#networks[number] !== undefined) return;
     const isInfiniband = linkType === LinkType.INFINIBAND || linkType === LinkType.ERF;
     const namesakes = this.#names.filter((known) => known === name).length;

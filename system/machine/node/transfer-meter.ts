@@ -38,7 +38,7 @@ export class TransferMeter {
   #begin: HostSpent | undefined;
   #end: HostSpent | undefined;
   #beginPs = 0;
-  #endPs = 0;
+  #durationPs = 0;
 
   constructor(node: HostNode) {
     this.#node = node;
@@ -59,7 +59,7 @@ export class TransferMeter {
   /** This side has ended, now. */
   end(): void {
     this.#end = this.#read();
-    this.#endPs = this.#nowPs;
+    this.#durationPs = this.#nowPs - this.#beginPs;
   }
 
   /** A value has arrived from another host. */
@@ -69,7 +69,7 @@ export class TransferMeter {
 
   /** From begin to end. */
   get spanPs(): number {
-    return this.#endPs - this.#beginPs;
+    return this.#durationPs;
   }
 
   /** Between begin and end; undefined when there was no transfer. */

@@ -81,8 +81,8 @@ describe('a wrong choice is refused in one line that names it', () => {
     expect(messageOf(() => parsedAssignment('pcie.link.lanes=12'))).toBe(
       'pcie.link.lanes is 12, expected a power of two from 1 to 16 lanes',
     );
-    expect(messageOf(() => parsedAssignment('wire.speed=HDR'))).toContain(
-      'wire.speed is "HDR", expected one of SDR',
+    expect(messageOf(() => parsedAssignment('wire.speed=XDR'))).toContain(
+      'wire.speed is "XDR", expected one of SDR',
     );
     expect(messageOf(() => parsedAssignment('driver.useMsix=1'))).toContain('expected true or false');
     expect(messageOf(() => parsedAssignment('hca.coreClockMHz=fast'))).toContain(

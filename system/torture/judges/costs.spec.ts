@@ -42,7 +42,7 @@ describe('a story with all observers', () => {
     expect(judgeCosts({ ...played, costs })).toEqual([]);
     const elsewhere = { ...story, scene: { ...story.scene!, name: 'one-message' } };
     expect(judgeCosts({ ...played, costs, story: elsewhere })).toEqual([
-      'node 0: 57 TLPs of class payloadRead have an owner, its link counted 33',
+      'node 0: 25 TLPs of class payloadRead have an owner, its link counted 16',
     ]);
   });
 
@@ -53,7 +53,7 @@ describe('a story with all observers', () => {
     expect(judgeCosts({ ...played, costs })).toEqual([]);
     const elsewhere = { ...story, scene: { ...story.scene!, name: 'one-message' } };
     expect(judgeCosts({ ...played, costs, story: elsewhere })).toEqual([
-      'node 0: 163 TLPs of class payloadWrite have an owner, its link counted 161',
+      'node 0: 523 TLPs of class payloadWrite have an owner, its link counted 520',
     ]);
   });
 
