@@ -102,6 +102,9 @@ describe('the knee of a line', () => {
     fc.assert(
       fc.property(shape, ({ count, bend, scale }) => {
         const points = sampled(count, (x) => (scale * x) / (x + bend));
+        // Two points may be equally far from the line: x / (x + 0.05) at nine points. Then either is the knee.
+        const distances = points.map(([x, y]) => y / points.at(-1)![1] - x).toSorted((a, b) => b - a);
+        fc.pre(distances[0]! - distances[1]! > 1e-9);
         expect(kneeOf(points)).toBe(kneedle(points));
         // Turned over and counted from the other end it falls, and the knee is the same point.
         const falling = points.map(([x, y]): Point => [1 - x, y]).toReversed();
