@@ -40,6 +40,7 @@ const ofOneCall = [
   'hw/hca/statistics/operations.ts lastCycle',
   'hw/pcie/root-complex/device-read.ts read',
   'sim/ledger.ts sum',
+  'system/machine/partition/part.ts left',
   'userlib/cq.ts counter',
 ];
 

@@ -151,6 +151,18 @@ describe('the route of a test', () => {
     expect(version1.length).toBeGreaterThanOrEqual(5);
   });
 
+  it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, where the port has come up', async () => {
+    const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
+    // The default size is 2048; 1500 bytes of a frame hold a path MTU of 1024.
+    const { code, err } = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', ...roce);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('size is 2048, expected at most the MTU of the port, 1024'),
+    ]);
+    const short = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', '-s', '1024', ...roce);
+    expect([short.code, short.err]).toEqual([0, '']);
+  });
+
   it('refuses a place of the GID table that holds none', async () => {
     const { code, err } = await hca('perf', 'write-bw', '-n', '4', '-x', '9');
     expect([code, err]).toEqual([1, expect.stringContaining('gidIndex is 9, expected 0 to 0')]);

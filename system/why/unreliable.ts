@@ -101,7 +101,25 @@ export function datagramsLost(
       mendLine: senderLine(address),
       advice: 'Create the address handle with the LID (dlid) or GID (grh.dgid) of the receiver’s port.',
     };
-  return elsewhere(scene, node, datagramQps);
+  return tooLong(scene, node, datagramQps) ?? elsewhere(scene, node, datagramQps);
+}
+
+/** The datagrams were longer than a packet of either port: a frame beyond the MTU never becomes one. */
+function tooLong(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
+  const { port } = scene.device(node)!;
+  const limit = Math.min(port.mtuBytes, scene.farDevice(node)?.port.mtuBytes ?? port.mtuBytes);
+  const posts = (scene.host(node ^ 1)?.posts ?? []).filter(
+    ({ remoteQpn, bytes }) => qps.some(({ qpn }) => qpn === remoteQpn) && bytes > limit,
+  );
+  const [post] = posts;
+  if (post === undefined) return undefined;
+  return {
+    cause: 'ud-too-long',
+    sentence: `${counted(posts.length, 'datagram')} of ${qpName(node ^ 1, post.qpn)} had ${post.bytes} bytes, the ports carry ${limit}: a datagram is one packet`,
+    evidence: { bytes: post.bytes, portMtu: limit, datagrams: posts.length },
+    mendLine: post.line,
+    advice: 'Send at most active_mtu bytes in a datagram (ibv_query_port).',
+  };
 }
 
 /** The datagrams arrived at another QP. */

@@ -2,6 +2,7 @@
  * What both programs of `perf` set up: QPs, completion queues, a buffer with one half to send from and one to receive
  * into, and the connection.
  */
+import { ConfigurationError } from '../../base/index.ts';
 import {
   createCompChannel,
   createCq,
@@ -78,6 +79,7 @@ export interface PerfLink {
 export async function openPerfLink(program: ProgramContext, isClient: boolean): Promise<PerfLink> {
   const args = program.args as unknown as PerfArgs;
   const endpoint = await openPerfEndpoint(program, args);
+  checkDatagram(args, endpoint.port.activeMtu);
   const receiveDepth = args.verb === 'send' ? Math.max(1, args.rxDepth) : 1;
   const { sendCq, receiveCq, sends, receives } = await createCqs(endpoint.context, args, receiveDepth);
   const buffer = await openPerfBuffer(endpoint, args);
@@ -100,6 +102,14 @@ export async function openPerfLink(program: ProgramContext, isClient: boolean): 
     repost: ends.repost,
     registrationPs: buffer.registrationPs,
   };
+}
+
+/** @throws ConfigurationError for datagrams longer than a packet of the port */
+function checkDatagram({ connection, sizeBytes }: PerfArgs, activeMtu: number): void {
+  const mtuBytes = 128 * 2 ** activeMtu;
+  if (connection !== 'UD' || sizeBytes <= mtuBytes) return;
+  const range = `at most the MTU of the port, ${mtuBytes}, with connection UD: a datagram is one packet`;
+  throw new ConfigurationError('size', sizeBytes, range);
 }
 
 /** What a work request of a service has in addition. */

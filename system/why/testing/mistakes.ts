@@ -1028,6 +1028,16 @@ const unreliable: readonly Mistake[] = [
     host1: side(expects, ud()),
   },
   {
+    name: 'a datagram longer than the frames of the ports',
+    cause: 'ud-too-long',
+    node: 1,
+    networks: roce,
+    says: /1 datagram of .* had 2048 bytes, the ports carry 1500: a datagram is one packet/,
+    evidence: { bytes: 2048, portMtu: 1500, datagrams: 1 },
+    host0: side(datagram({ bytes: 2048 }), ud()),
+    host1: side(expects, ud({ inInit: receives(4, 4096) })),
+  },
+  {
     name: 'a datagram to another QPN',
     cause: 'ud-qpn',
     node: 1,
