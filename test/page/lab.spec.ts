@@ -34,7 +34,17 @@ it('files are called by what is in them', () => {
     [
       ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],
       ...['model.worker', 'form.worker', 'program.worker', 'machine', 'library', 'parser', 'protocol'],
-      ...['bars', 'closed-form', 'time-axis', 'watched', 'compare-plan', 'comlink', 'lit-html', 'ref'],
+      ...[
+        'bars',
+        'closed-form',
+        'time-axis',
+        'watched',
+        'compare-plan',
+        'comlink',
+        'lit-html',
+        'ref',
+        'programs',
+      ],
     ]
       .map((name) => `${name}.js`)
       .toSorted(),

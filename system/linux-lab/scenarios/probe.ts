@@ -102,11 +102,14 @@ const steps: readonly Step[] = [
       const seen = new Map(Object.entries(nodes[0]!.hca.commands).map(([name, { count }]) => [name, count]));
       const known = knownCommands();
       for (const name of new Set([...known.keys(), ...seen.keys()])) {
-        const [expected = 0, found = 0] = [known.get(name), seen.get(name)];
+        const more = name === 'QUERY_HCA' ? clockQueries : 0;
+        const [expected, found] = [(known.get(name) ?? 0) + more, seen.get(name) ?? 0];
         // How often the port is asked for its state depends on when it comes up.
         const isSame = name === 'MAD_IFC' ? expected > 0 && found > 0 : expected === found;
         if (!isSame)
-          throw new ScenarioFailure(`${name}: ${found} times, ${expected} in docs/probe-sequence.md`);
+          throw new ScenarioFailure(
+            `${name}: ${found} times, expected ${expected} by docs/probe-sequence.md`,
+          );
       }
       await loadWithoutWarning(stage);
       return `${seen.size} kinds of commands`;
@@ -133,6 +136,12 @@ const steps: readonly Step[] = [
     },
   },
 ];
+
+/**
+ * The driver reads the frequency of the core clock by one more QUERY_HCA where the device has timestamps (Linux
+ * drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_init_hca), which the device of the golden captures did not advertise.
+ */
+const clockQueries = 1;
 
 export const probe: Scenario = {
   name: 'probe',
