@@ -59,6 +59,18 @@ const contexts: readonly Point[] = [
   [4096, 10_724_349],
 ];
 
+/** WRITEs a second over regions of so many MiB: on chip to 1 GiB, nearly so there, and then not (docs/studies/scale.md). */
+const regions: readonly Point[] = [
+  [16, 22.2],
+  [256, 21.9],
+  [1024, 17],
+  [4096, 2.7],
+  [8192, 2.35],
+  [16_384, 2.2],
+  [32_768, 2.14],
+  [65_536, 2.11],
+];
+
 describe('the knee of a line', () => {
   test.each([
     ['where it begins to be flat', over(1, 2, 4, 8, 8, 8, 8), 8],
@@ -68,6 +80,8 @@ describe('the knee of a line', () => {
     ['where a steep rise ends, not at its foot', contexts, 1024],
     ['where the range ends while the rise steepens', contexts.slice(0, 5), 1024],
     ['where a cliff begins', over(100, 99, 98, 97, 30, 29), 8],
+    ['where a rate of regions from 16 MiB to 64 GiB begins to fall', regions, 256],
+    ['where a cliff in the middle begins, not at its foot', over(23, 23, 23, 2.6, 2.1, 2.0, 2.2), 4],
   ])('is %s', (_what, points, knee) => {
     expect(kneeOf(points)).toBe(knee);
   });

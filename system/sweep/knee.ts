@@ -4,11 +4,11 @@
  * from what the curve does; a figure of which less is better is turned over first.
  *
  *     rises    ── above the line: it has risen, and saturates; the foot of a rise is no knee
- *     falls    ── above the line: it was flat, and begins to fall; below the line: it has fallen, and is flat
+ *     falls    ── above the line: it was flat, and begins to fall; if there is no such point, below the line: it has fallen, and is flat
  *
  * A candidate is a local maximum of the distance behind which the distance drops by the mean step of x (the paper's threshold
  * with its sensitivity 1). A range of x that spans a factor of 8 is taken by its logarithm, on which a straight line looks bent:
- * the curve has to be bent in x itself, too.
+ * the curve has to be bent in x itself, too, to either side and anywhere.
  *
  * Where a rising curve only steepens up to its end, what it reaches is reached there: the knee is that end, or beyond.
  */
@@ -41,13 +41,12 @@ export function kneeOf(points: readonly Point[], isMoreBetter = true): number | 
   const plain = fromZeroToOne(xs);
   const isRising = heights.at(-1)! >= heights[0]!;
   const sides = isRising ? [aboveRising] : [aboveFalling, belowFalling];
-  const found = sides.flatMap((side) => {
-    const distances = heights.map((height, at) => side(places[at]!, height));
-    const at = farthest(distances, (each) => side(plain[each]!, heights[each]!) >= bentMin);
-    return at === undefined ? [] : [{ at, distance: distances[at]! }];
-  });
-  const best = found.toSorted((left, right) => right.distance - left.distance)[0];
-  if (best !== undefined) return xs[best.at];
+  for (const side of sides) {
+    // A straight line keeps to the line between its ends, whatever the scale of x.
+    if (!heights.some((height, at) => Math.abs(side(plain[at]!, height)) >= bentMin)) continue;
+    const at = farthest(heights.map((height, each) => side(places[each]!, height)));
+    if (at !== undefined) return xs[at];
+  }
   return isRising && steepens(plain, heights)
     ? xs[heights.findIndex((height) => height >= 1 - changeMin)]
     : undefined;
@@ -73,14 +72,13 @@ function heightsOf(points: readonly Point[], isMoreBetter: boolean): number[] | 
   return changes > wanderingMax ? undefined : heights;
 }
 
-/** The knee that is farthest, of those that are bent enough. */
-function farthest(distances: readonly number[], isBent: (at: number) => boolean): number | undefined {
+/** The knee that is farthest. */
+function farthest(distances: readonly number[]): number | undefined {
   const step = 1 / (distances.length - 1);
   let best: number | undefined;
   for (let at = 1; at < distances.length - 1; at++) {
     const distance = distances[at]!;
-    if (distance < distanceMin - rounding || distance <= (distances[best ?? -1] ?? 0) || !isBent(at))
-      continue;
+    if (distance < distanceMin - rounding || distance <= (distances[best ?? -1] ?? 0)) continue;
     const isPeak = distance > distances[at - 1]! && distance >= distances[at + 1]!;
     if (isPeak && dropsBelow(distances, at, distance - step)) best = at;
   }
