@@ -130,12 +130,6 @@ describe('a packet whose headers contradict each other', () => {
     ['9.2: reserved bits beside AckReq', isIpv4, withBits('BTH', 8, 0x01), /BTH: reserved/],
     ['9.2: an opcode of no service', isIpv4, (bytes, { base }) => bytes.set([0x3f], base), /no opcode is 63/],
     [
-      '10.9.1: a P_Key of no partition',
-      isIpv4,
-      (bytes, { base }) => bytes.set([0x80, 0], base + 2),
-      /P_Key 32768/,
-    ],
-    [
       '9.2: pad and payload that are no dwords',
       named('RC_SEND_ONLY'),
       (bytes, packet) => bytes.set([0, 0x3a], headerOf(packet, 'IPV4')!.at + 2),

@@ -93,7 +93,6 @@ export function transportContradictions(
   const wrong: string[] = [];
   if (bth['transportVersion'] !== 0) wrong.push(`BTH: TVer ${bth['transportVersion']}`);
   if (bth['reserved4'] !== 0 || bth['reserved8'] !== 0) wrong.push('BTH: reserved bits are set');
-  if ((bth['partitionKey']! & 0x7fff) === 0) wrong.push(`BTH: P_Key ${bth['partitionKey']}`);
   if (operation === undefined) return [...wrong, `BTH: no opcode is ${bth['opcode']}`];
   wrong.push(...lengthContradictions(operation, payloadEnd - payload, bth['padCount']!));
   if (bytes.subarray(payloadEnd, payloadEnd + bth['padCount']!).some((byte) => byte !== 0))
