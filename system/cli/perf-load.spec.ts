@@ -50,6 +50,16 @@ describe('a paced load', () => {
     expect(result.messagesPerSecond).toBeCloseTo(1000 / (1000 / 200_000 + result.minPs / 1e12), -3);
   });
 
+  it('has its rate when threads have unlike numbers of QPs', async () => {
+    // Three QPs on two threads: all messages arrive in 3 ms, of both threads.
+    const { result, load } = await measured(
+      'write-bw,size=64,rate=200k,arrivals=paced,qps=3,threads=2,iters=200',
+    );
+    expect(load).toMatchObject({ droppedCount: 0, isOverload: false, arrivedCount: 600 });
+    expect(load!.arrivedPerSecond / 200_000).toBeCloseTo(1, 2);
+    expect(result.messagesPerSecond / 200_000).toBeCloseTo(1, 2);
+  });
+
   it('above it waits longer with each message, by what the cable is slower (D/D/1)', async () => {
     const iterations = 1500;
     const { result, load } = await measured(`${writes},rate=400k,arrivals=paced,iters=${iterations}`);

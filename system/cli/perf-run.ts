@@ -258,7 +258,7 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
   const kind = args.isLatency ? 'latency' : 'bandwidth';
   for (let thread = 0; thread < threads; thread++) {
     const own = Math.floor(qpCount / threads) + (thread < qpCount % threads ? 1 : 0);
-    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, thread };
+    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, allQpCount: qpCount, thread };
     for (const [node, role] of ['Client', 'Server'].entries()) {
       const run = { url: programUrl(module), exportName: `${kind}${role}` };
       const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;

@@ -24,6 +24,12 @@ export interface LoadPlan {
   readonly backlog: number;
 }
 
+interface LoadShare {
+  readonly thread: number;
+  readonly threads: number;
+  readonly oneIn?: number;
+}
+
 export const loadDefaults = { arrivals: 'poisson', backlog: 1024 } as const;
 
 /** The arrivals that a program has seen, and what became of them. */
@@ -59,16 +65,17 @@ export class OfferedLoad {
 
   /**
    * @param total messages that are to be accepted: dropped ones do not count
-   * @param share this program's place among those that offer the load together
+   * @param share this program's place among those that offer the load together, and which part it offers: one in `oneIn`, left
+   *   out for an equal one
    */
   constructor(
     { perSecond, arrivals, backlog }: LoadPlan,
     total: number,
     random: Random,
     startPs: number,
-    share: { readonly thread: number; readonly threads: number } = { thread: 0, threads: 1 },
+    share: LoadShare = { thread: 0, threads: 1 },
   ) {
-    this.#meanPs = (psPerSecond * share.threads) / perSecond;
+    this.#meanPs = (psPerSecond * (share.oneIn ?? share.threads)) / perSecond;
     this.#isPaced = arrivals === 'paced';
     this.#random = new Random(random.uint32(), 'offered load');
     this.#startPs = startPs;

@@ -58,13 +58,15 @@ class LoadedMessages {
 
   constructor(link: PerfLink, iterations: number) {
     const { args, program, streams } = link;
-    const { qpCount, txDepth, cqModeration, threads = 1, thread = 0 } = args;
+    const { qpCount, txDepth, cqModeration, threads = 1, thread = 0, allQpCount = qpCount } = args;
     this.#link = link;
     this.#iterations = iterations;
     this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
     this.total = iterations * qpCount;
     this.#startPs = program.cpu.localPs;
-    this.#load = new OfferedLoad(args.load!, this.total, program.random, this.#startPs, { thread, threads });
+    // Each QP has as many messages: programs with more QPs offer more, and all end at one time.
+    const share = { thread, threads, oneIn: allQpCount / qpCount };
+    this.#load = new OfferedLoad(args.load!, this.total, program.random, this.#startPs, share);
     this.#streams = streams.map((stream) => ({
       stream,
       arrivedPs: new Float64Array(txDepth),

@@ -60,6 +60,8 @@ export interface PerfArgs {
   readonly threads?: number;
   /** Which of them this program is. */
   readonly thread?: number;
+  /** QPs of all programs of a side; left out where `qpCount` is that. */
+  readonly allQpCount?: number;
   /** Requests posted in one call, with one doorbell; left out for one. */
   readonly postList?: number;
   /** Both sides send. */
