@@ -1,5 +1,5 @@
 /** Why a device may not touch memory: key unknown, deregistered, of another domain, too short, without the right, a page refused. */
-import type { AccessEvidence, RegionEvidence } from '../machine/evidence/index.ts';
+import type { AccessEvidence, BufferEvidence, RegionEvidence } from '../machine/evidence/index.ts';
 import {
   answerBadKey,
   answerBadPd,
@@ -20,6 +20,8 @@ export interface RefusedAccess {
   readonly askingNode: number;
   /** `remote` for an rkey, `local` for an lkey of a send, `receive` for that of a receive. */
   readonly side: 'remote' | 'local' | 'receive';
+  /** Buffers of the request, of `local`: the device accesses them in pieces, of which it refused one. */
+  readonly buffers?: readonly BufferEvidence[];
 }
 
 const rightNames = ['local read', 'local write', 'remote read', 'remote write', 'remote atomic'];
@@ -130,18 +132,23 @@ function wrongDomain(refused: RefusedAccess): Explanation {
 
 function outOfBounds(refused: RefusedAccess): Explanation {
   const { scene, node, access, what, side } = refused;
-  const { address, bytes, heldTo, heldToEnd } = access;
+  const { heldTo, heldToEnd } = access;
+  const end = access.address + access.bytes;
+  const { address, bytes } =
+    refused.buffers?.find((one) => access.address >= one.address && end <= one.address + one.bytes) ?? access;
+  // A receive is written in pieces, too: the first pieces filled the region, and the refused one begins at its end.
+  const isContinued = side === 'receive' && address === heldToEnd;
   const beyond = address + bytes - heldToEnd;
   const before = heldTo - address;
-  const isStart = address >= heldToEnd || address + bytes <= heldTo;
+  const isStart = !isContinued && (address >= heldToEnd || address + bytes <= heldTo);
   const where = isStart
     ? `lies outside of the region [${hex(heldTo)}, ${hex(heldToEnd)})`
     : beyond > 0
-      ? `reaches ${beyond} bytes beyond the region [${hex(heldTo)}, ${hex(heldToEnd)})`
+      ? `reaches ${isContinued ? 'at least ' : ''}${beyond} ${beyond === 1 ? 'byte' : 'bytes'} beyond the region [${hex(heldTo)}, ${hex(heldToEnd)})`
       : `begins ${before} bytes before the region [${hex(heldTo)}, ${hex(heldToEnd)})`;
   return {
     cause: isStart ? `${side}-wrong-address` : `${side}-too-short`,
-    sentence: `${what}, ${bytes} bytes at ${hex(address)}, ${where} of ${heldToEnd - heldTo} bytes that host ${node} registered under key ${hex(access.key)}`,
+    sentence: `${what}, ${bytes} ${bytes === 1 ? 'byte' : 'bytes'} at ${hex(address)}, ${where} of ${heldToEnd - heldTo} bytes that host ${node} registered under key ${hex(access.key)}`,
     evidence: {
       key: access.key,
       address,

@@ -10,7 +10,7 @@ import type {
 } from '../machine/evidence/index.ts';
 import { accessExplained } from './access.ts';
 import { durationText, type Explanation, explained, hex, qpName } from './cause.ts';
-import { noAnswerRules, notReady } from './retries.ts';
+import { noAnswerRules, notReady, psnMismatch } from './retries.ts';
 import { type Scene, stateAt } from './scene.ts';
 
 export interface FailedRequest {
@@ -105,7 +105,16 @@ function localProtection(failed: FailedRequest): Explanation {
   const side = error.isSend ? 'local' : 'receive';
   const what = error.isSend ? requestText(failed) : `A receive of ${qpName(node, qp.qpn)}`;
   if (access !== undefined) {
-    const explanation = accessExplained({ scene, node, access, what, askingNode: node, side });
+    const buffers = failed.post?.buffers;
+    const explanation = accessExplained({
+      scene,
+      node,
+      access,
+      what,
+      askingNode: node,
+      side,
+      ...(buffers === undefined ? {} : { buffers }),
+    });
     return { ...explanation, key: `access ${node} ${qp.qpn} ${access.key}` };
   }
   return {
@@ -362,12 +371,12 @@ function refusalExplained(
       };
     default:
       return qp.mtuBytes === peer.mtuBytes
-        ? {
+        ? (psnMismatch({ scene, node: askingNode, qp, post: failed.post, atPs: refusal.atPs }) ?? {
             cause: 'invalid-request',
             sentence: `${qpName(node, peer.qpn)} refused ${packet} of ${refusal.found} bytes: it does not continue the message, or its length is not the announced one`,
             evidence: { bytes: refusal.found, mtu: peer.mtuBytes },
             advice: 'Look for packets that were lost, corrupted or injected (--pcap).',
-          }
+          })
         : mtuMismatch(scene, askingNode, qp, node, peer);
   }
 }

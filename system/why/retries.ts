@@ -288,7 +288,11 @@ const elsewhere: Rule<NoAnswer> = (symptom) => {
   };
 };
 
-const psn: Rule<NoAnswer> = (symptom) => {
+/**
+ * A QP that begins with another PSN than its peer expects. A responder that is a few packets ahead takes these for duplicates, and
+ * refuses the next one, which then begins in the middle of a message.
+ */
+export const psnMismatch: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp, atPs } = symptom;
   const peer = scene.peer(node, qp, atPs);
   if (peer === undefined || qp.sendPsn < 0 || peer.of.receivePsn < 0) return undefined;
@@ -391,7 +395,7 @@ export const noAnswerRules: readonly Rule<NoAnswer>[] = [
   foreignRoute,
   roceVersion,
   elsewhere,
-  psn,
+  psnMismatch,
   mtu,
   slow,
   lost,

@@ -246,6 +246,12 @@ export interface DeviceEvidence {
   readonly omitted: number;
 }
 
+/** A buffer of a work request. */
+export interface BufferEvidence {
+  readonly address: number;
+  readonly bytes: number;
+}
+
 /** A work request as its program posted it. */
 export interface PostEvidence {
   readonly qpn: number;
@@ -253,6 +259,8 @@ export interface PostEvidence {
   readonly operation: string;
   readonly isSignalled: boolean;
   readonly bytes: number;
+  /** Buffers of the request, in their order. */
+  readonly buffers: readonly BufferEvidence[];
   readonly atPs: InstantPs;
   readonly line?: string;
   /** Of a datagram. */

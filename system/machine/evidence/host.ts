@@ -330,6 +330,7 @@ export class HostJournal {
       operation: operationNames[wr.opcode] ?? `opcode ${wr.opcode}`,
       isSignalled: qp.sqSigAll !== 0 || (wr.sendFlags & IBV_SEND_SIGNALED) !== 0,
       bytes: bytesOf(wr),
+      buffers: wr.sgList.slice(0, wr.numSge).map(({ addr, length }) => ({ address: addr, bytes: length })),
       atPs: ownPs,
       ...(line === undefined ? {} : { line }),
       ...(ud === undefined

@@ -291,6 +291,15 @@ const connections: readonly Mistake[] = [
     host1: side(waits),
   },
   {
+    name: 'sq_psn is one behind, and the message has several packets',
+    cause: 'psn',
+    // IBTA 9.7.5.1.1: the first packet is a duplicate. The second has the expected PSN and begins no message.
+    says: /begins with PSN 0xff \(sq_psn\), its peer expects 0x100 \(rq_psn\)/,
+    evidence: { sqPsn: 0xff, rqPsn: 0x100, duplicates: 1 },
+    host0: side(write({ bytes: 1000 }), { rtr: () => ({ pathMtu: IBV_MTU_256 }), rts: { sqPsn: 0xff } }),
+    host1: side(waits, { rtr: () => ({ pathMtu: IBV_MTU_256 }) }),
+  },
+  {
     name: 'rq_psn of the peer is wrong',
     cause: 'psn',
     says: /its peer expects 0xabc \(rq_psn\)/,
@@ -442,6 +451,25 @@ const receiving: readonly Mistake[] = [
       await here.signal();
     }),
     host1: side(waits, { regionBytes: 100, inInit: receives(4) }),
+  },
+  {
+    name: 'the receive’s memory is registered too short, up to where a packet ends',
+    cause: 'receive-too-short',
+    says: /A receive of QP .* of host 1, .* bytes beyond the region .* of 512 bytes that host 1 registered/,
+    evidence: { regionBytes: 512 },
+    host0: side(
+      async (here) => {
+        here.send({ bytes: 600 }); // here
+        await here.take();
+        await here.signal();
+      },
+      { rtr: () => ({ pathMtu: IBV_MTU_256 }) },
+    ),
+    host1: side(waits, {
+      regionBytes: 512,
+      inInit: receives(4, 1024),
+      rtr: () => ({ pathMtu: IBV_MTU_256 }),
+    }),
   },
   {
     name: 'the receive has an lkey of nobody',
@@ -617,6 +645,14 @@ const memory: readonly Mistake[] = [
     host0: side(write({ bytes: 2048 }), { regionBytes: 1024, rtr: () => ({ pathMtu: 4 }) }),
     host1: side(waits, { rtr: () => ({ pathMtu: 4 }) }),
     networks: ib,
+  },
+  {
+    name: 'the own memory is registered too short, up to where a packet ends',
+    cause: 'local-too-short',
+    says: /600 bytes at .* reaches 88 bytes beyond the region .* of 512 bytes that host 0 registered/,
+    evidence: { bytes: 600, regionBytes: 512, beyondBytes: 88 },
+    host0: side(write({ bytes: 600 }), { regionBytes: 512, rtr: () => ({ pathMtu: IBV_MTU_256 }) }),
+    host1: side(waits, { rtr: () => ({ pathMtu: IBV_MTU_256 }) }),
   },
   {
     name: 'the own memory was deregistered before the request',
