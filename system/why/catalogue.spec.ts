@@ -74,6 +74,17 @@ it('names the line that posted, called or waited', () => {
   for (const name of names) expect(`${name}: ${found[name]}`).toContain('// here');
 });
 
+it('recognises a refused call of a library that the program loaded itself', async () => {
+  // The command line is a build: a program that imports the sources has another class of the same name.
+  class VerbsError extends Error {
+    override readonly name = 'VerbsError';
+  }
+  const host0 = (): Promise<void> =>
+    Promise.reject(new VerbsError('ibv_dealloc_pd: the PD has 1 users (EBUSY)'));
+  const { findings } = await run({ host0, host1: async () => {} }, 'InfiniBand');
+  expect(findings).toMatchObject([{ cause: 'verb-refused', node: 0, evidence: { verb: 'ibv_dealloc_pd' } }]);
+});
+
 describe.each(rightPrograms)('a program without a mistake: $name', (program) => {
   it.each(['InfiniBand', 'RoCE'] as const)('is not accused on %s', async (network) => {
     const { error, findings } = await run(program, network);

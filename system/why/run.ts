@@ -1,7 +1,6 @@
 /** Runs a machine of simulated hosts until its programs end, or until nothing moves on any more, and diagnoses it. */
 import { psPerMs } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';
-import { VerbsError } from '../../userlib/index.ts';
 import type { Evidence } from '../machine/evidence/index.ts';
 import type { Machine } from '../machine/index.ts';
 import type { Cause } from './cause.ts';
@@ -120,7 +119,8 @@ function endOf(ended: unknown, lineOf: (error: unknown) => string | undefined): 
   if (ended === undefined) return { how: 'ended' };
   if (!(ended instanceof Error) || ended.name !== 'ProgramFailedError') return { how: 'waits' };
   const { cause } = ended;
-  if (!(cause instanceof VerbsError)) return { how: 'threw' };
+  // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
+  if (!(cause instanceof Error) || cause.name !== 'VerbsError') return { how: 'threw' };
   const line = lineOf(cause);
   const node = Number(/host(\d+)/.exec(ended.message)?.[1] ?? 0);
   return {
