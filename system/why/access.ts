@@ -64,7 +64,12 @@ const keyName = ({ side }: RefusedAccess): string => (side === 'remote' ? 'rkey'
 function badKey(refused: RefusedAccess): Explanation {
   const { scene, node, access, what, side, askingNode } = refused;
   const { key } = access;
-  const common = { evidence: { key } };
+  // The program that posted a receive named its key, in a line of its own.
+  const receives = side === 'receive' ? scene.host(node)?.receives : undefined;
+  const common = {
+    evidence: { key },
+    mendLine: receives?.find(({ qpn }) => qpn === access.qpn)?.line,
+  };
   const known = scene.regions(node, (region) => region.key === key).at(-1);
   const lines = scene.lines(node, 'MR', key);
   if (known?.destroyedPs !== undefined && known.destroyedPs <= access.atPs)

@@ -69,9 +69,12 @@ it('names the line that posted, called or waited', () => {
     'one message less than expected',
   ];
   const script = new URL('./testing/lines.ts', import.meta.url).pathname;
-  const output = execFileSync(process.execPath, [script, ...names], { encoding: 'utf8' });
+  const receive = 'the receive has an lkey of nobody';
+  const output = execFileSync(process.execPath, [script, ...names, receive], { encoding: 'utf8' });
   const found = JSON.parse(output) as Readonly<Record<string, string>>;
   for (const name of names) expect(`${name}: ${found[name]}`).toContain('// here');
+  // The mistake is in the receive, the request that failed is the peer's.
+  expect(found[receive]).toContain('here.receive({ lkey:');
 });
 
 it('recognises a refused call of a library that the program loaded itself', async () => {
