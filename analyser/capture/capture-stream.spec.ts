@@ -129,6 +129,35 @@ describe('a capture stream', () => {
     expect(read.frames.map(({ bytes }) => bytes[0])).toEqual([2]);
   });
 
+  it('reads on after a block that claims more options than it keeps', () => {
+    const options = new FileBytes(true);
+    // An option without a value takes four bytes: pcapng 3.5.
+    for (let count = 0; count < 2000; count++) options.word(2988, 2).word(0, 2);
+    const body = new FileBytes(true).words(0, 0, 1, 4, 4).raw([1, 2, 3, 4]).raw(options.done);
+    const file = sectionHeader(true)
+      .block(1, interfaceBody(true, 1))
+      .block(6, body)
+      .block(6, packetBody(true, 0, 2, [2])).done;
+    const read = readInPieces(file);
+    expect(reasonsOf(read)).toEqual(['a block of more than 1024 options']);
+    expect(read.frames.map(({ bytes }) => bytes[0])).toEqual([1, 2]);
+  });
+
+  it('keeps a bounded number of interfaces, and gives no frame to another one', () => {
+    const section = sectionHeader(true)
+      .block(1, interfaceBody(true, 1))
+      .block(6, packetBody(true, 0, 1, [7])).done;
+    const numbers: number[] = [];
+    const stream = new CaptureStream((frame) => numbers.push(frame.interface));
+    const sections = 65_536 + 10;
+    for (let count = 0; count < sections; count++) stream.push(section);
+    stream.end();
+    expect(stream.interfaces).toHaveLength(65_536);
+    expect(numbers).toEqual(Array.from({ length: 65_536 }, (_, index) => index));
+    // Of each section beyond: the interface, and its packet.
+    expect(stream.problemCount).toBe(20);
+  });
+
   it('delivers all frames before the place where a file is cut, and says where that is', () => {
     const file = pcapFile(1, [{ bytes: new Uint8Array(60) }, { bytes: new Uint8Array(60) }]);
     // 24 bytes of file header, and 76 for each record.
@@ -181,6 +210,18 @@ describe('a capture stream', () => {
 });
 
 describe('a reading of any capture', () => {
+  it('holds few long frames until it is known whether they are of two places', () => {
+    const reading = new CaptureReading({ lines: 1000, isTroubleOnly: false });
+    const bytes = new Uint8Array(8 * 2 ** 20);
+    reading.push(pcapFile(1, []));
+    const record = new Uint8Array(16 + bytes.length);
+    new DataView(record.buffer).setUint32(8, bytes.length, true);
+    new DataView(record.buffer).setUint32(12, bytes.length, true);
+    for (let count = 0; count < 6; count++) reading.push(record);
+    // All have left their place of waiting, though the capture has far fewer than 400 frames and has not ended.
+    expect(reading.feed.other).toMatchObject([{ count: 6 }]);
+  });
+
   it.each(names)('says of every cut of the file that it is one, and throws nowhere: %s', (name) => {
     const file = fileOf(name);
     const { frames } = readInPieces(file);

@@ -26,6 +26,10 @@ const MICROSECONDS = 6;
 const RECORD_BYTES_MAX = 16 * 2 ** 20;
 /** Problems that are kept; more are counted. */
 const PROBLEMS_MAX = 16;
+/** Interfaces of all sections together that are read: frames of further ones are problems. */
+const INTERFACES_MAX = 65_536;
+/** Options of a block that are read: each is an object, and a block of 16 MiB may claim four million. */
+const OPTIONS_MAX = 1024;
 const BLOCK_BYTES_MIN = 12;
 const SECTION_BYTES_MIN = 28;
 const WORD_BYTES = 4;
@@ -282,6 +286,7 @@ export class CaptureStream {
   #interface(at: number, end: number): string | undefined {
     const { interface: layout, isLittle } = this.#layouts;
     if (at + layout.sizeBytes > end) return tooShort;
+    if (this.interfaces.length === INTERFACES_MAX) return `an interface after the first ${INTERFACES_MAX}`;
     const { linkType, snapLength } = layout.decode(this.#bytes, at);
     const options = this.#options(at + layout.sizeBytes, end);
     const name = optionOf(options, OptionCode.INTERFACE_NAME);
@@ -369,6 +374,10 @@ export class CaptureStream {
       const { code, length } = option.decode(this.#bytes, at);
       const start = at + option.sizeBytes;
       if (code === OptionCode.END) break;
+      if (options.length === OPTIONS_MAX) {
+        options.push({ code: TOO_MANY_OPTIONS, value: new Uint8Array(0) });
+        break;
+      }
       if (length > end - start) {
         options.push({ code: BROKEN_OPTION, value: new Uint8Array(0) });
         break;
@@ -409,9 +418,14 @@ const undescribed = (number: number): string => `interface ${number}, which was 
 
 /** In place of the code of an option that is longer than its block. */
 const BROKEN_OPTION = -1;
+/** In place of the code of an option after the last that is read. */
+const TOO_MANY_OPTIONS = -2;
 
-const problemIn = (options: readonly Option[]): string | undefined =>
-  options.at(-1)?.code === BROKEN_OPTION ? 'an option that is longer than its block' : undefined;
+function problemIn(options: readonly Option[]): string | undefined {
+  const last = options.at(-1)?.code;
+  if (last === TOO_MANY_OPTIONS) return `a block of more than ${OPTIONS_MAX} options`;
+  return last === BROKEN_OPTION ? 'an option that is longer than its block' : undefined;
+}
 
 const optionOf = (options: readonly Option[], code: number): Uint8Array | undefined =>
   options.find((option) => option.code === code)?.value;

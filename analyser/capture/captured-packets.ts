@@ -61,6 +61,8 @@ class Tallies {
 
 /** Frames from which it is told whether a capture is of two places. */
 const PLACES_AHEAD = 400;
+/** Bytes of frames that are held for it at most, so that a file of long frames needs no more memory than another. */
+const PLACES_AHEAD_BYTES = 32 * 2 ** 20;
 /** Malformed packets that are listed; more are counted. */
 const MALFORMED_MAX = 100;
 
@@ -80,9 +82,11 @@ export class PacketFeed {
   #count = 0;
   /** The first frames, until it is known whether they are of two places. */
   #first: { readonly frame: CapturedFrame; readonly from: CaptureInterface }[] | undefined = [];
+  #firstBytes = 0;
   /** By interface. */
   readonly #networks: number[] = [];
-  readonly #names: string[] = [];
+  /** Interfaces that have packets, by name. */
+  readonly #namesakes = new Map<string, number>();
 
   constructor(receiver: PacketReceiver) {
     this.#receiver = receiver;
@@ -109,8 +113,13 @@ export class PacketFeed {
   }
 
   take(frame: CapturedFrame, from: CaptureInterface): void {
-    if (this.#first === undefined) this.#sort(frame, from);
-    else if (this.#first.push({ frame, from }) === PLACES_AHEAD) this.end();
+    if (this.#first === undefined) {
+      this.#sort(frame, from);
+      return;
+    }
+    this.#firstBytes += frame.bytes.length;
+    const count = this.#first.push({ frame, from });
+    if (count === PLACES_AHEAD || this.#firstBytes >= PLACES_AHEAD_BYTES) this.end();
   }
 
   /** No frame follows. */
@@ -211,10 +220,10 @@ export class PacketFeed {
   #introduce(number: number, linkType: number, name: string): void {
     if (this.#networks[number] !== undefined) return;
     const isInfiniband = linkType === LinkType.INFINIBAND || linkType === LinkType.ERF;
-    const namesakes = this.#names.filter((known) => known === name).length;
+    const namesakes = this.#namesakes.get(name) ?? 0;
     // Networks of InfiniBand have odd numbers, those of IP even ones.
     this.#networks[number] = isInfiniband ? 2 * number + 1 : 2 * namesakes;
-    this.#names.push(name);
+    this.#namesakes.set(name, namesakes + 1);
   }
 }
 
