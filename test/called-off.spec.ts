@@ -95,6 +95,13 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     await expect(run).rejects.toThrow('the machine was closed');
   });
 
+  it('ends with an error when its machine is closed before its threads have begun', async () => {
+    const machine = await endless(partition);
+    const run = expect(machine.run()).rejects.toThrow('the machine was closed');
+    await machine.close();
+    await run;
+  });
+
   it('by steps until something holds is called off, too', async () => {
     await using machine = await endless(partition);
     const run = machine.runUntil(() => false, 1e8, { signal: inMs(100) });

@@ -6,7 +6,7 @@
  */
 import * as Comlink from 'comlink';
 import { type RuntimeThread, runtime } from '../../../base/index.ts';
-import { SharedControl, watchWorker } from '../../../sim/index.ts';
+import { RunAbortedError, SharedControl, watchWorker } from '../../../sim/index.ts';
 import type { MachinePlan } from '../plan.ts';
 import { errorOf } from './answer.ts';
 import type { PartApi, PartOrder } from './part-api.ts';
@@ -19,6 +19,8 @@ export class WorkerParts {
   readonly #lost: readonly Promise<never>[];
   /** Calls that a thread has not answered. */
   readonly #openCalls: number[];
+  /** Threads are released: they may be another machine's. */
+  #isClosed = false;
 
   /** Takes a worker for each thread of the plan; what goes wrong in one shows at the first call. */
   constructor(plan: MachinePlan) {
@@ -54,6 +56,7 @@ export class WorkerParts {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(
       this.#threads.map((worker, thread) =>
         this.#openCalls[thread] === 0 ? worker.release() : worker.terminate(),
@@ -64,6 +67,8 @@ export class WorkerParts {
   #portOf(worker: RuntimeThread, thread: number): PartPort {
     const remote = Comlink.wrap<PartApi>(worker.endpoint as Comlink.Endpoint);
     const call = async (method: keyof PartPort, args: readonly unknown[]): Promise<unknown> => {
+      // A run that was between two calls when the machine was closed: its thread would never answer.
+      if (this.#isClosed) throw new RunAbortedError('the machine was closed');
       this.#openCalls[thread]!++;
       try {
         const answer = await Promise.race([remote.call(method, args), this.#lost[thread]!]);
