@@ -18,5 +18,5 @@ function identityPages(address: number, lengthBytes: number): PinnedPages {
   const first = Math.floor(address / pageBytes) * pageBytes;
   const count = Math.ceil((address + lengthBytes - first) / pageBytes);
   const pages = Array.from({ length: count }, (_, at) => first + at * pageBytes);
-  return { address, lengthBytes, pageCount: count, pages };
+  return { address, lengthBytes, pageCount: count, pages, isWritable: true };
 }

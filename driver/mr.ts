@@ -181,7 +181,7 @@ export async function reregisterRegion(
   const { fields } = mpt;
   if (pdn !== undefined) fields.pd.set(view, 0, pdn);
   if (access !== undefined) {
-    if (translation === undefined) requireWritable(cpu, process, region, access);
+    if (translation === undefined) requireWritable(region, access);
     for (const [name, flag] of accessFields) fields[name].set(view, 0, (access & flag) !== 0 ? 1 : 0);
   }
   if (translation !== undefined) {
@@ -215,12 +215,10 @@ const accessFields = [
 const accessOf = (view: DataView): number =>
   accessFields.reduce((access, [name, flag]) => access | (mpt.fields[name].get(view, 0) === 1 ? flag : 0), 0);
 
-/** Rights to write need pages that are pinned for it; those of memory that the process may write are. @throws KernelError EPERM */
-function requireWritable(cpu: Cpu, process: ProcessMemory, { pages }: MemoryRegion, access: number): void {
-  if (!isWriting(access) || pages === undefined) return;
-  const again = process.pin(cpu, pages.address, pages.lengthBytes, 'write');
-  if (again === 'EFAULT') throw new KernelError('EPERM', 'the memory of the region may only be read');
-  if (again !== 'ENOMEM') process.unpin(cpu, again);
+/** Rights to write need pages that were pinned for it (mlx4_ib_rereg_user_mr). @throws KernelError EPERM */
+function requireWritable({ pages }: MemoryRegion, access: number): void {
+  if (isWriting(access) && pages?.isWritable === false)
+    throw new KernelError('EPERM', 'the memory of the region may only be read');
 }
 
 const isWriting = (access: number): boolean => (access & ~IBV_ACCESS_REMOTE_READ) !== 0;

@@ -163,6 +163,8 @@ export interface PinnedPages {
   readonly pageCount: number;
   /** Physical address of each, in order; of memory that repeats those of one stretch: page k is `pages[k % pages.length]`. */
   readonly pages: readonly number[];
+  /** The device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
+  readonly isWritable: boolean;
 }
 
 /** Cycle costs of what the driver does. Fields are cycles of the core. */

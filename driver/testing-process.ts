@@ -70,7 +70,7 @@ export class TestProcess implements ProcessMemory {
       const page = first + at;
       return this.scattered.get(page) ?? page * pageBytes - userPageOffset;
     });
-    return { address, lengthBytes, pageCount: count, pages };
+    return { address, lengthBytes, pageCount: count, pages, isWritable: true };
   }
 
   unpin(_cpu: Cpu, pages: PinnedPages): void {

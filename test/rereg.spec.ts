@@ -53,6 +53,18 @@ it('libibverbs, mlx4_ib: refuses what makes no sense, and a failure leaves a reg
   });
 });
 
+it.each([
+  ['once', 1024 - 256],
+  ['twice', 8192],
+])(
+  'Linux 6.1, mlx4_ib: gives no right to write to memory that was read-only, where it can be pinned %s',
+  async (_often, limitKib) => {
+    const set = { 'host.memory.memlockLimitKib': limitKib };
+    const { results } = await runPrograms([programOf('rereg', 'readOnly', 0)], { set });
+    expect(results[0]).toEqual({ wider: 'EPERM', dereg: 'ok' });
+  },
+);
+
 describe('golden capture j-rereg-mr', () => {
   interface Line {
     readonly kind: string;

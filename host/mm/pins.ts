@@ -30,6 +30,8 @@ export interface PinnedPages {
    * A plain array: most are of one page, for which a typed one takes four times the memory.
    */
   readonly pages: readonly number[];
+  /** The device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
+  readonly isWritable: boolean;
 }
 
 export class PinTable {
@@ -72,7 +74,7 @@ export class PinTable {
     }
     counts.pinnedPages += count;
     this.pinnedBytes += count * pageBytes;
-    const pinned = { address, lengthBytes, pageCount: count, pages };
+    const pinned = { address, lengthBytes, pageCount: count, pages, isWritable: access === 'write' };
     this.#pinned.set(pinned, access);
     return pinned;
   }

@@ -94,3 +94,16 @@ export async function failures(program: ProgramContext): Promise<JsonValue> {
   codes['next'] = await codeOf(ibv.regMr(side.pd, address, 4096, local));
   return { ...codes, pinnedLater: memory.process.space.pinnedBytes - pinnedBytes };
 }
+
+/** Asks for the right to write to memory that was read-only when it was pinned. @returns what became of it */
+export async function readOnly({ memory, verbs }: ProgramContext): Promise<JsonValue> {
+  const context = await ibv.openDevice(ibv.getDeviceList(verbs)[0]!);
+  const protectionDomain = await ibv.allocPd(context);
+  const lengthBytes = 512 * 1024;
+  const address = memory.map(lengthBytes);
+  memory.process.space.protect(address, lengthBytes, 'read');
+  const mr = await ibv.regMr(protectionDomain, address, lengthBytes, ibv.IBV_ACCESS_REMOTE_READ);
+  const { IBV_REREG_MR_CHANGE_ACCESS: access } = ibv;
+  const wider = await codeOf(ibv.reregMr(mr, access, null, 0, 0, local));
+  return { wider, dereg: await codeOf(ibv.deregMr(mr)) };
+}
