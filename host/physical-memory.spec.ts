@@ -173,5 +173,8 @@ describe('physical memory', () => {
     expect(seen).toEqual([1, 1, -1]);
     memory.unwatch(other);
     expect(memory.watchCount).toBe(0);
+    // Beyond memory nothing is written: 2^40 is no name of page 0.
+    memory.watch(2 ** 40, watcher);
+    expect(memory.watchCount).toBe(0);
   });
 });

@@ -198,8 +198,9 @@ export class PhysicalMemory implements ImagedMemory {
     return true;
   }
 
-  /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}. */
+  /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}; never where there is no memory. */
   watch(address: number, watcher: PageWatcher): void {
+    if (!this.contains(address, 1)) return;
     const page = address >>> pageShift;
     this.reach((page + 1) * pageBytes);
     this.#watchCounts[page] = this.#watchCounts[page]! + 1;

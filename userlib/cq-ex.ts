@@ -87,14 +87,15 @@ export async function createCqEx(context: IbvContext, attr: IbvCqInitAttrEx): Pr
  */
 export async function startPoll(cq: IbvCqEx): Promise<number> {
   if (cq.isPolling) return EINVAL;
+  cq.isPolling = true;
   await cq.cpu.settle();
   cq.polledCycles = 0;
   const result = take(cq);
   if (result === 0) {
-    cq.isPolling = true;
     cq.cpu.waitsIn(undefined);
     return 0;
   }
+  cq.isPolling = false;
   cq.cpu.charge('poll', cq.context.platform.costs.pollEmpty);
   cq.cpu.waitsIn(cq.ring.pollText);
   return result;

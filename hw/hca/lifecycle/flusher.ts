@@ -42,6 +42,11 @@ export interface FlusherPorts {
   readonly completion: RequestCompletion;
 }
 
+/** Slots have at most 24 bits, as QP numbers. */
+const SLOT_BITS = 24;
+const SLOT_MASK = 2 ** SLOT_BITS - 1;
+const GENERATION_MASK = 0x7f;
+
 export class Flusher {
   readonly account = new BlockAccount('flusher', stalls);
   flushedCount = 0;
@@ -136,15 +141,23 @@ export class Flusher {
   /** The QP is gone or begins anew. */
   forget(qp: QpSlot): void {
     this.#phase[qp] = PHASE_NONE;
+    if (this.#isMonitored[qp] !== 0) {
+      this.#isMonitored[qp] = 0;
+      this.#core.monitors.endMonitor(this.#monitorOf(qp));
+    }
     this.#generation[qp] = this.#generation[qp]! + 1;
-    if (this.#isMonitored[qp] === 0) return;
-    this.#isMonitored[qp] = 0;
-    this.#core.monitors.endMonitor(qp);
+  }
+
+  /** Number of the monitor of a QP: its slot, and some bits of its generation, as a positive int32. */
+  #monitorOf(qp: QpSlot): number {
+    return ((this.#generation[qp]! & GENERATION_MASK) << SLOT_BITS) | qp;
   }
 
   /** The doorbell record of a QP has changed: it is read again when the period of polling is over. */
-  recordChanged(qp: QpSlot): void {
-    if (this.#isMonitored[qp] !== 1) return;
+  recordChanged(monitor: number): void {
+    const qp = monitor & SLOT_MASK;
+    // A report that was under way when the QP left the error state is of no use to what its slot holds now.
+    if (this.#isMonitored[qp] !== 1 || monitor !== this.#monitorOf(qp)) return;
     this.#isMonitored[qp] = 0;
     this.#schedulePoll(qp);
   }
@@ -285,7 +298,7 @@ export class Flusher {
     this.#phase[qp] = PHASE_NONE;
     this.#isMonitored[qp] = 1;
     const { doorbellRecord } = this.#core.qps.rows[qp]!;
-    this.#core.monitors.monitor(qp, doorbellRecord, this.#receives.recordWord(qp));
+    this.#core.monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));
     return false;
   }
 
