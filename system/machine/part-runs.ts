@@ -247,7 +247,12 @@ export class PartRuns {
     const failures = outcomes.map((part) => (part.status === 'rejected' ? [part.reason] : []));
     // The part in which it happened has the error itself; the others were ended because of it.
     const [failure] = [...(failures[this.#workers?.failedThread ?? 0] ?? []), ...failures.flat()];
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) {
+      // Threads that were ended answer no more; one thread stands at the instant that it has reached.
+      if (this.#workers === undefined)
+        this.#nowPs = Math.max(this.#nowPs, (await this.#ports[0]!.steps()).nowPs);
+      throw failure;
+    }
     const [first] = outcomes as PromiseFulfilledResult<RunOutcome>[];
     return first!.value;
   }

@@ -65,6 +65,8 @@ export interface PartEffort {
 export interface PartSteps {
   readonly counts: readonly { readonly name: string; readonly stepCount: number }[];
   readonly nextPs: number;
+  /** Instant that the part has reached, of the epoch that is now. */
+  readonly nowPs: number;
 }
 
 export class MachinePart {
@@ -206,7 +208,11 @@ export class MachinePart {
   /** Steps so far: see {@link LogicalProcess.stepCount}. */
   steps(): PartSteps {
     const counts = this.#processes.map(({ name, stepCount }) => ({ name, stepCount }));
-    return { counts, nextPs: this.#runner.nextPs };
+    return {
+      counts,
+      nextPs: this.#runner.nextPs,
+      nowPs: Math.max(...this.#processes.map(({ nowPs }) => nowPs)),
+    };
   }
 
   programStates(): ProgramState[] {
