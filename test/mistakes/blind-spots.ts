@@ -308,7 +308,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     name: 'retries-not-refilled',
     what: 'Retries are not full again after progress.',
     kind: 'counter not reset',
-    scene: 'lost-frames',
+    scene: 'unanswered',
     file: 'hw/hca/requester/retry-timers.ts',
     find: `    pair.retriesLeft = pair.retryCountMax;
     pair.rnr`,
