@@ -23,13 +23,13 @@ import type { QpPlan } from './story.ts';
 export const qkey = 0x1111_1111;
 
 /** @throws VerbsError for what the QP or the device refuses */
-export async function ready(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
-  if (plan.transport === 'RC') await readyReliable(qp, plan, peer);
-  else if (plan.transport === 'UC') await readyUnreliable(qp, plan, peer);
-  else await readyDatagram(qp, plan);
+export async function ready(qp: IbvQp, plan: QpPlan, peer: RcAddress, pkeyIndex = 0): Promise<void> {
+  if (plan.transport === 'RC') await readyReliable(qp, plan, peer, pkeyIndex);
+  else if (plan.transport === 'UC') await readyUnreliable(qp, plan, peer, pkeyIndex);
+  else await readyDatagram(qp, plan, pkeyIndex);
 }
 
-async function readyReliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
+async function readyReliable(qp: IbvQp, plan: QpPlan, peer: RcAddress, pkeyIndex: number): Promise<void> {
   const attributes = {
     pathMtu: plan.mtu as PortAttr['activeMtu'],
     readAtomicMax: plan.readsOut,
@@ -38,13 +38,13 @@ async function readyReliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<
     rnrRetryCount: plan.rnrRetry,
     rnrTimerCode: plan.rnrTimer,
   };
-  await toInit(qp, plan.access);
+  await toInit(qp, plan.access, pkeyIndex);
   await toRtr(qp, peer, { ...attributes, readAtomicMax: plan.readsIn });
   await toRts(qp, plan.psn, attributes);
 }
 
-async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
-  await toInit(qp, plan.access & 3);
+async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress, pkeyIndex: number): Promise<void> {
+  await toInit(qp, plan.access & 3, pkeyIndex);
   await reaching(peer, () =>
     modifyQp(
       qp,
@@ -61,10 +61,10 @@ async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promis
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-async function readyDatagram(qp: IbvQp, plan: QpPlan): Promise<void> {
+async function readyDatagram(qp: IbvQp, plan: QpPlan, pkeyIndex: number): Promise<void> {
   await modifyQp(
     qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
+    { qpState: IBV_QPS_INIT, pkeyIndex, portNum: 1, qkey },
     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
   );
   await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);

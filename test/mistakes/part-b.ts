@@ -183,7 +183,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     name: 'any-partition-on-connections',
     what: 'P_Keys are checked on datagrams only.',
     kind: 'check skipped',
-    scene: 'other-partitions',
+    scene: 'partitions',
     file: 'hw/hca/receiver/receiver.ts',
     find: 'if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair))',
     replace: 'if (pair.opcodeBase === UD_OPCODE_BASE && !this.#isInPartition(pair))',

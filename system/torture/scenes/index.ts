@@ -36,9 +36,9 @@ import { namedQueues } from './named-queues.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
 import { oneMessageInFrames } from './one-message-in-frames.ts';
-import { otherPartitions } from './other-partitions.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
+import { partitions } from './partitions.ts';
 import { pausedFrames } from './paused-frames.ts';
 import { polledBytes } from './polled-bytes.ts';
 import { postedInAnyState } from './posted-in-any-state.ts';
@@ -102,9 +102,9 @@ export const scenes: readonly Scene[] = [
   nextQueue,
   oneMessage,
   oneMessageInFrames,
-  otherPartitions,
   pagesOnDemand,
   pagesTakenBack,
+  partitions,
   pausedFrames,
   polledBytes,
   postedInAnyState,

@@ -79,7 +79,8 @@ export async function connectUnreliable(
   return { endpoint, cq, qps, area, peer, transport, ah, remoteQpn: there.qpNum };
 }
 
-const planOf = (transport: 'UC' | 'UD', mtu: number, psn: number): QpPlan => ({
+/** Attributes of a QP of these for {@link ready}. */
+export const planOf = (transport: 'UC' | 'UD', mtu: number, psn: number): QpPlan => ({
   transport,
   mtu,
   psn,
