@@ -410,6 +410,55 @@ export const blindSpotMistakes: readonly Mistake[] = [
     replace: 'if (entry >= port.pkeys.length || port.pkeys[entry] !== 0) return;',
   },
   {
+    name: 'old-translation-cached',
+    what: 'The device is not told to forget what it has cached when a region is registered again.',
+    kind: 'check skipped',
+    scene: 'registered-again',
+    file: 'driver/mr.ts',
+    find: `  await device.commands.execute(cpu, 'SYNC_TPT');
+`,
+    replace: '',
+  },
+  {
+    name: 'old-translation-kept',
+    what: 'A region that is registered again keeps the entry of its old translation.',
+    kind: 'wrong address',
+    scene: 'registered-again',
+    file: 'driver/mr.ts',
+    find: `    fields.mttAddress.set(view, 0, mttAddress);
+`,
+    replace: '',
+  },
+  {
+    name: 'old-rights-kept',
+    what: 'A region that is registered again keeps its rights.',
+    kind: 'check skipped',
+    scene: 'registered-again',
+    file: 'driver/mr.ts',
+    find: '(access & flag) !== 0 ? 1 : 0);',
+    replace: 'fields[name].get(view, 0) | ((access & flag) !== 0 ? 1 : 0));',
+  },
+  {
+    name: 'old-pages-stay-pinned',
+    what: 'Pages of a region stay pinned when it is registered again with others.',
+    kind: 'resource not returned',
+    scene: 'registered-again',
+    file: 'driver/mr.ts',
+    find: `    process.unpin(cpu, old);
+  }`,
+    replace: '  }',
+  },
+  {
+    name: 'registered-again-under-way',
+    what: 'A region is changed while accesses by its old registration are under way.',
+    kind: 'fence left out',
+    scene: 'registered-again',
+    file: 'driver/mr.ts',
+    find: `  await takeBack(cpu, device, slot);
+  region.isEnabled = false;`,
+    replace: '  region.isEnabled = false;',
+  },
+  {
     name: 'queue-of-one-more',
     what: 'A queue pair takes one receive more than it has places.',
     kind: 'comparison off by one',

@@ -44,6 +44,7 @@ import { polledBytes } from './polled-bytes.ts';
 import { postedInAnyState } from './posted-in-any-state.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
+import { registeredAgain } from './registered-again.ts';
 import { requestLists } from './request-lists.ts';
 import { resetInTraffic } from './reset-in-traffic.ts';
 import { resizedInTraffic } from './resized-in-traffic.ts';
@@ -110,6 +111,7 @@ export const scenes: readonly Scene[] = [
   postedInAnyState,
   readBack,
   refusedRegistrations,
+  registeredAgain,
   requestLists,
   resetInTraffic,
   resizedInTraffic,
