@@ -131,7 +131,7 @@ export const hcaMistakes: readonly Mistake[] = [
     name: 'late-receive-forgotten',
     what: 'The doorbell record of a QP in error is read until it brings nothing, and never again.',
     kind: 'lost event',
-    scene: 'late-posts',
+    scene: 'posted-in-any-state',
     file: 'hw/hca/lifecycle/flusher.ts',
     find: '    this.#core.monitors.monitor(qp, doorbellRecord, this.#receives.recordWord(qp));\n',
     replace: '    void doorbellRecord;\n',

@@ -22,7 +22,6 @@ import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { joinedGroups } from './joined-groups.ts';
 import { lateAnswers } from './late-answers.ts';
-import { latePosts } from './late-posts.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
 import { linkDown } from './link-down.ts';
@@ -36,6 +35,7 @@ import { namedQueues } from './named-queues.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
 import { oneMessageInFrames } from './one-message-in-frames.ts';
+
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
 import { partitions } from './partitions.ts';
@@ -89,7 +89,6 @@ export const scenes: readonly Scene[] = [
   interruptsInService,
   joinedGroups,
   lateAnswers,
-  latePosts,
   lateReceives,
   leftBehind,
   linkDown,
@@ -103,6 +102,7 @@ export const scenes: readonly Scene[] = [
   nextQueue,
   oneMessage,
   oneMessageInFrames,
+
   pagesOnDemand,
   pagesTakenBack,
   partitions,

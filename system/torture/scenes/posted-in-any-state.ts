@@ -1,12 +1,14 @@
 /**
- * Receives and sends are posted in every state of a QP, the last ones long after it has failed (IBTA 10.3.1, table 91):
+ * Receives and sends are posted in every state of a QP, the last ones up to two seconds after it has failed (IBTA 10.3.1, table 91):
  *
- *     RESET ─► INIT ─► RTR ─► RTS ─► SQD ─► RTS ─► ERR ─► long afterwards ─► RESET
+ *     RESET ─► INIT ─► RTR ─► RTS ─► SQD ─► RTS ─► ERR ─► later, also by a second 2ERR, several times ─► RESET
  *     none     receives are taken in, and used from RTR on        all are flushed
  *              sends are refused       from RTS on; wait in SQD
  *
+ * Some lives end early: from INIT, RTR, RTS or SQD they go to ERR at once.
+ *
  * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after
- * that. A request posted in ERR is flushed however long ago the QP failed.
+ * that. A request posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
  */
 import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -42,18 +44,8 @@ import {
 import { type Wrong, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
-const states = [
-  'RESET',
-  'INIT',
-  'RTR',
-  'RTS',
-  'SQD',
-  'RTS again',
-  'ERR',
-  'ERR later',
-  'RESET again',
-] as const;
-type State = (typeof states)[number];
+const states = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'RTS again', 'ERR', 'RESET again'] as const;
+type State = (typeof states)[number] | 'ERR later';
 const isSendable = (state: State): boolean => !['RESET', 'INIT', 'RTR', 'RESET again'].includes(state);
 const isReceivable = (state: State): boolean => !state.startsWith('RESET');
 const isFailed = (state: State): boolean => state.startsWith('ERR');
@@ -68,13 +60,34 @@ interface Visit {
   readonly restNs: number;
 }
 
+/** Posted some time after the QP has failed. */
+interface LatePosts {
+  readonly sends: number;
+  readonly receives: number;
+  readonly afterUs: number;
+  /** Another 2ERR before they are posted. */
+  readonly isRepeated: boolean;
+}
+
+/** A life of the QP. */
+interface Round {
+  /** By state. */
+  readonly visits: readonly Visit[];
+  /** The state from which it goes to ERR. */
+  readonly last: State;
+  readonly late: readonly LatePosts[];
+}
+
 interface Args {
-  /** By life of the QP, and by state. */
-  readonly rounds: readonly (readonly Visit[])[];
+  readonly rounds: readonly Round[];
   /** SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end. */
   readonly waiting: number;
-  readonly lateUs: number;
 }
+
+const isVisited = (state: State, { last }: Round): boolean => {
+  const at = states.indexOf(state as (typeof states)[number]);
+  return at <= states.indexOf(last as (typeof states)[number]) || at >= states.indexOf('ERR');
+};
 
 const messageBytes = 96;
 const aheadPs = 50 * psPerUs;
@@ -82,45 +95,56 @@ const laterPatiencePs = 100 * psPerMs;
 
 function draw(random: Random): SceneDraft {
   const some = (): number => (random.chance(0.5) ? 0 : 1 + random.below(4));
-  const round = (): Visit[] =>
-    states.map((state) => ({
+  const lasts = ['INIT', 'RTR', 'RTS', 'SQD'] as const;
+  const round = (): Round => ({
+    visits: states.map((state) => ({
       sends: some(),
       receives: some(),
       messages: ['RTR', 'RTS', 'SQD', 'RTS again'].includes(state) ? some() : 0,
       isAhead: random.chance(0.3),
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
-    }));
+    })),
+    last: random.chance(0.6) ? 'RTS again' : lasts[random.below(lasts.length)]!,
+    late: Array.from({ length: 1 + random.below(3) }, () => ({
+      sends: some(),
+      receives: some(),
+      // From a microsecond to two seconds.
+      afterUs: Math.round(10 ** (random.unit() * 6.3)),
+      isRepeated: random.chance(0.3),
+    })),
+  });
   const args: Args = {
     rounds: Array.from({ length: 1 + random.below(3) }, round),
     waiting: some(),
-    lateUs: random.chance(0.5) ? random.below(1000) : 100_000 + random.below(400_000),
   };
-  return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.3) };
+  return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.3), sleepsSeconds: 24 };
 }
 
 /** Takes one QP after the other through all states. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, waiting, lateUs } = program.args as unknown as Args;
+  const { rounds, waiting } = program.args as unknown as Args;
   const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
   const wrong: string[] = [];
   const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
-  for (const [number, visits] of rounds.entries()) {
+  for (const [number, round] of rounds.entries()) {
     await program.exchange.put('qp', qp.qpNum);
     const peer = { ...side.peer.path, qpNum: Number(await program.exchange.take('qp')), psn: number };
     const walk = new Walk(side, qp, `life ${number}`, wrong);
     for (const [at, state] of states.entries()) {
-      const visit = visits[at]!;
+      if (!isVisited(state, round)) continue;
+      const visit = round.visits[at]!;
       if (state === 'INIT') await toInit(qp);
       if (state === 'RTR') await toRtr(qp, peer, usual);
       if (state === 'RTS') await toRts(qp, number, usual);
       if (state === 'SQD') await walk.stop();
       if (state === 'RTS again') await modifyQp(qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
       if (state === 'ERR') {
-        await walk.drain();
-        walk.postSends('RTS again', waiting, IBV_WR_SEND);
+        if (round.last.startsWith('RTS')) {
+          await walk.drain();
+          walk.postSends(round.last, waiting, IBV_WR_SEND);
+        }
         await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
       }
-      if (state === 'ERR later') await program.cpu.sleep(lateUs * psPerUs);
       if (state === 'RESET again') await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
       if (visit.isAhead) {
         await program.exchange.put('messages', visit.messages);
@@ -132,6 +156,7 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       if (!visit.isAhead) await program.exchange.put('messages', visit.messages);
       await program.exchange.take('sent');
       await walk.rest(state, visit);
+      if (state === 'ERR') for (const late of round.late) await walk.postLate(late);
     }
     await barrier(program, 'round');
   }
@@ -145,7 +170,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { rounds } = program.args as unknown as Args;
   const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
   const wrong: string[] = [];
-  for (const number of rounds.keys()) {
+  for (const [number, round] of rounds.entries()) {
     const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
     await program.exchange.put('qp', qp.qpNum);
     const peer = { ...side.peer.path, qpNum: Number(await program.exchange.take('qp')), psn: number };
@@ -153,6 +178,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
     await toRtr(qp, peer, usual);
     await toRts(qp, number, usual);
     for (const state of states) {
+      if (!isVisited(state, round)) continue;
       const messages = Number(await program.exchange.take('messages'));
       for (let id = 0; id < messages; id++)
         post(qp, { ...requestOf(side, id, IBV_WR_SEND, { offset: 0, lengthBytes: messageBytes }) });
@@ -237,9 +263,19 @@ class Walk {
     await program.cpu.sleep(restNs * psPerNs);
   }
 
+  /** Posts some time after the QP has failed, and judges that all is flushed. */
+  async postLate({ sends, receives, afterUs, isRepeated }: LatePosts): Promise<void> {
+    const { program } = this.#side.endpoint;
+    await program.cpu.sleep(afterUs * psPerUs);
+    if (isRepeated) await modifyQp(this.#qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+    this.postReceives('ERR later', receives);
+    this.postSends('ERR later', sends);
+    await this.rest('ERR later', { sends, receives, messages: 0, isAhead: false, restNs: 0 });
+  }
+
   /** Until everything that was sent has ended. */
   async drain(): Promise<void> {
-    this.#take('RTS again', await completionsOf(this.#side, this.#open.send.length));
+    this.#take('RTS', await completionsOf(this.#side, this.#open.send.length));
     if (this.#open.send.length > 0) this.#say(`${this.#open.send.length} sends did not end`);
   }
 
