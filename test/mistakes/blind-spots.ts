@@ -459,6 +459,45 @@ export const blindSpotMistakes: readonly Mistake[] = [
     replace: '  region.isEnabled = false;',
   },
   {
+    name: 'stale-request-unanswered',
+    what: 'A request by a QP that has a connection ends that connection, and is not refused.',
+    kind: 'lost event',
+    scene: 'reconnects',
+    file: 'driver/cm/connection-manager.ts',
+    find: `      refuse(RejectReason.STALE_CONN);
+`,
+    replace: '',
+  },
+  {
+    name: 'stale-connection-stays',
+    what: 'A connection that a request has shown to be stale stays, and has all later requests refused.',
+    kind: 'resource not returned',
+    scene: 'reconnects',
+    file: 'driver/cm/connection-manager.ts',
+    find: `      refuse(RejectReason.STALE_CONN);
+      return old.becomeStale(cpu);`,
+    replace: '      return refuse(RejectReason.STALE_CONN);',
+  },
+  {
+    name: 'listener-leaves-with-device',
+    what: 'A listener at any address ends with the device.',
+    kind: 'check skipped',
+    scene: 'reconnects',
+    file: 'driver/cm/event-channel.ts',
+    find: '      if (!isBound(id)) continue;',
+    replace: "      if (id.state !== 'Listening' && !isBound(id)) continue;",
+  },
+  {
+    name: 'removal-without-event',
+    what: 'Connections of a device that was reset have no event.',
+    kind: 'lost event',
+    scene: 'reconnects',
+    file: 'driver/cm/event-channel.ts',
+    find: `      id.deviceRemoved();
+`,
+    replace: '',
+  },
+  {
     name: 'queue-of-one-more',
     what: 'A queue pair takes one receive more than it has places.',
     kind: 'comparison off by one',

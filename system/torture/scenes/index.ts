@@ -43,6 +43,7 @@ import { pausedFrames } from './paused-frames.ts';
 import { polledBytes } from './polled-bytes.ts';
 import { postedInAnyState } from './posted-in-any-state.ts';
 import { readBack } from './read-back.ts';
+import { reconnects } from './reconnects.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { registeredAgain } from './registered-again.ts';
 import { requestLists } from './request-lists.ts';
@@ -110,6 +111,7 @@ export const scenes: readonly Scene[] = [
   polledBytes,
   postedInAnyState,
   readBack,
+  reconnects,
   refusedRegistrations,
   registeredAgain,
   requestLists,
