@@ -120,10 +120,14 @@ export class Editor {
     view.dispatch(setDiagnostics(view.state, diagnostics));
     view.dispatch({ effects: linesShown.of(lines) });
     const [first] = diagnostics;
-    const shown = first === undefined ? '' : `${first.from} ${first.message}`;
-    // Once, and not at each step again: the reader may have scrolled.
-    if (first !== undefined && shown !== this.#scrolledTo)
-      view.dispatch({ effects: EditorView.scrollIntoView(first.from, { y: 'center' }) });
+    const line = lines.find((each) => each !== undefined && each <= doc.lines);
+    const place = first?.from ?? (line === undefined ? undefined : doc.line(line).from);
+    const shown = first === undefined ? lines.join() : `${first.from} ${first.message}`;
+    // Once, and not at each drawing again: the reader may have scrolled.
+    if (place !== undefined && shown !== this.#scrolledTo)
+      view.dispatch({
+        effects: EditorView.scrollIntoView(place, { y: first === undefined ? 'nearest' : 'center' }),
+      });
     this.#scrolledTo = shown;
   }
 }
