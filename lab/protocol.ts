@@ -170,6 +170,8 @@ interface PictureStage {
 /** One operation, with everything that happened meanwhile. Instants are after its post. */
 export interface OperationPicture {
   readonly operation: string;
+  /** Host that posted it. */
+  readonly node: number;
   readonly payloadBytes: number;
   /** From the post to the completion in the program's hands. */
   readonly latencyPs: number;
@@ -177,6 +179,8 @@ export interface OperationPicture {
   readonly toPs: number;
   /** Of the completion, as verbs name it. */
   readonly status: string;
+  /** Other operations of both hosts that were under way meanwhile. */
+  readonly others: number;
   /** Since power-on, of the post. */
   readonly postedPs: number;
   readonly stages: readonly PictureStage[];
@@ -267,6 +271,34 @@ export interface ProgramOrder {
   readonly machine: LabMachine;
   /** Faults, as `hca --fault` takes them, separated by blanks; may be empty. */
   readonly faults: readonly string[];
+  /** The operation of which {@link LabProgram.picture} is asked for; left out: none, and less is recorded. */
+  readonly watched?: WatchedTime;
+}
+
+/** An operation of a program: its host, and its number among the sends of that host. */
+export interface OperationName {
+  readonly node: number;
+  readonly ordinal: number;
+}
+
+/** The time that an operation took, since power-on. */
+export interface WatchedTime extends OperationName {
+  readonly fromPs: number;
+  readonly toPs: number;
+}
+
+/** An operation that a program has posted. Instants are since power-on. */
+export interface PostedOperation extends OperationName {
+  /** Line of the post. */
+  readonly line: number | undefined;
+  readonly operation: string;
+  readonly payloadBytes: number;
+  readonly postedPs: number;
+  /** From the post to the completion in the program's hands, or, unsignalled, to the acknowledgement; undefined while under way. */
+  readonly latencyPs: number | undefined;
+  readonly hasFailed: boolean;
+  /** Whether the device has begun it, so that a picture can be drawn: not of a request that was flushed before. */
+  readonly isOnDevice: boolean;
 }
 
 /** A remark on a program, at the line that it is about. */
@@ -305,4 +337,8 @@ export interface LabProgram {
   load(order: ProgramOrder): Promise<readonly ProgramRemark[]>;
   /** Runs for so much simulated time, or until all have ended. */
   runFor(ps: number): Promise<ProgramProgress>;
+  /** Operations that the program has posted so far, by the instant of their posts. */
+  operations(): Promise<readonly PostedOperation[]>;
+  /** Draws the operation that was watched. @throws when it has not ended */
+  picture(): Promise<OperationPicture>;
 }

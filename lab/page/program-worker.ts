@@ -3,7 +3,14 @@
  * waiting for simulated time keeps its thread for ever, and another is started.
  */
 import { type Remote, wrap } from 'comlink';
-import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
+import type {
+  LabProgram,
+  OperationPicture,
+  PostedOperation,
+  ProgramOrder,
+  ProgramProgress,
+  ProgramRemark,
+} from '../protocol.ts';
 
 /** A program did not come back in time, and was ended. */
 class RunawayError extends Error {
@@ -22,6 +29,8 @@ const patienceSeconds = 10;
 export class ProgramWorker {
   #worker: Worker | undefined;
   #program: Remote<LabProgram> | undefined;
+  /** Settles when the last question has been answered: a session answers one after the other. */
+  #answered: Promise<unknown> = Promise.resolve();
 
   load(order: ProgramOrder): Promise<readonly ProgramRemark[]> {
     return this.#within((program) => program.load(order));
@@ -31,14 +40,29 @@ export class ProgramWorker {
     return this.#within((program) => program.runFor(ps));
   }
 
+  operations(): Promise<readonly PostedOperation[]> {
+    return this.#within((program) => program.operations());
+  }
+
+  picture(): Promise<OperationPicture> {
+    return this.#within((program) => program.picture());
+  }
+
   /** Ends the program, whatever it does. */
   stop(): void {
     this.#worker?.terminate();
     this.#worker = undefined;
     this.#program = undefined;
+    this.#answered = Promise.resolve();
   }
 
-  async #within<Answer>(ask: (program: Remote<LabProgram>) => Promise<Answer>): Promise<Answer> {
+  #within<Answer>(ask: (program: Remote<LabProgram>) => Promise<Answer>): Promise<Answer> {
+    const answer = this.#answered.then(() => this.#asked(ask));
+    this.#answered = answer.catch(() => undefined);
+    return answer;
+  }
+
+  async #asked<Answer>(ask: (program: Remote<LabProgram>) => Promise<Answer>): Promise<Answer> {
     if (this.#program === undefined) {
       this.#worker = new Worker(new URL('./program.worker.js', import.meta.url), {
         type: 'module',
@@ -46,9 +70,11 @@ export class ProgramWorker {
       });
       this.#program = wrap<LabProgram>(this.#worker);
     }
+    const worker = this.#worker;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      this.stop();
+      // Meanwhile the reader may have ended it, and started another.
+      if (worker === this.#worker) this.stop();
       late.reject(new RunawayError(patienceSeconds));
     }, patienceSeconds * 1000);
     try {

@@ -63,6 +63,15 @@ export const labPrograms: readonly LabProgramText[] = texts.map(([name, title, t
   text: asUser(text),
 }));
 
+/** The text of a program that a state names or brings. */
+export function textOf(program: { readonly name: string } | { readonly text: string }): string {
+  if ('text' in program) return program.text;
+  return (labPrograms.find(({ name }) => name === program.name) ?? labPrograms[0]!).text;
+}
+
+/** Faults of a state, one by one. */
+export const faultsIn = (fault: string): readonly string[] => (fault === '' ? [] : fault.split('+'));
+
 /** As `hca --fault` takes them; several are joined by `+`. */
 export const faultMenu: readonly { readonly text: string; readonly title: string }[] = [
   { text: '', title: 'none' },

@@ -26,6 +26,10 @@ const states: fc.Arbitrary<LabState> = fc.record({
   }),
   scenario: fc.constantFrom(...scenarioNames),
   isWarm: fc.boolean(),
+  posted: fc.option(
+    fc.record({ node: fc.constantFrom(0, 1), ordinal: fc.nat(9_999_999) }, { noNullPrototype: true }),
+    { nil: undefined },
+  ),
   atPs: fc.integer({ min: -1_000_000, max: 100_000_000_000 }),
   block: fc.constantFrom('', 'hca0 requester', 'hca1 mtt cache', 'host0 core 0'),
   event: fc.option(fc.nat(10_000_000), { nil: undefined }),
@@ -62,6 +66,7 @@ describe('the address of a picture', () => {
     ['seed=4294967296', 'seed=4294967296'],
     ['set=hca.mttCacheLines', 'set=hca.mttCacheLines'],
     ['event=-1', 'event=-1'],
+    ['posted=2:0', 'posted=2:0'],
     ['block=<script>', 'block=<script>'],
     ['fault=<script>', 'fault=<script>'],
     ['text=!!!', 'text=!!!…'],

@@ -13,6 +13,7 @@ import {
   type LabMessage,
   type LabVerb,
   labVerbs,
+  type OperationName,
   type ScenarioName,
   scenarioNames,
 } from '../protocol.ts';
@@ -30,6 +31,8 @@ export interface LabState {
   /** What is watched as it happens, and whether others went before it. */
   readonly scenario: ScenarioName;
   readonly isWarm: boolean;
+  /** The operation of the program that is watched instead; undefined: the scenario. */
+  readonly posted: OperationName | undefined;
   /** The instant that is shown, after the post. */
   readonly atPs: number;
   /** The block whose events are stepped through, as `hca0 requester`; empty: everything. */
@@ -55,6 +58,7 @@ export const defaultState: LabState = {
   message: { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 },
   scenario: 'write',
   isWarm: false,
+  posted: undefined,
   atPs: 0,
   block: '',
   event: undefined,
@@ -89,6 +93,7 @@ export async function addressOf(state: LabState): Promise<string> {
   put('inline', message.inlineBytes, defaultState.message.inlineBytes);
   put('operation', state.scenario, defaultState.scenario);
   if (state.isWarm) query.set('caches', 'warm');
+  if (state.posted !== undefined) query.set('posted', `${state.posted.node}:${state.posted.ordinal}`);
   put('at', state.atPs, defaultState.atPs);
   put('block', state.block, defaultState.block);
   if (state.event !== undefined) query.set('event', String(state.event));
@@ -128,6 +133,7 @@ export async function stateOf(address: string): Promise<Opened> {
     },
     scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
+    posted: fields.posted(),
     atPs: fields.instant('at', defaultState.atPs),
     block: fields.text('block', /^(?:host|hca)\d [\w :.-]{1,60}$/, ''),
     event: fields.integer('event', undefined, 0, eventsMax),
@@ -196,6 +202,12 @@ class Fields {
     const value = this.#valueOf(name);
     if (value === null) return without;
     return pattern.test(value) ? value : this.#refuse(name, value, without);
+  }
+
+  /** Host and number of an operation, as `0:3`. */
+  posted(): OperationName | undefined {
+    const [node, ordinal] = this.text('posted', /^[01]:\d{1,7}$/, '').split(':');
+    return ordinal === undefined ? undefined : { node: Number(node), ordinal: Number(ordinal) };
   }
 
   machine(prefix: string): LabMachine {

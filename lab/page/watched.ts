@@ -74,6 +74,9 @@ export function playerRow(row: PlayerRow): TemplateResult {
   </div>`;
 }
 
+/** Of a new operation, nothing is chosen yet. */
+export const fromTheBegin = { atPs: 0, block: '', event: undefined } as const;
+
 /** To the picosecond, which is what a citation needs. */
 export const nsText = (ps: number): string => `${(ps / 1000).toFixed(3)} ns`;
 

@@ -1,7 +1,7 @@
 /** The lab's programs as its page runs them, and what a reader learns of a program of his own. */
 import { describe, expect, it } from 'vitest';
 import { faultMenu, labPrograms } from '../page/programs.ts';
-import type { ProgramOrder, ProgramProgress } from '../protocol.ts';
+import type { OperationPicture, PostedOperation, ProgramOrder, ProgramProgress } from '../protocol.ts';
 import { ProgramSession } from './program-session.ts';
 
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
@@ -165,4 +165,133 @@ describe('a program of the reader', () => {
       'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';
     expect((await outcomeOf(text)).results).toEqual(['1', '1']);
   });
+});
+
+/** A program's operations, and the picture of one of them from a second run. */
+async function watchedIn(
+  text: string,
+  choose: (operations: readonly PostedOperation[]) => PostedOperation,
+): Promise<{
+  readonly all: readonly PostedOperation[];
+  readonly one: PostedOperation;
+  readonly picture: OperationPicture;
+}> {
+  const session = new ProgramSession();
+  await session.load({ text, machine, faults: [] });
+  while (!(await session.runFor(1e9)).hasEnded);
+  const all = await session.operations();
+  const one = choose(all);
+  const toPs = one.postedPs + one.latencyPs!;
+  const watched = { node: one.node, ordinal: one.ordinal, fromPs: one.postedPs, toPs };
+  await session.load({ text, machine, faults: [], watched });
+  for (let atPs = 0, hasEnded = false; !hasEnded && atPs < toPs + 4e6; )
+    ({ atPs, hasEnded } = await session.runFor(1e9));
+  return { all, one, picture: await session.picture() };
+}
+
+describe('the operations that a program posted', () => {
+  it('are listed with the line of each post, the verb and the latency of the program’s own clock', async () => {
+    const text = `import { openEndpoint, createBuffer, createCq, createRcQps, connectRc, postSend, spinCq, IbvWc, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED } from 'hca-emulator';
+async function open(program) {
+  const endpoint = await openEndpoint(program);
+  const buffer = await createBuffer(endpoint, 4096);
+  const cq = await createCq(endpoint.context, 16);
+  const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 1, maxRecvSge: 1 });
+  const [far] = [await connectRc(endpoint, [qp], 'x', { address: buffer.address, rkey: buffer.region.rkey })];
+  return { buffer, cq, qp, far: far.note ?? far };
+}
+export async function host0(program) {
+  const { buffer, cq, qp, far } = await open(program);
+  const sgList = [{ addr: buffer.address, length: 4096, lkey: buffer.region.lkey }];
+  const more = { wrId: 1, sgList, numSge: 1, sendFlags: IBV_SEND_SIGNALED, wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } } };
+  await program.cpu.settle();
+  const beganPs = program.cpu.localPs;
+  postSend(qp, { ...more, opcode: IBV_WR_RDMA_WRITE });
+  await spinCq(cq, 1, [new IbvWc()]);
+  const tookPs = program.cpu.localPs - beganPs;
+  postSend(qp, { ...more, opcode: IBV_WR_RDMA_READ });
+  await spinCq(cq, 1, [new IbvWc()]);
+  await program.exchange.put('done', true);
+  return tookPs;
+}
+export async function host1(program) {
+  await open(program);
+  await program.exchange.take('done');
+}`;
+    const { all, picture, one } = await watchedIn(text, ([, read]) => read!);
+    expect(all.map(({ node, ordinal, line, operation }) => [node, ordinal, line, operation])).toEqual([
+      [0, 0, lineOf(text, 'IBV_WR_RDMA_WRITE });'), 'WRITE'],
+      [0, 1, lineOf(text, 'IBV_WR_RDMA_READ });'), 'READ'],
+    ]);
+    expect(all.map(({ payloadBytes, hasFailed }) => [payloadBytes, hasFailed])).toEqual([
+      [4096, false],
+      [4096, false],
+    ]);
+    // The program's clock also counts the instructions of the post before its doorbell and of the poll after its CQE.
+    const { results } = await outcomeOf(text);
+    const tookPs = Number(results[0]);
+    expect(all[0]!.latencyPs).toBeLessThanOrEqual(tookPs);
+    expect(all[0]!.latencyPs).toBeGreaterThan(0.9 * tookPs);
+    // A READ brings its bytes to the host that posted it.
+    expect([picture.operation, picture.node, picture.payloadBytes]).toEqual(['READ', 0, 4096]);
+    expect(picture.latencyPs).toBe(one.latencyPs);
+    expect(picture.milestones.map((each) => each.text)).toContain(
+      'The last bytes are in the memory of host 0',
+    );
+  });
+
+  it('are drawn from either host, with the stages that tile the latency and milestones of their own host', async () => {
+    const { all, one, picture } = await watchedIn(
+      textOf('ping-pong'),
+      (operations) => operations.filter(({ node }) => node === 1)[7]!,
+    );
+    // 20 rounds, of which each host sends one message a round.
+    expect(all.filter(({ node }) => node === 0)).toHaveLength(20);
+    expect(all.filter(({ node }) => node === 1)).toHaveLength(20);
+    expect(all.every(({ line }) => line === lineOf(textOf('ping-pong'), 'postSend(qp!'))).toBe(true);
+    expect([picture.node, picture.postedPs, picture.latencyPs, picture.status]).toEqual([
+      1,
+      one.postedPs,
+      one.latencyPs,
+      'SUCCESS',
+    ]);
+    expect(picture.stages.reduce((sum, { fromPs, toPs }) => sum + toPs - fromPs, 0)).toBe(one.latencyPs);
+    const said = picture.milestones.map(({ text }) => text);
+    for (const each of [
+      'The device of host 1 takes the doorbell',
+      'The last packet of host 1 has arrived at the other device',
+      'The last bytes are in the memory of host 0',
+      'The receiver’s CQE is in the memory of host 0',
+      'The CQE is in the memory of host 1',
+    ])
+      expect(said).toContain(each);
+    const orderPs = (text: string): number => picture.milestones.find((each) => each.text === text)!.atPs;
+    // The receiver's CQE says that the payload is in memory.
+    expect(orderPs('The last bytes are in the memory of host 0')).toBeLessThan(
+      orderPs('The receiver’s CQE is in the memory of host 0'),
+    );
+    expect(picture.isBalanced).toBe(true);
+  });
+
+  it('that failed are drawn with the status of their completion', async () => {
+    const { one, picture } = await watchedIn(
+      textOf('wrong-key'),
+      (operations) => operations.find(({ hasFailed }) => hasFailed)!,
+    );
+    expect(one.line).toBe(lineOf(textOf('wrong-key'), 'postSend(qp'));
+    expect(picture.status).toBe('REM_ACCESS_ERR');
+  });
+
+  it.each(labPrograms.map(({ name }) => name).filter((name) => !name.startsWith('example')))(
+    '%s computes the same whether or not one of its operations is watched',
+    async (name) => {
+      const order = { text: textOf(name), machine, faults: [] };
+      const plain = await outcomeOf(textOf(name));
+      const session = new ProgramSession();
+      await session.load({ ...order, watched: { node: 0, ordinal: 0, fromPs: 0, toPs: 0 } });
+      let progress = await session.runFor(200_000_000);
+      while (!progress.hasEnded) progress = await session.runFor(200_000_000);
+      expect(progress).toEqual(plain);
+    },
+  );
 });

@@ -11,7 +11,17 @@ import {
 } from '../../browser.ts';
 import { parsedFault } from '../../system/machine/faults/index.ts';
 import { type Cause, causesOf, MotionWatch } from '../../system/why/index.ts';
-import type { LabProgram, ProgramOrder, ProgramProgress, ProgramRemark } from '../protocol.ts';
+import type {
+  LabProgram,
+  OperationPicture,
+  PostedOperation,
+  ProgramOrder,
+  ProgramProgress,
+  ProgramRemark,
+  WatchedTime,
+} from '../protocol.ts';
+import { WatchedRun } from './operation/picture.ts';
+import { PostedLines } from './posted-operations.ts';
 import { ProgramCalls } from './program-calls.ts';
 import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } from './program-text.ts';
 
@@ -19,6 +29,9 @@ const hosts = [0, 1] as const;
 
 /** Calls by which a program reads and writes memory: an access ends where the next call begins. */
 const accesses = /^(?:read|write|touch|load|store)/;
+
+/** Before an operation's post, everything is recorded from so long on: a thread may be ahead of its machine. */
+const leadPs = 5_000_000;
 
 export class ProgramSession implements LabProgram {
   #machine: Machine | undefined;
@@ -31,8 +44,11 @@ export class ProgramSession implements LabProgram {
   #main: Promise<void> | undefined;
   #mainResult: string | undefined;
   #hasEnded = false;
+  #posted = new PostedLines(() => undefined);
+  /** The operation that is watched, and its records. */
+  #watched: { readonly time: WatchedTime; readonly run: WatchedRun } | undefined;
 
-  async load({ text, machine, faults }: ProgramOrder): Promise<readonly ProgramRemark[]> {
+  async load({ text, machine, faults, watched }: ProgramOrder): Promise<readonly ProgramRemark[]> {
     await this.#machine?.close();
     this.#machine = undefined;
     this.#failure = undefined;
@@ -42,6 +58,8 @@ export class ProgramSession implements LabProgram {
     this.#main = undefined;
     this.#mainResult = undefined;
     this.#hasEnded = false;
+    this.#watched = watched === undefined ? undefined : { time: watched, run: new WatchedRun() };
+    this.#posted = new PostedLines((node) => this.#calls[node]?.line);
     this.#calls = hosts.map(() => new ProgramCalls());
     try {
       const code = compiled(text);
@@ -69,7 +87,12 @@ export class ProgramSession implements LabProgram {
       seed,
       faults,
       watch: 'races',
-      analysis: { lint: true, evidence: { placeOf: (node) => this.#placeOf(node) } },
+      analysis: {
+        timeline: { categories: ['operations'], onPost: this.#posted.onPost },
+        ...this.#watched?.run.analysis,
+        lint: true,
+        evidence: { placeOf: (node) => this.#placeOf(node) },
+      },
       programPatienceMs: 5000,
     });
     this.#motion = new MotionWatch(this.#machine);
@@ -104,8 +127,27 @@ export class ProgramSession implements LabProgram {
       };
     }
     if (this.#machine === undefined) return { ...nothingYet, hasEnded: true };
-    if (!this.#hasEnded) await this.#run(this.#machine, ps);
-    return this.#progressOf(this.#machine);
+    const machine = this.#machine;
+    const untilPs = machine.nowPs + ps;
+    if (this.#watched !== undefined && !this.#watched.run.isKeeping) {
+      const keptPs = Math.max(0, this.#watched.time.fromPs - leadPs);
+      if (!this.#hasEnded && machine.nowPs < keptPs)
+        await this.#run(machine, Math.min(untilPs, keptPs) - machine.nowPs);
+      if (machine.nowPs >= keptPs) this.#watched.run.keep();
+    }
+    if (!this.#hasEnded && machine.nowPs < untilPs) await this.#run(machine, untilPs - machine.nowPs);
+    return this.#progressOf(machine);
+  }
+
+  async operations(): Promise<readonly PostedOperation[]> {
+    return this.#machine === undefined ? [] : this.#posted.operationsOf(await this.#machine.timeline());
+  }
+
+  async picture(): Promise<OperationPicture> {
+    if (this.#machine === undefined || this.#watched === undefined)
+      throw new Error('no operation of a program is being watched');
+    const { time, run } = this.#watched;
+    return run.pictureOf(this.#machine, time);
   }
 
   /** The line of a host's last call of the library. */

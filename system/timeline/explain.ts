@@ -78,9 +78,9 @@ const endOf = ({ atPs, durationPs }: TimelineRecord): number => numberOf(atPs) +
 const isEnd = ({ kind }: TimelineRecord): boolean =>
   kind === 'operation' || kind === 'failed' || kind === 'taken';
 
-/** The operation of host 0 of this number; undefined when the timeline does not have it from its post on. */
-export function operationOf(timeline: Timeline, ordinal: number): OperationFlow | undefined {
-  return operationFlows(timeline).find((flow) => flow.node === 0 && flow.ordinal === ordinal);
+/** The operation of a host of this number; undefined when the timeline does not have it from its post on. */
+export function operationOf(timeline: Timeline, ordinal: number, node = 0): OperationFlow | undefined {
+  return operationFlows(timeline).find((flow) => flow.node === node && flow.ordinal === ordinal);
 }
 
 /** From its post to its end. @returns undefined when the timeline has no end of it */

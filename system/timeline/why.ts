@@ -77,7 +77,8 @@ const statuses: Readonly<Record<number, string>> = {
   [CqeSyndrome.RNR_RETRY_EXC_ERR]: 'RNR_RETRY_EXC_ERR',
   [CqeSyndrome.REMOTE_ABORTED_ERR]: 'REM_ABORT_ERR',
 };
-const statusOf = (syndrome: number): string => statuses[syndrome] ?? `syndrome ${hex(syndrome)}`;
+/** The name of a work completion's status, by the syndrome of its CQE. */
+export const statusOf = (syndrome: number): string => statuses[syndrome] ?? `syndrome ${hex(syndrome)}`;
 
 /** Where each post stands in its program: by node and number of the post. */
 export type PostedAt = (node: number, ordinal: number) => string | undefined;

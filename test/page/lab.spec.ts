@@ -44,6 +44,7 @@ it('files are called by what is in them', () => {
         'lit-html',
         'ref',
         'programs',
+        'program-worker',
       ],
     ]
       .map((name) => `${name}.js`)
@@ -309,6 +310,83 @@ inBrowser('a program runs as in Node.js, and a mistake stands at its line', asyn
   });
 });
 
+inBrowser('the line at which each program waits is marked in the editor, step by step', async (tree) => {
+  const { text } = labPrograms.find(({ name }) => name === 'ping-pong')!;
+  const session = new ProgramSession();
+  await session.load({ text, machine, faults: [] });
+  while (!(await session.runFor(200_000_000)).hasEnded);
+  const [first] = await session.operations();
+  await session.load({ text, machine, faults: [] });
+  const { atPs: beganPs } = await session.runFor(first!.postedPs);
+  const ranSoFar = (page: Page, ps: number): Promise<unknown> =>
+    page.waitForFunction(
+      `/standing at/.test(document.body.innerText) && /ran=${ps}(&|$)/.test(location.hash)`,
+      {
+        timeout: limitMs,
+      },
+    );
+  await atAddress(tree, `#view=program&ran=${beganPs}`, async (page) => {
+    await ranSoFar(page, beganPs);
+    for (let step = 1; step <= 4; step++) {
+      const { lines, atPs } = await session.runFor(1_000_000);
+      await press(page, 'Step');
+      await ranSoFar(page, atPs);
+      const marked = await page.evaluate(`[...document.querySelectorAll('.cm-line')].flatMap((line, at) =>
+        line.classList.contains('program-line') ? [[line.textContent, line.dataset.hosts]] : [])`);
+      const known = [...new Set(lines)].filter((line) => line !== undefined).toSorted((a, b) => a - b);
+      expect(known.length).toBeGreaterThan(0);
+      expect(marked).toEqual(
+        known.map((line) => [
+          text.split('\n')[line - 1],
+          lines.flatMap((each, host) => (each === line ? [`host ${host}`] : [])).join(', '),
+        ]),
+      );
+      // The mark is a colour and a word in the margin; the same is said in the text.
+      const shown = await textOf(page);
+      for (const [host, line] of lines.entries()) expect(shown).toContain(`Host ${host} at line ${line}:`);
+    }
+  });
+});
+
+inBrowser(
+  'an operation that a program posted opens in the diagram, by keyboard, and from its address',
+  async (tree) => {
+    const { text } = labPrograms.find(({ name }) => name === 'ping-pong')!;
+    const session = new ProgramSession();
+    await session.load({ text, machine, faults: [] });
+    while (!(await session.runFor(200_000_000)).hasEnded);
+    const operations = await session.operations();
+    const at = operations.findIndex(({ node, ordinal }) => node === 1 && ordinal === 7);
+    const { line, latencyPs, operation: verb } = operations[at]!;
+    await atAddress(tree, '#view=program', async (page, url) => {
+      await press(page, 'Run');
+      await untilText(page, /ended at/);
+      await untilText(page, /Operations of the program/);
+      expect(await textOf(page)).toContain(`1 to 20 of ${operations.length}`);
+      const rows = (await page.evaluate(
+        `[...document.querySelectorAll('.posted tbody tr')].map((row) => row.innerText.split(/\\t/))`,
+      )) as string[][];
+      expect(rows[at]!.slice(0, 3)).toEqual(['1, 7', String(line), `${verb}, 64 B`]);
+      expect(rows[at]![4]).toBe(timeText(latencyPs!));
+      await page.focus(`.posted button[aria-label^="Show operation 7 of host 1, ${verb} of line ${line},"]`);
+      await page.keyboard.press('Enter');
+      await untilText(page, /Milestones/);
+      const shown = await settledText(page);
+      expect(shown).toContain(
+        `${verb} of 64 B by host 1: ${timeText(latencyPs!)} from the post to the completion, status SUCCESS`,
+      );
+      expect(shown).toContain('The last bytes are in the memory of host 0');
+      expect(await page.evaluate('location.hash')).toMatch(/posted=1:7/);
+      expect(await textOfReopened(page, /Milestones/)).toBe(shown);
+      await press(page, 'Back to the program');
+      await untilText(page, /ended at/);
+      await page.goto('about:blank');
+      await page.goto(`${url}#program=ping-pong&posted=0:999`);
+      await untilText(page, /Host 0 posts 20 operations, counted from 0: operation 999 does not exist/);
+    });
+  },
+);
+
 inBrowser('a program that never comes back is ended, and another runs after it', async (tree) => {
   const spinning = 'export async function host0() {\n  for (;;);\n}';
   await atAddress(tree, '#view=program', async (page) => {
@@ -333,6 +411,8 @@ const views = [
   ['#view=other-way&size=64', /programmed I\/O\s+\d+/],
   ['#view=what-if', /million messages a second/],
   ['#view=program&program=rpc', /not started/],
+  ['#view=program&program=rpc&ran=9000000000', /Later operations/],
+  ['#program=ping-pong&posted=1:7', /Milestones/],
 ] as const;
 
 inBrowser('levels stand until they change, and are not drawn before they are known', async (tree) => {

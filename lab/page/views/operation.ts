@@ -16,10 +16,13 @@ import { type DiagramLayout, layoutOf } from '../diagram-layout.ts';
 import { Latest } from '../latest.ts';
 import { happeningAt, instantsOf, levelAt, recordsOfCell, underWay } from '../moment.ts';
 import { Player } from '../player.ts';
+import { programPicture } from '../program-picture.ts';
+import { ProgramWorker } from '../program-worker.ts';
+import { faultsIn, textOf } from '../programs.ts';
 import { scenarioTitles } from '../scenario-titles.ts';
 import { timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
-import { chosen, frame, messageOf, nsText, playerRow, sizeField } from '../watched.ts';
+import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } from '../watched.ts';
 import { axisOf } from './operation-axis.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
@@ -32,12 +35,11 @@ const restMs = 300;
 /** Of what happens at one instant, so much is shown with all its bytes. */
 const detailsMax = 6;
 
-/** Of a new operation, nothing is chosen yet. */
-const fromTheBegin = { atPs: 0, block: '', event: undefined } as const;
-
 export class OperationView implements View {
   readonly #lab: Lab;
   readonly #latest = new Latest();
+  /** In which the programs run whose operations are watched. */
+  readonly #worker = new ProgramWorker();
   readonly #player: Player;
   #picture: OperationPicture | undefined;
   /** The same with caches as they are not here. */
@@ -65,37 +67,30 @@ export class OperationView implements View {
   }
 
   changed(): void {
-    const { machine, message, scenario, isWarm, atPs } = this.#lab.state;
+    const { machine, message, scenario, isWarm, atPs, posted, program, fault } = this.#lab.state;
     const { sizeBytes, mtuBytes } = message;
     const question = { machine, scenario, sizeBytes, mtuBytes, isWarm };
-    const asked = JSON.stringify(question);
+    const order = { text: textOf(program), machine, faults: faultsIn(fault) };
+    const asked = JSON.stringify(posted === undefined ? question : [posted, order]);
     if (asked !== this.#asked) {
       this.#asked = asked;
-      void this.#compute(question);
+      this.#worker.stop();
+      void (posted === undefined
+        ? this.#compute((isWanted) => this.#scenario(question, isWanted))
+        : this.#compute(async (isWanted) => {
+            const picture = await programPicture(this.#worker, order, posted, isWanted);
+            if (picture !== undefined && isWanted()) this.#open(picture);
+          }));
     } else if (atPs !== this.#player.atPs) this.#player.goTo(atPs);
   }
 
-  async #compute(question: OperationQuestion): Promise<void> {
+  async #compute(simulate: (isWanted: () => boolean) => Promise<void>): Promise<void> {
     const isWanted = this.#latest.begin();
-    const { ask } = this.#lab.model;
     this.#isComputing = true;
     this.#other = undefined;
     this.#player.pause();
     try {
-      const picture = await ask.operation(question);
-      if (!isWanted()) return;
-      this.#picture = picture;
-      this.#axis = axisOf(picture);
-      this.#error = undefined;
-      this.#player.spans(picture.fromPs, picture.toPs);
-      this.#player.goTo(this.#lab.state.atPs);
-      this.#isComputing = false;
-      this.#lab.draw();
-      // What it is compared with would take its processors from the drawing, and from the reader's steps.
-      await this.#rest();
-      if (!isWanted()) return;
-      const other = await ask.outcome({ ...question, isWarm: !question.isWarm });
-      if (isWanted()) this.#other = other;
+      await simulate(isWanted);
     } catch (error) {
       if (!isWanted()) return;
       this.#picture = undefined;
@@ -106,6 +101,28 @@ export class OperationView implements View {
         this.#lab.draw();
       }
     }
+  }
+
+  async #scenario(question: OperationQuestion, isWanted: () => boolean): Promise<void> {
+    const { ask } = this.#lab.model;
+    const picture = await ask.operation(question);
+    if (!isWanted()) return;
+    this.#open(picture);
+    // What it is compared with would take its processors from the drawing, and from the reader's steps.
+    await this.#rest();
+    if (!isWanted()) return;
+    const other = await ask.outcome({ ...question, isWarm: !question.isWarm });
+    if (isWanted()) this.#other = other;
+  }
+
+  #open(picture: OperationPicture): void {
+    this.#picture = picture;
+    this.#axis = axisOf(picture);
+    this.#error = undefined;
+    this.#player.spans(picture.fromPs, picture.toPs);
+    this.#player.goTo(this.#lab.state.atPs);
+    this.#isComputing = false;
+    this.#lab.draw();
   }
 
   /** Until the reader looks at one instant. */
@@ -123,13 +140,19 @@ export class OperationView implements View {
   }
 
   #fields(): TemplateResult {
-    const { scenario, message, isWarm } = this.#lab.state;
+    const { scenario, posted } = this.#lab.state;
     const change = (changes: Partial<Lab['state']>): void =>
-      this.#lab.change({ ...changes, ...fromTheBegin });
+      this.#lab.change({ posted: undefined, ...changes, ...fromTheBegin });
     return html`<label>Operation <select @change=${(event: Event) => change({ scenario: chosen(event) as ScenarioName })}>
-        ${Object.entries(scenarioTitles).map(([name, title]) => html`<option value=${name} ?selected=${name === scenario}>${title}</option>`)}
+        ${posted === undefined ? nothing : html`<option selected>of the program: host ${posted.node}, number ${posted.ordinal}</option>`}
+        ${Object.entries(scenarioTitles).map(([name, title]) => html`<option value=${name} ?selected=${posted === undefined && name === scenario}>${title}</option>`)}
       </select></label>
-      ${sizeField('Size', sizes, message.sizeBytes, (sizeBytes) => change({ message: { ...message, sizeBytes } }))}
+      ${posted === undefined ? this.#sizeAndCaches(change) : html`<button @click=${() => this.#lab.change({ view: 'program' })}>Back to the program</button>`}`;
+  }
+
+  #sizeAndCaches(change: (changes: Partial<Lab['state']>) => void): TemplateResult {
+    const { message, isWarm } = this.#lab.state;
+    return html`${sizeField('Size', sizes, message.sizeBytes, (sizeBytes) => change({ message: { ...message, sizeBytes } }))}
       <label>Caches <select @change=${(event: Event) => change({ isWarm: chosen(event) === 'warm' })}>
         <option value="cold" ?selected=${!isWarm}>cold: the first of its kind</option>
         <option value="warm" ?selected=${isWarm}>warm: the fourth</option>
@@ -189,10 +212,21 @@ export class OperationView implements View {
   }
 
   #verdict(picture: OperationPicture): TemplateResult {
-    const { operation, payloadBytes, latencyPs, status, hits, misses, cqePs, lastBytesPs, isBalanced } =
-      picture;
-    return html`<p><strong>${operation}</strong> of ${bytesText(payloadBytes)}: <strong>${timeText(latencyPs)}</strong> from the post to the completion, status ${status}.
-      The devices looked ${hits + misses} times into their caches and missed ${misses} times. ${this.#saving(picture)}${isBalanced ? nothing : ' The ledgers do not balance.'}</p>
+    const {
+      operation,
+      node,
+      payloadBytes,
+      latencyPs,
+      status,
+      hits,
+      misses,
+      cqePs,
+      lastBytesPs,
+      others,
+      isBalanced,
+    } = picture;
+    return html`<p><strong>${operation}</strong> of ${bytesText(payloadBytes)} by host ${node}: <strong>${timeText(latencyPs)}</strong> from the post to the completion, status ${status}.
+      The devices looked ${hits + misses} times into their caches and missed ${misses} times. ${this.#saving(picture)}${others === 0 ? nothing : ` Other operations were under way meanwhile: ${others}. Blocks and links are drawn with the work for all of them.`}${isBalanced ? nothing : ' The ledgers do not balance.'}</p>
       ${
         cqePs === undefined || lastBytesPs === undefined
           ? nothing

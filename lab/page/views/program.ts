@@ -5,13 +5,14 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
 import { countText, timeText } from '../../../system/text/format.ts';
-import type { ProgramProgress, ProgramRemark } from '../../protocol.ts';
+import type { PostedOperation, ProgramProgress, ProgramRemark } from '../../protocol.ts';
 import { Editor } from '../editor.ts';
 import { Latest } from '../latest.ts';
 import { ProgramWorker } from '../program-worker.ts';
-import { faultMenu, labPrograms } from '../programs.ts';
+import { faultMenu, faultsIn, labPrograms, textOf } from '../programs.ts';
 import type { Lab, View } from '../view.ts';
-import { chosen, messageOf } from '../watched.ts';
+import { chosen, fromTheBegin, messageOf } from '../watched.ts';
+import { postedTable } from './posted-table.ts';
 
 /** Simulated time of a turn of the worker while a program runs: short enough to be stopped in between. */
 const turnPs = 200_000_000;
@@ -34,20 +35,21 @@ export class ProgramView implements View {
   #phase: Phase = 'new';
   #progress: ProgramProgress | undefined;
   #remarks: readonly ProgramRemark[] = [];
+  #operations: readonly PostedOperation[] = [];
+  /** Of the operations, the first that is shown. */
+  #firstShown = 0;
   #shown = '';
   #askedPs = 0;
 
   constructor(lab: Lab) {
     this.#lab = lab;
     this.#editor = new Editor((text) => {
-      if (text !== this.#text) this.#lab.change({ program: { text }, ranPs: 0 });
+      if (text !== this.#text) this.#lab.change({ program: { text }, ranPs: 0, posted: undefined });
     });
   }
 
   get #text(): string {
-    const { program } = this.#lab.state;
-    if ('text' in program) return program.text;
-    return (labPrograms.find(({ name }) => name === program.name) ?? labPrograms[0]!).text;
+    return textOf(this.#lab.state.program);
   }
 
   /** Another program, machine or fault: what ran is of the one before. What an address says has run is run. */
@@ -73,6 +75,8 @@ export class ProgramView implements View {
     this.#phase = 'new';
     this.#progress = undefined;
     this.#remarks = [];
+    this.#operations = [];
+    this.#firstShown = 0;
   }
 
   /** Runs on, so far at a time, until an instant or the end. */
@@ -89,6 +93,7 @@ export class ProgramView implements View {
         this.#progress = progress;
         this.#remarks = progress.remarks;
         this.#phase = progress.hasEnded ? 'ended' : progress.atPs >= untilPs ? 'standing' : 'running';
+        if (this.#phase !== 'running') await this.#list(isWanted);
         this.#lab.draw();
       }
     } catch (error) {
@@ -100,13 +105,18 @@ export class ProgramView implements View {
     }
   }
 
+  /** Asks for what has been posted so far. */
+  async #list(isWanted: () => boolean): Promise<void> {
+    const operations = await this.#worker.operations();
+    if (isWanted()) this.#operations = operations;
+  }
+
   /** @returns whether the program can be run */
   async #load(isWanted: () => boolean): Promise<boolean> {
     const { machine, fault } = this.#lab.state;
     this.#phase = 'running';
     this.#lab.draw();
-    const faults = fault === '' ? [] : fault.split('+');
-    const wrong = await this.#worker.load({ text: this.#text, machine, faults });
+    const wrong = await this.#worker.load({ text: this.#text, machine, faults: faultsIn(fault) });
     if (!isWanted()) return false;
     this.#remarks = wrong;
     if (wrong.length > 0) this.#phase = 'ended';
@@ -124,6 +134,7 @@ export class ProgramView implements View {
     this.#latest.drop();
     if (this.#phase === 'running') this.#phase = this.#progress === undefined ? 'new' : 'standing';
     if (this.#phase === 'new') this.#worker.stop();
+    else void this.#list(this.#latest.begin()).then(() => this.#lab.draw());
     this.#keep();
   }
 
@@ -137,7 +148,8 @@ export class ProgramView implements View {
       this.#reset();
       this.#keep();
     };
-    const change = (changes: Partial<Lab['state']>): void => this.#lab.change({ ...changes, ranPs: 0 });
+    const change = (changes: Partial<Lab['state']>): void =>
+      this.#lab.change({ ...changes, ranPs: 0, posted: undefined });
     return html`<section class="program">
       <div class="row">
         <label>Program <select @change=${(event: Event) => change({ program: { name: chosen(event) } })}>
@@ -194,6 +206,12 @@ export class ProgramView implements View {
     return words[this.#phase];
   }
 
+  /** Where the program of a host waits, as the editor marks it. */
+  #placeOf(host: number): string {
+    const line = this.#phase === 'ended' ? undefined : this.#progress?.lines[host];
+    return line === undefined ? '' : ` at line ${line}`;
+  }
+
   #outcome(): TemplateResult {
     const progress = this.#progress;
     return html`
@@ -216,6 +234,13 @@ export class ProgramView implements View {
               ? html`<h2>Results</h2>${progress.results.map((result, host) => (result === undefined ? nothing : html`<pre>host ${host}: ${result}</pre>`))}`
               : nothing
           }
+          ${postedTable(this.#operations, this.#firstShown, {
+            show: (posted) => this.#lab.change({ view: 'operation', posted, ...fromTheBegin }),
+            goTo: (first) => {
+              this.#firstShown = first;
+              this.#lab.draw();
+            },
+          })}
           ${progress.log.length === 0 ? nothing : html`<h2>Log</h2><pre class="log" tabindex="0">${progress.log.map(({ node, atPs, text }) => `${timeText(atPs)}  host ${node}  ${text}\n`)}</pre>`}
           ${
             progress.hosts.length === 0
@@ -226,7 +251,7 @@ export class ProgramView implements View {
                 .map(([name, count]) => `${countText(count)} ${name}`)
                 .join(', ') || 'No operation has completed'
             }.</p>
-            ${progress.hosts.map(({ systemCalls, interrupts }, host) => html`<p>Host ${host}: ${countText(systemCalls)} system calls, ${countText(interrupts)} interrupts.</p>`)}`
+            ${progress.hosts.map(({ systemCalls, interrupts }, host) => html`<p>Host ${host}${this.#placeOf(host)}: ${countText(systemCalls)} system calls, ${countText(interrupts)} interrupts.</p>`)}`
           }
         `
       }`;

@@ -1,6 +1,10 @@
-/** The instants of an operation that matter, each with what it means. */
+/**
+ * The instants of an operation that matter, each with what it means.
+ *
+ * Packets, doorbells and CQEs name their operation. DMA of WQEs and payload does not: where other operations of a program do the same at
+ * that time, those instants are left out.
+ */
 import type { DecodedEvent, Milestone, PictureRecord, PictureTrack } from '../../protocol.ts';
-import type { Scenario } from './scenarios.ts';
 
 export interface Milestones {
   readonly milestones: readonly Milestone[];
@@ -8,49 +12,80 @@ export interface Milestones {
   readonly lastBytesPs: number | undefined;
 }
 
-/** @param qpn of host 0 */
+/** The operation that milestones are of. */
+export interface PicturedOperation {
+  /** Host that posted it. */
+  readonly node: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  /** Name, as `WRITE`. */
+  readonly name: string;
+  /** Records that belong to it alone. */
+  readonly records: ReadonlySet<PictureRecord>;
+}
+
+/** DMA that began this long ago has ended. */
+const dmaMaxPs = 2_000_000;
+const atomicBytes = 8;
+
 export function milestonesOf(
-  qpn: number,
-  { verb }: Scenario,
+  { node, qpn, wqeCounter, name, records: own }: PicturedOperation,
   records: readonly PictureRecord[],
   tracks: readonly PictureTrack[],
   decoded: readonly DecodedEvent[],
 ): Milestones {
+  const [near, far] = [node, 1 - node];
   const milestones: Milestone[] = [];
   const add = (atPs: number | undefined, text: string): void => {
     if (atPs !== undefined) milestones.push({ atPs, text });
   };
   const all = (kind: string, process: string): PictureRecord[] =>
     records.filter((record) => record.kind === kind && tracks[record.track]!.process === process);
-  const valueIn = ({ values }: PictureRecord, name: string): string | number | undefined =>
-    values.find(([each]) => each === name)?.[1];
-  const isOwn = (record: PictureRecord): boolean => valueIn(record, 'qpn') === `0x${qpn.toString(16)}`;
-  const written = (host: string, trafficClass: string): number[] =>
-    all('tlp', host)
-      .filter((record) => valueIn(record, 'trafficClass') === trafficClass)
-      .flatMap(({ inMemoryPs }) => inMemoryPs ?? []);
+  const ownOf = (kind: string, process: string): PictureRecord[] =>
+    all(kind, process).filter((record) => own.has(record));
+  const written = (host: number, trafficClass: string): PictureRecord[] =>
+    all('tlp', `host${host}`).filter(
+      (record) => valueIn(record, 'trafficClass') === trafficClass && record.inMemoryPs !== undefined,
+    );
+  const cqeOf = (host: number, ofQpn: string, isSend: boolean, fromPs: number): number | undefined =>
+    written(host, 'cqe').find((record) => {
+      const fields = record.decoded.flatMap((at) => decoded[at]!.sections.flatMap((each) => each.fields));
+      const isOwn = !isSend || fields.includes(`wqeCounter=${numberText(wqeCounter)}`);
+      return (
+        record.fromPs >= fromPs &&
+        fields.includes(`qpn=${ofQpn}`) &&
+        fields.includes('isSend=1') === isSend &&
+        isOwn
+      );
+    })?.inMemoryPs;
 
-  add(all('posted', 'host0').find(isOwn)?.fromPs, 'The program has posted the request: its WQE is in memory');
-  add(all('doorbell', 'hca0').find(isOwn)?.fromPs, 'The device of host 0 takes the doorbell');
-  add(all('blueFlame', 'hca0').find(isOwn)?.fromPs, 'The device of host 0 takes the WQE by BlueFlame');
-  const requests = all('packet', 'hca1');
-  const readBefore = (name: string): number | undefined =>
-    all('dmaRead', 'hca0').findLast(
-      ({ track, toPs }) => tracks[track]!.name === `read: ${name}` && toPs <= (requests[0]?.fromPs ?? toPs),
-    )?.toPs;
+  add(ownOf('posted', `host${near}`)[0]?.fromPs, 'The program has posted the request: its WQE is in memory');
+  add(ownOf('doorbell', `hca${near}`)[0]?.fromPs, `The device of host ${near} takes the doorbell`);
+  add(ownOf('blueFlame', `hca${near}`)[0]?.fromPs, `The device of host ${near} takes the WQE by BlueFlame`);
+  const requests = ownOf('packet', `hca${far}`);
+  const answers = ownOf('packet', `hca${near}`);
+  const firstPs = requests[0]?.fromPs;
+  const isOneOfSeveral = all('posted', `host${near}`).some(
+    (record) => !own.has(record) && record.fromPs > -dmaMaxPs && record.fromPs < (firstPs ?? 0),
+  );
+  const readBefore = (what: string): number | undefined =>
+    isOneOfSeveral
+      ? undefined
+      : all('dmaRead', `hca${near}`).findLast(
+          ({ track, toPs }) =>
+            tracks[track]!.name === `read: ${what}` && toPs >= 0 && toPs <= (firstPs ?? toPs),
+        )?.toPs;
   add(readBefore('wqeRead'), 'The WQE is on the device');
   add(readBefore('payloadRead'), 'The payload is on the device');
-  add(requests[0]?.fromPs, 'The first packet begins to leave');
+  add(firstPs, 'The first packet begins to leave');
   for (const packet of requests) {
     if (packet.arrivesPs === undefined) add(packet.toPs, `${packet.label}: lost on the cable`);
     else if (/ again/.test(packet.label)) add(packet.fromPs, `${packet.label}: sent again`);
   }
-  add(
-    requests.flatMap(({ arrivesPs }) => arrivesPs ?? []).at(-1),
-    'The last packet of host 0 has arrived at the other device',
-  );
-  for (const packet of all('packet', 'hca0'))
-    if (/NAK/.test(packet.label)) add(packet.arrivesPs, `${packet.label} has arrived at host 0`);
+  const arrivedPs = lastArrival(requests);
+  add(arrivedPs, `The last packet of host ${near} has arrived at the other device`);
+  for (const packet of answers)
+    if (/NAK/.test(packet.label)) add(packet.arrivesPs, `${packet.label} has arrived at host ${near}`);
   for (const host of [0, 1]) {
     for (const { atPs, summary } of decoded)
       if (summary.startsWith(`host ${host}: EQE `) && !/ COMP$/.test(summary))
@@ -58,18 +93,78 @@ export function milestonesOf(
     for (const { fromPs } of all('interruptServed', `host${host}`))
       add(fromPs, `A core of host ${host} begins to handle an interrupt`);
   }
-  const reader = verb === 'read' || verb === 'fetchAdd' || verb === 'compareSwap' ? 0 : 1;
-  const lastBytesPs = written(`host${reader}`, 'payloadWrite').at(-1);
-  add(lastBytesPs, `The last bytes are in the memory of host ${reader}`);
-  add(
-    all('packet', 'hca0')
-      .flatMap(({ arrivesPs }) => arrivesPs ?? [])
-      .at(-1),
-    'The last packet of host 1 has arrived at host 0’s device',
+  const isFetching = /READ|SWAP|ADD/.test(name);
+  const reader = isFetching ? near : far;
+  const lastBytesPs = lastBytesOf(
+    isFetching ? answers : requests,
+    all('packet', `hca${reader}`).filter((record) => !own.has(record)),
+    written(reader, 'payloadWrite'),
+    /SWAP|ADD/.test(name),
   );
-  add(written('host1', 'cqe').at(-1), 'The receiver’s CQE is in the memory of host 1');
-  const cqePs = written('host0', 'cqe').at(0);
-  add(cqePs, 'The CQE is in the memory of host 0');
-  add(all('taken', 'host0').find(isOwn)?.fromPs, 'The program has taken the completion');
+  add(lastBytesPs, `The last bytes are in the memory of host ${reader}`);
+  add(lastArrival(answers), `The last packet of host ${far} has arrived at host ${near}’s device`);
+  const destination = requests.map((record) => String(valueIn(record, 'destinationQpn')))[0];
+  const isReceived = /SEND|IMM/.test(name) && arrivedPs !== undefined && destination !== undefined;
+  if (isReceived && !isFollowedClosely(requests, all('packet', `hca${far}`), own))
+    add(cqeOf(far, destination, false, arrivedPs), `The receiver’s CQE is in the memory of host ${far}`);
+  const cqePs = cqeOf(near, numberText(qpn), true, 0);
+  add(cqePs, `The CQE is in the memory of host ${near}`);
+  add(ownOf('taken', `host${near}`)[0]?.fromPs, 'The program has taken the completion');
   return { milestones: milestones.toSorted((left, right) => left.atPs - right.atPs), cqePs, lastBytesPs };
+}
+
+const valueIn = ({ values }: PictureRecord, name: string): string | number | undefined =>
+  values.find(([each]) => each === name)?.[1];
+/** As the bus analyser writes numbers. */
+const numberText = (value: number): string => (value < 10 ? String(value) : `0x${value.toString(16)}`);
+
+const arrivalsOf = (packets: readonly PictureRecord[]): number[] =>
+  packets.flatMap(({ arrivesPs }) => arrivesPs ?? []);
+const lastArrival = (packets: readonly PictureRecord[]): number | undefined => arrivalsOf(packets).at(-1);
+
+const payloadOf = (record: PictureRecord): number => Number(valueIn(record, 'payloadBytes') ?? 0);
+
+/** Whether packets of others arrived so shortly before an operation's that a CQE after it may be theirs. */
+function isFollowedClosely(
+  packets: readonly PictureRecord[],
+  all: readonly PictureRecord[],
+  own: ReadonlySet<PictureRecord>,
+): boolean {
+  const [firstPs = 0] = arrivalsOf(packets);
+  const lastPs = lastArrival(packets) ?? 0;
+  return all.some(
+    (record) =>
+      !own.has(record) &&
+      payloadOf(record) > 0 &&
+      (record.arrivesPs ?? 0) > firstPs - dmaMaxPs &&
+      (record.arrivesPs ?? 0) <= lastPs,
+  );
+}
+
+/**
+ * The instant at which the last bytes that packets brought are in memory.
+ * @param others packets that arrived at the same device
+ * @param writes TLPs with payload into the memory of its host
+ * @returns undefined where the writes cannot be told from those of other operations
+ */
+function lastBytesOf(
+  packets: readonly PictureRecord[],
+  others: readonly PictureRecord[],
+  writes: readonly PictureRecord[],
+  isAtomic: boolean,
+): number | undefined {
+  const arrived = packets.filter(
+    (record) => record.arrivesPs !== undefined && (isAtomic || payloadOf(record) > 0),
+  );
+  const [firstPs] = arrivalsOf(arrived);
+  if (firstPs === undefined) return undefined;
+  const byPsn = new Map(arrived.map((record) => [valueIn(record, 'psn'), payloadOf(record)]));
+  const bytes = isAtomic ? atomicBytes : [...byPsn.values()].reduce((sum, each) => sum + each, 0);
+  const foreign = arrivalsOf(others.filter((record) => payloadOf(record) > 0));
+  const lastPs = lastArrival(arrived)!;
+  if (foreign.some((ps) => ps > firstPs - dmaMaxPs && ps <= lastPs)) return undefined;
+  const untilPs = Math.min(...foreign.filter((ps) => ps > lastPs));
+  const own = writes.filter(({ fromPs }) => fromPs >= firstPs && fromPs < untilPs);
+  const writtenBytes = own.reduce((sum, record) => sum + Number(valueIn(record, 'lengthBytes')), 0);
+  return writtenBytes === bytes ? own.at(-1)!.inMemoryPs : undefined;
 }

@@ -1,12 +1,12 @@
 /**
- * One operation as it happens: a machine runs it once, with everything recorded, and what was recorded of its time is told in words: the
- * timeline's records, the bytes that the bus analyser and a capture of the cable decoded, and the instants that matter.
+ * One operation as it happens, of a scenario or of a reader's program: a machine runs it with everything recorded, and its records are
+ * told in words: the timeline's, the bytes that the bus analyser and a capture of the cable decoded, and the instants that matter.
  *
  *     timeline ──► records, stages, levels ─┐
  *     bus analyser ──► WQE, CQE, contexts ──┼─► picture, instants after the post
  *     capture ──► packet headers ───────────┘
  */
-import { type JsonValue, Machine, wcStatusStr } from '../../../browser.ts';
+import { type AnalysisOptions, type JsonValue, Machine } from '../../../browser.ts';
 import { traceDefaults } from '../../../system/machine/analysis/index.ts';
 import {
   packetLost,
@@ -14,7 +14,15 @@ import {
   type TimelineRecord,
   timelineKinds,
 } from '../../../system/machine/timeline/index.ts';
-import { argumentsOf, explained, labelOf, operationOf } from '../../../system/timeline/index.ts';
+import {
+  argumentsOf,
+  type Explanation,
+  explained,
+  labelOf,
+  operationFlows,
+  operationOf,
+  statusOf,
+} from '../../../system/timeline/index.ts';
 import type {
   OperationPicture,
   OperationQuestion,
@@ -30,42 +38,96 @@ import { type WatchArgs, type WatchResult, watchedClient, watchedServer } from '
 import { Recording } from './recording.ts';
 import { faultsOf, scenarios, sizeOf, warmUps } from './scenarios.ts';
 
-/** What a run gave. */
+/** One operation of a run: its host, its number among the sends of that host, and the time that is shown. Instants since power-on. */
+export interface WatchedOperation {
+  readonly node: number;
+  readonly ordinal: number;
+  readonly fromPs: number;
+  readonly toPs: number;
+}
+
+/** The records of a run. */
 interface Watched {
   readonly timeline: Timeline;
   readonly bus: readonly BusEvent[];
   readonly packets: readonly CablePacket[];
-  readonly result: WatchResult;
-  readonly ordinal: number;
   readonly configHash: string;
   readonly isBalanced: boolean;
+}
+
+/** Everything that a picture is drawn from, as a machine records it. */
+export class WatchedRun {
+  readonly #recording = new Recording();
+  readonly #pieces: string[] = [];
+
+  /** Of the machine that is to be watched. */
+  readonly analysis: AnalysisOptions = {
+    timeline: this.#recording.options,
+    capture: { ends: [{ node: 0 }], sizeBytes: captureBytes },
+    trace: {
+      ...traceDefaults,
+      categories: ['doorbells', 'dma', 'events', 'interrupts'],
+      sinkOf: () => ({
+        write: (text) => this.#recording.isKeeping && this.#pieces.push(text),
+        close: () => undefined,
+      }),
+    },
+  };
+
+  get isKeeping(): boolean {
+    return this.#recording.isKeeping;
+  }
+
+  /** From now on everything is kept; of the time before, only how full things are. */
+  keep(): void {
+    this.#recording.keep();
+  }
+
+  /** Draws one of its operations. @throws when the operation has no end within what was recorded */
+  async pictureOf(machine: Machine, operation: WatchedOperation): Promise<OperationPicture> {
+    const { configHash, checks } = await machine.report();
+    return pictureOf(
+      {
+        timeline: this.#recording.timeline(await machine.timeline()),
+        bus: busEvents(this.#pieces),
+        packets: cablePackets(await machine.capture()),
+        configHash,
+        isBalanced: checks.balanced,
+      },
+      operation,
+    );
+  }
 }
 
 /** Shown after the last thing that happens. */
 const marginPs = 50_000;
 const captureBytes = 4 * 1024 ** 2;
 
-/** @throws ConfigurationError naming what is wrong with the machine, or what has to be smaller */
-export async function operation(question: OperationQuestion): Promise<OperationPicture> {
-  const watched = await watch(question);
-  const { timeline, result, ordinal } = watched;
-  const shownToPs = result.toPs + afterPs;
-  const within = timeline.between(result.fromPs, shownToPs);
-  const flow = operationOf(within, ordinal);
-  const explanation = flow === undefined ? undefined : explained(within, flow);
+function pictureOf(watched: Watched, operation: WatchedOperation): OperationPicture {
+  const { timeline } = watched;
+  const { node, ordinal, fromPs, toPs } = operation;
+  const shownToPs = toPs + afterPs;
+  const within = timeline.between(fromPs, shownToPs);
+  const flow = operationOf(within, ordinal, node);
+  const isOnDevice = flow?.records.some((place) => /^(?:operation|failed)$/.test(within.record(place).kind));
+  const explanation = flow === undefined || !isOnDevice ? undefined : explained(within, flow);
   if (flow === undefined || explanation === undefined)
-    throw new Error('the operation has no end within the time that was simulated');
-  const { postedPs } = explanation;
-  const isMeanwhile = ({ atPs }: { readonly atPs: number }): boolean =>
-    atPs >= result.fromPs && atPs <= shownToPs;
+    throw new Error(
+      `Operation ${ordinal} of host ${node} has no end on the device within the time that was simulated: it is still under way, or was flushed before the device began it.`,
+    );
+  const { postedPs, syndrome } = explanation;
+  const isMeanwhile = ({ atPs }: { readonly atPs: number }): boolean => atPs >= fromPs && atPs <= shownToPs;
   const decoder = new Decoder(watched.bus.filter(isMeanwhile), watched.packets.filter(isMeanwhile), postedPs);
-  const { records, tracks } = recordsOf(within, postedPs, decoder);
-  const span = spanOf(records, result, postedPs);
-  const shown = records.filter(({ fromPs }) => fromPs <= span.toPs);
+  const ownPlaces = new Set([
+    ...flow.records,
+    ...(syndrome === undefined ? [] : unclaimedPackets(within, explanation)),
+  ]);
+  const { records, own, tracks } = recordsOf(within, ownPlaces, postedPs, decoder);
+  const span = spanOf(records, operation, postedPs);
+  const shown = records.filter((record) => record.fromPs <= span.toPs);
   const levels = levelsOf(timeline, postedPs, span);
   const { milestones, cqePs, lastBytesPs } = milestonesOf(
-    flow.qpn,
-    scenarios[question.scenario],
+    { ...flow, name: explanation.operation, records: own },
     shown,
     tracks,
     decoder.events,
@@ -73,15 +135,17 @@ export async function operation(question: OperationQuestion): Promise<OperationP
   const count = (kind: string): number => shown.filter((each) => each.kind === kind).length;
   return {
     operation: explanation.operation,
+    node,
     payloadBytes: explanation.payloadBytes,
     latencyPs: explanation.latencyPs,
     ...span,
-    status: wcStatusStr(result.status),
+    status: syndrome === undefined ? 'SUCCESS' : statusOf(syndrome),
+    others: explanation.others,
     postedPs,
-    stages: explanation.steps.map(({ stage, afterPs: fromPs, durationPs, text }) => ({
+    stages: explanation.steps.map(({ stage, afterPs: beginPs, durationPs, text }) => ({
       name: stage,
-      fromPs,
-      toPs: fromPs + durationPs,
+      fromPs: beginPs,
+      toPs: beginPs + durationPs,
       text,
     })),
     milestones,
@@ -98,88 +162,93 @@ export async function operation(question: OperationQuestion): Promise<OperationP
   };
 }
 
+/** Packets that belong to no operation: of one that fails, the device keeps no PSNs, and they are taken for its own. */
+function unclaimedPackets(timeline: Timeline, { postedPs, latencyPs }: Explanation): readonly number[] {
+  const claimed = new Set(operationFlows(timeline).flatMap(({ records }) => records));
+  return [...timeline.records()].flatMap(({ kind, atPs }, place) => {
+    const afterPostPs = Number(atPs) - postedPs;
+    const isMeanwhile = afterPostPs >= 0 && afterPostPs <= latencyPs;
+    return kind === 'packet' && isMeanwhile && !claimed.has(place) ? [place] : [];
+  });
+}
+
 /** Looked for after the completion. */
 const afterPs = 3_000_000;
 
-async function watch({
+/** @throws ConfigurationError naming what is wrong with the machine, or what has to be smaller */
+export async function operation({
   machine,
   scenario: name,
   sizeBytes,
   mtuBytes,
   isWarm,
-}: OperationQuestion): Promise<Watched> {
+}: OperationQuestion): Promise<OperationPicture> {
   const scenario = scenarios[name];
   const warmUpCount = isWarm ? warmUps : 0;
   const args: WatchArgs = { scenario, sizeBytes: sizeOf(scenario, sizeBytes), mtuBytes, warmUpCount };
-  const recording = new Recording();
-  const pieces: string[] = [];
+  const run = new WatchedRun();
   const { profile, set, seed } = machine;
   await using simulated = await Machine.create({
     profile,
     set,
     seed,
     faults: faultsOf(scenario, warmUpCount),
-    analysis: {
-      timeline: recording.options,
-      capture: { ends: [{ node: 0 }], sizeBytes: captureBytes },
-      trace: {
-        ...traceDefaults,
-        categories: ['doorbells', 'dma', 'events', 'interrupts'],
-        sinkOf: () => ({ write: (text) => recording.isKeeping && pieces.push(text), close: () => undefined }),
-      },
-    },
+    analysis: run.analysis,
   });
   const plain = args as unknown as JsonValue;
   await simulated.load({
     node: 0,
     name: 'client',
-    run: (program) => watchedClient(program, () => recording.keep()),
+    run: (program) => watchedClient(program, () => run.keep()),
     args: plain,
   });
   await simulated.load({ node: 1, name: 'server', run: watchedServer, args: plain });
   await simulated.run();
-  const [result] = (await simulated.results()) as unknown as [WatchResult];
-  const { configHash, checks } = await simulated.report();
-  return {
-    timeline: recording.timeline(await simulated.timeline()),
-    bus: busEvents(pieces),
-    packets: cablePackets(await simulated.capture()),
-    result,
-    ordinal: warmUpCount * (scenario.listed ?? 1),
-    configHash,
-    isBalanced: checks.balanced,
-  };
+  const [{ fromPs, toPs }] = (await simulated.results()) as unknown as [WatchResult];
+  const ordinal = warmUpCount * (scenario.listed ?? 1);
+  return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs });
 }
 
 /** From the program's post to the last thing that takes effect. */
 function spanOf(
   records: readonly PictureRecord[],
-  result: WatchResult,
+  operation: WatchedOperation,
   postedPs: number,
 ): { readonly fromPs: number; readonly toPs: number } {
   const crossing = records.filter(
     ({ kind }) => kind === 'tlp' || kind === 'packet' || kind === 'interruptServed',
   );
   const lastPs = Math.max(
-    result.toPs - postedPs,
+    operation.toPs - postedPs,
     ...crossing.map(({ toPs, arrivesPs, inMemoryPs }) => Math.max(toPs, arrivesPs ?? 0, inMemoryPs ?? 0)),
   );
-  return { fromPs: Math.min(0, result.fromPs - postedPs), toPs: lastPs + marginPs };
+  return { fromPs: Math.min(0, operation.fromPs - postedPs), toPs: lastPs + marginPs };
 }
 
+/** @param ownPlaces of the operation's own records in the timeline */
 function recordsOf(
   timeline: Timeline,
+  ownPlaces: ReadonlySet<number>,
   postedPs: number,
   decoder: Decoder,
-): { readonly records: PictureRecord[]; readonly tracks: PictureTrack[] } {
+): {
+  readonly records: PictureRecord[];
+  readonly own: ReadonlySet<PictureRecord>;
+  readonly tracks: PictureTrack[];
+} {
   const tracks = timeline.tracks.map(({ process, group, name }) => ({ process, group, name }));
-  const records = [...timeline.records()]
-    .filter(({ kind }) => timelineKinds[kind].shape !== 'level')
-    .map((record) => pictureOf(record, postedPs, decoder));
-  return { records, tracks };
+  const records: PictureRecord[] = [];
+  const own = new Set<PictureRecord>();
+  for (const [place, record] of [...timeline.records()].entries()) {
+    if (timelineKinds[record.kind].shape === 'level') continue;
+    const told = recordInWords(record, postedPs, decoder);
+    records.push(told);
+    if (ownPlaces.has(place)) own.add(told);
+  }
+  return { records, own, tracks };
 }
 
-function pictureOf(record: TimelineRecord, postedPs: number, decoder: Decoder): PictureRecord {
+function recordInWords(record: TimelineRecord, postedPs: number, decoder: Decoder): PictureRecord {
   const { kind, track, trackNumber, durationPs, values } = record;
   const fromPs = Number(record.atPs) - postedPs;
   const toPs = fromPs + durationPs;

@@ -1,0 +1,56 @@
+/** The picture of an operation that a program posts: the program runs twice, to find its time, and with that time recorded. */
+import type { OperationName, OperationPicture, ProgramOrder } from '../protocol.ts';
+import type { ProgramWorker } from './program-worker.ts';
+
+/** Simulated time of a turn of the worker. */
+const turnPs = 200_000_000;
+/** The last effects of an operation arrive after its completion. */
+const afterPs = 5_000_000;
+
+/**
+ * @param isWanted whether the reader still waits for it
+ * @returns undefined when it is no longer wanted
+ * @throws when the program cannot be run, or the operation never ends
+ */
+export async function programPicture(
+  worker: ProgramWorker,
+  order: ProgramOrder,
+  { node, ordinal }: OperationName,
+  isWanted: () => boolean,
+): Promise<OperationPicture | undefined> {
+  const [wrong] = await worker.load(order);
+  if (wrong !== undefined) throw new Error(wrong.text);
+  for (;;) {
+    const { hasEnded } = await worker.runFor(turnPs);
+    const operations = await worker.operations();
+    if (!isWanted()) return undefined;
+    const found = operations.find((each) => each.node === node && each.ordinal === ordinal);
+    if (found?.latencyPs !== undefined) {
+      const { postedPs: fromPs, latencyPs } = found;
+      const watched = { node, ordinal, fromPs, toPs: fromPs + latencyPs };
+      return recorded(worker, { ...order, watched }, watched.toPs + afterPs, isWanted);
+    }
+    if (!hasEnded) continue;
+    const count = operations.filter((each) => each.node === node).length;
+    throw new Error(
+      found === undefined
+        ? `Host ${node} posts ${count} operations, counted from 0: operation ${ordinal} does not exist.`
+        : `Operation ${ordinal} of host ${node} has not ended when the program ends.`,
+    );
+  }
+}
+
+async function recorded(
+  worker: ProgramWorker,
+  order: ProgramOrder,
+  untilPs: number,
+  isWanted: () => boolean,
+): Promise<OperationPicture | undefined> {
+  await worker.load(order);
+  for (let ranPs = 0, isOver = false; !isOver; ranPs += turnPs) {
+    const { hasEnded } = await worker.runFor(Math.min(turnPs, untilPs - ranPs));
+    if (!isWanted()) return undefined;
+    isOver = hasEnded || ranPs + turnPs >= untilPs;
+  }
+  return worker.picture();
+}
