@@ -1,12 +1,17 @@
 /** Why a device may not touch memory: key unknown, deregistered, of another domain, too short, without the right, a page refused. */
-import type { AccessEvidence, BufferEvidence, RegionEvidence } from '../machine/evidence/index.ts';
+import type {
+  AccessEvidence,
+  BufferEvidence,
+  RefusalEvidence,
+  RegionEvidence,
+} from '../machine/evidence/index.ts';
 import {
   answerBadKey,
   answerBadPd,
   answerMissingRight,
   answerOutOfBounds,
 } from '../machine/timeline/index.ts';
-import { durationText, type Explanation, hex } from './cause.ts';
+import { durationText, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
 export interface RefusedAccess {
@@ -178,5 +183,25 @@ function missingRight(refused: RefusedAccess): Explanation {
     evidence: { key: access.key, missing: namesOf(missing, accessFlags), given: namesOf(given, accessFlags) },
     mendLine: scene.lines(node, 'MR', access.key)?.created,
     advice: `Add ${namesOf(missing, accessFlags)} to the access flags of ibv_reg_mr.`,
+  };
+}
+
+const qpRights = ['remote read', 'remote write', 'remote atomic'];
+const qpFlags = ['IBV_ACCESS_REMOTE_READ', 'IBV_ACCESS_REMOTE_WRITE', 'IBV_ACCESS_REMOTE_ATOMIC'];
+
+/** qp_access_flags of a host's QP forbid the request. @param what it is, as the subject of a sentence */
+export function qpRightMissing(
+  scene: Scene,
+  node: number,
+  { qpn, found, heldTo }: RefusalEvidence,
+  what: string,
+): Explanation {
+  const missing = namesOf(found & ~heldTo, qpFlags);
+  return {
+    cause: 'qp-right-missing',
+    sentence: `${what} needs ${namesOf(found, qpRights)}; ${qpName(node, qpn)} allows its peer ${namesOf(heldTo, qpRights)}`,
+    evidence: { missing, given: namesOf(heldTo, qpFlags) },
+    mendLine: scene.lines(node, 'QP', qpn)?.toInit,
+    advice: `Add ${missing} to qp_access_flags when the QP goes to INIT.`,
   };
 }

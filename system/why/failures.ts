@@ -8,7 +8,7 @@ import type {
   QpEvidence,
   RefusalEvidence,
 } from '../machine/evidence/index.ts';
-import { accessExplained } from './access.ts';
+import { accessExplained, qpRightMissing } from './access.ts';
 import { durationText, type Explanation, explained, hex, qpName } from './cause.ts';
 import { noAnswerRules, notReady, psnMismatch } from './retries.ts';
 import { type Scene, stateAt } from './scene.ts';
@@ -66,7 +66,8 @@ function flushed({ scene, node, error, qp }: FailedRequest): Explanation | undef
     one.atPs >= qp.createdPs;
   if (device.errors.some(isEarlier)) return undefined;
   const isOfQp = (one: RefusalEvidence): boolean => one.qpn === qp.qpn && one.atPs <= error.atPs;
-  if (device.refusals.some(isOfQp)) return undefined;
+  // What an unreliable connection refuses changes no state.
+  if (qp.service !== 'UC' && device.refusals.some(isOfQp)) return undefined;
   const broken = [qp.sendCqn, qp.receiveCqn].find((cqn) => (scene.cq(node, cqn)?.status ?? 'ok') !== 'ok');
   if (broken !== undefined) return undefined;
   const entered = qp.states.findLast(
@@ -284,11 +285,6 @@ function remoteAccess(failed: FailedRequest, node: number, access: AccessEvidenc
   return { ...explanation, key: `access ${node} ${access.qpn} ${access.key}` };
 }
 
-const qpRights = ['remote read', 'remote write', 'remote atomic'];
-const qpFlags = ['IBV_ACCESS_REMOTE_READ', 'IBV_ACCESS_REMOTE_WRITE', 'IBV_ACCESS_REMOTE_ATOMIC'];
-const bitNames = (bits: number, names: readonly string[]): string =>
-  names.filter((_, bit) => ((bits >> bit) & 1) === 1).join(', ') || 'none';
-
 function refusalExplained(
   failed: FailedRequest,
   node: number,
@@ -329,16 +325,7 @@ function refusalExplained(
       return { ...explanation, key: `access ${node} ${peer.qpn} ${access.key}` };
     }
     case 'qpRight':
-      return {
-        cause: 'qp-right-missing',
-        sentence: `${what} needs ${bitNames(refusal.found, qpRights)}; ${qpName(node, peer.qpn)} allows its peer ${bitNames(refusal.heldTo, qpRights)}`,
-        evidence: {
-          missing: bitNames(refusal.found & ~refusal.heldTo, qpFlags),
-          given: bitNames(refusal.heldTo, qpFlags),
-        },
-        mendLine: scene.lines(node, 'QP', peer.qpn)?.toInit,
-        advice: `Add ${bitNames(refusal.found & ~refusal.heldTo, qpFlags)} to qp_access_flags when the QP goes to INIT.`,
-      };
+      return qpRightMissing(scene, node, refusal, what);
     case 'atomicAlignment':
       return {
         cause: 'atomic-misaligned',

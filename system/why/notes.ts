@@ -2,7 +2,7 @@
 import type { CqEvidence, DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
-import { datagramsLost, servicesLost } from './unreliable.ts';
+import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
 
 /** Page requests from which on they are worth a word. */
 const pageStormMin = 16;
@@ -17,8 +17,8 @@ export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
     ]),
     ...pages(device),
     ...(scene.host(device.node) === undefined ? device.cqs.flatMap((cq) => left(device.node, cq)) : []),
-    ...[datagramsLost(scene, device.node, device.qps), servicesLost(scene, device.node, device.qps)].flatMap(
-      (lost) => (lost === undefined ? [] : [lost]),
+    ...[datagramsLost, servicesLost, refusedInSilence].flatMap(
+      (lost) => lost(scene, device.node, device.qps) ?? [],
     ),
   ];
 }

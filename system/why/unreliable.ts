@@ -1,5 +1,6 @@
 /** Messages of services without acknowledgements (UD, UC) that were dropped: the receiver’s device counts them, the sender learns nothing. */
 import type { DropEvidence, QpEvidence } from '../machine/evidence/index.ts';
+import { accessExplained, qpRightMissing } from './access.ts';
 import { counted, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
@@ -172,4 +173,21 @@ export function servicesLost(
     mendLine: sender && scene.lines(sender.node, 'QP', sender.of.qpn)?.toRtr,
     advice,
   };
+}
+
+/** A WRITE to one of these QPs of unreliable connections that a right or a key forbids: it is gone, and its sender learns nothing. */
+export function refusedInSilence(
+  scene: Scene,
+  node: number,
+  qps: readonly QpEvidence[],
+): Explanation | undefined {
+  const isOfThese = ({ qpn }: { readonly qpn: number }): boolean =>
+    qps.some((qp) => qp.service === 'UC' && qp.qpn === qpn);
+  const refusal = scene.device(node)?.refusals.findLast(isOfThese);
+  if (refusal === undefined) return undefined;
+  const { qpn, atPs } = refusal;
+  const what = `A WRITE to ${qpName(node, qpn)}, which a UC QP drops without an answer,`;
+  if (refusal.check === 'qpRight') return qpRightMissing(scene, node, refusal, what);
+  const access = scene.device(node)?.accesses.findLast((one) => one.qpn === qpn && one.atPs <= atPs);
+  return access && accessExplained({ scene, node, access, what, askingNode: node ^ 1, side: 'remote' });
 }

@@ -3,12 +3,11 @@
  * change, and nothing that could end the wait is under way.
  */
 import type { CqEvidence, PostEvidence, QpEvidence, WaitEvidence } from '../machine/evidence/index.ts';
-import { accessExplained } from './access.ts';
 import { counted, durationText, type Explanation, explained, hex, qpName, type Rule } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type NoAnswer, noAnswerRules, notReady } from './retries.ts';
 import type { Scene } from './scene.ts';
-import { datagramsLost, servicesLost } from './unreliable.ts';
+import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
 
 export interface Waiting {
   readonly scene: Scene;
@@ -155,10 +154,7 @@ const silentlyRefused: Rule<Waiting> = (waiting) => {
     waiting,
     ({ service, receiveCqn }) => service === 'UC' && (cqns.length === 0 || cqns.includes(receiveCqn)),
   );
-  const access = scene.device(node)?.accesses.findLast(({ qpn }) => qps.some((qp) => qp.qpn === qpn));
-  if (access === undefined) return undefined;
-  const what = `A WRITE to ${qpName(node, access.qpn)}, which a UC QP drops without an answer,`;
-  return accessExplained({ scene, node, access, what, askingNode: node ^ 1, side: 'remote' });
+  return refusedInSilence(scene, node, qps);
 };
 
 const oneSided: Rule<Waiting> = (waiting) => {

@@ -26,6 +26,8 @@ const transportEvents = {
   missingResponse: 10,
   /** READ responses whose payload could not be read from memory: a NAK takes the place of each. */
   unreadableResponse: 11,
+  /** Messages of unreliable connections that the right of the QP, or the key, forbids: dropped without an answer. */
+  unreliableRefused: 12,
 } as const;
 
 export type TransportEvent = keyof typeof transportEvents;

@@ -124,6 +124,7 @@ export class InboundRequest {
     this.refuse(nakSyndrome(nakCode), cycle);
     const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
     if (pair.opcodeBase === 0 || isOwnFault) this.#errors.refused(qp, eventType, cycle);
+    else this.#core.transport.count('unreliableRefused');
   }
 
   /** The memory will be there later: RNR NAK, as mlx5 answers. */

@@ -99,7 +99,10 @@ describe('an unreliable connection', () => {
     bench.a.act(() => bench.a.port.inject({ ...misrouted, opcode: Opcode.RC_SEND_ONLY }, bench.a.lp.nowPs));
     await bench.run(5);
     expect([b.state, bCq.poll(), bench.a.port.packets]).toEqual([QpState.RTS, undefined, []]);
-    expect(bench.b.dataPath.core.transport.report()).toEqual({ unreliableNoReceive: 1 });
+    expect(bench.b.dataPath.core.transport.report()).toEqual({
+      unreliableNoReceive: 1,
+      unreliableRefused: 1,
+    });
     expect(bench.b.dataPath.core.violations.report()).toEqual({ packetOpcode: 1 });
     expect(bench.b.dataPath.core.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
   });

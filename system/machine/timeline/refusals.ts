@@ -30,7 +30,7 @@ export interface NotedAccess {
   readonly heldToEnd: number;
 }
 
-/** A request that put the responder's QP into the error state. */
+/** A request that put the responder's QP into the error state, or that an unreliable connection dropped without an answer. */
 export interface NotedRefusal {
   readonly qpn: number;
   readonly check: RequestCheck;
@@ -84,9 +84,9 @@ const NONE = -1;
 /** Exact where programs of this machine have addresses; from 2^53 on, where guests may, the nearest number. */
 const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
 
-/** Has `note` called before a request puts its QP into the error state; see request-checks.ts, request-memory.ts. */
+/** Has `note` called before a request puts its QP into the error state, or is dropped in silence; see request-checks.ts. */
 export function watchRequests(
-  { dataPath: { core, blocks }, domain }: Hca,
+  { dataPath: { core, blocks }, domain, lp }: Hca,
   note: (refusal: NotedRefusal) => void,
 ): void {
   const { qps, received } = core;
@@ -130,6 +130,18 @@ export function watchRequests(
       atPs: domain.clock.edgePs(cycle),
     });
     refused(qp, eventType, cycle);
+  });
+  around(core.transport, 'count', (count) => (name) => {
+    count(name);
+    if (name !== 'unreliableRefused') return;
+    const { opcode, psn, destinationQpn: qpn } = received;
+    const { remoteRights, remoteQpn: requesterQpn } = qps.rows[qps.slotOf(qpn)]!;
+    // An unreliable connection has SEND, which needs no right, and WRITE.
+    const isOfQp = (remoteRights & RIGHT_WRITE) === 0;
+    const [check, found, heldTo]: readonly [RequestCheck, number, number] = isOfQp
+      ? ['qpRight', RIGHT_WRITE, remoteRights]
+      : ['access', 0, 0];
+    note({ qpn, check, opcode, psn, found, heldTo, requesterQpn, atPs: lp.nowPs });
   });
 }
 

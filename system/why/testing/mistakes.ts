@@ -147,6 +147,18 @@ const expects: Act = async (here) => {
   await here.mustTake(here.recvCq);
 };
 
+/** A WRITE that its sender has completed, whatever became of it. */
+const unheardWrite: Act = async (here) => {
+  here.send({ opcode: IBV_WR_RDMA_WRITE });
+  await here.mustTake();
+  await here.signal();
+};
+/** Ends a while after host 0 has said so. */
+const later: Act = async (here) => {
+  await here.awaitSignal();
+  await here.program.cpu.sleep(1e8);
+};
+
 const connections: readonly Mistake[] = [
   {
     name: 'dest_qp_num is another number',
@@ -1170,6 +1182,30 @@ const unreliable: readonly Mistake[] = [
       await here.mustTake();
     }, uc()),
     host1: side(expects, uc()),
+  },
+  {
+    name: 'a WRITE of UC that the region does not allow',
+    cause: 'remote-right-missing',
+    node: 1,
+    isNote: true,
+    says: /A WRITE to QP .*, which a UC QP drops without an answer, needs remote write on key .* registered it with local read, local write, remote read/,
+    evidence: { missing: 'IBV_ACCESS_REMOTE_WRITE' },
+    host0: side(unheardWrite, uc()),
+    host1: side(later, uc({ access: IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ })),
+  },
+  {
+    name: 'a WRITE of UC that the QP does not allow, polled for in memory',
+    cause: 'qp-right-missing',
+    node: 1,
+    says: /A WRITE to QP .*, which a UC QP drops without an answer, needs remote write; QP .* of host 1 allows its peer none/,
+    evidence: { missing: 'IBV_ACCESS_REMOTE_WRITE', given: 'none' },
+    host0: side(unheardWrite, uc()),
+    host1: side(
+      async (here) => {
+        while (here.program.memory.read(here.buffer, 1)[0] === 0) await here.program.cpu.sleep(1e8);
+      },
+      uc({ init: { qpAccessFlags: 0 } }),
+    ),
   },
   {
     name: 'a datagram with another Q_Key, which nobody waits for',
