@@ -65,6 +65,7 @@ const guests = [
   'test/guest/soft-roce.long.spec.ts',
   'test/guest/probe-backports.spec.ts',
   'test/guest/faults-probe.long.spec.ts',
+  'test/guest/srp-unbind.long.spec.ts',
   'test/guest/subnet-manager.spec.ts',
   'test/guest/peer.spec.ts',
   'test/guest/ethernet-peer.spec.ts',

@@ -18,6 +18,7 @@ import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
 import { softRoceFaults } from './soft-roce-faults.ts';
 import { softRocePeer } from './soft-roce-peer.ts';
+import { srpUnbind } from './srp-unbind.ts';
 import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
@@ -49,6 +50,7 @@ export const scenarios: readonly Scenario[] = [
   softRoceCable,
   softRocePeer,
   softRoceFaults,
+  srpUnbind,
 ];
 
 /** @throws ConfigurationError for a name that no scenario has */

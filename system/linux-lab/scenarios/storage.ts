@@ -3,7 +3,7 @@
  * target reads and writes them, and its answers invalidate the keys.
  */
 import type { Step } from './scenario.ts';
-import { ScenarioFailure } from './stage.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
 
 const subsystem = 'disk';
 
@@ -75,16 +75,29 @@ const srpInitiator = (guid: string, gid: string): string =>
     ...copy('/dev/sda'),
   ].join('\n');
 
+/** A guest offers a disk by SRP, the other logs in, writes a file and reads it back; the session stays. */
+export async function loginBySrp(stage: Stage): Promise<void> {
+  const own = (await stage.check(`${gidOf}; echo $D`)).trim();
+  const answer = (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
+  await useSrpDisk(stage, answer);
+}
+
+/** Guest 0 logs in at a target that guest 1 offers already. @param target its GUID and GID */
+export async function useSrpDisk(stage: Stage, target: string): Promise<void> {
+  const [guid = '', gid = ''] = target.split(' ');
+  const [read, written] = (await stage.check(srpInitiator(guid, gid))).trim().split('\n').slice(-2);
+  if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
+}
+
+/** GUID and GID of the target in guest 1. */
+export const srpTargetNames = (stage: Stage): Promise<string> =>
+  stage.check(`${gidOf}; ${guidOf}; echo $G $D`, { guest: 1 }).then((names) => names.trim());
+
 /** By path records and messages of connections on QP1, as the ports find each other. */
 export const srpStep: Step = {
   title: 'SRP (ib_srp, ib_srpt): 4 MiB to a disk of the other guest and back',
   async run(stage) {
-    const own = (await stage.check(`${gidOf}; echo $D`)).trim();
-    const answer =
-      (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
-    const [guid = '', gid = ''] = answer.split(' ');
-    const [read, written] = (await stage.check(srpInitiator(guid, gid))).trim().split('\n').slice(-2);
-    if (read === undefined || read !== written) throw new ScenarioFailure(`read ${read}, wrote ${written}`);
+    await loginBySrp(stage);
     await stage.check('echo 1 >/sys/block/sda/device/delete; rm /run/file');
     return '4 MiB';
   },
